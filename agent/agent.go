@@ -276,7 +276,7 @@ func (a *Agent) perform(background context.Context, orders []session.Order) {
 			a.open(background, o)
 		case session.Report:
 			if s := a.streams[o.Stream]; s != nil {
-				s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(o.Sequence)}})
+				s.sayBeat(a.report(o.Sequence))
 			}
 		case session.Close:
 			if s := a.streams[o.Stream]; s != nil {

@@ -39,13 +39,13 @@ func TestReportsAtOnceAndThenEveryInterval(t *testing.T) {
 		first := r.shard.take()
 		wantHeard(t, first, "a hello", "a report 1 healthy")
 		hello := first[0].message.GetHello()
-		if hello.GetProtocol() != 1 || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
+		if hello.GetProtocol() != protocol.Newest || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
 			hello.GetBootId() != "boot-1" ||
 			hello.GetEpoch() != 1 || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
 			t.Errorf("hello is %v", hello)
 		}
 		pass(2 * interval)
-		wantHeard(t, r.shard.take(), "a report 2 healthy", "a report 3 healthy")
+		wantHeard(t, r.shard.take(), "a heartbeat 2 of 1", "a heartbeat 3 of 1")
 		r.cancel()
 		pass(time.Millisecond)
 		wantHeard(t, r.shard.take(), "a goodbye SHUTDOWN")
@@ -82,8 +82,7 @@ func TestEndOfTheWorkloadIsReportedAtOnce(t *testing.T) {
 func TestReportOfAMachineThatRuns(t *testing.T) {
 	story(t, []string{"a"}, true, nil, func(t *testing.T, r *running) {
 		pass(interval)
-		got := r.shard.take()
-		report := got[len(got)-1].message.GetReport()
+		report := lastReport(t, r.shard.take())
 		if !report.GetHealthy() || len(report.GetChecks()) != 1 || !report.GetChecks()[0].GetHealthy() ||
 			report.GetHost().GetCpuPercent() != 12 || report.GetMachineUptime().AsDuration() != time.Hour ||
 			report.GetSent() == nil || report.GetWorkloadExit() != nil {
@@ -457,7 +456,7 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 		s := newShard(t, "a")
 		r := startAgent(t, s, newMachine(false), func(c *Config) { c.StateDir = "/proc/nowhere" })
 		pass(interval)
-		wantHeard(t, s.take(), "a hello", "a report 1 healthy", "a report 2 healthy")
+		wantHeard(t, s.take(), "a hello", "a report 1 healthy", "a heartbeat 2 of 1")
 		r.end()
 	})
 }

@@ -43,7 +43,7 @@ func (r *running) cutOff() time.Time {
 	pass(2*interval + interval/2)
 	sent := time.Time{}
 	for _, h := range r.shard.take() {
-		if h.message.GetReport() != nil {
+		if h.message.GetReport() != nil || h.message.GetHeartbeat() != nil {
 			sent = h.at // nothing takes time in here, so it was sent when it was heard
 		}
 	}

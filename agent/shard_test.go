@@ -70,6 +70,8 @@ type script struct {
 	mute    bool              // takes reports and says nothing
 	nack    bool              // renews nothing
 	closing bool              // ends every stream after the welcome
+	older   uint32            // speaks a protocol that is older by so much
+	report  bool              // acknowledges and asks for a report
 }
 
 func newShard(t *testing.T, names ...string) *shard {
@@ -185,6 +187,7 @@ func (r *replica) Session(stream gatewayStream) error {
 		Replica: r.name, Lease: lease, Coordinators: r.shard.names(),
 		ReportInterval: durationpb.New(interval), LeaseTtl: durationpb.New(leaseTTL),
 		ReconnectMin: durationpb.New(reconnectFirst), ReconnectMax: durationpb.New(reconnectMost),
+		Protocol: max(1, protocol.Newest-act.older),
 	}}}); err != nil || act.closing {
 		return err
 	}
@@ -203,7 +206,7 @@ func (r *replica) Session(stream gatewayStream) error {
 			}
 		}
 	}()
-	news := desk.newTrust()
+	news, trust := desk.newTrust(), ""
 	if err := desk.tellTrust(stream, hello.GetTrust()); err != nil {
 		return err
 	}
@@ -232,10 +235,14 @@ func (r *replica) Session(stream gatewayStream) error {
 				}
 				continue
 			}
-			if err := desk.tellTrust(stream, m.GetReport().GetTrust()); err != nil {
+			sequence := m.GetHeartbeat().GetSequence()
+			if report := m.GetReport(); report != nil {
+				sequence, trust = report.GetSequence(), report.GetTrust()
+			}
+			if err := desk.tellTrust(stream, trust); err != nil {
 				return err
 			}
-			if err := stream.Send(answer(act, m.GetReport(), lease)); err != nil {
+			if err := stream.Send(answer(act, sequence, lease)); err != nil {
 				return err
 			}
 		case o := <-r.orders:
@@ -249,14 +256,14 @@ func (r *replica) Session(stream gatewayStream) error {
 	}
 }
 
-func answer(act script, report *protocol.Report, lease int64) *protocol.GatewayMessage {
+func answer(act script, sequence uint64, lease int64) *protocol.GatewayMessage {
 	switch {
 	case act.mute:
 		return &protocol.GatewayMessage{} // an unknown kind: ignored
 	case act.nack:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: report.GetSequence(), Message: "etcd is out of reach"}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence, Message: "etcd is out of reach"}}}
 	default:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: report.GetSequence(), Lease: lease}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence, Lease: lease, Report: act.report}}}
 	}
 }
 
@@ -412,6 +419,8 @@ func summary(all []heard) []string {
 				health = "unhealthy"
 			}
 			out = append(out, fmt.Sprintf("%s report %d %s", h.replica, k.Report.GetSequence(), health))
+		case *protocol.AgentMessage_Heartbeat:
+			out = append(out, fmt.Sprintf("%s heartbeat %d of %d", h.replica, k.Heartbeat.GetSequence(), k.Heartbeat.GetReport()))
 		case *protocol.AgentMessage_RenewCertificate:
 			out = append(out, h.replica+" renew")
 		case *protocol.AgentMessage_Goodbye:

@@ -45,13 +45,23 @@ type stream struct {
 	conn       *grpc.ClientConn // set before anything is heard
 	generation uint64           // of the certificate, when the stream began
 	kept       chan struct{}    // closed if its connection outlives it
+	beat       beat
 }
 
 // say sends a message, or drops it if the replica has not read for long.
-func (s *stream) say(m *protocol.AgentMessage) {
+func (s *stream) say(m *protocol.AgentMessage) (sent bool) {
 	select {
 	case s.out <- m:
+		return true
 	default:
+		return false
+	}
+}
+
+// sayBeat sends a report, or a heartbeat if the last report stands.
+func (s *stream) sayBeat(r *protocol.Report) {
+	if !s.say(s.beat.next(r, time.Now())) {
+		s.beat.report = nil
 	}
 }
 
@@ -121,12 +131,13 @@ func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
 	}}}
 }
 
-// hear takes what concerns the certificate from what a replica says.
+// hear takes what concerns the certificate and reports from what a replica says.
 func (a *Agent) hear(ev session.Event) {
 	said, is := ev.(session.Heard)
 	if !is || a.streams[said.Stream] == nil {
 		return
 	}
+	a.streams[said.Stream].beat.hear(said.Message)
 	switch kind := said.Message.GetKind().(type) {
 	case *protocol.GatewayMessage_Welcome:
 		a.deps.Certificate.Tell(kind.Welcome.GetNow())

@@ -46,14 +46,17 @@ func (r *running) want(w *protocol.Wanted, times int) {
 	}
 }
 
-// tells returns the reports since the last take, of which there must be some at once.
+// tells returns the last report since the last take; there must be one.
 func (r *running) tells(what string) *protocol.Report {
 	r.t.Helper()
 	got := r.shard.take()
-	if len(got) == 0 || got[len(got)-1].message.GetReport() == nil {
-		r.t.Fatalf("%s: heard %q, want a report at once", what, summary(got))
+	for _, h := range slices.Backward(got) {
+		if report := h.message.GetReport(); report != nil {
+			return report
+		}
 	}
-	return got[len(got)-1].message.GetReport()
+	r.t.Fatalf("%s: heard %q, want a report at once", what, summary(got))
+	return nil
 }
 
 // silent checks that nothing was said.
@@ -241,7 +244,7 @@ func TestConfigurationOutlivesTheAgent(t *testing.T) {
 	wantedStory(t, keep, func(_ *testing.T, r *running) { r.want(config("c2", "hi"), 1) })
 	wantedStory(t, keep, func(t *testing.T, r *running) {
 		r.machine.came(t, "next run", 1, 0, updated)
-		pass(interval)
+		pass(6 * interval) // when a report is due
 		if report := r.tells("next run"); report.GetConfigHash() != "c2" {
 			t.Errorf("report is %v, want the hash that was taken over by the run before", report)
 		}
@@ -254,7 +257,7 @@ func TestEndOfTheDrainHookIsReportedOnce(t *testing.T) {
 	keep := func(c *Config) { c.StateDir = dir }
 	wantedStory(t, keep, func(t *testing.T, r *running) {
 		r.want(drain("d1"), 3)
-		pass(interval)
+		pass(6 * interval) // when a report is due
 		if report := r.tells("draining"); report.GetDrained() != "" || !report.GetHealthy() {
 			t.Errorf("report is %v, though the hook runs", report)
 		}
@@ -275,7 +278,7 @@ func TestEndOfTheDrainHookIsReportedOnce(t *testing.T) {
 	})
 	wantedStory(t, keep, func(t *testing.T, r *running) {
 		r.want(drain("d1"), 1)
-		pass(interval)
+		pass(6 * interval) // when a report is due
 		if report := r.tells("next run"); report.GetDrained() != "d1" || len(r.hook.begun) > 0 {
 			t.Errorf("report of the next run is %v, hooks begun: %q", report, r.hook.begun)
 		}
@@ -294,7 +297,7 @@ func TestDrainThatIsCalledOffKillsTheHook(t *testing.T) {
 		if !slices.Equal(r.hook.killed, []string{"d1"}) {
 			t.Errorf("hooks killed: %q, want d1", r.hook.killed)
 		}
-		pass(interval)
+		pass(6 * interval) // when a report is due
 		if report := r.tells("called off"); report.GetDrained() != "" || !report.GetHealthy() {
 			t.Errorf("report is %v", report)
 		}

@@ -1,8 +1,8 @@
 // What an agent and a coordinator replica say to each other.
 //
 // One bidirectional stream per agent. The agent opens with Hello and the gateway answers with
-// Welcome or Refused; then the agent sends Reports, each of which renews its lease and is answered with
-// an Ack (the lease was renewed) or a Nack (it was not, and why). After the Welcome, and whenever it
+// Welcome or Refused; then the agent sends a Report and, as long as there is nothing new to report, Heartbeats. Each of
+// them renews its lease and is answered with an Ack (the lease was renewed) or a Nack (it was not, and why). After the Welcome, and whenever it
 // changes, the gateway says what is Wanted of the agent. Either side may add fields; an unknown oneof
 // kind is ignored.
 
@@ -156,7 +156,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{34, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -412,6 +412,7 @@ type AgentMessage struct {
 	//	*AgentMessage_Report
 	//	*AgentMessage_Goodbye
 	//	*AgentMessage_RenewCertificate
+	//	*AgentMessage_Heartbeat
 	Kind          isAgentMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -490,6 +491,15 @@ func (x *AgentMessage) GetRenewCertificate() *RenewCertificate {
 	return nil
 }
 
+func (x *AgentMessage) GetHeartbeat() *Heartbeat {
+	if x != nil {
+		if x, ok := x.Kind.(*AgentMessage_Heartbeat); ok {
+			return x.Heartbeat
+		}
+	}
+	return nil
+}
+
 type isAgentMessage_Kind interface {
 	isAgentMessage_Kind()
 }
@@ -510,6 +520,10 @@ type AgentMessage_RenewCertificate struct {
 	RenewCertificate *RenewCertificate `protobuf:"bytes,4,opt,name=renew_certificate,json=renewCertificate,proto3,oneof"`
 }
 
+type AgentMessage_Heartbeat struct {
+	Heartbeat *Heartbeat `protobuf:"bytes,5,opt,name=heartbeat,proto3,oneof"` // from version 2 on
+}
+
 func (*AgentMessage_Hello) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Report) isAgentMessage_Kind() {}
@@ -517,6 +531,8 @@ func (*AgentMessage_Report) isAgentMessage_Kind() {}
 func (*AgentMessage_Goodbye) isAgentMessage_Kind() {}
 
 func (*AgentMessage_RenewCertificate) isAgentMessage_Kind() {}
+
+func (*AgentMessage_Heartbeat) isAgentMessage_Kind() {}
 
 type GatewayMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1101,11 +1117,12 @@ func (x *Refused) GetPhase() string {
 	return ""
 }
 
-// Ack says that the lease was renewed by the report with this sequence number.
+// Ack says that the lease was renewed by the report or heartbeat with this sequence number.
 type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Lease         int64                  `protobuf:"varint,2,opt,name=lease,proto3" json:"lease,omitempty"` // may be a new one
+	Lease         int64                  `protobuf:"varint,2,opt,name=lease,proto3" json:"lease,omitempty"`   // may be a new one
+	Report        bool                   `protobuf:"varint,3,opt,name=report,proto3" json:"report,omitempty"` // the next message must be a report: the last one could not be stored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1154,7 +1171,14 @@ func (x *Ack) GetLease() int64 {
 	return 0
 }
 
-// Nack says that the report was received and the lease could not be renewed.
+func (x *Ack) GetReport() bool {
+	if x != nil {
+		return x.Report
+	}
+	return false
+}
+
+// Nack says that the report or heartbeat was received and the lease could not be renewed.
 type Nack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
@@ -2268,10 +2292,80 @@ func (x *Drain) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+// Heartbeat renews the lease, and says that nothing has changed since an earlier report of this stream. A report is sent
+// instead when something that others act on has changed, when the gateway asks for one, and once a minute.
+type Heartbeat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`                        // continues that of reports
+	Report        uint64                 `protobuf:"varint,2,opt,name=report,proto3" json:"report,omitempty"`                            // sequence of the last report of this stream
+	CpuPercent    float32                `protobuf:"fixed32,3,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"` // present load
+	MemoryPercent float32                `protobuf:"fixed32,4,opt,name=memory_percent,json=memoryPercent,proto3" json:"memory_percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
+	mi := &file_protocol_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heartbeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heartbeat) ProtoMessage() {}
+
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Heartbeat) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetReport() uint64 {
+	if x != nil {
+		return x.Report
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetCpuPercent() float32 {
+	if x != nil {
+		return x.CpuPercent
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetMemoryPercent() float32 {
+	if x != nil {
+		return x.MemoryPercent
+	}
+	return 0
+}
+
 // Report renews the lease and says how the machine is (DET-13).
 type Report struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // grows by one within a stream
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // grows by one with every report and heartbeat of a stream
 	Sent          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=sent,proto3" json:"sent,omitempty"`
 	MachineUptime *durationpb.Duration   `protobuf:"bytes,3,opt,name=machine_uptime,json=machineUptime,proto3" json:"machine_uptime,omitempty"`
 	Healthy       bool                   `protobuf:"varint,4,opt,name=healthy,proto3" json:"healthy,omitempty"` // the verdict of all checks that are not optional
@@ -2291,7 +2385,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2397,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2410,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -2428,7 +2522,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2534,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2547,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -2483,7 +2577,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2589,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2602,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Notice) GetKind() string {
@@ -2557,7 +2651,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2569,7 +2663,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2582,7 +2676,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Check) GetName() string {
@@ -2669,7 +2763,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2681,7 +2775,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2694,7 +2788,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -2755,7 +2849,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2861,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2874,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -2844,7 +2938,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2950,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2963,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -2911,7 +3005,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2923,7 +3017,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2936,7 +3030,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33}
+	return file_protocol_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -2973,12 +3067,13 @@ const file_protocol_proto_rawDesc = "" +
 	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\",\n" +
 	"\x10RenewCertificate\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"\x8d\x02\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"\xcc\x02\n" +
 	"\fAgentMessage\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.leasehold.agent.v1.HelloH\x00R\x05hello\x124\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.leasehold.agent.v1.ReportH\x00R\x06report\x127\n" +
 	"\agoodbye\x18\x03 \x01(\v2\x1b.leasehold.agent.v1.GoodbyeH\x00R\agoodbye\x12S\n" +
-	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificateB\x06\n" +
+	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificate\x12=\n" +
+	"\theartbeat\x18\x05 \x01(\v2\x1d.leasehold.agent.v1.HeartbeatH\x00R\theartbeatB\x06\n" +
 	"\x04kind\"\xc6\x04\n" +
 	"\x0eGatewayMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.leasehold.agent.v1.WelcomeH\x00R\awelcome\x127\n" +
@@ -3039,10 +3134,11 @@ const file_protocol_proto_rawDesc = "" +
 	"\vCERTIFICATE\x10\b\x12\v\n" +
 	"\aUNKNOWN\x10\n" +
 	"\x12\f\n" +
-	"\bPROTOCOL\x10\t\"7\n" +
+	"\bPROTOCOL\x10\t\"O\n" +
 	"\x03Ack\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
-	"\x05lease\x18\x02 \x01(\x03R\x05lease\"<\n" +
+	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12\x16\n" +
+	"\x06report\x18\x03 \x01(\bR\x06report\"<\n" +
 	"\x04Nack\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x1e\n" +
@@ -3135,7 +3231,13 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05Drain\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
 	"\x04hook\x18\x02 \x03(\tR\x04hook\x123\n" +
-	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xd3\x04\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x87\x01\n" +
+	"\tHeartbeat\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x16\n" +
+	"\x06report\x18\x02 \x01(\x04R\x06report\x12\x1f\n" +
+	"\vcpu_percent\x18\x03 \x01(\x02R\n" +
+	"cpuPercent\x12%\n" +
+	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\xd3\x04\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12@\n" +
@@ -3224,7 +3326,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -3254,88 +3356,90 @@ var file_protocol_proto_goTypes = []any{
 	(*ProcessCheck)(nil),          // 25: leasehold.agent.v1.ProcessCheck
 	(*TLSOptions)(nil),            // 26: leasehold.agent.v1.TLSOptions
 	(*Drain)(nil),                 // 27: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 28: leasehold.agent.v1.Report
-	(*OwnCertificate)(nil),        // 29: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 30: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 31: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 32: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 33: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 34: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 35: leasehold.agent.v1.Goodbye
-	nil,                           // 36: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 37: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
+	(*Heartbeat)(nil),             // 28: leasehold.agent.v1.Heartbeat
+	(*Report)(nil),                // 29: leasehold.agent.v1.Report
+	(*OwnCertificate)(nil),        // 30: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 31: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 32: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 33: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 34: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 35: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 36: leasehold.agent.v1.Goodbye
+	nil,                           // 37: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 38: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	38, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	39, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	28, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	35, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	29, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	36, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	9,  // 6: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	11, // 7: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	12, // 8: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	13, // 9: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	14, // 10: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	15, // 11: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	16, // 12: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	3,  // 13: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
-	4,  // 14: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	10, // 15: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
-	38, // 16: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	39, // 17: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	39, // 18: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	39, // 19: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	39, // 20: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	38, // 21: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	39, // 22: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
-	0,  // 23: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	39, // 24: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	36, // 25: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	27, // 26: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	19, // 27: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	20, // 28: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	18, // 29: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	17, // 30: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	39, // 31: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	39, // 32: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	21, // 33: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	22, // 34: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	23, // 35: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	24, // 36: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	25, // 37: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	37, // 38: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	26, // 39: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	26, // 40: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	39, // 41: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	38, // 42: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	39, // 43: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	31, // 44: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	32, // 45: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	34, // 46: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	30, // 47: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	29, // 48: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	38, // 49: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	39, // 50: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	38, // 51: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	38, // 52: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	39, // 53: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	33, // 54: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	39, // 55: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	39, // 56: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	38, // 57: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 58: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 59: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 60: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 61: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 62: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	61, // [61:63] is the sub-list for method output_type
-	59, // [59:61] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	28, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
+	9,  // 7: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
+	11, // 8: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	12, // 9: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	13, // 10: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	14, // 11: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	15, // 12: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	16, // 13: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	3,  // 14: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
+	4,  // 15: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
+	10, // 16: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
+	39, // 17: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	40, // 18: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	40, // 19: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	40, // 20: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	40, // 21: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	39, // 22: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	40, // 23: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	0,  // 24: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	40, // 25: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	37, // 26: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	27, // 27: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	19, // 28: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	20, // 29: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	18, // 30: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	17, // 31: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	40, // 32: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	40, // 33: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	21, // 34: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	22, // 35: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	23, // 36: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	24, // 37: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	25, // 38: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	38, // 39: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	26, // 40: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	26, // 41: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	40, // 42: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	39, // 43: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	40, // 44: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	32, // 45: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	33, // 46: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	35, // 47: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	31, // 48: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	30, // 49: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	39, // 50: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	40, // 51: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	39, // 52: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	39, // 53: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	40, // 54: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	34, // 55: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	40, // 56: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	40, // 57: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	39, // 58: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 59: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 60: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 61: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 62: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 63: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	62, // [62:64] is the sub-list for method output_type
+	60, // [60:62] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -3348,6 +3452,7 @@ func file_protocol_proto_init() {
 		(*AgentMessage_Report)(nil),
 		(*AgentMessage_Goodbye)(nil),
 		(*AgentMessage_RenewCertificate)(nil),
+		(*AgentMessage_Heartbeat)(nil),
 	}
 	file_protocol_proto_msgTypes[5].OneofWrappers = []any{
 		(*GatewayMessage_Welcome)(nil),
@@ -3374,7 +3479,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

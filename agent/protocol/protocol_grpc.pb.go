@@ -1,8 +1,8 @@
 // What an agent and a coordinator replica say to each other.
 //
 // One bidirectional stream per agent. The agent opens with Hello and the gateway answers with
-// Welcome or Refused; then the agent sends Reports, each of which renews its lease and is answered with
-// an Ack (the lease was renewed) or a Nack (it was not, and why). After the Welcome, and whenever it
+// Welcome or Refused; then the agent sends a Report and, as long as there is nothing new to report, Heartbeats. Each of
+// them renews its lease and is answered with an Ack (the lease was renewed) or a Nack (it was not, and why). After the Welcome, and whenever it
 // changes, the gateway says what is Wanted of the agent. Either side may add fields; an unknown oneof
 // kind is ignored.
 

@@ -8,8 +8,11 @@ import "fmt"
 // a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
 // check-protocol` compares the messages with those of the release before.
 const (
-	Newest = 1
-	Oldest = 1 // Newest - 1, from version 2 on
+	Newest = 2
+	Oldest = Newest - 1
+
+	// Heartbeats is the first version in which an agent sends heartbeats between reports.
+	Heartbeats = 2
 )
 
 // Versions are those that one side speaks.

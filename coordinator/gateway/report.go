@@ -37,66 +37,64 @@ const lateRenewal = 300 * time.Millisecond
 // persisted if it says something new. Writing can be slow where renewing is not, as it goes through
 // etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
+	renewed, err := s.renewBy(&protocol.Ack{Sequence: r.GetSequence()})
+	if renewed {
+		s.held = r.GetSequence()
+		s.persist(r)
+	}
+	return err
+}
+
+// heartbeat renews the lease. It asks for a report where the last one was not accepted or could not
+// be persisted.
+func (s *session) heartbeat(h *protocol.Heartbeat) error {
+	_, err := s.renewBy(&protocol.Ack{
+		Sequence: h.GetSequence(),
+		Report:   h.GetReport() != s.held || s.unwritten.Load(),
+	})
+	return err
+}
+
+// renewBy renews the lease for a report or a heartbeat, and answers it: with the acknowledgement if
+// the lease was renewed. An error ends the stream.
+func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 	limit := s.g.timeouts.begin(s.ctx, min(callTimeout, s.ttl/3))
 	lease, late, err := s.accept(limit.ctx)
 	s.g.timeouts.end(limit)
 	switch {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
-		return nil
+		return false, nil
 	case errors.Is(err, errUnrecorded): // which says nothing of etcd, nor of this replica
 		s.g.deps.Meter.Reported(false)
-		return s.stream.Send(nack(r, err))
+		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	case s.ctx.Err() != nil:
-		return nil //nolint:nilerr // the stream is gone: that says nothing of etcd
+		return false, nil //nolint:nilerr // the stream is gone: that says nothing of etcd
 	case err != nil:
 		s.g.deps.Meter.Reported(false)
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
 		if s.g.renewed(false, s.ttl) {
 			s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
 		}
-		return s.stream.Send(nack(r, err))
+		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	}
 	s.g.renewed(true, s.ttl)
 	s.g.deps.Meter.Reported(true)
-	if err := s.acknowledge(r.GetSequence(), lease.ID); err != nil {
-		return err
+	ack.Lease = int64(lease.ID)
+	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: ack}}); err != nil {
+		return false, err
 	}
 	if late {
 		s.reopen()
 	}
-	s.persist(r)
-	return nil
+	return true, nil
 }
 
-func nack(r *protocol.Report, why error) *protocol.GatewayMessage {
+func nack(sequence uint64, why error) *protocol.GatewayMessage {
 	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
-		Sequence: r.GetSequence(),
+		Sequence: sequence,
 		Message:  guard.Clip(why.Error(), mostText),
 	}}}
-}
-
-// acknowledgement is a message in one piece.
-type acknowledgement struct {
-	message protocol.GatewayMessage
-	kind    protocol.GatewayMessage_Ack
-	ack     protocol.Ack
-}
-
-// acknowledgements are those that were sent: a message is encoded before Send returns, and then no
-// longer referred to.
-var acknowledgements = sync.Pool{New: func() any {
-	a := &acknowledgement{}
-	a.kind.Ack = &a.ack
-	a.message.Kind = &a.kind
-	return a
-}}
-
-func (s *session) acknowledge(sequence uint64, lease store.LeaseID) error {
-	a, _ := acknowledgements.Get().(*acknowledgement)
-	defer acknowledgements.Put(a)
-	a.ack.Sequence, a.ack.Lease = sequence, int64(lease)
-	return s.stream.Send(&a.message)
 }
 
 // reopen writes that the stream is open. It takes less than an interval, since the next report
@@ -198,7 +196,7 @@ func (s *session) recallReport(ended bool) {
 	}
 }
 
-// persist has a report written down when its verdict is new, and otherwise once in a while
+// persist has a report written down when it says something new, and otherwise once in a while
 // (DET-16). If that fails, the next report is written.
 func (s *session) persist(r *protocol.Report) {
 	rec, _ := records.Get().(*store.Report)
@@ -208,7 +206,7 @@ func (s *session) persist(r *protocol.Report) {
 	}
 	age := time.Since(s.persisted)
 	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
-	if !fresh && (age < persistEvery || age < s.g.oldNewsEvery()) {
+	if !fresh && age < s.g.oldNewsEvery()-s.interval/2 { // the next report may come an interval early
 		records.Put(rec)
 		return
 	}

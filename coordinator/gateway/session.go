@@ -60,7 +60,9 @@ type session struct {
 	talk     sync.Mutex
 	hushed   bool              // nothing is said any more but by the stream's goroutine
 	goodbye  *protocol.Goodbye // what the agent has said of its leaving
-	sequence uint64            // of the last report
+	sequence uint64            // of the last report or heartbeat
+	reported uint64            // sequence of the last report
+	held     uint64            // sequence of the last report that was accepted
 
 	// turn is held over each exchange with the store, so that what a session writes is written in
 	// order. Whoever waits for it waits no longer than for the store itself.
@@ -264,6 +266,10 @@ func (s *session) hear(msg received) (wait time.Duration, end ending) {
 	case *protocol.AgentMessage_Report:
 		if err = s.report(kind.Report); err == nil && kind.Report.GetTrust() != "" {
 			err = s.sendTrust(kind.Report.GetTrust())
+		}
+	case *protocol.AgentMessage_Heartbeat:
+		if err = s.heartbeat(kind.Heartbeat); err == nil && s.lastReport.Trust != "" {
+			err = s.sendTrust(s.lastReport.Trust)
 		}
 	case *protocol.AgentMessage_RenewCertificate:
 		later, hasty := s.proof.renewals.Take()

@@ -23,13 +23,26 @@ func (s *session) violationIn(msg received) error {
 	case *protocol.AgentMessage_Hello:
 		return guard.SecondHello
 	case *protocol.AgentMessage_Report:
-		n := kind.Report.GetSequence()
-		if n <= s.sequence {
-			return fmt.Errorf("%w: %d comes after %d", guard.SequenceNotRising, n, s.sequence)
+		if err := s.rising(kind.Report.GetSequence()); err != nil {
+			return err
 		}
-		s.sequence = n
+		s.reported = s.sequence
 		return guard.CheckReport(kind.Report)
+	case *protocol.AgentMessage_Heartbeat:
+		if n := kind.Heartbeat.GetReport(); n == 0 || n > s.reported {
+			return fmt.Errorf("%w: %d, and the last report is %d", guard.HeartbeatOfNoReport, n, s.reported)
+		}
+		return s.rising(kind.Heartbeat.GetSequence())
 	}
+	return nil
+}
+
+// rising returns a violation unless a sequence number is higher than the last one.
+func (s *session) rising(n uint64) error {
+	if n <= s.sequence {
+		return fmt.Errorf("%w: %d comes after %d", guard.SequenceNotRising, n, s.sequence)
+	}
+	s.sequence = n
 	return nil
 }
 

@@ -58,6 +58,9 @@ func TestOffendersAreCutOffAndNamed(t *testing.T) {
 	report := func(r *protocol.Report) func(*agent) {
 		return func(a *agent) { a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: r}}) }
 	}
+	heartbeat := func(h *protocol.Heartbeat) func(*agent) {
+		return func(a *agent) { a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Heartbeat{Heartbeat: h}}) }
+	}
 	for _, c := range []struct {
 		name, why string
 		do        func(a *agent)
@@ -68,6 +71,18 @@ func TestOffendersAreCutOffAndNamed(t *testing.T) {
 		{
 			"sequence again", "its reports are not numbered upwards",
 			report(&protocol.Report{Sequence: 1, Healthy: true}),
+		},
+		{
+			"heartbeat before a report", "its heartbeat refers to a report that it has not sent",
+			heartbeat(&protocol.Heartbeat{Sequence: 9}),
+		},
+		{
+			"heartbeat of a later report", "its heartbeat refers to a report that it has not sent",
+			heartbeat(&protocol.Heartbeat{Sequence: 9, Report: 8}),
+		},
+		{
+			"sequence of a heartbeat again", "its reports are not numbered upwards",
+			heartbeat(&protocol.Heartbeat{Sequence: 1, Report: 1}),
 		},
 		{"no sequence", "its reports are not numbered upwards", report(&protocol.Report{Healthy: true})},
 		{

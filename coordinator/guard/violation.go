@@ -21,6 +21,7 @@ const (
 	FrequentHellos       = Violation("it says hello too often")
 	SecondHello          = Violation("it says hello twice")
 	SequenceNotRising    = Violation("its reports are not numbered upwards")
+	HeartbeatOfNoReport  = Violation("its heartbeat refers to a report that it has not sent")
 	Flood                = Violation("it sends more than an agent can, and goes on")
 	FrequentRenewals     = Violation("it asks for certificates without pause")
 	ExcessiveReport      = Violation("a report has more of something than an agent has")

@@ -57,7 +57,7 @@ type agent struct {
 	heard []session.Event // what a silent one will hear of when it returns
 }
 
-// sent is a report.
+// sent is a report or a heartbeat.
 type sent struct {
 	sequence uint64
 	at       time.Time
@@ -161,14 +161,22 @@ func (a *agent) forget(s *stream) {
 	a.streams = slices.DeleteFunc(a.streams, func(o *stream) bool { return o == s })
 }
 
-// report makes a report and sends it.
+// report sends a report, or a heartbeat if the last report stands.
 func (a *agent) report(now time.Time, o session.Report) {
 	s := a.stream(o.Stream)
 	if s == nil || s.stream == nil {
 		return
 	}
-	if !s.stream.Send(a.loop.report(a, o.Sequence, now)) {
+	var message []byte
+	if s.heartbeats && s.report != 0 && a.tail != nil && now.Sub(s.reported) < protocol.ReportDue(s.interval) {
+		message = a.loop.heartbeat(o.Sequence, s.report)
+	} else {
+		message = a.loop.report(a, o.Sequence, now)
+		s.report, s.reported = o.Sequence, now
+	}
+	if !s.stream.Send(message) {
 		a.loop.counts.dropped++ // the session sees that it is not acknowledged
+		s.report = 0
 		return
 	}
 	a.loop.counts.reports++
@@ -189,6 +197,9 @@ func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 	switch kind := m.GetKind().(type) {
 	case *protocol.GatewayMessage_Ack:
 		counts.acks++
+		if kind.Ack.GetReport() {
+			s.report = 0
+		}
 		if at, found := a.answered(kind.Ack.GetSequence()); found {
 			a.last, a.acked = at, now
 			counts.latency.Add(now.Sub(at.at))
@@ -203,12 +214,15 @@ func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 	case *protocol.GatewayMessage_Nack:
 		counts.nacks++
 		a.answered(kind.Nack.GetSequence())
+		s.report = 0
 	case *protocol.GatewayMessage_Move:
 		counts.moves++
 	case *protocol.GatewayMessage_Refused:
 		counts.refused[kind.Refused.GetReason().String()]++
 	case *protocol.GatewayMessage_Welcome:
 		s.replica = a.loop.named(kind.Welcome.GetReplica())
+		s.heartbeats = kind.Welcome.GetProtocol() >= protocol.Heartbeats
+		s.interval = kind.Welcome.GetReportInterval().AsDuration()
 	}
 }
 

@@ -37,8 +37,9 @@ type loop struct {
 	names   map[string]string // of replicas and configurations, each kept once
 	tails   map[string][]byte // of reports, by configuration
 
-	// What a report is made in.
+	// What messages are made in.
 	head    protocol.Report
+	beat    protocol.Heartbeat
 	message []byte
 	part    []byte
 }

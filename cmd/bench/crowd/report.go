@@ -12,8 +12,11 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// reportField is the number of AgentMessage.report.
-const reportField = 2
+// Numbers of fields of AgentMessage.
+const (
+	reportField    = 2
+	heartbeatField = 5
+)
 
 // duty is what a coordinator wants of an agent, as far as it reports that it has done it.
 type duty struct {
@@ -48,7 +51,7 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	return news
 }
 
-// report is a report as it is sent, whose memory is the next one's too. A message whose parts are
+// report returns a report. Its memory is that of the next message. A message whose parts are
 // put behind each other is the whole message: what changes with every report comes first, then what
 // is encoded once.
 func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
@@ -63,6 +66,15 @@ func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	l.message = protowire.AppendVarint(l.message, uint64(len(l.part)+len(a.tail)))
 	l.message = append(l.message, l.part...)
 	l.message = append(l.message, a.tail...)
+	return l.message
+}
+
+// heartbeat returns a heartbeat. Its memory is that of the next message.
+func (l *loop) heartbeat(sequence, report uint64) []byte {
+	l.beat.Sequence, l.beat.Report, l.beat.CpuPercent, l.beat.MemoryPercent = sequence, report, 12.5, 37.5
+	l.part, _ = proto.MarshalOptions{}.MarshalAppend(l.part[:0], &l.beat) // it has no text that could be invalid
+	l.message = protowire.AppendTag(l.message[:0], heartbeatField, protowire.BytesType)
+	l.message = protowire.AppendBytes(l.message, l.part)
 	return l.message
 }
 

@@ -24,6 +24,11 @@ type stream struct {
 	replica string       // that welcomed it
 	late    *time.Timer  // runs after a goodbye
 	kept    bool         // its line is the agent's
+
+	heartbeats bool          // the replica understands them
+	interval   time.Duration // of messages
+	report     uint64        // sequence of the last report; 0: one is due
+	reported   time.Time     // when it was sent
 }
 
 // open begins a stream, as soon as there is a connection for it.

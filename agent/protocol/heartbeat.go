@@ -1,0 +1,41 @@
+package protocol
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// ReportDue is the age from which a report is replaced though it still stands: a minute, and less
+// where agents send more often than every ten seconds. The next message comes an interval later, so
+// the one nearest to the time is the report.
+func ReportDue(interval time.Duration) time.Duration {
+	return min(time.Minute, 6*interval) - interval/2
+}
+
+// Stands reports whether an earlier report still says all that others act on. Load, uptime and the
+// progress of checks differ in every report; a heartbeat does without them.
+func (r *Report) Stands(now *Report) bool {
+	if r.GetHealthy() != now.GetHealthy() || r.GetWhy() != now.GetWhy() || len(r.GetChecks()) != len(now.GetChecks()) {
+		return false
+	}
+	for i, a := range r.GetChecks() {
+		b := now.GetChecks()[i]
+		if a.GetName() != b.GetName() || a.GetKind() != b.GetKind() || a.GetHealthy() != b.GetHealthy() ||
+			a.GetOptional() != b.GetOptional() || a.GetPending() != b.GetPending() {
+			return false
+		}
+	}
+	return r.GetConfigHash() == now.GetConfigHash() && r.GetRestarted() == now.GetRestarted() &&
+		r.GetDrained() == now.GetDrained() && r.GetTrust() == now.GetTrust() &&
+		proto.Equal(r.GetCertificate(), now.GetCertificate()) &&
+		proto.Equal(r.GetWorkloadExit(), now.GetWorkloadExit()) && sameNotice(r.GetNotice(), now.GetNotice())
+}
+
+// sameNotice reports whether two notices are the same. The time that is left differs in each.
+func sameNotice(a, b *Notice) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.GetKind() == b.GetKind() && a.GetWhy() == b.GetWhy() && proto.Equal(a.GetAt(), b.GetAt())
+}
