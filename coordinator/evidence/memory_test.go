@@ -540,11 +540,72 @@ func TestAnInstanceOfWhichSomethingCannotBeRead(t *testing.T) {
 	}
 	w.pass(time.Minute)
 	w.spoil(keys.Alive("web-0-bbbbbb"))
-	if in := w.instance("web", "web-0-bbbbbb"); !in.AliveSpoiled.Equal(w.now) {
-		t.Errorf("it is torn anew since %s, want %s", in.AliveSpoiled, w.now)
+	if in := w.instance("web", "web-0-bbbbbb"); !in.AliveSpoiled.Equal(w.now) || in.Alive.Record.State != "" {
+		t.Errorf("it is torn again since %s in state %q, want %s and no state", in.AliveSpoiled, in.Alive.Record.State, w.now)
 	}
 	w.spoil(keys.Instance("web-0-bbbbbb"))
 	if g := w.group("web"); len(g.Instances) != 1 || g.Instances[0].Record.ID != "web-1-bbbbbb" {
+		t.Errorf("shown are %+v", g.Instances)
+	}
+}
+
+// An instance whose record alone cannot be read is left out of its group, and its calls stay under
+// way: a second one would make a second machine.
+//
+// proves SAFE-8, SAFE-16
+func TestCallsOfAnInstanceThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
+	w.lead()
+	if !w.evidence.Busy("web-0-bbbbbb") {
+		t.Fatal("its calls are under way already")
+	}
+	rec := w.content.Instances["web-0-bbbbbb"].Record
+	key := keys.Instance("web-0-bbbbbb")
+	var changes []cache.Change // one revision after the other, heard of together
+	for _, e := range []store.Event{
+		{KV: store.KV{Key: key}, Deleted: true},
+		{KV: store.KV{Key: key, Value: []byte("garbage")}},
+	} {
+		w.content.Revision++
+		e.KV.Created, e.KV.Modified = w.content.Revision, w.content.Revision
+		change, _ := w.content.Apply(keys, e)
+		changes = append(changes, change)
+	}
+	w.evidence.Changed(w.content, changes)
+	if g := w.group("web"); len(g.Instances) != 1 || g.Instances[0].Record.ID != "web-1-bbbbbb" {
+		t.Errorf("shown are %+v", g.Instances)
+	}
+	w.put(key, rec)
+	if w.evidence.Busy("web-0-bbbbbb") || !w.instance("web", "web-0-bbbbbb").Calls.Busy {
+		t.Error("another call may begin beside the one that is under way")
+	}
+}
+
+// The deadline of a doomed instance is shown though it does not drain.
+//
+// proves SPOT-2
+func TestDeadlineOfADoomedInstance(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(1, "web-0-bbbbbb")
+	w.lead()
+	rec := w.content.Instances["web-0-bbbbbb"].Record
+	rec.Doomed = &store.Doom{Deadline: &store.Timer{Start: w.now, For: store.Duration(time.Minute)}}
+	w.put(keys.Instance("web-0-bbbbbb"), rec)
+	if due := w.instance("web", "web-0-bbbbbb").Due; !due[store.TimerDoomed].Equal(w.now.Add(time.Minute)) {
+		t.Errorf("due is %v, want the deadline in a minute", due)
+	}
+}
+
+// One unreadable record is enough for an instance to be left out.
+//
+// proves SAFE-16
+func TestTheOnlyUnreadableInstanceIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
+	w.lead()
+	w.spoil(keys.Instance("web-1-bbbbbb"))
+	if g := w.group("web"); len(g.Instances) != 1 || g.Instances[0].Record.ID != "web-0-bbbbbb" {
 		t.Errorf("shown are %+v", g.Instances)
 	}
 }

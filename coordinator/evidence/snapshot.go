@@ -107,8 +107,8 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	e.restoreStatus(c, &g)
 	g.Unlisted = e.waitsFor(c, &g)
 	e.slots(c.Slots[name], &g)
-	ids, spoiled := c.ByGroup[name], len(c.Unreadable) > 0
-	if spoiled {
+	ids := c.ByGroup[name]
+	if len(c.Unreadable) > 0 {
 		ids = slices.DeleteFunc(slices.Clone(ids),
 			func(id string) bool { return c.Unreadable[e.cfg.Keys.Instance(id)] != "" })
 	}
@@ -116,12 +116,8 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 		room := e.room.take(len(ids))
 		g.Instances = room.instances
 		for i, id := range ids {
-			if at := room.shown[i]; spoiled || at.of == nil || at.version != at.of.version ||
-				g.Instances[i].Record.ID != id {
+			if at := room.shown[i]; at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
 				room.shown[i] = e.instance(c, id, &g.Instances[i])
-			}
-			if spoiled {
-				room.shown[i] = shown{} // what else cannot be read is not in its version
 			}
 		}
 	}
