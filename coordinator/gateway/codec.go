@@ -42,7 +42,6 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 type received struct {
 	*protocol.AgentMessage
 	bytes int
-	in    *reading // the pooled memory that holds it; nil if it has its own
 }
 
 // receive returns the next message of an agent. The error may be a guard.Violation.
@@ -59,13 +58,6 @@ func receive(stream grpc.ServerStream) (received, error) {
 
 // decode decodes a message unless it has too many fields.
 func decode(data []byte) (received, error) {
-	if report, all := reportIn(data); all && len(data) < 2*protocol.MostParts { // a field takes at least two bytes
-		in, _ := readings.Get().(*reading)
-		if err := in.read(report); err != nil {
-			return received{}, fmt.Errorf("%w: %w", guard.MessageMalformed, err)
-		}
-		return received{&in.message, len(data), in}, nil
-	}
 	msg := &protocol.AgentMessage{}
 	if err := guard.CountFields(data, msg.ProtoReflect().Descriptor()); err != nil {
 		return received{}, err
@@ -73,5 +65,5 @@ func decode(data []byte) (received, error) {
 	if err := proto.Unmarshal(data, msg); err != nil {
 		return received{}, fmt.Errorf("%w: %w", guard.MessageMalformed, err)
 	}
-	return received{msg, len(data), nil}, nil
+	return received{msg, len(data)}, nil
 }

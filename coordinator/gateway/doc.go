@@ -15,7 +15,7 @@
 //	proof.go         a session's certificate, its renewal and its end, and the authorities that agents are to trust
 //	trust.go         the authorities that other replicas trust
 //	options.go       the bounds of the server
-//	codec.go         decoding messages; reading.go: the decoder for reports
+//	codec.go         decoding messages
 //	violations.go    what happens to an agent that breaks the protocol
 //	send_timeout.go  agents that do not read; call_timeout.go: timeouts of exchanges with etcd
 //	unwanted.go      agents without a record, and second boots

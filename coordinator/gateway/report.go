@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"reflect"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -199,15 +198,13 @@ func (s *session) recallReport(ended bool) {
 // persist has a report written down when it says something new, and otherwise once in a while
 // (DET-16). If that fails, the next report is written.
 func (s *session) persist(r *protocol.Report) {
-	rec, _ := records.Get().(*store.Report)
-	s.record(rec, r)
+	rec := s.record(r)
 	if !s.recalled {
 		s.recallReport(rec.Workload != nil)
 	}
 	age := time.Since(s.persisted)
 	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
 	if !fresh && age < s.g.oldNewsEvery()-s.interval/2 { // the next report may come an interval early
-		records.Put(rec)
 		return
 	}
 	s.unwritten.Store(false)
@@ -222,10 +219,6 @@ func (s *session) persist(r *protocol.Report) {
 func (g *Gateway) oldNewsEvery() time.Duration {
 	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
-
-// records are for reports that turn out to say nothing new. Strings of one may stay in it until it
-// is used again; nothing else refers to it.
-var records = sync.Pool{New: func() any { return new(store.Report) }}
 
 // news reports whether a report differs in what others act on. Why an instance is unhealthy is not
 // among that: see whyEvery.
@@ -248,11 +241,9 @@ func news(old, now store.Report) bool {
 	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
-// record makes a report as it is stored, with everything cut to its bounds (SEC-5), in the place of
-// one that is used no more.
-func (s *session) record(rec *store.Report, r *protocol.Report) {
-	checks, windows := rec.Checks[:0], rec.Host.Windows[:0]
-	*rec = store.Report{
+// record makes a report as it is stored, with everything cut to its bounds (SEC-5).
+func (s *session) record(r *protocol.Report) *store.Report {
+	rec := &store.Report{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(),
 		Agent:  s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
@@ -272,7 +263,7 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 		if i == mostChecks {
 			break
 		}
-		checks = append(checks, store.CheckReport{
+		rec.Checks = append(rec.Checks, store.CheckReport{
 			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(),
 			Optional: c.GetOptional(), Pending: c.GetPending(),
 			Why: guard.Clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
@@ -280,7 +271,6 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 			Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
 	}
-	rec.Checks = checks
 	if h := r.GetHost(); h != nil {
 		rec.Host = store.HostReport{
 			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()),
@@ -291,7 +281,7 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 			if i == mostWindows {
 				break
 			}
-			windows = append(windows, store.HostWindow{
+			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
 				Span:       store.Duration(max(0, w.GetSpan().AsDuration())),
 				Covered:    store.Duration(max(0, w.GetCovered().AsDuration())),
 				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()),
@@ -300,7 +290,6 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 			})
 		}
 	}
-	rec.Host.Windows = windows
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{
 			Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName),
@@ -313,6 +302,7 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
+	return rec
 }
 
 // moment is a time as an agent gave it, if it is one that can be written down.

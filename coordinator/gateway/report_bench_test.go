@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -55,24 +56,30 @@ func usualReport() *protocol.Report {
 	return r
 }
 
-// numbered is a message with a report whose number can be changed in place: what comes last counts.
+// numbered is a message with a report or heartbeat whose number can be changed in place: what comes last counts.
 type numbered struct{ bytes []byte }
 
 func newNumbered(b *testing.B, r *protocol.Report) *numbered {
 	b.Helper()
 	r = proto.CloneOf(r)
 	r.Sequence = 0
-	body, err := proto.Marshal(r)
+	return numberedAs(b, 2, r)
+}
+
+// newBeat is a heartbeat for the first report.
+func newBeat(b *testing.B) *numbered {
+	b.Helper()
+	return numberedAs(b, 5, &protocol.Heartbeat{Report: 1, CpuPercent: 12.5, MemoryPercent: 48.25})
+}
+
+func numberedAs(b *testing.B, field protowire.Number, m proto.Message) *numbered {
+	b.Helper()
+	body, err := proto.Marshal(m)
 	if err != nil {
 		b.Fatal(err)
 	}
 	body = append(body, 1<<3, 0x80, 0x80, 0x80, 0x80, 0)
-	outer,
-		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: string(make([]byte, len(body)-3))}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return &numbered{append(outer[:len(outer)-len(body)], body...)}
+	return &numbered{protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), body)}
 }
 
 func (n *numbered) set(number uint64) []byte {
@@ -235,44 +242,58 @@ func (g *bench) talk(b *testing.B, id string) *wire {
 	return w
 }
 
-// BenchmarkReport is one report from its bytes to its acknowledgement: the store renews at once.
+// BenchmarkReport is one report or heartbeat from its bytes to its acknowledgement: the store renews
+// at once.
 func BenchmarkReport(b *testing.B) {
-	b.Run("decoded", func(b *testing.B) {
-		report := newNumbered(b, usualReport())
-		b.ReportAllocs()
-		b.SetBytes(int64(len(report.bytes)))
-		for i := uint64(1); b.Loop(); i++ {
-			msg, err := decode(report.set(i))
-			if err != nil {
-				b.Fatal(err)
+	for _, kind := range []struct {
+		name string
+		make func() *numbered
+	}{
+		{"report", func() *numbered { return newNumbered(b, usualReport()) }},
+		{"heartbeat", func() *numbered { return newBeat(b) }},
+	} {
+		first := newNumbered(b, usualReport())
+		b.Run(kind.name+" decoded", func(b *testing.B) {
+			message := kind.make()
+			b.ReportAllocs()
+			b.SetBytes(int64(len(message.bytes)))
+			for i := uint64(1); b.Loop(); i++ {
+				if _, err := decode(message.set(i)); err != nil {
+					b.Fatal(err)
+				}
 			}
-			msg.release()
-		}
-	})
-	b.Run("without a network", func(b *testing.B) {
-		g := openBench(b, 1)
-		w, report := g.talk(b, "web-0"), newNumbered(b, usualReport())
-		b.ReportAllocs()
-		for i := uint64(1); b.Loop(); i++ {
-			w.in <- report.set(i)
+		})
+		b.Run(kind.name+" without a network", func(b *testing.B) {
+			g := openBench(b, 1)
+			w, message := g.talk(b, "web-0"), kind.make()
+			w.in <- first.set(1)
 			<-w.said
-		}
-	})
-	b.Run("over gRPC", func(b *testing.B) {
-		g := openBench(b, 1)
-		stream := g.dial(b, "web-0")
-		report := newNumbered(b, usualReport())
-		var answer protocol.GatewayMessage
-		b.ReportAllocs()
-		for i := uint64(1); b.Loop(); i++ {
-			if err := stream.SendMsg(append([]byte(nil), report.set(i)...)); err != nil { // gRPC keeps it for a while
-				b.Fatal(err)
+			b.ReportAllocs()
+			for i := uint64(2); b.Loop(); i++ {
+				w.in <- message.set(i)
+				<-w.said
 			}
-			if err := stream.RecvMsg(&answer); err != nil {
-				b.Fatal(err)
+		})
+		b.Run(kind.name+" over gRPC", func(b *testing.B) {
+			g := openBench(b, 1)
+			stream := g.dial(b, "web-0")
+			message := kind.make()
+			var answer protocol.GatewayMessage
+			exchange := func(data []byte) {
+				if err := stream.SendMsg(append([]byte(nil), data...)); err != nil { // gRPC keeps it for a while
+					b.Fatal(err)
+				}
+				if err := stream.RecvMsg(&answer); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
+			exchange(first.set(1))
+			b.ReportAllocs()
+			for i := uint64(2); b.Loop(); i++ {
+				exchange(message.set(i))
+			}
+		})
+	}
 }
 
 // dial opens a stream on a port of its own.

@@ -248,7 +248,6 @@ func (s *session) listen() ending {
 
 // hear deals with a message. It says how long to wait before anything else is read.
 func (s *session) hear(msg received) (wait time.Duration, end ending) {
-	defer msg.release()
 	s.talk.Lock()
 	defer s.talk.Unlock()
 	if s.closing() != nil {
