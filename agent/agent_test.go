@@ -39,7 +39,7 @@ func TestReportsAtOnceAndThenEveryInterval(t *testing.T) {
 		first := r.shard.take()
 		wantHeard(t, first, "a hello", "a report 1 healthy")
 		hello := first[0].message.GetHello()
-		if hello.GetProtocol() != protocol.Newest || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
+		if hello.GetProtocol() != protocol.Oldest || hello.GetNewestProtocol() != protocol.Newest || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
 			hello.GetBootId() != "boot-1" ||
 			hello.GetEpoch() != 1 || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
 			t.Errorf("hello is %v", hello)

@@ -117,7 +117,7 @@ func (a *Agent) open(background context.Context, o session.Open) {
 func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
 	spoken := protocol.Spoken()
 	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
-		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest,
+		Protocol: spoken.Oldest, NewestProtocol: spoken.Newest,
 		Shard:        a.cfg.Bootstrap.Shard,
 		Instance:     a.cfg.Bootstrap.Instance,
 		BootId:       a.cfg.BootID,
@@ -284,7 +284,7 @@ func (l *lines) join(ctx context.Context, address string, r *protocol.JoinReques
 	}
 	defer conn.Close()
 	spoken := protocol.Spoken()
-	r.Protocol, r.OldestProtocol = spoken.Newest, spoken.Oldest
+	r.Protocol, r.NewestProtocol = spoken.Oldest, spoken.Newest
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 

@@ -162,12 +162,12 @@ func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
 type JoinRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
-	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the newest version that the agent speaks
+	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // as in Hello
 	Shard          string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
 	Instance       string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
 	Token          string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
 	Request        []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"`                                      // PKCS #10, DER, signed by the key that was made on the machine; what it says beside the key is not looked at
-	OldestProtocol uint32                 `protobuf:"varint,6,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // as in Hello
+	NewestProtocol uint32                 `protobuf:"varint,6,opt,name=newest_protocol,json=newestProtocol,proto3" json:"newest_protocol,omitempty"` // as in Hello
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -237,9 +237,9 @@ func (x *JoinRequest) GetRequest() []byte {
 	return nil
 }
 
-func (x *JoinRequest) GetOldestProtocol() uint32 {
+func (x *JoinRequest) GetNewestProtocol() uint32 {
 	if x != nil {
-		return x.OldestProtocol
+		return x.NewestProtocol
 	}
 	return 0
 }
@@ -747,7 +747,7 @@ func (*GatewayMessage_Waiting) isGatewayMessage_Kind() {}
 // Hello is the first message of a stream.
 type Hello struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
-	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the newest version that the agent speaks
+	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the oldest version that the agent speaks: release 0.1 refuses any other than its own
 	Shard          string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
 	Instance       string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
 	BootId         string                 `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // of the machine's present boot
@@ -756,7 +756,7 @@ type Hello struct {
 	AgentVersion   string                 `protobuf:"bytes,8,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
 	AgentStarted   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=agent_started,json=agentStarted,proto3" json:"agent_started,omitempty"`
 	Trust          string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"`                                          // digest of what the agent believes: identity.Trust
-	OldestProtocol uint32                 `protobuf:"varint,11,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // and the oldest; 0: the newest alone
+	NewestProtocol uint32                 `protobuf:"varint,11,opt,name=newest_protocol,json=newestProtocol,proto3" json:"newest_protocol,omitempty"` // and the newest; 0: the oldest alone
 	Waits          bool                   `protobuf:"varint,12,opt,name=waits,proto3" json:"waits,omitempty"`                                         // it understands Waiting, and waits for longer than an agent that does not
 	Claim          []byte                 `protobuf:"bytes,13,opt,name=claim,proto3" json:"claim,omitempty"`                                          // as a coordinator told it last in Wanted; empty: none was told yet
 	unknownFields  protoimpl.UnknownFields
@@ -856,9 +856,9 @@ func (x *Hello) GetTrust() string {
 	return ""
 }
 
-func (x *Hello) GetOldestProtocol() uint32 {
+func (x *Hello) GetNewestProtocol() uint32 {
 	if x != nil {
-		return x.OldestProtocol
+		return x.NewestProtocol
 	}
 	return 0
 }
@@ -3058,7 +3058,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
 	"\x05token\x18\x04 \x01(\tR\x05token\x12\x18\n" +
 	"\arequest\x18\x05 \x01(\fR\arequest\x12'\n" +
-	"\x0foldest_protocol\x18\x06 \x01(\rR\x0eoldestProtocol\"\x88\x01\n" +
+	"\x0fnewest_protocol\x18\x06 \x01(\rR\x0enewestProtocol\"\x88\x01\n" +
 	"\vCertificate\x12\x14\n" +
 	"\x05chain\x18\x01 \x03(\fR\x05chain\x12/\n" +
 	"\x05trust\x18\x02 \x01(\v2\x19.leasehold.agent.v1.TrustR\x05trust\x122\n" +
@@ -3099,7 +3099,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\x12\x14\n" +
 	"\x05trust\x18\n" +
 	" \x01(\tR\x05trust\x12'\n" +
-	"\x0foldest_protocol\x18\v \x01(\rR\x0eoldestProtocol\x12\x14\n" +
+	"\x0fnewest_protocol\x18\v \x01(\rR\x0enewestProtocol\x12\x14\n" +
 	"\x05waits\x18\f \x01(\bR\x05waits\x12\x14\n" +
 	"\x05claim\x18\r \x01(\fR\x05claimJ\x04\b\a\x10\b\"\xa3\x03\n" +
 	"\aWelcome\x12\x18\n" +

@@ -21,13 +21,10 @@ type Versions struct{ Newest, Oldest uint32 }
 // Spoken are those of this program.
 func Spoken() Versions { return Versions{Newest, Oldest} }
 
-// VersionsOf returns the versions that the other end announced. Without an oldest version it speaks
-// one only, as the first release did.
-func VersionsOf(newest, oldest uint32) Versions {
-	if oldest == 0 || oldest > newest {
-		oldest = newest
-	}
-	return Versions{newest, oldest}
+// VersionsOf returns the versions that the other end announced. Without a newest version it speaks
+// one only, as release 0.1 did.
+func VersionsOf(oldest, newest uint32) Versions {
+	return Versions{Newest: max(oldest, newest), Oldest: oldest}
 }
 
 // Common is the newest version that both sides speak; ok is false if there is none.

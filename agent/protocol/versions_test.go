@@ -9,11 +9,11 @@ func TestBothSidesSpeakTheNewestVersionThatBothKnow(t *testing.T) {
 	}{
 		{Versions{1, 1}, VersionsOf(1, 0), 1},
 		{Versions{2, 1}, VersionsOf(1, 0), 1},
-		{Versions{2, 1}, VersionsOf(2, 1), 2},
-		{Versions{2, 1}, VersionsOf(3, 2), 2},
-		{Versions{2, 1}, VersionsOf(2, 9), 2}, // an oldest that cannot be
+		{Versions{2, 1}, VersionsOf(1, 2), 2},
+		{Versions{2, 1}, VersionsOf(2, 3), 2},
+		{Versions{2, 1}, VersionsOf(2, 1), 2}, // a newest that cannot be
 		{Versions{3, 2}, VersionsOf(1, 0), 0},
-		{Versions{2, 1}, VersionsOf(4, 3), 0},
+		{Versions{2, 1}, VersionsOf(3, 4), 0},
 		{Versions{1, 1}, VersionsOf(2, 0), 0},
 	} {
 		got, ok := c.us.Common(c.them)

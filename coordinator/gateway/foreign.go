@@ -12,11 +12,11 @@ import (
 // speaker is a message that announces protocol versions.
 type speaker interface {
 	GetProtocol() uint32
-	GetOldestProtocol() uint32
+	GetNewestProtocol() uint32
 }
 
 func versionsOf(s speaker) protocol.Versions {
-	return protocol.VersionsOf(s.GetProtocol(), s.GetOldestProtocol())
+	return protocol.VersionsOf(s.GetProtocol(), s.GetNewestProtocol())
 }
 
 // foreign is the refusal of an agent that speaks no version in common with us.

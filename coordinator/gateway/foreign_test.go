@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 // speaking is a hello of an agent that speaks these versions of the protocol.
 func speaking(instance string, epoch uint64, newest, oldest uint32) *protocol.Hello {
 	h := hello(instance, "boot1", epoch)
-	h.Protocol, h.OldestProtocol = newest, oldest
+	h.Protocol, h.NewestProtocol = cmp.Or(oldest, newest), newest
 	return h
 }
 

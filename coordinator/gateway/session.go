@@ -109,7 +109,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
 		s.spoken = version
 	}
-	s.speaks = cmp.Or(s.spoken, hello.GetProtocol())
+	s.speaks = cmp.Or(s.spoken, versionsOf(hello).Newest)
 	return s
 }
 

@@ -66,7 +66,7 @@ func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 	c := a.loop.crowd
 	spoken := protocol.Spoken()
 	h := &protocol.Hello{
-		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest, Shard: c.cfg.ShardID, Instance: a.id, BootId: c.bootID,
+		Protocol: spoken.Oldest, NewestProtocol: spoken.Newest, Shard: c.cfg.ShardID, Instance: a.id, BootId: c.bootID,
 		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started),
 		Waits: true,
 	}
