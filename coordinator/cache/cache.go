@@ -33,8 +33,8 @@ type Content struct {
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
-	// Unreadable says why a key's value cannot be read. What the key said before, if that was ever
-	// read, stays where it was in the maps above: so nothing takes the record for absent.
+	// Unreadable has the reason for each key whose value cannot be read. Its last readable value
+	// stays in the maps above, so that the record does not count as absent.
 	Unreadable map[string]string
 	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
 	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
@@ -43,8 +43,8 @@ type Content struct {
 
 	specs store.InstanceSpecs
 	texts texts
-	// settings are the last that were in force, also when the shard's key is gone, or is listed
-	// anew: what etcd holds beyond a setting's range leaves it as it was (REC-20).
+	// settings are the last that were in force. They stay when the shard's key is gone or listed
+	// again: a value outside a setting's range leaves the setting as it was (REC-20).
 	settings *store.ShardSettings
 }
 
@@ -54,8 +54,8 @@ type Change struct {
 	Name    string
 	Group   string // the group that is concerned, if any
 	Deleted bool
-	// Same says that it tells nothing that others act on: a report of which only the numbers are
-	// new, a turn, who joined.
+	// Same is set if nothing changed that others act on: only the numbers of a report, a turn, or a
+	// join.
 	Same bool
 	// Alive is what an alive key said before it changed, if it was there.
 	Alive *store.Alive
@@ -66,9 +66,9 @@ type Change struct {
 type Listener interface {
 	// Listed reports that the content was read again: anything may have changed.
 	Listed(*Content)
-	// Changed says what changed with one revision or a few.
+	// Changed reports the changes of one or several revisions.
 	Changed(*Content, []Change)
-	// Interrupted says that from now on the content grows old, until Listed.
+	// Interrupted reports that the content is out of date from now on, until Listed.
 	Interrupted(error)
 }
 
@@ -105,8 +105,8 @@ func (p *Cache) Run(ctx context.Context, s store.Store) error {
 	return store.Follow(ctx, s, p.keys.Prefix(), wanted, (*follower)(p))
 }
 
-// View gives the content to read, and says whether there is any yet. The content is locked against
-// change meanwhile.
+// View calls read with the content, and reports whether there is any yet. The content does not
+// change during the call.
 func (p *Cache) View(read func(*Content)) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

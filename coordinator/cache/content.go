@@ -47,8 +47,8 @@ func (c *Content) Take(keys store.Keys, kvs []store.KV) {
 	}
 }
 
-// Apply makes one change and says what it was; false for a key that is no part of the cache. The
-// revision is the caller's to set.
+// Apply makes one change and returns it; false for a key that is not part of the cache. The caller
+// sets the revision.
 func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	kind, name, ok := keys.Split(e.KV.Key)
 	if !ok {

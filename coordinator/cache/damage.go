@@ -14,8 +14,8 @@ type Spoiled struct {
 	Newer    bool // a newer program wrote it: it must not be overwritten
 }
 
-// Missing is a record that was lost: a cache has read it, it is absent, and no note says that it
-// was deleted on purpose.
+// Missing is a lost record: the cache has read it, it is absent, and there is no note that it was
+// deleted on purpose.
 type Missing struct {
 	Kind, Name string
 	Last       store.Revision // of the record when it was read last

@@ -15,7 +15,7 @@ const (
 	longestShare = 200 // bytes: what is longer is seldom said twice
 )
 
-// share has a word be the one that was read before, if there was one.
+// share replaces a text by an equal one that is already in memory, if there is one.
 func share[T ~string](known *texts, word *T) {
 	if len(*word) == 0 || len(*word) > longestShare {
 		return
@@ -30,7 +30,7 @@ func share[T ~string](known *texts, word *T) {
 	(*known)[string(*word)] = string(*word)
 }
 
-// use has a word be another one that says the same, if that does.
+// use replaces a text by another one if they are equal.
 func use(word *string, other string) {
 	if *word == other {
 		*word = other

@@ -22,15 +22,14 @@ const conflictTries = 5
 type found struct {
 	instance store.Versioned[store.Instance]
 	alive    store.Versioned[store.Alive]
-	// Why either cannot be read though it is there. Its revision is known all the same, so that it
-	// can be compared.
+	// Why either exists and cannot be read. Its revision is known, so that it can be compared.
 	spoiled      error
 	spoiledAlive error
 }
 
-// read reads an instance's record and its alive key. It fails with a *retired if the instance is at
-// deleting or was deleted on purpose, and with errUnrecorded if its record is absent and nothing
-// says so.
+// read reads an instance's record and its alive key. It fails with a *retired if the instance is
+// being deleted or was deleted on purpose, and with errUnrecorded if its record is absent for no
+// known reason.
 func (s *session) read(ctx context.Context) (found, error) {
 	var f found
 	keys := s.g.cfg.Keys
@@ -71,7 +70,7 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.agent, Protocol: s.speaks,
 	}
 	s.asked = true
-	rev, err := s.g.together.commit(ctx, store.Txn{
+	rev, err := s.g.stateWriter.commit(ctx, store.Txn{
 		Conditions: []store.Condition{f.instance.Unchanged(), store.At(f.alive.Key, f.alive.Modified)},
 		Writes:     []store.Write{store.PutLeased(f.alive.Key, store.Encode(rec), lease.ID)},
 	})
@@ -110,7 +109,7 @@ func retryConflicts(ctx context.Context, exchange func() error) error {
 	return err
 }
 
-// open registers the session, or says why not.
+// open registers the session, or returns the refusal.
 func (s *session) open(ctx context.Context) *protocol.Refused {
 	if refusal := s.register(ctx, func(ctx context.Context, f found) error {
 		lease, err := s.leaseFor(ctx, f)
@@ -128,7 +127,7 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	return nil
 }
 
-// register writes that the agent is there, such as it may be said, or says why not.
+// register writes the agent's alive key if that is allowed, or returns the refusal.
 func (s *session) register(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
 	if s.hello.GetShard() != s.g.cfg.ShardID {
 		return &protocol.Refused{
@@ -258,8 +257,8 @@ func (s *session) mayOpen(f found) *protocol.Refused {
 	return nil
 }
 
-// mayBeServed reports whether the stream that alive tells of can still be there: its replica is,
-// and if that is us, we have it.
+// mayBeServed reports whether the stream in an alive record can still exist: its replica is live,
+// and if that is this one, it has the stream.
 func (g *Gateway) mayBeServed(a store.Alive) bool {
 	if a.Replica == g.cfg.Replica {
 		g.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// checkSpecs are the checks of a record as its agent is told (DET-9).
+// checkSpecs converts the checks of a record for its agent (DET-9).
 func checkSpecs(list []store.Check) []*protocol.CheckSpec {
 	var out []*protocol.CheckSpec
 	for i := range list {

@@ -16,7 +16,7 @@ type claimed struct {
 	issuer string       // the authority that has sealed that
 }
 
-// take takes over what a record says, and says whether that is new.
+// take updates the claim from a record, and reports whether it changed.
 func (c *claimed) take(shard string, i store.Instance) bool {
 	now := claim.Of(shard, i)
 	if c.now != nil && claim.Same(*c.now, now) {
@@ -26,9 +26,9 @@ func (c *claimed) take(shard string, i store.Instance) bool {
 	return true
 }
 
-// recallClaim looks whether the agent has a claim already that says what the record does. Its
-// signature is not looked at, which would cost more than another seal: an agent that spoils its
-// claim spoils its own.
+// recallClaim checks whether the agent already has a claim that matches the record. The signature
+// is not verified, because that would cost more than sealing again: an agent that spoils its claim
+// harms only itself.
 func (s *session) recallClaim() {
 	if s.g.deps.Authority == nil || len(s.hello.GetClaim()) == 0 {
 		return
@@ -45,8 +45,8 @@ func (s *session) recallClaim() {
 	}
 }
 
-// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. It is for
-// the goroutine that holds talk, with the lock of wanted.
+// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. s.mu and
+// the lock of wanted must be held.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
 	if s.g.deps.Authority == nil || c.now == c.told {
@@ -55,8 +55,8 @@ func (s *session) claimDue() *store.Claim {
 	return c.now
 }
 
-// withClaim adds the sealed claim to what the agent is told. Without one it is told all else: an
-// authority that cannot seal now is asked again with the next change.
+// withClaim adds the sealed claim to a message. If the authority cannot seal now, the message goes
+// without it, and the next change tries again.
 func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.Wanted {
 	issuer := s.g.deps.Authority.Trust().Issuer
 	sealed, err := s.g.deps.Authority.Seal(*due)
@@ -74,7 +74,7 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 }
 
 // resealed has the claim told again if another authority issues by now: the one that sealed it will
-// not be believed for ever. The caller holds talk.
+// not be believed for ever. s.mu must be held.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()

@@ -28,7 +28,7 @@ type Authority interface {
 	Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error)
 	// Seal seals what an instance is, as of now (SAFE-17).
 	Seal(claim store.Claim) ([]byte, error)
-	// Trust is whom agents and coordinators are to believe, with the issuer.
+	// Trust returns the authorities that agents and coordinators trust, with the issuer.
 	Trust() identity.Trust
 	// Changed is closed when Trust changes next.
 	Changed() <-chan struct{}
@@ -160,8 +160,8 @@ func (s *secured) refuse(raw net.Conn, why, claimed string, err error) {
 	})
 }
 
-// whyFailed says why a handshake failed, and whom the certificate named, if one was shown; "" if
-// nothing was requested.
+// whyFailed returns why a handshake failed, and the name in the certificate if one was presented;
+// "" if nothing was requested.
 func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	var plain tls.RecordHeaderError
 	var unverified *tls.CertificateVerificationError

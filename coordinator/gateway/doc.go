@@ -5,11 +5,11 @@
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
 //	session.go       one stream, from hello to end
-//	alive.go         its key in etcd, and the lease on it; together.go: states of many streams in one transaction
-//	report.go        reports, and what of them is persisted; notes.go: reports of many agents in one transaction
+//	alive.go         its key in etcd, and the lease on it; state_writer.go: states of many streams in one transaction
+//	report.go        reports, and what of them is persisted; report_writer.go: reports of many agents in one transaction
 //	lastwords.go     the last output of a workload
 //	wanted.go        what an agent should do: checks.go, secrets.go
-//	voices.go        messages that an agent did not ask for
+//	outbox.go        messages that answer none of the agent's
 //	credentials.go   TLS: the identity of a client
 //	join.go          a token in exchange for the first certificate
 //	proof.go         a session's certificate, its renewal and its end, and the authorities that agents are to trust

@@ -36,7 +36,7 @@ type hub struct {
 	keys    store.Keys
 }
 
-// openHub opens one at which agents show certificates, as they do where it matters.
+// openHub opens one at which agents show certificates, as they do where it topics.
 func openHub(b *testing.B) *hub { return openHubWith(b, true) }
 
 // openHubWith opens one whose streams are secured, or not: then a connection may have any number of

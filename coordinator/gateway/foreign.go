@@ -35,10 +35,9 @@ func foreign(theirs protocol.Versions) guard.Refusal {
 	return f
 }
 
-// leaveAlone refuses an agent that speaks no version of the protocol that we do. It is there all
-// the same, and an upgrade in the wrong order must cost no machine: so as long as it goes on
-// coming, alive says that it is refused, on a lease that outlasts the longest pause between two of
-// its hellos.
+// leaveAlone refuses an agent without a common protocol version. An upgrade in the wrong order must
+// cost no machine, so as long as the agent keeps trying, its alive key says that it is refused, on
+// a lease that outlasts the longest pause between two of its hellos.
 func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 	f := foreign(versionsOf(s.hello))
 	f.Address, f.Claimed, f.Proved = s.from(), s.instance, s.proof.peer != nil

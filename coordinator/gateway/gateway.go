@@ -36,17 +36,16 @@ type Deps struct {
 	Logger *slog.Logger
 	// Secrets are the keys for secrets; nil: none.
 	Secrets SecretKeys
-	// Disturbed is told when renewals fail or come late (SAFE-1).
+	// Disturbed is called when renewals fail or come late (SAFE-1).
 	Disturbed func(what string)
 	// Journal writes an entry of the journal, at once or not at all.
 	Journal func(ctx context.Context, entry store.JournalEntry)
-	// Record does a transaction together with the entry of the journal that tells of it. Needed
-	// with an authority.
+	// Record commits a transaction together with its journal entry. Required with an authority.
 	Record func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error)
-	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is
-	// for networks that exist in memory alone.
+	// Authority certifies agents and knows the trusted authorities; nil: streams are not secured,
+	// for networks in memory only.
 	Authority Authority
-	// Meter is told what is worth counting; nil: nothing is.
+	// Meter counts; nil: nothing is counted.
 	Meter Meter
 }
 
@@ -82,24 +81,24 @@ type Gateway struct {
 	strayOn    store.Lease          // what they are on of late; strayTurn guards it
 	refused    map[string]time.Time // boot conflicts in the journal already
 
-	notes     notes
-	voices    voices
-	timeouts  callTimeouts // of the renewals for reports
-	timers    sync.Pool    // of *sendTimer
-	together  together     // the states of streams
-	clients   *guard.Clients
-	refusals  *guard.Refusals
-	restores  chan struct{}
-	states    turn // of streams, that are being written
-	strayTurn turn
-	strayPace *rate.Limiter
-	astray    atomic.Bool      // see isAstray
-	shortest  atomic.Int64     // of their leases, as a time.Duration
-	admission *guard.Admission // of sessions that begin, and of agents that join
-	guesses   *guesses         // tokens that the cache does not show
-	work      sync.WaitGroup   // of sessions beyond their streams
-	life      context.Context
-	end       context.CancelFunc
+	reports     reportWriter
+	senders     senders
+	timeouts    callTimeouts // of the renewals for reports
+	timers      sync.Pool    // of *sendTimer
+	stateWriter stateWriter
+	clients     *guard.Clients
+	refusals    *guard.Refusals
+	restores    chan struct{}
+	states      turn // of streams, that are being written
+	strayTurn   turn
+	strayPace   *rate.Limiter
+	astray      atomic.Bool      // see isAstray
+	shortest    atomic.Int64     // of their leases, as a time.Duration
+	admission   *guard.Admission // of sessions that begin, and of agents that join
+	guesses     *guesses         // tokens that the cache does not show
+	work        sync.WaitGroup   // of sessions beyond their streams
+	life        context.Context
+	end         context.CancelFunc
 }
 
 // New returns a gateway that serves no agent yet.
@@ -130,7 +129,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}
-	g.notes.g, g.together.g, g.voices.g = g, g, g
+	g.reports.g, g.stateWriter.g, g.senders.g = g, g, g
 	g.life, g.end = context.WithCancel(context.Background())
 	g.timeouts.life = g.life
 	return g, nil
@@ -151,7 +150,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.mu.Unlock()
 	g.admission.End()
 	for _, s := range g.all() {
-		s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
+		s.enqueue(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
 	}
 	return context.Cause(ctx)
 }
@@ -161,7 +160,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 func (g *Gateway) Drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for ctx.Err() == nil && (g.Streams() > 0 || g.notes.busy()) {
+	for ctx.Err() == nil && (g.Streams() > 0 || g.reports.busy()) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -381,8 +380,8 @@ func replicaAddresses(c *cache.Content) []string {
 	return out
 }
 
-// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends. It
-// says whether that was still possible.
+// goDo runs a function that outlives a stream's goroutine; the gateway waits for it when it ends.
+// It reports false if the gateway is ending.
 func (g *Gateway) goDo(do func(ctx context.Context)) bool {
 	return g.spawn(func() {
 		ctx, cancel := context.WithTimeout(g.life, 2*callTimeout)
@@ -391,8 +390,8 @@ func (g *Gateway) goDo(do func(ctx context.Context)) bool {
 	})
 }
 
-// spawn begins something that the gateway waits for when it ends. It says whether that was still
-// possible.
+// spawn starts a goroutine that the gateway waits for when it ends. It reports false if the gateway
+// is ending.
 func (g *Gateway) spawn(do func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

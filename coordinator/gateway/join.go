@@ -23,7 +23,7 @@ import (
 // mostToken bounds the length of a token; ours have 52 characters.
 const mostToken = 200
 
-// errJoinRefused is all that a caller is told, whatever the reason.
+// errJoinRefused is the answer to every refused join: it reveals no reason.
 var errJoinRefused = status.Error(codes.PermissionDenied, "join refused")
 
 // notJoined is why a join is refused, for journal and log.
@@ -133,7 +133,7 @@ func (g *Gateway) joinable(who *Peer, req *protocol.JoinRequest) error {
 	return nil
 }
 
-// lost says why a token is worth nothing for an instance, as far as that can never change.
+// lost returns why a token can never be used for an instance, or nil.
 func (j joining) lost(hash, instance string) error {
 	switch {
 	case j.token.Present() && j.token.Record.Instance != instance:
@@ -146,9 +146,9 @@ func (j joining) lost(hash, instance string) error {
 	return nil
 }
 
-// exchange uses the token up and issues the certificate. Of all who try at once, on whatever
-// replica, exactly one finds the token unused: that the transaction compares. Whoever has used it
-// may ask again with the same key, as the answer may have been lost.
+// exchange consumes the token and issues the certificate. Of concurrent joins, on any replica,
+// exactly one finds the token unused, because the transaction compares it. The same key may ask
+// again, since the answer may have been lost.
 func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.JoinRequest,
 	rec store.Joined,
 ) (chain [][]byte, err error) {

@@ -1,6 +1,6 @@
 package gateway
 
-// Meter is told what is worth counting of agents' streams, from many goroutines. It must not block.
+// Meter counts events of agents' streams. It is called by many goroutines and must not block.
 type Meter interface {
 	// StreamOpened: an agent has registered.
 	StreamOpened()

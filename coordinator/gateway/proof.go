@@ -18,7 +18,7 @@ const (
 )
 
 // proof is how a session shows who is at its other end: the newest certificate of the agent that is
-// known here. All of it needs talk to be held.
+// known here. s.mu guards all of it.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
@@ -32,7 +32,7 @@ type proof struct {
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
 
-// agentIdentity is whom the certificate of an instance's agent names.
+// agentIdentity is the identity in the certificate of an instance's agent.
 func (g *Gateway) agentIdentity(instance string) identity.Identity {
 	return identity.Identity{Shard: g.cfg.ShardID, Role: identity.Agent, Name: instance}
 }
@@ -82,8 +82,8 @@ func (p *proof) watch(s *session) {
 	if len(p.chain) == 0 {
 		return
 	}
-	p.timer = time.AfterFunc(time.Until(p.chain[0].NotAfter), func() { s.speakOf(ofCertificate) })
-	s.speakOf(ofTrust)
+	p.timer = time.AfterFunc(time.Until(p.chain[0].NotAfter), func() { s.notify(topicCertificate) })
+	s.notify(topicTrust)
 }
 
 func (p *proof) rest() {
@@ -146,7 +146,7 @@ func trustMessage(t identity.Trust) *protocol.Trust {
 	return &protocol.Trust{Authorities: t.DER(), Issuer: t.Issuer}
 }
 
-// sendTrust tells the agent whom to believe, if that is not what it says that it believes.
+// sendTrust sends the trusted authorities, unless the agent reports the same.
 func (s *session) sendTrust(has string) error {
 	if len(s.proof.chain) == 0 {
 		return nil
@@ -168,8 +168,8 @@ func (s *session) sendTrust(has string) error {
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Trust{Trust: trustMessage(trust)}})
 }
 
-// trustChanged tells the agent, and ends the session if its newest certificate is of an authority
-// that is believed no more.
+// trustChanged sends the trusted authorities, and ends the session if the authority of its newest
+// certificate is no longer trusted.
 func (s *session) trustChanged() error {
 	if len(s.proof.chain) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func (g *Gateway) followTrust(ctx context.Context) {
 	for {
 		changed := g.deps.Authority.Changed()
 		for _, s := range g.all() {
-			s.speakOf(ofTrust)
+			s.notify(topicTrust)
 		}
 		select {
 		case <-ctx.Done():

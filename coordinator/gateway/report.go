@@ -73,7 +73,7 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 		s.g.deps.Meter.Reported(false)
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
 		if s.g.renewed(false, s.ttl) {
-			s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
+			s.enqueue(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
 		}
 		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	}
@@ -110,8 +110,8 @@ func (s *session) reopen() {
 	s.setState(ctx, store.StreamOpen, "", "")
 }
 
-// accept renews the lease for a report. It says whether the key does not, or may not, call the
-// stream open.
+// accept renews the lease for a report. late reports whether the alive key does not, or may not,
+// say that the stream is open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
 	if err := s.turn.take(ctx); err != nil {
 		s.renewalFailed(0)
@@ -195,8 +195,8 @@ func (s *session) recallReport(ended bool) {
 	}
 }
 
-// persist has a report written down when it says something new, and otherwise once in a while
-// (DET-16). If that fails, the next report is written.
+// persist queues a report to be written if it says something new, and otherwise once in a while
+// (DET-16). If writing fails, the next report is written.
 func (s *session) persist(r *protocol.Report) {
 	rec := s.record(r)
 	if !s.recalled {
@@ -210,18 +210,18 @@ func (s *session) persist(r *protocol.Report) {
 	s.unwritten.Store(false)
 	s.lastReport, s.persisted = *rec, time.Now()
 	s.lastReport.Host = store.HostReport{} // nothing of it is new
-	s.g.notes.add(s, rec, fresh)
+	s.g.reports.add(s, rec, fresh)
 }
 
-// oldNewsEvery is how often a report is written down that says nothing new, with as many agents as
-// are served now. It is only there to be read, but each costs etcd a write, and every replica the
-// reading of it.
+// oldNewsEvery is how often a report without anything new is written, given the number of agents
+// served now. Such reports only serve readers, but each costs etcd a write and every replica a
+// read.
 func (g *Gateway) oldNewsEvery() time.Duration {
 	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
 
-// news reports whether a report differs in what others act on. Why an instance is unhealthy is not
-// among that: see whyEvery.
+// news reports whether a report differs in what others act on. The reason why an instance is
+// unhealthy does not count: see whyEvery.
 func news(old, now store.Report) bool {
 	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {
 		return true

@@ -54,7 +54,7 @@ func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	return full, bare
 }
 
-// value is that of one secret, or why there is none.
+// value returns the value of a secret, or why there is none.
 func (s *session) value(name string) (value []byte, revision uint64, problem string) {
 	if s.g.deps.Authority == nil {
 		return nil, 0, secretOpen
@@ -100,6 +100,6 @@ func (s *session) secretsChanged(name string) {
 		func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
 	w.mu.Unlock()
 	if has {
-		s.speakOf(ofWanted)
+		s.notify(topicWanted)
 	}
 }

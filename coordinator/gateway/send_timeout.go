@@ -31,7 +31,7 @@ type sendTimer struct {
 	timer  *time.Timer
 }
 
-// Send sends a message. s.talk must be held, as for every use of a stream.
+// Send sends a message. s.mu must be held, as for every use of a stream.
 func (t *timedStream) Send(msg *protocol.GatewayMessage) error {
 	timer, _ := t.timers.Get().(*sendTimer)
 	if timer == nil {

@@ -50,15 +50,15 @@ type session struct {
 	spoken   uint32          // the version of the protocol that both sides know; 0: there is none
 	speaks   uint32          // that version, or the agent's own where there is none
 
-	unsaid unsaid // what others than the stream's goroutine want said
+	outbox outbox // messages and updates from other goroutines
 	wanted wanted
 	proof  proof
 	rate   guard.RateState
 
-	// talk is held while a message of the agent is handled, or something is sent to it: the
-	// stream's goroutine, and a voice. Until the agent is welcome the stream's goroutine has it.
-	talk     sync.Mutex
-	hushed   bool              // nothing is said any more but by the stream's goroutine
+	// mu is held while a message of the agent is handled, and while something is sent to it, by the
+	// stream's goroutine or a sender. Until the welcome the stream's goroutine holds it.
+	mu       sync.Mutex
+	muted    bool              // only the stream's goroutine may send
 	goodbye  *protocol.Goodbye // what the agent has said of its leaving
 	sequence uint64            // of the last report or heartbeat
 	reported uint64            // sequence of the last report
@@ -82,12 +82,12 @@ type session struct {
 	unrecorded bool      // there was no record when it was looked for last: nothing is renewed
 	looked     time.Time // when that was
 
-	note       note                // what is to be written down
-	unwritten  atomic.Bool         // what was to be written down last was not
-	doubtful   atomic.Bool         // alive may not be as state says
-	missing    atomic.Bool         // the cache shows no record before deleting
-	workload   *store.WorkloadExit // of the report that was written last; the writer's, as is
-	outputKept time.Time           // when a workload's last words went into the journal
+	unwrittenReport pendingReport
+	unwritten       atomic.Bool         // what was to be written down last was not
+	doubtful        atomic.Bool         // alive may not be as state says
+	missing         atomic.Bool         // the cache shows no record before deleting
+	workload        *store.WorkloadExit // of the report that was written last; the writer's, as is
+	outputKept      time.Time           // when a workload's last words went into the journal
 
 	seen struct { // copies for those who must not wait for their turn
 		sync.Mutex
@@ -102,7 +102,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(),
 		turn: make(turn, 1),
 	}
-	s.talk.Lock()
+	s.mu.Lock()
 	s.rate.Init()
 	s.proof.renewals.Init()
 	s.proof.peer, _ = peerOf(s.ctx)
@@ -189,15 +189,15 @@ func (s *session) greet() error {
 	}
 	s.hello = nil
 	s.proof.watch(s)
-	s.talk.Unlock()
-	s.utter() // what was to be said before the agent was welcome
+	s.mu.Unlock()
+	s.flush() // what was queued before the welcome
 	return nil
 }
 
 // serve answers the agent until the stream ends, and then writes down how it ended.
 func (s *session) serve() error {
 	end := s.listen()
-	s.hush()
+	s.mute()
 	s.proof.rest()
 	if why := s.closing(); why != nil {
 		return s.closed(why, s.goodbye)
@@ -216,14 +216,14 @@ type ending struct {
 	theirs bool
 }
 
-// hush waits until nothing is being said, and has nothing be said by others any more.
-func (s *session) hush() {
-	s.talk.Lock()
-	defer s.talk.Unlock()
-	s.hushed = true
+// mute waits until no other goroutine sends, and keeps them from sending.
+func (s *session) mute() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.muted = true
 }
 
-// listen deals with what the agent says until that ends, or the gateway ends it, and says why.
+// listen handles the agent's messages until the stream or the gateway ends, and returns why.
 func (s *session) listen() ending {
 	for {
 		msg, err := receive(&s.stream)
@@ -234,7 +234,7 @@ func (s *session) listen() ending {
 		if end.err != nil {
 			return end
 		}
-		s.utter()     // what was queued meanwhile
+		s.flush()     // what was queued meanwhile
 		if wait > 0 { // what comes meanwhile waits with the agent
 			pause := time.NewTimer(wait)
 			select {
@@ -246,10 +246,10 @@ func (s *session) listen() ending {
 	}
 }
 
-// hear deals with a message. It says how long to wait before anything else is read.
+// hear handles a message. It returns how long to wait before the next one is read.
 func (s *session) hear(msg received) (wait time.Duration, end ending) {
-	s.talk.Lock()
-	defer s.talk.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closing() != nil {
 		return 0, ending{} // what ends the session is said next
 	}
@@ -308,7 +308,7 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 	return nil
 }
 
-// farewell is the last that an agent is told on a stream that the gateway ends; nil: nothing.
+// farewell returns the last message on a stream that the gateway ends; nil: none.
 func (s *session) farewell(why error) *protocol.GatewayMessage {
 	var end *retired
 	switch {
@@ -353,9 +353,9 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	// Before we know the shard we say nothing of waiting: the agent knows it from its bootstrap
-	// document, or welcomed it last. What it is told is what a leader counts on when it gives
-	// agents the time to return (SAFE-1).
+	// Before the shard's settings are known, send no reconnect times: the agent has those of its
+	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
+	// gives them time to return (SAFE-1).
 	var least, most *durationpb.Duration
 	if settings, known := s.g.known(); known {
 		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())
@@ -382,7 +382,7 @@ func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 	case status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled):
-		// all that gRPC tells of a reset, or of a silence that its pings ended
+		// gRPC reports a reset, and a silence that its pings ended, in the same way
 		why = "the connection broke without goodbye"
 	default:
 		why = status.Convert(err).Message()
@@ -406,7 +406,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	}
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
-	s.g.notes.settle(ctx, s) // what it said before comes first
+	s.g.reports.settle(ctx, s) // what it said before comes first
 	s.setState(ctx, state, kind, guard.Clip(b.GetMessage(), mostText))
 }
 

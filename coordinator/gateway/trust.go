@@ -11,8 +11,9 @@ import (
 // a time before. None must take from an agent what it needs to believe the others, or agents that
 // are with it are cut off from all others, and go from one trust to the other and back.
 
-// leaveTrust reports whether an agent is left with what it believes: another replica believes just
-// that, and more than we do. It is told once that replica has our files, or is gone.
+// leaveTrust reports whether an agent keeps the authorities that it has: another replica trusts
+// exactly those, and more than this one. The agent is updated once that replica has our files, or
+// is gone.
 func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 	return slices.ContainsFunc(g.wider(ours), func(theirs []string) bool {
 		return has == identity.DigestOf(theirs, "") || // it is new: its machine was told no issuer

@@ -17,8 +17,8 @@ import (
 var (
 	// errRetired: a record ends the instance. What is returned is a *retired, which names it.
 	errRetired = errors.New("the instance is retired")
-	// errUnrecorded: there is no record of the instance, and nothing says that it was deleted on
-	// purpose.
+	// errUnrecorded means that there is no record of the instance and no note that it was deleted
+	// on purpose.
 	errUnrecorded = errors.New("there is no record of the instance")
 	// errNoShard is an errUnrecorded: the shard's key is absent, or is another shard's.
 	errNoShard = fmt.Errorf("%w: the shard's own key is missing, or is another shard's", errUnrecorded)
@@ -64,8 +64,8 @@ func (s *session) unknown(why error) *protocol.Refused {
 // an earlier life of the instance. It is more than replicas' clocks may differ (SAFE-13).
 const staleNote = 5 * time.Minute
 
-// absent says what became of an instance whose record is absent, by a fresh read: *retired if it
-// was deleted on purpose, errUnrecorded if nothing says so.
+// absent reads etcd to find what became of an instance without a record: it returns *retired if a
+// note says that it was deleted on purpose, else errUnrecorded.
 func (s *session) absent(ctx context.Context) error {
 	keys := s.g.cfg.Keys
 	kv, err := s.g.deps.Store.Get(ctx, keys.Gone(keys.Instance(s.instance)))
@@ -85,8 +85,8 @@ func (s *session) absent(ctx context.Context) error {
 	return s.confirm(ctx, &retired{note.Record.Revision, protocol.PhaseGone})
 }
 
-// confirm is the last look before an agent is told to stop: what was read must be of our shard, not
-// of another one that was put in its place.
+// confirm is the last check before an agent is told to stop: what was read must belong to our
+// shard, not to another one that was put in its place.
 func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Shard())
 	switch {
@@ -105,8 +105,8 @@ func (s *session) confirm(ctx context.Context, evidence *retired) error {
 // cache shows its return at once; this is for a cache that is wrong.
 const lookAgain = 30 * time.Second
 
-// recorded says whether the session's instance has a record, so that a report may renew its lease.
-// Mostly it costs nothing. It is the caller's turn.
+// recorded returns nil if the session's instance has a record, so that a report may renew its
+// lease. It rarely reads etcd. The caller must hold the turn.
 func (s *session) recorded(ctx context.Context) error {
 	if s.g.astray.Load() {
 		s.unrecorded = true
@@ -168,8 +168,8 @@ func (s *session) found() {
 	s.g.forgetStray(s.instance)
 }
 
-// doubt has a session whose record the cache does not show, or shows at deleting, look at etcd
-// itself: an agent is told to stop by nothing less.
+// doubt makes a session check etcd if the cache shows no record, or one that is being deleted: the
+// cache alone never stops an agent.
 func (g *Gateway) doubt(s *session) {
 	s.missing.Store(true)
 	g.goDo(func(ctx context.Context) {

@@ -93,8 +93,7 @@ func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 	return false
 }
 
-// countUnnoted counts an agent without a record that is not noted, and says whether it is a new
-// one.
+// countUnnoted counts an agent without a record that is not noted, and reports whether it is new.
 func (g *Gateway) countUnnoted(instance string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,7 +124,7 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 		Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.from(), At: time.Now().UTC(),
 		BootID: s.bootID, Agent: s.agent, Claim: known,
 	}
-	_, err = g.together.commit(ctx, store.Txn{
+	_, err = g.stateWriter.commit(ctx, store.Txn{
 		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
 	})
@@ -162,7 +161,7 @@ func (g *Gateway) forgetStray(instance string) {
 		return
 	}
 	g.goDo(func(ctx context.Context) {
-		if _, err := g.together.commit(ctx, store.Txn{
+		if _, err := g.stateWriter.commit(ctx, store.Txn{
 			Conditions: []store.Condition{store.Exists(g.cfg.Keys.Instance(instance))},
 			Writes:     []store.Write{store.Delete(g.cfg.Keys.Stray(instance))},
 		}); err != nil {

@@ -20,8 +20,8 @@ type wanted struct {
 	claim  claimed
 }
 
-// want takes over what an instance's record wants of its agent. A record that is older than the one
-// known says nothing: the cache may be behind what the session has read.
+// want updates what an instance's record wants of its agent. An older record than the known one is
+// ignored: the cache may be behind what the session has read.
 func (s *session) want(i store.Versioned[store.Instance]) {
 	w := &s.wanted
 	w.mu.Lock()
@@ -38,13 +38,13 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 		w.now, news = now, true
 	}
 	if news {
-		s.speakOf(ofWanted)
+		s.notify(topicWanted)
 	}
 }
 
-// forgetRevision makes way for a record that is back after it was missing. In an etcd that lost its
-// data its revision is lower than that of the lost one, and nothing that the record wants would
-// reach the agent.
+// forgetRevision lets a record take effect that has come back after it was missing. In an etcd that
+// lost its data, its revision is lower than the lost one's, so it would otherwise be ignored as
+// old.
 func (s *session) forgetRevision(back store.Revision) {
 	w := &s.wanted
 	w.mu.Lock()
@@ -54,8 +54,7 @@ func (s *session) forgetRevision(back store.Revision) {
 	}
 }
 
-// sendWanted tells the agent what is wanted, if that is not what it was told last. It is for
-// the holder of talk.
+// sendWanted sends what is wanted of the agent, unless that was sent last. s.mu must be held.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()

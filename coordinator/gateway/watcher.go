@@ -11,8 +11,7 @@ import (
 // watcher is the gateway as the cache sees it.
 type watcher Gateway
 
-// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote
-// them.
+// Listed checks all sessions after an interruption: their keys should be as they wrote them.
 func (w *watcher) Listed(c *cache.Content) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
@@ -112,7 +111,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 			g.restore(s, c.Revision) // whatever it said, this stream is open: it is rewritten (SAFE-16)
 		}
 	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record):
-		// whatever is older than our own write, that write has read
+		// an older value was read by our own write
 		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
 			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
 		} else {
@@ -123,8 +122,8 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 	}
 }
 
-// checkReport has the next report of a session written, whatever it says, if the last one cannot be
-// read (SAFE-16).
+// checkReport forces the next report of a session to be written if the stored one cannot be read
+// (SAFE-16).
 func (g *Gateway) checkReport(c *cache.Content, s *session) {
 	if len(c.Unreadable) > 0 && c.Unreadable[g.cfg.Keys.Report(s.instance)] != "" {
 		s.unwritten.Store(true)
@@ -151,6 +150,6 @@ func (g *Gateway) tellAddresses(c *cache.Content, sessions []*session) {
 	}
 	msg := &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}}}
 	for _, s := range sessions {
-		s.ask(msg)
+		s.enqueue(msg)
 	}
 }

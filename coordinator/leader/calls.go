@@ -99,7 +99,7 @@ func (c *Calls) standInLine(q *queue) {
 	}
 }
 
-// End records that a call has ended, whatever came of it.
+// End records that a call has ended, with any outcome.
 func (c *Calls) End(call plan.Call) { c.queueOf(call).running-- }
 
 // ready reports whether a call waits and may run beside those that run.

@@ -179,8 +179,8 @@ type round struct {
 	batch    []*plan.Action   // in the transaction under way
 }
 
-// look begins a round if there is anything to plan. What etcd's history says of unreadable keys is
-// read before (SAFE-16).
+// look begins a round if there is anything to plan. Before that, former values of unreadable keys
+// are read from etcd's history (SAFE-16).
 func (l *Leader) look(now time.Time, v View) {
 	if l.round != nil {
 		l.again = true
@@ -221,7 +221,7 @@ func (l *Leader) begin(now time.Time, v View) {
 func (l *Leader) planned(now time.Time, p plan.Plan) {
 	l.cfg.Evidence.Tallied(p.Tallies)
 	r := l.round
-	r.plan, r.turns, r.left = p, plan.NewTurns(&r.snapshot), plan.Together(p.Actions)
+	r.plan, r.turns, r.left = p, plan.NewTurns(&r.snapshot), plan.Batch(p.Actions)
 	l.commit(now)
 }
 
@@ -281,7 +281,7 @@ func (l *Leader) committed(now time.Time, e Committed) {
 		if errors.As(e.Err, &conflict) {
 			changed = conflict.Keys
 		}
-		r.left = append(plan.Apart(r.batch, changed), r.left...)
+		r.left = append(plan.Split(r.batch, changed), r.left...)
 	default:
 		for _, a := range r.batch {
 			l.do(Refused{Action: a, Err: e.Err})

@@ -21,7 +21,7 @@
 //
 // # Invariants
 //
-//   - An action is one transaction, or part of one with others like it (together.go). It compares every record it changes and every
+//   - An action is one transaction, or part of one with others like it (batch.go). It compares every record it changes and every
 //     key of its evidence (SAFE-4); the leader adds the leader's fence and the journal entry.
 //   - A record is changed by one action of a plan at most; what follows from the change is decided
 //     on the next cache.

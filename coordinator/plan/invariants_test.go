@@ -30,7 +30,7 @@ func (w *world) planIsSound() {
 			written[op.Key] = a.What
 		}
 	}
-	for _, part := range Together(p.Actions) {
+	for _, part := range Batch(p.Actions) {
 		for _, a := range part {
 			if len(part) > 1 && (a.Turn || a.From == "" && a.To != "" || a.To == store.Draining ||
 				a.To == store.Deleting) {

@@ -17,7 +17,7 @@ type Plan struct {
 	Tallies   map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
 }
 
-// Action is one transaction, or part of one: see Together.
+// Action is one transaction, or part of one: see Batch.
 type Action struct {
 	Group    string
 	Instance string

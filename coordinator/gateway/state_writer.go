@@ -10,15 +10,15 @@ import (
 
 // How the states of streams are written.
 const (
-	togetherMost    = store.MaxOps / 2 // in a transaction: each compares two keys
-	togetherWriters = 2                // transactions at the same time: what comes meanwhile goes into the next
+	statesPerTxn = store.MaxOps / 2 // in a transaction: each compares two keys
+	stateWriters = 2                // transactions at the same time: what comes meanwhile goes into the next
 )
 
 // together writes what many sessions want written at the same moment in one transaction, such as
 // when all agents of a replica that is gone come here: etcd takes those many times more cheaply.
 // Each keeps its own conditions, and what does not hold for one keeps no other from being written.
 // Whoever comes alone is written alone, at once.
-type together struct {
+type stateWriter struct {
 	g *Gateway
 
 	mu      sync.Mutex
@@ -35,25 +35,25 @@ type part struct {
 }
 
 // commit is Store.Commit, together with others.
-func (t *together) commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
+func (w *stateWriter) commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
 	p := &part{BatchPart: store.BatchPart{Txn: txn}, done: make(chan struct{})}
-	t.mu.Lock()
-	t.waiting = append(t.waiting, p)
-	if t.writers < togetherWriters {
-		if !t.g.spawn(t.write) {
-			t.mu.Unlock()
+	w.mu.Lock()
+	w.waiting = append(w.waiting, p)
+	if w.writers < stateWriters {
+		if !w.g.spawn(w.write) {
+			w.mu.Unlock()
 			return 0, fmt.Errorf("%w: this replica stops", store.ErrUnavailable)
 		}
-		t.writers++
+		w.writers++
 	}
-	t.mu.Unlock()
+	w.mu.Unlock()
 	select {
 	case <-p.done:
 		return p.Revision, p.Err
 	case <-ctx.Done():
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !p.taken {
 		p.left = true
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
@@ -62,18 +62,18 @@ func (t *together) commit(ctx context.Context, txn store.Txn) (store.Revision, e
 }
 
 // write writes until nothing waits.
-func (t *together) write() {
+func (w *stateWriter) write() {
 	for {
-		parts := t.take()
+		parts := w.take()
 		if len(parts) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.g.life, callTimeout)
+		ctx, cancel := context.WithTimeout(w.g.life, callTimeout)
 		batch := make([]*store.BatchPart, len(parts))
 		for i, p := range parts {
 			batch[i] = &p.BatchPart
 		}
-		store.CommitBatch(ctx, t.g.deps.Store, batch)
+		store.CommitBatch(ctx, w.g.deps.Store, batch)
 		cancel()
 		for _, p := range parts {
 			close(p.done)
@@ -81,26 +81,26 @@ func (t *together) write() {
 	}
 }
 
-// take takes as many as a transaction holds, and of what is written to one key the first. With
-// nothing left the writer is counted no more.
-func (t *together) take() []*part {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// take returns as many parts as fit a transaction, at most one for each key. If there are none, it
+// takes the writer off the count.
+func (w *stateWriter) take() []*part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var parts, rest []*part
 	keys := map[string]bool{}
-	for _, p := range t.waiting {
+	for _, p := range w.waiting {
 		key := p.Txn.Writes[0].Key
 		switch {
 		case p.left:
-		case len(parts) == togetherMost || keys[key]:
+		case len(parts) == statesPerTxn || keys[key]:
 			rest = append(rest, p)
 		default:
 			p.taken, keys[key] = true, true
 			parts = append(parts, p)
 		}
 	}
-	if t.waiting = rest; len(parts) == 0 {
-		t.writers--
+	if w.waiting = rest; len(parts) == 0 {
+		w.writers--
 	}
 	return parts
 }

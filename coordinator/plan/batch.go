@@ -9,18 +9,18 @@ import (
 // How much goes in one transaction at most: well below what etcd takes, the leader's fence and the
 // text of the journal included.
 const (
-	mostTogether      = 32
+	mostInBatch       = 32
 	mostTogetherBytes = 512 << 10
 	mostOtherwise     = 150 // bytes of a counterfactual as text
 )
 
-// Together puts the actions of a plan into transactions, in their order. Simple ones that follow
+// Batch puts the actions of a plan into transactions, in their order. Simple ones that follow
 // one another share one: ten thousand agents that register at once would else wait for ten thousand
 // transactions. All others have one to themselves.
 //
 // What shares a transaction happens as if one came right after the other: none compares or writes
 // what another of them writes.
-func Together(actions []Action) [][]*Action {
+func Batch(actions []Action) [][]*Action {
 	var out [][]*Action
 	var last bundle
 	for i := range actions {
@@ -68,7 +68,7 @@ func (b *bundle) takes(a *Action) bool {
 	}
 	with := *b
 	with.count(a)
-	if with.actions > mostTogether || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
+	if with.actions > mostInBatch || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
 		with.bytes > mostTogetherBytes {
 		return false
 	}
@@ -103,11 +103,11 @@ func (b *bundle) count(a *Action) {
 	}
 }
 
-// Apart parts actions whose common transaction did not happen because keys had changed. An action
+// Split parts actions whose common transaction did not happen because keys had changed. An action
 // that compares one of these is tried alone, as one that never shared a transaction, and after the
 // others, which go together once more: so no action is held up by another. If none does, each is
 // tried alone.
-func Apart(together []*Action, changed []string) [][]*Action {
+func Split(together []*Action, changed []string) [][]*Action {
 	var rest []*Action
 	var out [][]*Action
 	for _, a := range together {

@@ -22,8 +22,8 @@ func atOnce() Snapshot {
 func TestSimpleActionsShareTransactions(t *testing.T) {
 	s := atOnce()
 	p := Compute(s, epoch.Add(time.Minute))
-	parts, turns := Together(p.Actions), NewTurns(&s)
-	if len(p.Actions) < 1000 || len(parts) > 1000/mostTogether+5 {
+	parts, turns := Batch(p.Actions), NewTurns(&s)
+	if len(p.Actions) < 1000 || len(parts) > 1000/mostInBatch+5 {
 		t.Errorf("%d actions in %d transactions", len(p.Actions), len(parts))
 	}
 	next := 0
@@ -113,12 +113,12 @@ func TestWhoSharesATransaction(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := move("m")
 			c.change(&m)
-			parts := Together([]Action{move("before"), m})
+			parts := Batch([]Action{move("before"), m})
 			if shares := len(parts) == 1; shares != c.shares {
 				t.Errorf("shares a transaction: %t", shares)
 			}
 			other := move("other")
-			if parts := Together([]Action{m, other}); len(parts) == 1 && !c.shares &&
+			if parts := Batch([]Action{m, other}); len(parts) == 1 && !c.shares &&
 				!strings.Contains(c.name, "the one before") {
 				t.Error("another shares its transaction")
 			}
@@ -133,7 +133,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 		change func(*Action)
 		most   int
 	}{
-		{"many", func(*Action) {}, mostTogether},
+		{"many", func(*Action) {}, mostInBatch},
 		{"with much evidence", func(a *Action) {
 			for n := range 9 {
 				a.Conditions = append(a.Conditions,
@@ -153,7 +153,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 				actions = append(actions, a)
 			}
 			most, all := 0, 0
-			for _, part := range Together(actions) {
+			for _, part := range Batch(actions) {
 				most, all = max(most, len(part)), all+len(part)
 				told := 0
 				for _, a := range part {
@@ -185,7 +185,7 @@ func TestOvertakenActionsHoldUpNobody(t *testing.T) {
 		{"", "[a] [b] [c]"},
 	} {
 		var got []string
-		for _, part := range Apart([]*Action{&a, &b, &c}, strings.Fields(tt.changed)) {
+		for _, part := range Split([]*Action{&a, &b, &c}, strings.Fields(tt.changed)) {
 			var ids []string
 			for _, a := range part {
 				ids = append(ids, a.Instance)
