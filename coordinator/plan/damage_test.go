@@ -72,6 +72,80 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 	}
 }
 
+// A group that has shrunk has instances in slots beyond its size. They go back there as long as the
+// group is not complete without them, or while their own lost record holds the slot.
+//
+// proves SAFE-17
+func TestAdoptionBeyondTheSize(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		size    int
+		damaged []int
+		slot    int // -1: on demand
+	}{
+		{"the group lacks one", 2, nil, 9},
+		{"the group is complete", 1, nil, -1},
+		{"its own record is lost", 2, []int{9}, 9},
+		{"more records are lost than the size", 2, []int{1, 2, 9}, 9},
+		{"records of others are lost", 2, []int{1}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = c.size })
+			w.place("web-0-a", 0, store.Running)
+			s := w.snapshot()
+			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 3, Seen: s.Revision}
+			for _, n := range c.damaged {
+				s.Damaged = append(s.Damaged, lostSlot(w, fmt.Sprintf("web-%d-x", n), n, 1))
+			}
+			s.Groups[0].Damaged = s.Damaged
+			s.Groups[0].Extras = []Extra{{
+				Instance: "web-9-x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Claim: &store.Claim{Instance: "web-9-x", Group: w.group, Slot: 9, Managed: true},
+			}}
+			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-9-x", By: "ada"}
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
+			got := -2
+			for _, a := range Compute(s, w.now).Actions {
+				if a.Instance != "web-9-x" || a.To != store.Booting {
+					continue
+				}
+				if got = -1; a.Slot != nil {
+					got = *a.Slot
+				}
+			}
+			if got != c.slot {
+				t.Errorf("adopted into %d, wanted %d", got, c.slot)
+			}
+		})
+	}
+}
+
+// A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
+// above the size without it goes.
+//
+// proves SAFE-15
+func TestADamagedSlotMakesNoOtherSuperfluous(t *testing.T) {
+	for size, removed := range map[int]int{1: 1, 2: 0, 3: 0} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = size })
+		w.place("web-1-b", 1, store.Running)
+		w.place("web-2-c", 2, store.Running)
+		s := w.snapshot()
+		s.Damaged = []store.Damaged{lostSlot(w, "web-0-a", 0, 7)}
+		s.Groups[0].Damaged = s.Damaged
+		n := 0
+		for _, a := range Compute(s, w.now).Actions {
+			if a.To == store.Deleting {
+				n++
+			}
+		}
+		if n != removed {
+			t.Errorf("of two instances and a lost one %d are removed at size %d, wanted %d", n, size, removed)
+		}
+	}
+}
+
 // Whatever else happens in a group: for a damaged slot nothing is created, restarted or deleted,
 // and where the slot is not known, nothing in the group is.
 //
@@ -237,7 +311,7 @@ func TestAdoptionByClaim(t *testing.T) {
 	g := w.spec().Record
 	spec := g.InstanceSpec()
 	made := epoch.Add(-time.Hour)
-	three, zero := 3, 0
+	three, zero, nine := 3, 0, 9
 	for _, c := range []struct {
 		name   string
 		change func(*store.Claim, *store.Request)
@@ -248,7 +322,12 @@ func TestAdoptionByClaim(t *testing.T) {
 		{"the order's slot", func(_ *store.Claim, r *store.Request) { r.Slot = &three }, 3, true},
 		{"a slot that is taken", func(_ *store.Claim, r *store.Request) { r.Slot = &zero }, -2, false},
 		{"its slot is taken", func(c *store.Claim, _ *store.Request) { c.Slot = 0 }, 1, true},
-		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 1, true},
+		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 9, true},
+		{
+			"its slot is beyond the size, and ordered",
+			func(c *store.Claim, r *store.Request) { c.Slot, r.Slot = 9, &nine }, 9, true,
+		},
+		{"another slot is beyond the size", func(_ *store.Claim, r *store.Request) { r.Slot = &nine }, -2, false},
 		{"on demand", func(c *store.Claim, _ *store.Request) { c.Slot = -1 }, -1, true},
 		{
 			"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1,

@@ -185,12 +185,13 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 		of = x.Claim.Group
 	}
 	n := r.Record.Slot
+	own, _, known := x.place()
 	switch {
 	case r.Record.Group != "" && of != "" && r.Record.Group != of:
 		return fmt.Sprintf("it belongs to group %s, and the order names %s", of, r.Record.Group)
 	case n == nil:
 		return ""
-	case *n < 0 || *n >= d.spec.Size:
+	case *n < 0 || *n >= d.spec.Size && !(known && *n == own && d.hasPlace(*n, x)):
 		return fmt.Sprintf("there is no slot %d: the group's size is %d", *n, d.spec.Size)
 	}
 	if sl := d.slots.get(*n); sl != nil && sl.used() {
@@ -210,7 +211,7 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 		return sl, sl.touched
 	}
 	n, onDemand, known := x.place()
-	if known && !onDemand && n < d.spec.Size {
+	if known && !onDemand && (n < d.spec.Size || d.hasPlace(n, x)) {
 		if sl = d.slots.get(n); sl == nil || !sl.used() && (sl.damaged == nil || sl.damaged.Instance == x.Instance) {
 			sl = d.slot(n)
 			return sl, sl.touched
@@ -224,6 +225,15 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 		return sl, sl.touched
 	}
 	return nil, false
+}
+
+// hasPlace says whether a machine may have its old slot back although the number is beyond the size,
+// as those of a group that has shrunk are: its lost record holds the slot, or the group lacks one.
+func (d *draft) hasPlace(n int, x *Extra) bool {
+	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
+		return sl.damaged.Instance == x.Instance
+	}
+	return d.inUse() < d.spec.Size
 }
 
 // place is where a machine without a record was: by its claim, else by its own name.

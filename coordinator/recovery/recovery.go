@@ -87,7 +87,28 @@ func Plan(s Shard) []Candidate {
 		}
 		return strings.Compare(a.Instance, b.Instance)
 	})
+	s.limit(all, taken)
 	return all
+}
+
+// limit leaves out what is beyond the size of its group. The number of slots counts, not their
+// numbers: a group that has shrunk keeps its youngest instances, in the slots that they had.
+func (s Shard) limit(all []Candidate, taken map[string]map[int]string) {
+	filled := map[string]int{}
+	for group, slots := range taken {
+		filled[group] = len(slots)
+	}
+	for i := range all {
+		c := &all[i]
+		if c.Problem != "" {
+			continue
+		}
+		if size := s.Groups[c.Group].Size; filled[c.Group] >= size {
+			c.Problem = fmt.Sprintf("it had slot %d, and the group has its size of %d without it", c.Slot, size)
+			continue
+		}
+		filled[c.Group]++
+	}
 }
 
 // ids are all instances without a record that an agent or a provider speaks of.
@@ -126,7 +147,7 @@ func (s Shard) candidate(id string) Candidate {
 		c.Problem = "its record was deleted on purpose: it is being removed"
 		return c
 	}
-	g, known := s.Groups[c.Group]
+	_, known := s.Groups[c.Group]
 	switch {
 	case !listed:
 		c.Problem = NotListed
@@ -140,8 +161,6 @@ func (s Shard) candidate(id string) Candidate {
 		c.Problem = "it was made on demand, and has no slot: leasehold instance adopt " + id
 	case c.Slot < 0:
 		c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
-	case c.Slot >= g.Size:
-		c.Problem = fmt.Sprintf("it had slot %d, and the group has slots 0 to %d", c.Slot, g.Size-1)
 	case !heard && !s.Silent:
 		c.Problem = "its agent is silent: once it reports it can prove what it is; --silent goes by its tags"
 	}
