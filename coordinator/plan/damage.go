@@ -102,6 +102,21 @@ func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	}
 }
 
+// writeSlotsBack writes the slots anew that cannot be read, and says whether there are any.
+func (d *draft) writeSlotsBack() bool {
+	for i := range d.g.SlotsSpoiled {
+		sl := &d.g.SlotsSpoiled[i]
+		d.actions = append(d.actions, Action{
+			Group: d.g.Name, Slot: &sl.Record.Number, Rule: "SAFE-16",
+			What:       "slot written anew",
+			Why:        "it could not be read: " + sl.Why,
+			Conditions: []store.Condition{sl.Unchanged()},
+			Writes:     []store.Write{store.Put(sl.Key, store.Encode(sl.Record))},
+		})
+	}
+	return len(d.g.SlotsSpoiled) > 0
+}
+
 // untouchable says that nothing may be created, restarted or removed for a member: its slot is
 // damaged, or its group is frozen.
 func (d *draft) untouchable(m *member) bool {
