@@ -39,8 +39,8 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if len(names) == 1 {
 		are = "1 record is"
 	}
-	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; put them back with leasehold repair, "+
-		"or look at the machines and then release: leasehold release", are, listed(names))
+	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; leasehold repair restores them, "+
+		"or look at the machines and release the hold", are, listed(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
 		hold = *rec.Hold
