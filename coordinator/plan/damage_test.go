@@ -121,6 +121,58 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 	}
 }
 
+// A machine takes its old slot back from an instance that only an older copy of etcd's data knows: no
+// agent speaks for it, and no list shows its machine. Anything else in the slot keeps it.
+//
+// proves SAFE-17, REC-8
+func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Instance, *Extra)
+		taken  bool
+	}{
+		{"nothing speaks for it", func(*Instance, *Extra) {}, true},
+		{"its agent has a session", func(in *Instance, _ *Extra) { in.Alive.Modified = 3 }, false},
+		{"its machine is listed", func(in *Instance, _ *Extra) { in.Sighting.Listed = true }, false},
+		{"one list proves nothing", func(in *Instance, _ *Extra) { in.Sighting.Times = 1 }, false},
+		{"it is being created", func(in *Instance, _ *Extra) { in.Record.Phase = store.Creating }, false},
+		{"the machine had another slot", func(_ *Instance, x *Extra) { x.Claim.Slot = 1 }, false},
+		{"no seal proves the slot", func(_ *Instance, x *Extra) { x.Claim = nil }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = 2 })
+			w.place("web-0-old", 0, store.Running)
+			zero := 0
+			s := w.snapshot()
+			s.Shard.Record.Hold = &store.Hold{By: "leasehold"}
+			in := &s.Groups[0].Instances[0]
+			in.Alive.Modified, in.Sighting = 0, Sighting{Begun: w.now, Times: 2}
+			s.Groups[0].Extras = []Extra{{
+				Instance: "web-0-new", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Claim: &store.Claim{Instance: "web-0-new", Group: w.group, Slot: 0, Managed: true},
+			}}
+			c.change(in, &s.Groups[0].Extras[0])
+			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-0-new", By: "ada", Slot: &zero}
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
+			taken := false
+			for _, a := range Compute(s, w.now).Actions {
+				if a.Instance != "web-0-new" || a.To != store.Booting {
+					continue
+				}
+				taken = true
+				v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
+				if err != nil || v.Record.Slot != 0 || v.Record.Replaces != "web-0-old" {
+					t.Errorf("%v: %+v", err, v.Record)
+				}
+			}
+			if taken != c.taken {
+				t.Errorf("taken: %t, wanted %t", taken, c.taken)
+			}
+		})
+	}
+}
+
 // A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
 // above the size without it goes.
 //

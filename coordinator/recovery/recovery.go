@@ -16,6 +16,7 @@ type Shard struct {
 	Strays    map[string]store.Stray    // the agents without a record, by instance
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
+	Sessions  map[string]store.Alive    // the agents' sessions, by instance
 	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made
 	// from, so that a roll replaces them.
 	Silent bool
@@ -39,6 +40,10 @@ type Candidate struct {
 	Provider string `json:"provider,omitempty"` // that lists the machine; "": none does
 	Zone     string `json:"zone,omitempty"`
 	Heard    bool   `json:"heard"` // its agent says hello
+	// InPlaceOf is an instance that has the slot by its record, and no session: an older copy of
+	// etcd's data knows it. The leader lets the machine take the slot if no provider lists that
+	// instance's machine either.
+	InPlaceOf string `json:"in_place_of,omitempty"`
 	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is
 	// never stopped for that.
 	Problem string `json:"problem,omitempty"`
@@ -74,7 +79,11 @@ func Plan(s Shard) []Candidate {
 	all := make([]Candidate, 0, len(byID))
 	for id, c := range byID {
 		if c.Problem == "" {
-			c.Problem = contested(id, taken[c.Group][c.Slot], claims[c.Group][c.Slot])
+			holder := taken[c.Group][c.Slot]
+			if _, session := s.Sessions[holder]; holder != "" && !session && c.Heard && c.Source == FromSeal {
+				c.InPlaceOf, holder = holder, ""
+			}
+			c.Problem = contested(id, holder, claims[c.Group][c.Slot])
 		}
 		all = append(all, *c)
 	}
@@ -100,7 +109,7 @@ func (s Shard) limit(all []Candidate, taken map[string]map[int]string) {
 	}
 	for i := range all {
 		c := &all[i]
-		if c.Problem != "" {
+		if c.Problem != "" || c.InPlaceOf != "" {
 			continue
 		}
 		if size := s.Groups[c.Group].Size; filled[c.Group] >= size {

@@ -75,6 +75,23 @@ func TestPlan(t *testing.T) {
 			},
 			want: "web-0-c has its slot",
 		},
+		"taken by one without a session": {
+			shard: shard(1, "web-0-a"),
+			edit: func(s *recovery.Shard) {
+				s.Instances["web-0-c"] = store.Instance{Group: "web", Slot: 0, Managed: true, Phase: store.Running}
+				s.Strays["web-0-a"] = claim("web", 0)
+			},
+			want: "web-0-a 0 seal in place of web-0-c",
+		},
+		"taken by one with a session": {
+			shard: shard(1, "web-0-a"),
+			edit: func(s *recovery.Shard) {
+				s.Instances["web-0-c"] = store.Instance{Group: "web", Slot: 0, Managed: true, Phase: store.Running}
+				s.Strays["web-0-a"] = claim("web", 0)
+				s.Sessions = map[string]store.Alive{"web-0-c": {}}
+			},
+			want: "web-0-c has its slot",
+		},
 		"taken by one that goes": {
 			shard: shard(2, "web-0-a"),
 			edit: func(s *recovery.Shard) {
@@ -131,7 +148,11 @@ func TestPlan(t *testing.T) {
 			var got []string
 			for _, m := range recovery.Plan(c.shard) {
 				if m.Adoptable() {
-					got = append(got, fmt.Sprintf("%s %d %s", m.Instance, m.Slot, m.Source))
+					one := fmt.Sprintf("%s %d %s", m.Instance, m.Slot, m.Source)
+					if m.InPlaceOf != "" {
+						one += " in place of " + m.InPlaceOf
+					}
+					got = append(got, one)
 				} else {
 					got = append(got, m.Problem)
 				}
@@ -177,7 +198,7 @@ func TestPlanFillsNoSlotTwice(t *testing.T) {
 			if !m.Adoptable() {
 				continue
 			}
-			if other := filled[m.Slot]; other != "" || m.Slot < 0 {
+			if other := filled[m.Slot]; other != m.InPlaceOf || m.Slot < 0 {
 				t.Fatalf("%+v beside %q", m, other)
 			}
 			filled[m.Slot] = m.Instance
