@@ -144,3 +144,16 @@ func TestRepairBringsBackNoJoinsOfDeletedInstances(t *testing.T) {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 }
+
+// repair restores no key of the election: the leader goes on without reading it.
+//
+// proves SAFE-16
+func TestAnUnreadableLeaderIsNotRepaired(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.put(store.KindLeader, "1a", "garbage")
+	_, out, errs := w.run("status")
+	if strings.Contains(out, "repair leader") || !strings.Contains(out, "etcdctl del") {
+		t.Errorf("%s%s", out, errs)
+	}
+}

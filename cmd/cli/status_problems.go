@@ -140,10 +140,13 @@ func shardProblems(st shardState, now time.Time) []problem {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.spoiled)) {
+		next := fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix()))
+		if strings.HasPrefix(key, store.KeysOf(st.name).Of(store.KindLeader)) {
+			next = fmt.Sprintf("nothing: the leader goes on; etcdctl del %.200q has another one elected", key)
+		}
 		found = append(found, problem{
-			About: st.name, Rule: "SAFE-16",
+			About: st.name, Rule: "SAFE-16", Next: next,
 			What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.spoiled[key])),
-			Next: fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix())),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.unreadable)) {
