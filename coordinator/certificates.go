@@ -35,7 +35,7 @@ func (r *Replica) watchCertificates(ctx context.Context) {
 		}
 		if why := r.unserved(now); why != "" && (told.IsZero() || now.Sub(told) >= unservedEvery) {
 			told = now
-			r.disturbed(why)
+			r.noteDisturbance(why, false)
 		}
 		select {
 		case <-ctx.Done():

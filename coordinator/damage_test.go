@@ -215,6 +215,62 @@ func TestUnreadableStatusIsWrittenBack(t *testing.T) {
 	})
 }
 
+// A slot that cannot be read is written back as it was, from memory, or by a new leader from etcd's
+// history; one of which nothing is known begins afresh. Its group goes on.
+//
+// proves SAFE-16
+func TestUnreadableSlotIsWrittenBack(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		one := w.start("one")
+		w.apply(w.group("web", 2))
+		ids := w.up(2)
+		key := w.keys.Slot("web", 1)
+		readable := func() bool {
+			v, err := store.Decode[store.Slot](w.list(key)[0])
+			return err == nil && v.Record.Number == 1 && v.Record.Group == "web"
+		}
+		w.put(key, []byte(`garbage`))
+		w.until(time.Second, "it can be read", readable)
+		w.provider.Crash(ids[0], "exit 1")
+		w.until(time.Minute, "the group heals", func() bool { return w.made() == 3 })
+		w.up(2)
+		one.stop()
+		w.put(key, []byte(`garbage`))
+		w.start("two")
+		w.until(time.Minute, "it can be read", readable)
+		newer := []byte(`{"schema": 2}`)
+		w.put(key, newer)
+		w.always(time.Minute, "what a newer program wrote stays",
+			func() bool { return string(w.list(key)[0].Value) == string(newer) })
+		w.remove(key)
+		w.put(key, []byte(`garbage`)) // and its last value was that of a newer program
+		w.until(time.Minute, "it can be read", readable)
+	})
+}
+
+// An unreadable instance whose group nobody knows stops all groups, each of which says so at once,
+// and goes on once it is gone.
+//
+// proves SAFE-16
+func TestAnUnreadableInstanceOfNoGroup(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one")
+		w.apply(w.group("api", 1))
+		w.up(1)
+		w.apply(w.group("web", 1))
+		w.up(2)
+		key := w.keys.Instance("zzz")
+		stops := func(group string) bool {
+			blocked := w.status(group).Blocked
+			return len(blocked) == 1 && blocked[0].Rule == "SAFE-3" && blocked[0].Command == "leasehold repair"
+		}
+		w.put(key, []byte(`garbage`))
+		w.until(2*time.Second, "both groups say so", func() bool { return stops("api") && stops("web") })
+		w.remove(key)
+		w.until(2*time.Second, "both groups go on", func() bool { return !stops("api") && !stops("web") })
+	})
+}
+
 // What was lost is taken up again into its own slot, by order, also many at once and during the
 // hold; it is neither extra nor stray then.
 //

@@ -14,20 +14,36 @@ import (
 const (
 	vitalsEvery   = time.Second
 	vitalsSilence = 3 * time.Second // the limit that SAFE-3 sets for the watch
+	// standstillFelt is how long after a standstill its effects are noticed: watches and leases are
+	// found broken when they are used next.
+	standstillFelt = 3 * time.Second
 	// knownSavedEvery bounds how far the revision that a replica remembers on disk lags.
 	knownSavedEvery = 10 * time.Second
 )
 
 // disturbed records that leases may have ended although their agents live. The leader, on this
 // replica or another, then judges no instance lost until all agents had time to return (SAFE-1).
-func (r *Replica) disturbed(what string) { r.noteDisturbance(what, false) }
+//
+// A replica that stood still is its own disturbance, and what it notices right after that comes
+// from it: else the last to be noticed, which is what status shows, blames etcd.
+func (r *Replica) disturbed(what string) {
+	if still := r.pulse.stoodStill(time.Now().Add(-standstillFelt)); still > 0 && what != store.DisturbedRecordBack {
+		r.noteDisturbance(stoodStillFor(still), true)
+		return
+	}
+	r.noteDisturbance(what, false)
+}
+
+func stoodStillFor(still time.Duration) string {
+	return fmt.Sprintf("this replica stood still for %s", still.Round(time.Second))
+}
 
 // disturbedBySilence records that etcd was not heard since a time, and whether etcd or this replica
 // was the cause.
 func (r *Replica) disturbedBySilence(heard time.Time) {
 	silent := time.Since(heard)
 	if still := r.pulse.stoodStill(heard); still >= silent/2 {
-		r.noteDisturbance(fmt.Sprintf("this replica stood still for %s", still.Round(100*time.Millisecond)), true)
+		r.noteDisturbance(stoodStillFor(still), true)
 		return
 	}
 	r.noteDisturbance(fmt.Sprintf("etcd did not answer for %s", silent.Round(100*time.Millisecond)), false)
@@ -106,8 +122,8 @@ func (r *Replica) watchVitals(ctx context.Context) {
 				r.disturbedBySilence(heard)
 			}
 			known, what := compareVitals(before, v)
-			if what != "" {
-				r.disturbed(what)
+			if what != "" { // which no standstill of this replica explains
+				r.noteDisturbance(what, false)
 			}
 			if why := r.compareKnown(known); why != "" && holding.CompareAndSwap(false, true) {
 				holds.Go(func() {

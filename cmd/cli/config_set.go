@@ -104,13 +104,25 @@ func settingChanges(before, after store.ShardSettings) []string {
 	return lines
 }
 
+// noShard is the error where the shard's record is missing: it was never there, or it was lost.
+func (s *Session) noShard(ctx context.Context) error {
+	waits, err := s.waits(ctx)
+	if err != nil {
+		return err
+	}
+	if waits != nil {
+		return failure(NotFound, "leasehold status says how to restore it",
+			"shard %s was lost: its coordinators wait for it, with ID %s", s.flags.Shard, waits.ShardID)
+	}
+	return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it",
+		s.flags.Shard)
+}
+
 // readShard reads the shard's record, to change it.
 func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], error) {
 	kv, err := s.get(ctx, s.keys().Shard())
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Versioned[store.Shard]{},
-			failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it",
-				s.flags.Shard)
+		return store.Versioned[store.Shard]{}, s.noShard(ctx)
 	}
 	if err != nil {
 		return store.Versioned[store.Shard]{}, err

@@ -141,6 +141,9 @@ func lastOf(entries []store.JournalEntry) []store.JournalEntry {
 func groupAnswer(sc *scene, g group) string {
 	st := g.Status.Record
 	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(viewOf(g).state))
+	if g.StatusBad != nil {
+		text = g.Name
+	}
 	if st.Accepted != nil {
 		text += fmt.Sprintf(", %d of %d healthy", st.Healthy, st.Accepted.Size)
 	}
@@ -164,7 +167,8 @@ func groupClauses(sc *scene, g group) []string {
 	if h := sc.content.Shard.Record.Hold; h != nil {
 		add(true, "the shard is ON HOLD by %s: %s", h.By, h.Why)
 	}
-	add(!g.Status.Present() && sc.leads() && g.Bad == nil, "the leader has not accepted it yet")
+	add(g.StatusBad != nil, "its status cannot be read, so at most the leader knows which spec is in force")
+	add(!g.Status.Present() && g.StatusBad == nil && sc.leads() && g.Bad == nil, "the leader has not accepted it yet")
 	add(g.gone() && !g.leaving(), "its spec is gone; %s", inForceWithout(st))
 	if g.Bad != nil {
 		add(true, "the spec of revision %d cannot be used: %s", g.revision(), joined(g.Bad))

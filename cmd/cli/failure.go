@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/leasehold/leasehold/cmd/output"
@@ -83,13 +84,22 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	case errors.As(err, &problems):
 		return reportProblems(to, problems, "correct the file; docs/group-file.md describes its fields")
 	case errors.As(err, &spoiled) && !errors.Is(err, store.ErrSchema):
-		f = failure(Failed, "leasehold repair shows what is wrong with it and what would be written", "%s", err)
+		f = failure(Failed, "leasehold repair "+nameOf(spoiled.Key)+" shows what would be written", "%s", err)
 	case errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold version, and install the version that the coordinators run", "%s", err)
 	default:
 		f = failure(Failed, "leasehold status", "%s", err)
 	}
 	return f.Show(to)
+}
+
+// nameOf is a key without the prefix of its shard, as commands take it.
+func nameOf(key string) string {
+	rest, ok := strings.CutPrefix(key, store.Root)
+	if _, name, found := strings.Cut(rest, "/"); ok && found {
+		return name
+	}
+	return key
 }
 
 const maxProblems = 20

@@ -109,6 +109,8 @@ func showSpec(scr output.Screen, g group) error {
 // inForceNow describes whether the spec in groups/ is the one in force.
 func inForceNow(g group) string {
 	switch at := g.Status.Record.AcceptedRevision; {
+	case g.StatusBad != nil:
+		return "; its status, which says whether it is in force, cannot be read"
 	case at == 0:
 		return "; none is in force yet"
 	case at == g.revision():

@@ -229,6 +229,9 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 	if known.Extras, err = readKind[store.Extra](ctx, s, s.keys(), store.KindExtras, at); err != nil {
 		return known, err
 	}
+	if known.Sessions, err = readKind[store.Alive](ctx, s, s.keys(), store.KindAlive, at); err != nil {
+		return known, err
+	}
 	gone, err := readKind[store.Gone](ctx, s, s.keys(), store.KindGone+"/"+store.KindInstances, at)
 	known.Deleted = gone
 	return known, err
@@ -332,6 +335,9 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 		}
 		if m.Heard {
 			agent = "reports"
+		}
+		if m.InPlaceOf != "" {
+			would = "restored to its slot, in place of " + m.InPlaceOf + ", which is silent"
 		}
 		if !m.Adoptable() {
 			would = "left: " + m.Problem

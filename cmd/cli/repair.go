@@ -63,6 +63,10 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if len(found) == 0 {
+		if c.At != 0 {
+			s.note("everything that was there at revision %d is there now, or was deleted on purpose; leasehold repair shows what else is damaged", c.At)
+			return nil
+		}
 		s.note("nothing is damaged")
 		return nil
 	}
@@ -74,7 +78,7 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	}
 	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
 	if n := len(found) - len(able); n > 0 {
-		s.warn("%s cannot be restored from etcd's history: apply a group again; for an instance, see leasehold recover --help, or declare its record lost with --forget", counted(n, "key", "keys"))
+		s.warn("%s cannot be restored from etcd's history: apply a group again; for the shard and its instances, see leasehold recover --help, or declare an instance's record lost with --forget", counted(n, "key", "keys"))
 	}
 	if len(able) == 0 {
 		return nil
@@ -254,6 +258,9 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 		if err != nil {
 			continue // it is among what is spoiled
 		}
+		if r, lost := s.lostSpec(group, status, now, gone); lost {
+			found = append(found, r)
+		}
 		for _, d := range status.Record.Damaged {
 			if d.What != store.DamageLost {
 				continue
@@ -268,6 +275,25 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 		err = add(repair{Key: s.keys().Shard(), What: store.DamageLost, Why: waits.Why}, waits.Highest)
 	}
 	return found, err
+}
+
+// lostSpec is the key of a group that is gone although its spec is in force. It is restored from
+// the status, which survives the loss of etcd's history and of the key.
+func (s *Session) lostSpec(name string, status store.Versioned[store.Status], now durable,
+	gone map[string]store.Revision,
+) (repair, bool) {
+	key := s.keys().Group(name)
+	_, there := now.kvs[key]
+	_, static := now.kvs[s.keys().Static(name)]
+	spec := status.Record.Accepted
+	if there || static || spec == nil || spec.Deleting || status.Record.Beside != nil || gone[key] != 0 ||
+		gone[s.keys().Static(name)] != 0 {
+		return repair{}, false
+	}
+	return repair{
+		Key: key, What: store.DamageLost, Why: "the key is gone, and nobody deleted it on purpose; its status holds the spec in force",
+		From: status.Modified, value: store.Encode(*spec), group: name,
+	}, true
 }
 
 // waits is what a replica says that waits for its shard; nil if none does.

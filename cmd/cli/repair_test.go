@@ -59,6 +59,65 @@ func TestForgottenRecordsAreCountedInTheirGroup(t *testing.T) {
 	}
 }
 
+// The key of a group whose spec is in force is put back from its status, unless the group was
+// deleted on purpose or is on its way out.
+//
+// proves SAFE-16, SAFE-10
+func TestRepairRestoresLostSpecs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world, *store.Status)
+		lost   bool
+	}{
+		"lost":               {func(*world, *store.Status) {}, true},
+		"never accepted":     {func(_ *world, s *store.Status) { s.Accepted = nil }, false},
+		"on its way out":     {func(_ *world, s *store.Status) { s.Accepted.Deleting = true }, false},
+		"it came from files": {func(w *world, _ *store.Status) { w.put(store.KindStatic, "web", webGroup(2)) }, false},
+		"deleted on purpose": {func(w *world, _ *store.Status) {
+			w.put(store.KindGone, "groups/web", store.Gone{Schema: store.Schema})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.put(store.KindShard, "", store.Shard{
+				Schema: store.Schema, ID: "s", Name: "default",
+				Settings: store.DefaultShardSettings(),
+			})
+			g := webGroup(2)
+			status := statusOf(g, w.put(store.KindGroups, "web", g), 2)
+			w.lose(w.keys.Group("web"))
+			c.change(w, &status)
+			w.put(store.KindStatus, "web", status)
+			code, out, errs := w.run("repair", "--confirm", "default")
+			if code != Done || strings.Contains(out, "groups/web restored") != c.lost {
+				t.Fatalf("code %d\n%s%s", code, out, errs)
+			}
+			kv, err := w.st.Get(t.Context(), w.keys.Group("web"))
+			if !c.lost {
+				return
+			}
+			if v, bad := store.Decode[store.Group](kv); err != nil || bad != nil || v.Record.Size != 2 {
+				t.Errorf("written: %+v, %v, %v", v.Record, err, bad)
+			}
+		})
+	}
+}
+
+// Where the shard's record is missing, a command that needs it says whether it was lost.
+//
+// proves SAFE-15
+func TestALostShardIsNotCalledNew(t *testing.T) {
+	w := newWorld(t)
+	if _, _, errs := w.run("release"); !strings.Contains(errs, "leasehold init creates it") {
+		t.Errorf("without any shard: %s", errs)
+	}
+	w.put(store.KindReplicas, "one", store.Replica{
+		Schema: store.Schema, ID: "one", Waits: &store.Waits{ShardID: "s1", Why: "it is missing"},
+	})
+	if _, _, errs := w.run("release"); !strings.Contains(errs, "was lost") || strings.Contains(errs, "init") {
+		t.Errorf("with a replica that waits: %s", errs)
+	}
+}
+
 // What went with an instance that was deleted on purpose is no damage.
 //
 // proves SAFE-16
@@ -83,5 +142,18 @@ func TestRepairBringsBackNoJoinsOfDeletedInstances(t *testing.T) {
 	if code != Done || strings.Contains(out, "web-0") || !strings.Contains(out, "joined/web-1-abcdef") ||
 		!strings.Contains(out, "instances/web-1-abcdef") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+}
+
+// repair restores no key of the election: the leader goes on without reading it.
+//
+// proves SAFE-16
+func TestAnUnreadableLeaderIsNotRepaired(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.put(store.KindLeader, "1a", "garbage")
+	_, out, errs := w.run("status")
+	if strings.Contains(out, "repair leader") || !strings.Contains(out, "etcdctl del") {
+		t.Errorf("%s%s", out, errs)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -139,10 +140,13 @@ func shardProblems(st shardState, now time.Time) []problem {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.spoiled)) {
+		next := fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix()))
+		if strings.HasPrefix(key, store.KeysOf(st.name).Of(store.KindLeader)) {
+			next = fmt.Sprintf("nothing: the leader goes on; etcdctl del %.200q has another one elected", key)
+		}
 		found = append(found, problem{
-			About: st.name, Rule: "SAFE-16",
+			About: st.name, Rule: "SAFE-16", Next: next,
 			What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.spoiled[key])),
-			Next: fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix())),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.unreadable)) {
@@ -246,7 +250,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("its key in groups/ is gone; %s", inForceWithout(st)),
-			Next: fmt.Sprintf("leasehold group apply -f %s.yaml restores it", g.Name),
+			Next: fmt.Sprintf("leasehold repair groups/%s restores it; or leasehold group apply -f %s.yaml", g.Name, g.Name),
 		})
 	case g.lostBeside() != nil:
 		found = append(found, problem{
@@ -255,11 +259,14 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 			Next: fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size),
 		})
 	case g.Bad != nil:
+		next := fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name)
+		if st.Accepted != nil && !json.Valid(g.Stored.Value) && !g.static() {
+			next = fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name, g.Name)
+		}
 		found = append(found, problem{
-			About: g.Name, Rule: "SAFE-10",
+			About: g.Name, Rule: "SAFE-10", Next: next,
 			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.revision(), joined(g.Bad),
 				inForce(st)),
-			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name),
 		})
 	case st.Invalid != nil && st.Invalid.Revision == g.revision():
 		found = append(found, problem{
@@ -276,7 +283,15 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	}
 	on := story.Of(st)
 	found = append(found, nowProblems(g, on, now)...)
-	if lost := on.Lost; len(lost) > 1 {
+	switch lost := on.Lost; {
+	case len(lost) > 0 && on.Acknowledged:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-15",
+			What: fmt.Sprintf("%s lost, which a release has acknowledged: %s; their slots are filled again",
+				recordsAre(len(lost)), fewNames(lost)),
+			Next: "leasehold instance adopt ID, where the machine runs; else leasehold repair instances/ID --forget",
+		})
+	case len(lost) > 1:
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
@@ -287,6 +302,13 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, heldProblem(g.Name, b))
 	}
 	return found
+}
+
+func recordsAre(n int) string {
+	if n == 1 {
+		return "the record of 1 instance is"
+	}
+	return fmt.Sprintf("the records of %d instances are", n)
 }
 
 // fewNames names the first of many.

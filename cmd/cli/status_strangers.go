@@ -87,11 +87,13 @@ func strangerProblems(st shardState, now time.Time) []problem {
 		})
 	} else {
 		for _, s := range st.strangers.strays {
+			next := "leasehold repair restores its record; leasehold instance adopt " + s.Instance + ", if there is none"
+			if !st.shard.Present() {
+				next = "leave it alone, and repair the shard first"
+			}
 			found = append(found, problem{
-				About: s.Instance, Rule: "REC-8",
+				About: s.Instance, Rule: "REC-8", Next: next,
 				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); its workload keeps running", s.From, output.Age(now, s.At)),
-				Next: "leasehold repair restores its record; leasehold instance adopt " + s.Instance +
-					", if there is none",
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package evidence
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -24,6 +25,10 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
 		Recorded: len(c.Instances),
+	}
+	if s.Stale != e.wasStale { // that concerns every group
+		e.wasStale = s.Stale
+		e.markAll(c)
 	}
 	e.makeRoom(c, groups)
 	now := e.cfg.Now()
@@ -105,6 +110,7 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	g.Status.Key = e.cfg.Keys.Status(name)
 	g.Damaged = e.damage[name]
 	e.restoreStatus(c, &g)
+	e.restoreSlots(c, &g)
 	g.Unlisted = e.waitsFor(c, &g)
 	e.slots(c.Slots[name], &g)
 	ids := c.ByGroup[name]
@@ -212,7 +218,7 @@ func (e *Evidence) unreadable(c *cache.Content, group string) string {
 			return name == group && (!ok || c.Spoiled[key].Newer)
 		case store.KindSlots:
 			of, _, _ := store.SplitSlot(name)
-			return of == group
+			return of == group && (c.Spoiled[key].Newer || !e.asked(c, key))
 		default:
 			return false
 		}
@@ -234,6 +240,36 @@ func (e *Evidence) restoreStatus(c *cache.Content, g *plan.Group) {
 	g.Status, _ = before(e, g.Status.Key, remembered, known)
 	g.Status.Key = e.cfg.Keys.Status(g.Name)
 	g.Status.Modified, g.StatusSpoiled = c.Spoiled[g.Status.Key].Modified, why
+}
+
+// restoreSlots has the slots written back that cannot be read.
+func (e *Evidence) restoreSlots(c *cache.Content, g *plan.Group) {
+	if len(c.Unreadable) == 0 || g.Unreadable != "" {
+		return
+	}
+	for key, why := range c.Unreadable {
+		kind, name, _ := e.cfg.Keys.Split(key)
+		group, n, ok := store.SplitSlot(name)
+		if kind != store.KindSlots || !ok || group != g.Name {
+			continue
+		}
+		remembered, known := c.Slots[group][n]
+		v, ok := before(e, key, remembered, known)
+		if !ok { // it begins afresh, as a lost one does
+			v.Record = store.Slot{Schema: store.Schema, Group: group, Number: n}
+		}
+		v.Key, v.Modified = key, c.Spoiled[key].Modified
+		g.SlotsSpoiled = append(g.SlotsSpoiled, plan.SpoiledSlot{Versioned: v, Why: why})
+	}
+	slices.SortFunc(g.SlotsSpoiled, func(a, b plan.SpoiledSlot) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// asked reports whether it is known what an unreadable slot said before, or that nothing tells.
+func (e *Evidence) asked(c *cache.Content, key string) bool {
+	_, name, _ := e.cfg.Keys.Split(key)
+	group, n, _ := store.SplitSlot(name)
+	_, remembered := c.Slots[group][n]
+	return remembered || e.recalled[key].of == c.Spoiled[key].Modified
 }
 
 // whyUnreadable says why the first of the keys that matter cannot be read; "" if all can.

@@ -40,8 +40,8 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if len(names) == 1 {
 		are = "1 record is"
 	}
-	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; put them back with leasehold repair, "+
-		"or look at the machines and then release: leasehold release", are, listed(names))
+	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; leasehold repair restores them, "+
+		"or look at the machines and release the hold", are, listed(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
 		hold = *rec.Hold
@@ -101,6 +101,21 @@ func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	if d.frozen == "" {
 		d.frozen, d.frozenBy = why, of
 	}
+}
+
+// writeSlotsBack restores slots that cannot be read, and reports whether there are any.
+func (d *draft) writeSlotsBack() bool {
+	for i := range d.g.SlotsSpoiled {
+		sl := &d.g.SlotsSpoiled[i]
+		d.actions = append(d.actions, Action{
+			Group: d.g.Name, Slot: &sl.Record.Number, Rule: "SAFE-16",
+			What:       "slot written anew",
+			Why:        "it could not be read: " + sl.Why,
+			Conditions: []store.Condition{sl.Unchanged()},
+			Writes:     []store.Write{store.Put(sl.Key, store.Encode(sl.Record))},
+		})
+	}
+	return len(d.g.SlotsSpoiled) > 0
 }
 
 // untouchable reports whether nothing may be created, restarted or removed for a member: its slot

@@ -72,6 +72,132 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 	}
 }
 
+// A group that has shrunk has instances in slots beyond its size. They go back there as long as the
+// group is not complete without them, or while their own lost record holds the slot.
+//
+// proves SAFE-17
+func TestAdoptionBeyondTheSize(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		size    int
+		damaged []int
+		slot    int // -1: on demand
+	}{
+		{"the group lacks one", 2, nil, 9},
+		{"the group is complete", 1, nil, -1},
+		{"its own record is lost", 2, []int{9}, 9},
+		{"more records are lost than the size", 2, []int{1, 2, 9}, 9},
+		{"records of others are lost", 2, []int{1}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = c.size })
+			w.place("web-0-a", 0, store.Running)
+			s := w.snapshot()
+			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 3, Seen: s.Revision}
+			for _, n := range c.damaged {
+				s.Damaged = append(s.Damaged, lostSlot(w, fmt.Sprintf("web-%d-x", n), n, 1))
+			}
+			s.Groups[0].Damaged = s.Damaged
+			s.Groups[0].Extras = []Extra{{
+				Instance: "web-9-x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Claim: &store.Claim{Instance: "web-9-x", Group: w.group, Slot: 9, Managed: true},
+			}}
+			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-9-x", By: "ada"}
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
+			got := -2
+			for _, a := range Compute(s, w.now).Actions {
+				if a.Instance != "web-9-x" || a.To != store.Booting {
+					continue
+				}
+				if got = -1; a.Slot != nil {
+					got = *a.Slot
+				}
+			}
+			if got != c.slot {
+				t.Errorf("adopted into %d, wanted %d", got, c.slot)
+			}
+		})
+	}
+}
+
+// A machine takes its old slot back from an instance that only an older copy of etcd's data knows:
+// no agent speaks for it, and no list shows its machine. Anything else in the slot keeps it.
+//
+// proves SAFE-17, REC-8
+func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Instance, *Extra)
+		taken  bool
+	}{
+		{"nothing speaks for it", func(*Instance, *Extra) {}, true},
+		{"its agent has a session", func(in *Instance, _ *Extra) { in.Alive.Modified = 3 }, false},
+		{"its machine is listed", func(in *Instance, _ *Extra) { in.Sighting.Listed = true }, false},
+		{"one list proves nothing", func(in *Instance, _ *Extra) { in.Sighting.Times = 1 }, false},
+		{"it is being created", func(in *Instance, _ *Extra) { in.Record.Phase = store.Creating }, false},
+		{"the machine had another slot", func(_ *Instance, x *Extra) { x.Claim.Slot = 1 }, false},
+		{"no seal proves the slot", func(_ *Instance, x *Extra) { x.Claim = nil }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = 2 })
+			w.place("web-0-old", 0, store.Running)
+			zero := 0
+			s := w.snapshot()
+			s.Shard.Record.Hold = &store.Hold{By: "leasehold"}
+			in := &s.Groups[0].Instances[0]
+			in.Alive.Modified, in.Sighting = 0, Sighting{Begun: w.now, Times: 2}
+			s.Groups[0].Extras = []Extra{{
+				Instance: "web-0-new", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Claim: &store.Claim{Instance: "web-0-new", Group: w.group, Slot: 0, Managed: true},
+			}}
+			c.change(in, &s.Groups[0].Extras[0])
+			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-0-new", By: "ada", Slot: &zero}
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
+			taken := false
+			for _, a := range Compute(s, w.now).Actions {
+				if a.Instance != "web-0-new" || a.To != store.Booting {
+					continue
+				}
+				taken = true
+				v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
+				if err != nil || v.Record.Slot != 0 || v.Record.Replaces != "web-0-old" {
+					t.Errorf("%v: %+v", err, v.Record)
+				}
+			}
+			if taken != c.taken {
+				t.Errorf("taken: %t, wanted %t", taken, c.taken)
+			}
+		})
+	}
+}
+
+// A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
+// above the size without it goes.
+//
+// proves SAFE-15
+func TestADamagedSlotMakesNoOtherSuperfluous(t *testing.T) {
+	for size, removed := range map[int]int{1: 1, 2: 0, 3: 0} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = size })
+		w.place("web-1-b", 1, store.Running)
+		w.place("web-2-c", 2, store.Running)
+		s := w.snapshot()
+		s.Damaged = []store.Damaged{lostSlot(w, "web-0-a", 0, 7)}
+		s.Groups[0].Damaged = s.Damaged
+		n := 0
+		for _, a := range Compute(s, w.now).Actions {
+			if a.To == store.Deleting {
+				n++
+			}
+		}
+		if n != removed {
+			t.Errorf("of two instances and a lost one %d are removed at size %d, wanted %d", n, size, removed)
+		}
+	}
+}
+
 // Whatever else happens in a group: for a damaged slot nothing is created, restarted or deleted,
 // and where the slot is not known, nothing in the group is.
 //
@@ -237,7 +363,7 @@ func TestAdoptionByClaim(t *testing.T) {
 	g := w.spec().Record
 	spec := g.InstanceSpec()
 	made := epoch.Add(-time.Hour)
-	three, zero := 3, 0
+	three, zero, nine := 3, 0, 9
 	for _, c := range []struct {
 		name   string
 		change func(*store.Claim, *store.Request)
@@ -248,7 +374,12 @@ func TestAdoptionByClaim(t *testing.T) {
 		{"the order's slot", func(_ *store.Claim, r *store.Request) { r.Slot = &three }, 3, true},
 		{"a slot that is taken", func(_ *store.Claim, r *store.Request) { r.Slot = &zero }, -2, false},
 		{"its slot is taken", func(c *store.Claim, _ *store.Request) { c.Slot = 0 }, 1, true},
-		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 1, true},
+		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 9, true},
+		{
+			"its slot is beyond the size, and ordered",
+			func(c *store.Claim, r *store.Request) { c.Slot, r.Slot = 9, &nine }, 9, true,
+		},
+		{"another slot is beyond the size", func(_ *store.Claim, r *store.Request) { r.Slot = &nine }, -2, false},
 		{"on demand", func(c *store.Claim, _ *store.Request) { c.Slot = -1 }, -1, true},
 		{
 			"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1,

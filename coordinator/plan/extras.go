@@ -156,7 +156,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 		return // decided on the next cache
 	}
 	if sl != nil {
-		rec.Managed, rec.Slot = true, sl.number
+		rec.Managed, rec.Slot, rec.Replaces = true, sl.number, sl.deserted(x)
 		sl.Record.Vacated = nil
 		what = fmt.Sprintf("adopted into slot %d", sl.number)
 	}
@@ -185,15 +185,16 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 		of = x.Claim.Group
 	}
 	n := r.Record.Slot
+	own, _, known := x.place()
 	switch {
 	case r.Record.Group != "" && of != "" && r.Record.Group != of:
 		return fmt.Sprintf("it belongs to group %s, and the order names %s", of, r.Record.Group)
 	case n == nil:
 		return ""
-	case *n < 0 || *n >= d.spec.Size:
+	case *n < 0 || *n >= d.spec.Size && !(known && *n == own && d.hasPlace(*n, x)):
 		return fmt.Sprintf("there is no slot %d: the group's size is %d", *n, d.spec.Size)
 	}
-	if sl := d.slots.get(*n); sl != nil && sl.used() {
+	if sl := d.slots.get(*n); sl != nil && sl.used() && sl.deserted(x) == "" {
 		return fmt.Sprintf("slot %d has an instance: %s", *n, sl.members[0].ID())
 	}
 	return ""
@@ -210,8 +211,8 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 		return sl, sl.touched
 	}
 	n, onDemand, known := x.place()
-	if known && !onDemand && n < d.spec.Size {
-		if sl = d.slots.get(n); sl == nil || !sl.used() && (sl.damaged == nil || sl.damaged.Instance == x.Instance) {
+	if known && !onDemand && (n < d.spec.Size || d.hasPlace(n, x)) {
+		if sl = d.slots.get(n); sl == nil || (!sl.used() || sl.deserted(x) != "") && (sl.damaged == nil || sl.damaged.Instance == x.Instance) {
 			sl = d.slot(n)
 			return sl, sl.touched
 		}
@@ -224,6 +225,36 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 		return sl, sl.touched
 	}
 	return nil, false
+}
+
+// hasPlace reports whether a machine may have its old slot back although the number is beyond the
+// size, as those of a group that has shrunk are: its lost record holds the slot, or the group lacks
+// one.
+func (d *draft) hasPlace(n int, x *Extra) bool {
+	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
+		return sl.damaged.Instance == x.Instance
+	}
+	return d.inUse() < d.spec.Size
+}
+
+// deserted names the instance whose slot a machine may take because it had that slot itself, by its
+// claim: the record is from an older copy of etcd's data, its agent has no session, and no provider
+// lists its machine, twice in a row. "" if there is none such, or another one is there.
+func (sl *slot) deserted(x *Extra) (id string) {
+	if x.Claim == nil || x.Claim.Slot != sl.number {
+		return ""
+	}
+	for _, m := range sl.members {
+		if m.gone() {
+			continue
+		}
+		if m.phase == store.Pending || m.phase == store.Creating || m.Alive.Present() || m.Sighting.Listed ||
+			m.Sighting.Times < 2 {
+			return ""
+		}
+		id = m.ID()
+	}
+	return id
 }
 
 // place is where a machine without a record was: by its claim, else by its own name.

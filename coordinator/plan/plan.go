@@ -162,6 +162,9 @@ func (d *draft) decide(shard Tally) {
 	if d.g.Unreadable != "" {
 		return // what cannot be read is not guessed at, least of all written over
 	}
+	if d.writeSlotsBack() {
+		return // all else rests on them
+	}
 	d.weather(shard)
 	d.track()
 	d.chooseTemplate()

@@ -134,9 +134,16 @@ var whyFirst = map[int]string{
 	slotWorking:  "it is the oldest of its zone",
 }
 
-// scaleDown removes whole slots while there are too many: REC-4, HEAL-9.
+// scaleDown removes whole slots while there are too many: REC-4, HEAL-9. Damaged slots are not
+// counted: an instance may have been on its way out when its record was lost, and another one would
+// be removed in its stead (SAFE-15).
 func (d *draft) scaleDown() {
 	surplus := d.counts.filled - d.spec.Size
+	for _, sl := range d.order {
+		if sl.damaged != nil {
+			surplus--
+		}
+	}
 	if surplus <= 0 {
 		return
 	}

@@ -67,6 +67,16 @@ type Group struct {
 	// StatusSpoiled says why the status key cannot be read. Status is then what it said before,
 	// with the key's present revision, to be written back (SAFE-16).
 	StatusSpoiled string
+	// SlotsSpoiled are the slots that cannot be read, to be written back before anything else is
+	// decided for the group (SAFE-16).
+	SlotsSpoiled []SpoiledSlot
+}
+
+// SpoiledSlot is what a slot said before it became unreadable, with the key's present revision, and
+// why it cannot be read.
+type SpoiledSlot struct {
+	store.Versioned[store.Slot]
+	Why string
 }
 
 // Due says when the timers of a record end, by name, on our clock: SAFE-13.

@@ -75,7 +75,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByPause:
 		return also("the group is paused", "; what was decided before waits too: ", of.Text)
 	case store.BlockedByStaleState:
-		return "the state read from etcd is stale: " + of.Text
+		return "a record that concerns every group is missing or cannot be read: " + of.Text
 	case store.BlockedByMissingList:
 		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: until then nobody knows whether records were lost", of.Name)
 	case store.BlockedNotStarted:
@@ -174,11 +174,9 @@ func Until(b *store.Blocked) string {
 	switch b.Kind {
 	case store.BlockedByHold:
 		return "the hold is released"
-	case store.BlockedByStaleState:
-		return "a fresh list of etcd"
 	case store.BlockedByMissingList:
 		return "provider " + of.Name + " lists its machines"
-	case store.BlockedByPause, store.BlockedByDamage, store.BlockedNotStarted, store.BlockedByProtection,
+	case store.BlockedByPause, store.BlockedByStaleState, store.BlockedByDamage, store.BlockedNotStarted, store.BlockedByProtection,
 		store.BlockedByHealProtection, store.BlockedByHealPolicy, store.BlockedByGivenUpSlot, store.BlockedByOnDemand:
 		return Command(b)
 	case store.BlockedByEvacuation:
@@ -277,7 +275,7 @@ func Command(b *store.Blocked) string {
 		return "leasehold release"
 	case store.BlockedByPause:
 		return "leasehold group resume " + of.Group
-	case store.BlockedByDamage:
+	case store.BlockedByStaleState, store.BlockedByDamage:
 		return "leasehold repair"
 	case store.BlockedNotStarted:
 		return "leasehold group start " + of.Group

@@ -21,7 +21,7 @@ func TestBlocked(t *testing.T) {
 	want := map[store.BlockedKind]string{
 		store.BlockedByHold:             "the shard is on hold since 2025-01-02T03:04:05Z by ada: the text | the hold is released | leasehold release",
 		store.BlockedByPause:            "the group is paused; what was decided before waits too: the text | leasehold group resume web | leasehold group resume web",
-		store.BlockedByStaleState:       "the state read from etcd is stale: the text | a fresh list of etcd | ",
+		store.BlockedByStaleState:       "a record that concerns every group is missing or cannot be read: the text | leasehold repair | leasehold repair",
 		store.BlockedByDamage:           "the text | leasehold repair | leasehold repair",
 		store.BlockedByMissingList:      "no leader has counted the group's records yet, and provider ada has not listed its machines to the present one: until then nobody knows whether records were lost | provider ada lists its machines | ",
 		store.BlockedNotStarted:         "the group was applied with --no-start | leasehold group start web | leasehold group start web",

@@ -16,6 +16,7 @@ type Shard struct {
 	Strays    map[string]store.Stray    // the agents without a record, by instance
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
+	Sessions  map[string]store.Alive    // the agents' sessions, by instance
 	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made
 	// from, so that a roll replaces them.
 	Silent bool
@@ -39,6 +40,10 @@ type Candidate struct {
 	Provider string `json:"provider,omitempty"` // that lists the machine; "": none does
 	Zone     string `json:"zone,omitempty"`
 	Heard    bool   `json:"heard"` // its agent says hello
+	// InPlaceOf is an instance that has the slot by its record, and no session: an older copy of
+	// etcd's data knows it. The leader lets the machine take the slot if no provider lists that
+	// instance's machine either.
+	InPlaceOf string `json:"in_place_of,omitempty"`
 	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is
 	// never stopped for that.
 	Problem string `json:"problem,omitempty"`
@@ -74,7 +79,11 @@ func Plan(s Shard) []Candidate {
 	all := make([]Candidate, 0, len(byID))
 	for id, c := range byID {
 		if c.Problem == "" {
-			c.Problem = contested(id, taken[c.Group][c.Slot], claims[c.Group][c.Slot])
+			holder := taken[c.Group][c.Slot]
+			if _, session := s.Sessions[holder]; holder != "" && !session && c.Heard && c.Source == FromSeal {
+				c.InPlaceOf, holder = holder, ""
+			}
+			c.Problem = contested(id, holder, claims[c.Group][c.Slot])
 		}
 		all = append(all, *c)
 	}
@@ -87,7 +96,28 @@ func Plan(s Shard) []Candidate {
 		}
 		return strings.Compare(a.Instance, b.Instance)
 	})
+	s.limit(all, taken)
 	return all
+}
+
+// limit leaves out what is beyond the size of its group. The number of slots counts, not their
+// numbers: a group that has shrunk keeps its youngest instances, in the slots that they had.
+func (s Shard) limit(all []Candidate, taken map[string]map[int]string) {
+	filled := map[string]int{}
+	for group, slots := range taken {
+		filled[group] = len(slots)
+	}
+	for i := range all {
+		c := &all[i]
+		if c.Problem != "" || c.InPlaceOf != "" {
+			continue
+		}
+		if size := s.Groups[c.Group].Size; filled[c.Group] >= size {
+			c.Problem = fmt.Sprintf("it had slot %d, and the group has its size of %d without it", c.Slot, size)
+			continue
+		}
+		filled[c.Group]++
+	}
 }
 
 // ids are all instances without a record that an agent or a provider speaks of.
@@ -126,7 +156,7 @@ func (s Shard) candidate(id string) Candidate {
 		c.Problem = "its record was deleted on purpose: it is being removed"
 		return c
 	}
-	g, known := s.Groups[c.Group]
+	_, known := s.Groups[c.Group]
 	switch {
 	case !listed:
 		c.Problem = NotListed
@@ -140,8 +170,6 @@ func (s Shard) candidate(id string) Candidate {
 		c.Problem = "it was made on demand, and has no slot: leasehold instance adopt " + id
 	case c.Slot < 0:
 		c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
-	case c.Slot >= g.Size:
-		c.Problem = fmt.Sprintf("it had slot %d, and the group has slots 0 to %d", c.Slot, g.Size-1)
 	case !heard && !s.Silent:
 		c.Problem = "its agent is silent: once it reports it can prove what it is; --silent goes by its tags"
 	}

@@ -75,6 +75,23 @@ func TestPlan(t *testing.T) {
 			},
 			want: "web-0-c has its slot",
 		},
+		"taken by one without a session": {
+			shard: shard(1, "web-0-a"),
+			edit: func(s *recovery.Shard) {
+				s.Instances["web-0-c"] = store.Instance{Group: "web", Slot: 0, Managed: true, Phase: store.Running}
+				s.Strays["web-0-a"] = claim("web", 0)
+			},
+			want: "web-0-a 0 seal in place of web-0-c",
+		},
+		"taken by one with a session": {
+			shard: shard(1, "web-0-a"),
+			edit: func(s *recovery.Shard) {
+				s.Instances["web-0-c"] = store.Instance{Group: "web", Slot: 0, Managed: true, Phase: store.Running}
+				s.Strays["web-0-a"] = claim("web", 0)
+				s.Sessions = map[string]store.Alive{"web-0-c": {}}
+			},
+			want: "web-0-c has its slot",
+		},
 		"taken by one that goes": {
 			shard: shard(2, "web-0-a"),
 			edit: func(s *recovery.Shard) {
@@ -82,7 +99,18 @@ func TestPlan(t *testing.T) {
 			},
 			want: "web-0-a 0 tags",
 		},
-		"beyond the size": {shard: shard(1, "web-1-b"), want: "it had slot 1, and the group has slots 0 to 0"},
+		"beyond the size": {
+			shard: shard(1, "web-0-a", "web-1-b"),
+			want:  "web-0-a 0 tags; it had slot 1, and the group has its size of 1 without it",
+		},
+		"beyond the size with those that have a record": {
+			shard: shard(2, "web-0-a", "web-1-b"),
+			edit: func(s *recovery.Shard) {
+				s.Instances["web-4-c"] = store.Instance{Group: "web", Slot: 4, Managed: true, Phase: store.Running}
+			},
+			want: "web-0-a 0 tags; it had slot 1, and the group has its size of 2 without it",
+		},
+		"a group that has shrunk": {shard: shard(2, "web-3-a", "web-5-b"), want: "web-3-a 3 tags; web-5-b 5 tags"},
 		"no such group": {
 			shard: shard(1, "db-0-a"),
 			edit:  func(s *recovery.Shard) { s.Extras["db-0-a"] = store.Extra{Group: "db"} },
@@ -120,7 +148,11 @@ func TestPlan(t *testing.T) {
 			var got []string
 			for _, m := range recovery.Plan(c.shard) {
 				if m.Adoptable() {
-					got = append(got, fmt.Sprintf("%s %d %s", m.Instance, m.Slot, m.Source))
+					one := fmt.Sprintf("%s %d %s", m.Instance, m.Slot, m.Source)
+					if m.InPlaceOf != "" {
+						one += " in place of " + m.InPlaceOf
+					}
+					got = append(got, one)
 				} else {
 					got = append(got, m.Problem)
 				}
@@ -158,6 +190,7 @@ func TestPlanFillsNoSlotTwice(t *testing.T) {
 				filled[i.Slot] = id
 			}
 		}
+		atMost := max(len(filled), s.Groups["web"].Size)
 		for _, m := range recovery.Plan(s) {
 			if _, recorded := s.Instances[m.Instance]; recorded {
 				t.Fatalf("%s has a record", m.Instance)
@@ -165,10 +198,13 @@ func TestPlanFillsNoSlotTwice(t *testing.T) {
 			if !m.Adoptable() {
 				continue
 			}
-			if other := filled[m.Slot]; other != "" || m.Slot < 0 || m.Slot >= s.Groups["web"].Size {
+			if other := filled[m.Slot]; other != m.InPlaceOf || m.Slot < 0 {
 				t.Fatalf("%+v beside %q", m, other)
 			}
 			filled[m.Slot] = m.Instance
+		}
+		if len(filled) > atMost {
+			t.Fatalf("%d slots are filled at size %d", len(filled), s.Groups["web"].Size)
 		}
 	})
 }

@@ -25,6 +25,8 @@ type Group struct {
 	// spread explain, and without Turns, which only wait for their turn.
 	Blocked []store.Blocked
 	Lost    []string // instances whose records were lost
+	// Acknowledged: a release has acknowledged the loss, so that it blocks nothing any more.
+	Acknowledged bool
 }
 
 // Roll is a roll in progress, or halted.
@@ -65,7 +67,7 @@ var worstFirst = []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.
 func Of(st store.Status) Group {
 	g := Group{
 		Rests:    st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
-		Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st),
+		Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st), Acknowledged: acknowledged(st),
 	}
 	switch {
 	case st.Storm == nil:
@@ -143,6 +145,12 @@ func (g *Group) NeedsAttention() bool {
 	return len(g.Blocked) > 0 || g.Errored > 0 || g.Storm != nil || g.Roll.Halted()
 }
 
+// acknowledged reports whether none of the lost records blocks anything.
+func acknowledged(st store.Status) bool {
+	return len(lostRecords(st)) > 0 && !slices.ContainsFunc(st.Blocked,
+		func(b store.Blocked) bool { return reason.TopicOf(&b) == reason.TopicDamage })
+}
+
 // lostRecords are the instances of a group whose records were lost.
 func lostRecords(st store.Status) []string {
 	var ids []string
@@ -154,9 +162,9 @@ func lostRecords(st store.Status) []string {
 	return ids
 }
 
-// withoutStuck takes stuck instances out of the phases in which an instance can be stuck: they count
-// by their verdict. The status does not tell in which of the two phases they are; those in checking
-// are taken first.
+// withoutStuck takes stuck instances out of the phases in which an instance can be stuck: they
+// count by their verdict. The status does not tell in which of the two phases they are; those in
+// checking are taken first.
 func withoutStuck(phases map[store.Phase]int, stuck int) {
 	for _, p := range []store.Phase{store.Checking, store.Booting} {
 		if taken := min(phases[p], stuck); taken > 0 {

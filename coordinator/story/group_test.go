@@ -65,6 +65,24 @@ func TestExplained(t *testing.T) {
 	}
 }
 
+// A loss is acknowledged once it blocks nothing any more.
+func TestAcknowledgedLoss(t *testing.T) {
+	lost := []store.Damaged{{What: store.DamageLost, Instance: "a"}}
+	blocked := []store.Blocked{{Kind: store.BlockedByDamage, Rule: "SAFE-15", Instance: "a"}}
+	for _, c := range []struct {
+		status       store.Status
+		acknowledged bool
+	}{
+		{store.Status{}, false},
+		{store.Status{Damaged: lost, Blocked: blocked}, false},
+		{store.Status{Damaged: lost}, true},
+	} {
+		if g := Of(c.status); g.Acknowledged != c.acknowledged {
+			t.Errorf("%+v: acknowledged is %t", c.status, g.Acknowledged)
+		}
+	}
+}
+
 // TestRoll checks in which state a roll is told.
 func TestRoll(t *testing.T) {
 	opportunistic := &store.Group{Rollout: store.RolloutSpec{Strategy: store.StrategyOpportunistic}}
