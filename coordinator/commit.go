@@ -59,14 +59,14 @@ func (t *term) goneNotes(ctx context.Context, batch []*plan.Action) ([]store.Wri
 
 // entriesOf returns the journal entries of an action.
 func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
-	told := a.Told()
+	told := a.JournalEntries()
 	entries := make([]store.JournalEntry, len(told))
 	for i, a := range told {
 		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
 			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Revision: s.Revision,
 			Kind: a.Kind, Cause: a.Cause, Replacement: a.Replacement,
-			Counterfactual: a.Otherwise, Otherwise: reason.Otherwise(a.Otherwise, ""),
+			Counterfactual: a.Counterfactual, Otherwise: reason.Otherwise(a.Counterfactual, ""),
 		}
 		if a.From == a.To {
 			entries[i].From, entries[i].To = "", ""

@@ -71,7 +71,7 @@ func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
 		if len(a.Writes) > 0 {
 			w.write(append(plan.GoneWrites([]*plan.Action{&a}, 0), a.Writes...)...)
 		}
-		moved = moved || a.Instance != "" || !a.Silent && len(a.Writes) > 0
+		moved = moved || a.Instance != "" || !a.NoJournal && len(a.Writes) > 0
 	}
 	for _, c := range p.Calls {
 		if w.call(c) {

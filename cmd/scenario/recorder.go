@@ -162,7 +162,7 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	if a.Slot != nil && a.Cause.Kind == store.CauseAge {
 		r.renewed[slotOf{a.Group, *a.Slot}] = true
 	}
-	for _, told := range a.Told() {
+	for _, told := range a.JournalEntries() {
 		r.rules[told.Rule]++
 		r.add(Entry{
 			At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance,

@@ -27,8 +27,8 @@ func (e *Evidence) Dropped(id string) {
 	e.finish(id, func(*witness) {})
 }
 
-// Postponed notes that a call could not be recorded, and hence was not made: it is not tried again
-// before the given time is over.
+// Postponed notes that a call could not be recorded and so was not made. It is not tried again
+// before the given time has passed.
 func (e *Evidence) Postponed(id string, wait time.Duration) {
 	e.finish(id, func(w *witness) { w.calls.RetryAt = e.cfg.Now().Add(wait) })
 }
@@ -49,7 +49,7 @@ func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	e.full[rec.Spec.Provider][rec.Zone] = until
 }
 
-// NothingMade reports whether a provider's error tells that the call made no machine and will make
+// NothingMade reports whether a provider's error proves that the call made no machine and will make
 // none.
 func NothingMade(err error) bool {
 	var throttled *provider.ThrottledError

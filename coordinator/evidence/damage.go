@@ -51,7 +51,7 @@ func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
 	return out
 }
 
-// recall is what etcd's history says of an unreadable key; kv is zero if it says nothing.
+// recall is an unreadable key's last readable value in etcd's history; kv is zero if there is none.
 type recall struct {
 	of store.Revision // of the unreadable value
 	kv store.KV       // the newest that can be read
@@ -400,7 +400,8 @@ func (e *Evidence) allDamage() []store.Damaged {
 	return out
 }
 
-// Damaged says why etcd's history is needed: what is damaged, in words; "" if nothing is (SAFE-15).
+// Damaged describes the damage for which etcd's history must be kept; "" if there is none
+// (SAFE-15).
 func (e *Evidence) Damaged(c *cache.Content) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -418,8 +419,8 @@ func (e *Evidence) Damaged(c *cache.Content) string {
 	}
 }
 
-// fillings are the filled slots of groups, each group's found once: so many machines without a
-// record cost no more than their groups are large.
+// fillings caches the filled slots of groups, so that many machines without a record cost no more
+// than the size of their groups.
 type fillings map[string]map[int]bool
 
 func (f fillings) of(e *Evidence, c *cache.Content, group string) map[int]bool {
@@ -461,8 +462,7 @@ func (e *Evidence) groupGone(c *cache.Content, group string) bool {
 			c.DeletedOnPurpose(keys.Status(group), 0))
 }
 
-// Extras are the machines without a record, in order of instance, no more than most of them: see
-// store.Extra.
+// Extras returns at most so many machines without a record, in order of instance: see store.Extra.
 func (e *Evidence) Extras(c *cache.Content, most int) []store.Extra {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,7 @@ type Config struct {
 	// be looked at now (DET-3). Neither may block.
 	Wake    func()
 	Suspect func(provider string)
-	// Validate says what a group's provider has against its spec, or "". It is asked once for each
+	// Validate returns why a group's provider refuses its spec, or "". It is called once for each
 	// revision of a spec, and must not call back.
 	Validate func(group string, spec store.Group) string
 }

@@ -19,7 +19,7 @@ const (
 	unclear          // what we cannot read, or have not seen yet: the order waits
 )
 
-// concerns says what a request is about, and the group, if it is one.
+// concerns returns what a request is about, and its group if it has one.
 func (e *Evidence) concerns(c *cache.Content, r store.Request) (what concern, group string) {
 	if r.Instance == "" {
 		switch {

@@ -128,7 +128,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 	return suspect
 }
 
-// markOrders has planned whatever these requests concern now.
+// markOrders marks what these requests concern as dirty.
 func (e *Evidence) markOrders(c *cache.Content, ids []string) {
 	for _, id := range ids {
 		if r, there := c.Requests[id]; there {
@@ -138,8 +138,8 @@ func (e *Evidence) markOrders(c *cache.Content, ids []string) {
 	}
 }
 
-// forget drops the witness of an instance that has no record, and says whether there is none. One
-// whose record cannot be read is not forgotten: calls for it may be under way.
+// forget drops the witness of an instance without a record, and reports whether there is none. If
+// the record cannot be read, the witness stays: calls for the instance may be under way.
 func (e *Evidence) forget(c *cache.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
@@ -159,7 +159,7 @@ func (e *Evidence) renew(id string) {
 	}
 }
 
-// Interrupted is told in Listed, when the time to return begins.
+// Interrupted only wakes the leader. The grace begins in Listed.
 func (e *Evidence) Interrupted(error) { e.cfg.Wake() }
 
 // see takes one instance up.
@@ -171,8 +171,8 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 		w = e.meet(rec, now, first)
 		e.instances[id] = w
 		if x, extra := e.extras[id]; extra {
-			// it has a record now, and once that is gone, only a List begun then says that the
-			// machine is not
+			// it has a record now; once that is gone, only a later List proves that the machine is
+			// gone as well
 			e.dropExtra(x)
 		}
 	}

@@ -56,8 +56,8 @@ type rooms struct {
 	shown     []shown
 }
 
-// shown says of whom a place tells, and in which version. It is empty where there was no evidence
-// on the instance.
+// shown is the instance and version that a place in the snapshot holds. It is empty if there was no
+// evidence on the instance.
 type shown struct {
 	of      *witness
 	version uint64
@@ -78,9 +78,9 @@ func (r *rooms) take(n int) rooms {
 // those of a whole shard for ever.
 const mostRoom = 4096
 
-// makeRoom makes room for all instances and slots of the groups: where that of the snapshot before
-// was, if it is enough. Most plans are of one group, many times, and most of its instances are as
-// they were the last time: then they are there already.
+// makeRoom makes room for all instances and slots of the groups, reusing that of the last snapshot
+// if it is large enough. Most plans are of one group, many times, and most of its instances have
+// not changed: they are already there.
 func (e *Evidence) makeRoom(c *cache.Content, groups []string) {
 	n, slots := 0, 0
 	for _, name := range groups {
@@ -161,7 +161,7 @@ func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
 	return numbers
 }
 
-// instance puts together what there is on an instance, and says what that is a version of.
+// instance collects what is known of an instance, and returns its version.
 func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) shown {
 	*in = plan.Instance{}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
@@ -192,7 +192,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	return shown{of: w, version: w.version}
 }
 
-// stale says why the cache may not be used to destroy; "" if it may.
+// stale returns why the cache must not be used to destroy anything, or "".
 func (e *Evidence) stale(c *cache.Content) string {
 	if !c.Shard.Present() {
 		return "the shard's record is missing"
@@ -272,7 +272,7 @@ func (e *Evidence) asked(c *cache.Content, key string) bool {
 	return remembered || e.recalled[key].of == c.Spoiled[key].Modified
 }
 
-// whyUnreadable says why the first of the keys that matter cannot be read; "" if all can.
+// whyUnreadable returns why the first of the keys that matter cannot be read, or "".
 func (e *Evidence) whyUnreadable(c *cache.Content, matters func(kind, name string) bool) string {
 	if len(c.Unreadable) == 0 {
 		return ""

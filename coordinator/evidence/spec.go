@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// spec says what is wanted of a group. It is read once for each revision of its keys.
+// spec returns what is wanted of a group. It is read once for each revision of its keys.
 func (e *Evidence) spec(c *cache.Content, name string) plan.Spec {
 	dynamic, static := c.Groups[name], c.Static[name]
 	if dynamic.Modified == 0 && static.Modified == 0 {
@@ -29,8 +29,8 @@ func (e *Evidence) spec(c *cache.Content, name string) plan.Spec {
 	return s
 }
 
-// readSpec reads static/<name> and groups/<name> and says what keeps them from being in force:
-// SAFE-10.
+// readSpec reads static/<name> and groups/<name>, and returns what keeps them from being in force
+// (SAFE-10).
 func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	s := plan.Spec{
 		Key: e.cfg.Keys.Group(name), Modified: dynamic.Modified, Static: e.cfg.Keys.Static(name),

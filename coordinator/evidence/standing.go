@@ -13,8 +13,8 @@ func (e *Evidence) GraceEnd() time.Time {
 	return e.graceEnd
 }
 
-// CountMachines says how many machines have no record, and of how many records the machine ought to
-// be listed and is not. It looks at every instance.
+// CountMachines returns how many machines have no record, and how many records have no machine in
+// the List that should have one. It looks at every instance.
 func (e *Evidence) CountMachines() (orphans, missing int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// accept settles which spec is in force: the one in groups/ if it is there and right, else the last
-// accepted one, and then the status says what is wrong and at which revision (SAFE-10).
+// accept decides which spec is in force: the one in groups/ if it exists and is valid, else the
+// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10).
 func (d *draft) accept() {
 	old := &d.g.Status.Record
 	revision := max(d.g.Spec.Modified, d.g.Spec.StaticModified)

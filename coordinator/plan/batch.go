@@ -94,7 +94,7 @@ func (b *bundle) count(a *Action) {
 	}
 	b.writes += len(a.Writes)
 	b.bytes += len(a.Writes[0].Value)
-	for _, told := range a.Told() {
+	for _, told := range a.JournalEntries() {
 		b.writes++
 		b.bytes += len(told.What) + 2*len(told.Why) + mostOtherwise
 		for _, line := range told.Evidence {

@@ -40,7 +40,7 @@ func TestSimpleActionsShareTransactions(t *testing.T) {
 					t.Errorf("%s %s: %+v is not compared", a.Instance, a.What, c)
 				}
 			}
-			told += len(a.Told())
+			told += len(a.JournalEntries())
 		}
 		if err := asCommitted(conditions, writes, told).Validate(); err != nil {
 			t.Errorf("a transaction of %d actions: %v", len(part), err)
@@ -85,7 +85,7 @@ func TestWhoSharesATransaction(t *testing.T) {
 		{"one like the others", func(*Action) {}, true},
 		{"of another group", func(a *Action) { a.Group = "db" }, true},
 		{"changes no phase", func(a *Action) { a.From, a.To = store.Running, store.Running }, true},
-		{"a status", func(a *Action) { a.Instance, a.From, a.To, a.Silent = "", "", "", true }, true},
+		{"a status", func(a *Action) { a.Instance, a.From, a.To, a.NoJournal = "", "", "", true }, true},
 		{"compares the spec as well", func(a *Action) {
 			a.Conditions = append(a.Conditions, store.At("groups/web", 2))
 		}, true},
@@ -140,7 +140,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 					store.Condition{Key: fmt.Sprint(a.Instance, n), Created: 1, Modified: 2})
 			}
 		}, 6},
-		{"with many entries", func(a *Action) { a.News = make([]News, 40) }, 3},
+		{"with many entries", func(a *Action) { a.Notes = make([]Note, 40) }, 3},
 		{"with large records", func(a *Action) { a.Writes[0].Value = make([]byte, mostTogetherBytes/4) }, 3},
 		{"with much to tell", func(a *Action) { a.Evidence = []string{strings.Repeat("x", mostTogetherBytes/4)} }, 3},
 		{"alone too large", func(a *Action) { a.Writes[0].Value = make([]byte, 2*mostTogetherBytes) }, 1},
@@ -157,7 +157,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 				most, all = max(most, len(part)), all+len(part)
 				told := 0
 				for _, a := range part {
-					told += len(a.Told())
+					told += len(a.JournalEntries())
 				}
 				conditions, writes := Turns{}.TxnOf(part)
 				if err := asCommitted(conditions, writes, told).Validate(); err != nil {

@@ -49,11 +49,11 @@ func (d *draft) add(m *member, by int) {
 	d.countZone(sl)
 }
 
-// standing reports whether it counts against size and max_expansion: there is, or may soon be, a
-// machine. One that is being deleted counts until it is gone (REC-18), also whom only this plan
-// removes: that action may be overtaken, and the next one not. Not so the dead, and one that a
-// notice has doomed and that leaves already: as it cannot be kept, its replacement has no budget to
-// wait for (SPOT-2).
+// standing reports whether a member counts against size and max_expansion: it has a machine, or may
+// soon have one. A member that is being deleted counts until it is gone (REC-18), even if only this
+// plan deletes it: that action may fail on a changed key while the next one succeeds. The dead do
+// not count, nor does a leaving member that a notice has doomed: it cannot be kept, so its
+// replacement waits for no budget (SPOT-2).
 func (m *member) standing() bool {
 	switch m.Record.Phase {
 	case store.Draining:
@@ -65,8 +65,8 @@ func (m *member) standing() bool {
 	}
 }
 
-// comingUp reports whether it counts against max_creating. One that failed to come up does no more:
-// else it would take the room of its replacement for good.
+// comingUp reports whether a member counts against max_creating. One that failed to come up does
+// not, or it would take its replacement's room for good.
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting

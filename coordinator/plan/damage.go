@@ -56,7 +56,7 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	}
 	rec.Hold = &hold
 	return Action{
-		Rule: "SAFE-15", What: what, Why: why, Otherwise: otherwise("SAFE-15", ""),
+		Rule: "SAFE-15", What: what, Why: why, Counterfactual: counterfactual("SAFE-15", ""),
 		Conditions: []store.Condition{s.Shard.Unchanged()},
 		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
@@ -162,9 +162,9 @@ func (d *draft) interferes(a *Action) bool {
 	})
 }
 
-// countRecords notes how many instances have a record, and which are damaged. As long as records
-// are missing and it is not known which, the old count stands: it is what tells of them. A group
-// that waits for a provider's machines is not counted before they are listed.
+// countRecords counts the instances with a record, and lists the damaged ones. While records are
+// missing and it is not known which, the old count stays: it is the only evidence of them. A group
+// that waits for a provider's List is not counted before that.
 func (d *draft) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
 	for i := range d.g.Damaged {

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// doom says why an instance will end whatever we do. An empty rule: it will not.
+// doom is why an instance will end in any case. An empty rule means that it will not.
 type doom struct {
 	rule, why string
 	by        time.Time // when it ends, if that is known
@@ -116,11 +116,11 @@ func (d *draft) saveNoticed() {
 // was.
 const asMade = 10 * time.Second
 
-// doomedAsMade says how long a replacement has to wait that was doomed by a notice as soon as it
-// was there: until it is flap.min_delay old. Notices count as no failure of a slot (FLAP-1), so
-// nothing else would keep a source that says it of every machine, such as a file that all of them
-// see, from having machines made and given up as fast as they come. What ends before that is
-// replaced when it does.
+// doomedAsMade returns how long to wait with replacing a member that was doomed by a notice as soon
+// as it existed: until it is flap.min_delay old. Notices do not count as failures of a slot
+// (FLAP-1). So without this wait, a notice that every machine gets, such as a shared file, would
+// have machines made and given up as fast as they come. A member that ends earlier is replaced
+// then.
 func (d *draft) doomedAsMade(m *member) time.Duration {
 	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
 	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {

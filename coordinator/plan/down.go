@@ -5,7 +5,7 @@ import "github.com/leasehold/leasehold/store"
 // What uses max_unavailable is counted by what is so (REC-18): what is down counts from the first
 // evidence on, long before that evidence is enough to destroy anything.
 
-// up reports whether it has fully booted and nothing says that it is down.
+// up reports whether a member has fully booted and there is no evidence that it is down.
 func (d *draft) up(m *member) bool { return d.booted(m) && !m.seemsDown() }
 
 // crashed reports whether its workload has ended, by the word of its agent, and is expected to run.
@@ -14,9 +14,9 @@ func (m *member) crashed() bool {
 	return m.Alive.Present() && ended(m.Instance) && !endedWell(m.Instance)
 }
 
-// seemsDown reports whether the provider's newest word is that the machine runs no more, also while
-// that is not confirmed yet because its stream seems open (DET-4). A List does not count that its
-// agent has outlived, or that tells of another boot.
+// seemsDown reports whether the provider's newest List says that the machine is down, confirmed or
+// not (DET-4). A List does not count if the agent was heard after it, or if it describes another
+// boot.
 func (m *member) seemsDown() bool {
 	see := &m.Sighting
 	if !see.Listed || !see.Down || upSince(m.Instance, see.Begun) {

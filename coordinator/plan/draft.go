@@ -36,7 +36,7 @@ type draft struct {
 	waiting  string         // a failed member that waits for room in a budget
 	roll     rollCount
 	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
-	news     []News                           // journal entries of what is new in the status
+	notes    []Note                           // journal entries of what is new in the status
 
 	actions  []Action
 	calls    []Call
@@ -82,8 +82,8 @@ func (m *member) working() bool {
 	return m.judgment.Verdict == store.Live || m.judgment.Verdict == store.Doomed
 }
 
-// healthy reports whether it does its work, and that a report of its present boot says so: one that
-// has only just come back has proved nothing yet.
+// healthy reports whether a member works and has reported so from its present boot: one that has
+// only just come back has proved nothing yet.
 func (m *member) healthy() bool {
 	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) &&
 		m.Report.Record.Healthy
@@ -343,8 +343,8 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	a := Action{
 		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what,
 		Why: reason.Short(why), Cause: reason.Recorded(why), Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
-		Otherwise:  otherwise(rule, m.judgment.Verdict),
-		Conditions: []store.Condition{m.Unchanged()},
+		Counterfactual: counterfactual(rule, m.judgment.Verdict),
+		Conditions:     []store.Condition{m.Unchanged()},
 	}
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// age says that an instance has grown too old. An empty rule: it has not.
+// age is why an instance is too old. An empty rule means that it is not.
 type age struct {
 	rule, why string
 	forced    bool

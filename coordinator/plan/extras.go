@@ -35,7 +35,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
-		Rule: "SAFE-12", What: "shard put on hold", Why: why, Otherwise: otherwise("SAFE-12", ""),
+		Rule: "SAFE-12", What: "shard put on hold", Why: why, Counterfactual: counterfactual("SAFE-12", ""),
 		Conditions: []store.Condition{s.Shard.Unchanged()},
 		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
@@ -81,7 +81,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		key := s.Keys.Instance(x.Instance)
 		actions = append(actions, Action{
 			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why,
-			To: store.Deleting, Otherwise: otherwise("REC-8", ""),
+			To: store.Deleting, Counterfactual: counterfactual("REC-8", ""),
 			Evidence: []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
 			Conditions: []store.Condition{
 				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
@@ -163,7 +163,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	m := d.join(rec)
 	a := Action{
 		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why,
-		To: store.Booting, Otherwise: otherwise("REC-16", ""),
+		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
 		Evidence:   evidence,
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes: []store.Write{
@@ -178,7 +178,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	d.actions = append(d.actions, a)
 }
 
-// cannotAdopt says why an order to adopt contradicts what is known; "" if it does not.
+// cannotAdopt returns why an order to adopt contradicts what is known, or "".
 func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	of := x.Group
 	if x.Claim != nil {
@@ -200,8 +200,8 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	return ""
 }
 
-// adoptInto finds the slot for a machine; nil: it is taken up on demand. wait says that another
-// action of this plan changes that slot.
+// adoptInto returns the slot for a machine; nil: it is adopted on demand. wait reports whether
+// another action of this plan changes that slot.
 func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
 	if d.spec.Deleting || d.spec.Stopped {
 		return nil, false

@@ -101,7 +101,7 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 	w.drop(w.keys.Group(w.group))
 	w.pass(time.Minute)
 	p, done := w.step()
-	if len(done) != 1 || len(p.Calls) > 0 || done[0].Rule != "SAFE-10" || done[0].Silent ||
+	if len(done) != 1 || len(p.Calls) > 0 || done[0].Rule != "SAFE-10" || done[0].NoJournal ||
 		!strings.Contains(done[0].Why,
 			"3 instances are left as they are and healed by nobody: a, b, c; apply the group again") {
 		t.Fatalf("done %+v, calls %+v", done, p.Calls)

@@ -10,7 +10,7 @@ import (
 // mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
 const mostFailures = 100
 
-// fail counts a member's failure against its slot, once, and says whether the slot now flaps and
+// fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
 // has to wait (FLAP-1, FLAP-2). The caller writes the slot.
 func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
@@ -81,15 +81,15 @@ func (d *draft) giveUpFlapping() {
 		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
 		a := Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
-			Otherwise:  otherwise("FLAP-3", ""),
-			Conditions: d.specUnchanged(),
+			Counterfactual: counterfactual("FLAP-3", ""),
+			Conditions:     d.specUnchanged(),
 		}
 		d.writeSlot(&a, sl)
 		d.actions = append(d.actions, a)
 	}
 }
 
-// waits reports whether a slot may not be filled or healed now, and tells why.
+// waits reports whether a slot may not be filled or healed now, and records why.
 func (d *draft) waits(sl *slot, what task) bool {
 	if sl.Record.Errored != "" || sl.retry.After(d.now) {
 		d.blockFlapping(sl, what)

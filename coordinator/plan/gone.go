@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// GoneNote says that an action deletes a record on purpose (SAFE-15).
+// GoneNote is the proof that an action deletes a record on purpose (SAFE-15).
 type GoneNote struct {
 	Key  string // of the note
 	Note store.Gone

@@ -61,7 +61,7 @@ func (d *draft) healSlot(sl *slot) {
 	}
 }
 
-// leftAlone reports whether a member is not to be healed, and tells why.
+// leftAlone reports whether a member must not be healed, and records why.
 func (d *draft) leftAlone(m *member) bool {
 	what := m.task(store.WorkReplace)
 	switch {
@@ -77,8 +77,8 @@ func (d *draft) leftAlone(m *member) bool {
 	return d.heldByStorm(m)
 }
 
-// spared reports whether a member is not to be healed since it is protected from that, and tells
-// so. An order to go is stronger.
+// spared reports whether a member is protected from healing, and records that. An order to go is
+// stronger.
 func (d *draft) spared(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false

@@ -24,13 +24,13 @@ type Judgment struct {
 	Evidence []string
 	Awaits   store.Awaited // what a suspicion waits for
 	Until    time.Time     // when it may change by the passing of time alone
-	// Absent says that it is dead because its provider lists it no more, not by the provider's word
-	// (SAFE-2).
+	// Absent is set if it is dead because its provider no longer lists it, not because the provider
+	// says so (SAFE-2).
 	Absent bool
 }
 
-// judge says what the evidence proves of an instance. It is a table: the first line that applies
-// counts.
+// judge returns what the evidence proves about an instance. It is a table: the first line that
+// applies counts.
 func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	switch rec.Phase {
@@ -45,7 +45,7 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
 		return judgeRestarting(in, s, now)
 	}
-	// of nearly all, the provider says that they run: that proves nothing
+	// the provider lists nearly all as running, which proves nothing
 	if see := &in.Sighting; !see.Listed || see.Down {
 		if j, ok := judgeMachine(in, s, now); ok {
 			return j
@@ -66,9 +66,9 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return judgeReporting(in, s, now)
 }
 
-// judgeMachine applies the provider's word: DET-4. That it does not list a machine is less than a
-// word: it counts only with an agent that is gone for sure. So lists that are wrong and an etcd
-// that drops live leases, both at once, destroy nothing (DET-17, SAFE-1).
+// judgeMachine applies DET-4: what the provider says. Absence from a List proves less: it counts
+// only if the agent is certainly gone. So wrong Lists and an etcd that drops live leases, both at
+// once, destroy nothing (DET-17, SAFE-1).
 func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	see := &in.Sighting
 	if see.Begun.IsZero() {
@@ -80,7 +80,8 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 			Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State,
 			Evidence: []string{providerSays(in), streamSays(in)},
 		}
-		// Its agent may have come back since that List was begun, or it tells of an earlier boot.
+		// Its agent may have come back since that List began, or the List describes an earlier
+		// boot.
 		otherBoot := see.BootID != "" && see.BootID != in.Alive.Record.BootID
 		switch {
 		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
@@ -147,8 +148,8 @@ func troubledSince(in *Instance) time.Time {
 	}
 }
 
-// dropped reports whether a lease ended without earlier trouble, and whether that is not
-// confirmed: its stream may be open all the same (DET-17).
+// dropped reports whether a lease ended without earlier trouble and that is not confirmed yet: the
+// stream may still be open (DET-17).
 func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running ||
 		in.Record.Phase == store.Draining
@@ -156,8 +157,8 @@ func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 		now.Before(in.AliveGone.Add(confirmWait(in, s)))
 }
 
-// upSince reports whether its agent has been heard since a List was begun: what that List says of
-// it is out of date, of the time in which it was restarted say.
+// upSince reports whether its agent has been heard since a List began: what that List says may be
+// out of date, for example from before a restart.
 func upSince(in *Instance, begun time.Time) bool {
 	return (in.Record.Phase == store.Checking || in.Record.Phase == store.Running) && begun.Before(in.PhaseStart)
 }
@@ -373,7 +374,7 @@ func rebooted(in *Instance) bool {
 		in.Alive.Record.BootID != in.Record.Boot
 }
 
-// ended reports whether the workload of its present boot runs no more, for it has ended by itself.
+// ended reports whether the workload of its present boot has ended by itself.
 func ended(in *Instance) bool { return reportIsCurrent(in) && in.Report.Record.Workload != nil }
 
 // endedWell reports whether it has, and that nothing more is expected of it: it is a task, and its

@@ -52,8 +52,8 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
-		Evidence:  []string{"request " + r.Record.ID},
-		Otherwise: otherwise("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
+		Evidence:       []string{"request " + r.Record.ID},
+		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
 		Writes: []store.Write{store.Delete(r.Key)},
 	}
 	n := 0
@@ -84,7 +84,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
 		return
-	case !d.mayActQuietly():
+	case !d.mayAct():
 		return // carried out when things may be made again
 	case len(d.zones()) == 0:
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
@@ -95,7 +95,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
 		Cause: orderedBy(r.Record.By),
-		To:    store.Pending, Otherwise: otherwise("REC-16", ""),
+		To:    store.Pending, Counterfactual: counterfactual("REC-16", ""),
 		Evidence:   []string{"request " + r.Record.ID},
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
@@ -168,7 +168,7 @@ func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, c
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
 
-// restartOrdered restarts a machine by order: at once, whatever the budgets.
+// restartOrdered restarts a machine by order: at once, without a budget.
 func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	switch {
 	case d.spec == nil:
@@ -179,7 +179,7 @@ func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r,
 			"it is "+string(m.phase)+": only what runs or comes up can be restarted"))
 		return
-	case !d.mayActQuietly():
+	case !d.mayAct():
 		return // carried out when things may be done again
 	}
 	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
@@ -225,8 +225,7 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
 		Rule: "REC-16", Kind: store.EntryRefusal,
-		// Whoever may write orders may write anything into one: the journal takes no more of it
-		// than helps.
+		// An order may contain anything: the journal takes no more of it than helps.
 		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
 		Evidence:   []string{fmt.Sprintf("request %.60s by %.100s", r.Record.ID, r.Record.By)},
 		Conditions: []store.Condition{r.Unchanged()},

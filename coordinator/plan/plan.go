@@ -27,8 +27,8 @@ type Action struct {
 	Why      string
 	Cause    store.Cause // why, in fields
 	Evidence []string
-	// Otherwise is what would have prevented it.
-	Otherwise store.Counterfactual
+	// Counterfactual is what would have prevented it.
+	Counterfactual store.Counterfactual
 	// Replacement is the instance that it requests in place of Instance.
 	Replacement string
 	Kind        store.EntryKind
@@ -38,29 +38,29 @@ type Action struct {
 	Conditions []store.Condition
 	Writes     []store.Write
 	Gone       []GoneNote // of the records that Writes deletes
-	// Turn says that it uses a budget of its group: see Turns.
+	// Turn is set if it uses a budget of its group: see Turns.
 	Turn bool
-	// Silent actions leave no journal entry: they change no machine's fate.
-	Silent bool
-	// News is what is told besides in the same transaction, so that it is told once.
-	News []News
+	// NoJournal actions leave no journal entry: they change nothing for a machine.
+	NoJournal bool
+	// Notes are further journal entries in the same transaction, so that each is written once.
+	Notes []Note
 }
 
-// News is an entry of the journal about a group.
-type News struct {
+// Note is a journal entry about a group.
+type Note struct {
 	Rule, What, Why string
-	Otherwise       store.Counterfactual
+	Counterfactual  store.Counterfactual
 }
 
-// Told are the entries of the journal that an action leaves: itself, unless it is silent, and its
-// news.
-func (a *Action) Told() []Action {
+// JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal, and
+// its notes.
+func (a *Action) JournalEntries() []Action {
 	var told []Action
-	if !a.Silent {
+	if !a.NoJournal {
 		told = append(told, *a)
 	}
-	for _, n := range a.News {
-		told = append(told, Action{Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Otherwise: n.Otherwise})
+	for _, n := range a.Notes {
+		told = append(told, Action{Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Counterfactual: n.Counterfactual})
 	}
 	return told
 }
@@ -172,27 +172,34 @@ func (d *draft) decide(shard Tally) {
 	d.dropAlive()
 	d.orders()
 	d.finishRemovals()
-	if d.spec != nil && d.mayAct() {
-		d.drains()
-		switch {
-		case d.spec.Deleting:
-			d.empty("REC-7", "the group is being deleted")
-		case d.spec.Stopped:
-			d.empty("REC-11", "the group is stopped")
-		case d.spec.Unstarted:
-			d.block("REC-11", task{work: store.WorkCreateAll}, store.BlockedNotStarted, store.BlockedFacts{})
-		default:
-			d.reconcile()
-		}
-		d.removeOnDemand()
-	}
-	if d.spec == nil {
+	switch {
+	case d.spec == nil:
 		d.leftOver()
+	case !d.mayAct():
+		d.blockAll()
+	default:
+		d.drains()
+		d.bringToSize()
+		d.removeOnDemand()
 	}
 	d.spareDamaged()
 	d.status()
 	d.takeTurns()
 	d.callProvider()
+}
+
+// bringToSize empties the group, or brings it to its spec.
+func (d *draft) bringToSize() {
+	switch {
+	case d.spec.Deleting:
+		d.empty("REC-7", "the group is being deleted")
+	case d.spec.Stopped:
+		d.empty("REC-11", "the group is stopped")
+	case d.spec.Unstarted:
+		d.block("REC-11", task{work: store.WorkCreateAll}, store.BlockedNotStarted, store.BlockedFacts{})
+	default:
+		d.reconcile()
+	}
 }
 
 func (d *draft) reconcile() {
@@ -213,32 +220,25 @@ func (d *draft) reconcile() {
 	d.rebalance()
 }
 
-// mayActQuietly is mayAct without a word.
-func (d *draft) mayActQuietly() bool {
+// mayAct reports whether machines may be made and removed at all.
+func (d *draft) mayAct() bool {
 	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == "" && d.frozen == ""
 }
 
-// mayAct reports whether machines may be made and removed at all, and records why not.
-func (d *draft) mayAct() bool {
+// blockAll records why machines may not be made and removed at all.
+func (d *draft) blockAll() {
 	all := task{work: store.WorkAll}
-	if h := d.s.Shard.Record.Hold; h != nil {
+	switch h := d.s.Shard.Record.Hold; {
+	case h != nil:
 		d.block("SAFE-12", all, store.BlockedByHold,
 			store.BlockedFacts{Since: h.At.UTC().Truncate(time.Second), Name: h.By, Text: h.Why})
-		return false
-	}
-	if d.spec.Paused {
+	case d.spec.Paused:
 		d.block("REC-13", all, store.BlockedByPause, store.BlockedFacts{Text: d.halted()})
-		return false
-	}
-	if d.s.Stale != "" {
+	case d.s.Stale != "":
 		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Text: d.s.Stale})
-		return false
-	}
-	if d.frozen != "" {
+	case d.frozen != "":
 		d.block("SAFE-15", all, d.frozen, d.frozenBy)
-		return false
 	}
-	return true
 }
 
 func sooner(a, b time.Time) time.Time {

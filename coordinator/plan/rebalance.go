@@ -114,9 +114,9 @@ func (d *draft) rebalancing() bool {
 	return false
 }
 
-// withdrawRebalance withdraws a replacement that was to even the zones and for which its zone has
-// no room: elsewhere it would even nothing. False if it is needed all the same, since the instance
-// that it replaces serves no more.
+// withdrawRebalance withdraws a replacement that was to even the zones and whose zone has no room:
+// in another zone it would not help. It returns false if the replacement is needed because the
+// instance that it replaces no longer works.
 func (d *draft) withdrawRebalance(m *member) bool {
 	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false

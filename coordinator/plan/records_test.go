@@ -83,7 +83,7 @@ func TestNewsComeWithWhatRecordsThem(t *testing.T) {
 		if a.Instance != "" {
 			continue
 		}
-		for _, entry := range a.Told() {
+		for _, entry := range a.JournalEntries() {
 			told = append(told, entry.Rule)
 		}
 	}

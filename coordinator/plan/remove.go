@@ -102,7 +102,7 @@ func (d *draft) empty(rule, text string) {
 	}
 	for _, v := range d.g.Slots {
 		if len(a.Writes) == mostSlotsAtOnce {
-			a.What, a.Silent = "slots of a deleted group removed", true
+			a.What, a.NoJournal = "slots of a deleted group removed", true
 			d.actions = append(d.actions, a)
 			return // the rest on the next cache
 		}

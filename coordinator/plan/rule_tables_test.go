@@ -498,7 +498,7 @@ func TestWhichSlotsAreGivenUp(t *testing.T) {
 			w.comparesAll(t, *got, w.keys.Slot(w.group, 0), w.keys.Group(w.group))
 			after, err := store.Decode[store.Slot](store.KV{Key: got.Writes[0].Key, Value: got.Writes[0].Value})
 			if err != nil || after.Record.Errored == "" || after.Record.Retry != nil || after.Record.GiveUp != nil ||
-				got.Group != w.group || got.Otherwise == "" {
+				got.Group != w.group || got.Counterfactual == "" {
 				t.Errorf("%+v writes %+v, %v", got, after.Record, err)
 			}
 			w.commit(got.Conditions, got.Writes)

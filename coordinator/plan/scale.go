@@ -23,7 +23,7 @@ func (d *draft) scaleUp() {
 	if missing <= 0 {
 		return
 	}
-	// no more are filled now, and to draft all of 100,000 missing ones would take longer than the
+	// no more are filled in one plan, and drafting 100,000 missing ones would take longer than the
 	// rest
 	idle := d.idle(min(missing, mostCreations+1))
 	have, full := d.spec.Size-missing, false
@@ -45,7 +45,7 @@ func (d *draft) scaleUp() {
 		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
 		a := Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested",
-			Why: m.Record.Last.Why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
+			Why: m.Record.Last.Why, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
 		d.madeFrom(&a, &m.Record)
@@ -110,7 +110,7 @@ func (d *draft) cleanSlots() {
 		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed",
-			Why: "nobody is in it and it is not wanted", Silent: true,
+			Why: "nobody is in it and it is not wanted", NoJournal: true,
 			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
 		})
 	}
@@ -213,8 +213,7 @@ func (d *draft) candidates() candidates {
 	return all
 }
 
-// kindOf says how soon a slot goes: the best of what works in it counts, else the worst of what
-// does not.
+// kindOf ranks how soon a slot goes: by the best working member, else by the worst other one.
 func (d *draft) kindOf(sl *slot) int {
 	best, worst := slotFailed, slotInWork
 	for _, m := range sl.staying() {

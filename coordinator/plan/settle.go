@@ -115,8 +115,8 @@ func (d *draft) inVain(m *member) bool {
 // old or moves to another zone, and is not protected.
 func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
 
-// urgency ranks the reasons for which a member that works is to be replaced. What takes the place
-// of one that is too old may be as outdated as that is (ROLL-9), and keeps the slot all the same.
+// urgency ranks the reasons for replacing a working member. The replacement of one that is too old
+// may be just as outdated (ROLL-9), and still keeps the slot.
 func (d *draft) urgency(m *member) int {
 	switch {
 	case m.Record.Protected != "":

@@ -44,8 +44,8 @@ func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Act
 	rec.Evacuated = maps.Clone(rec.Evacuated)
 	a := Action{
 		Rule: "DRAIN-3", Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
-		Evidence:  []string{"request " + r.Record.ID},
-		Otherwise: otherwise("REC-16", ""),
+		Evidence:       []string{"request " + r.Record.ID},
+		Counterfactual: counterfactual("REC-16", ""),
 	}
 	switch {
 	case !s.Shard.Present():

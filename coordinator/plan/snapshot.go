@@ -42,8 +42,8 @@ type Snapshot struct {
 // Group is one group with all that belongs to it.
 type Group struct {
 	Name string
-	// Unreadable says why a record of the group cannot be read; "" if all can. Then nothing is
-	// decided for the group.
+	// Unreadable is why a record of the group cannot be read; "" if all can. If it is set, nothing
+	// is decided for the group.
 	Unreadable string
 	Spec       Spec
 	Turn       store.Revision // of the group's key below turns/: see Turns
@@ -64,8 +64,8 @@ type Group struct {
 	// counted the group's records, so only a complete List of this term can tell whether they were
 	// lost (SAFE-15).
 	Unlisted string
-	// StatusSpoiled says why the status key cannot be read. Status is then what it said before,
-	// with the key's present revision, to be written back (SAFE-16).
+	// StatusSpoiled is why the status key cannot be read. Status then has its former value, with
+	// the key's present revision, to be written back (SAFE-16).
 	StatusSpoiled string
 	// SlotsSpoiled are the slots that cannot be read, to be written back before anything else is
 	// decided for the group (SAFE-16).
@@ -123,8 +123,8 @@ type Instance struct {
 	// while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState
-	// AliveUnreadable says why its alive key cannot be read, and AliveSpoiled since when, on our
-	// clock: then nothing is known of its stream.
+	// AliveUnreadable is why its alive key cannot be read, and AliveSpoiled since when, by our
+	// clock: nothing is known of its stream then.
 	AliveUnreadable string
 	AliveSpoiled    time.Time
 	// SilentSince is since when alive has told of trouble, or did at last: on our clock, and not
@@ -134,7 +134,7 @@ type Instance struct {
 	Calls       Calls
 }
 
-// Sighting is what the newest complete List says of an instance's machine.
+// Sighting is an instance's machine in the newest complete List.
 type Sighting struct {
 	Begun   time.Time // when that List was begun; zero: there was none yet
 	Listed  bool
@@ -158,8 +158,7 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this term
-	// RemovalFailed is when a removal first ended in this term without success, and may have been
-	// done all the same.
+	// RemovalFailed is when a removal first failed in this term; it may still have happened.
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this term.
 	Restarted string

@@ -60,7 +60,7 @@ func (d *draft) status() {
 
 func (d *draft) writeStatus(old, st *store.Status) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true,
+		Group: d.g.Name, Rule: "REC-10", What: "status", NoJournal: true,
 		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)},
 			d.specUnchanged()...),
 		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
@@ -71,26 +71,26 @@ func (d *draft) writeStatus(old, st *store.Status) {
 	}
 	switch {
 	case d.g.StatusSpoiled != "":
-		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew",
+		a.NoJournal, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew",
 			"it could not be read: "+d.g.StatusSpoiled
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
-		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
+		a.NoJournal, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
 		if d.spec != nil {
 			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted",
+		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted",
 			fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
-	case len(d.news) > 0:
-		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why,
-			d.news[0].Otherwise
-		d.news = d.news[1:]
+	case len(d.notes) > 0:
+		a.NoJournal, a.Rule, a.What, a.Why, a.Counterfactual = false, d.notes[0].Rule, d.notes[0].What, d.notes[0].Why,
+			d.notes[0].Counterfactual
+		d.notes = d.notes[1:]
 	case old.State != st.State && old.State != "":
-		a.Silent, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
+		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
 	}
-	if a.News = d.news; a.Silent {
+	if a.Notes = d.notes; a.NoJournal {
 		d.actions = append(d.actions, a)
 		return
 	}
@@ -210,8 +210,8 @@ func (d *draft) remembersGood(st *store.Status) {
 	}
 }
 
-// sameStatus compares what a reader sees. The spec in force is told by its revision: comparing all
-// of it each time would cost more than the rest of a plan.
+// sameStatus compares what a reader sees. The spec in force is compared by its revision: comparing
+// all of it each time would cost more than the rest of a plan.
 func (d *draft) sameStatus(a, b *store.Status) bool {
 	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 &&
 		!reflect.DeepEqual(a.Accepted, b.Accepted) {
@@ -254,7 +254,7 @@ func (d *draft) forgetStatus() {
 
 // groupEnds reports whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
-	if d.spec == nil || !d.spec.Deleting || !d.mayActQuietly() || d.damaged > 0 {
+	if d.spec == nil || !d.spec.Deleting || !d.mayAct() || d.damaged > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })
@@ -291,8 +291,8 @@ func (d *draft) blockedWork() []store.Blocked {
 	return list
 }
 
-// blockHealth says of one that is not healthy yet what it waits for. What has failed waits for
-// something else, told where that is decided.
+// blockHealth records what a member that is not healthy yet waits for. One that has failed waits
+// for something else, recorded where that is decided.
 func (d *draft) blockHealth(m *member) {
 	if m.slot != nil && m.slot.Record.Errored != "" {
 		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,

@@ -144,8 +144,8 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// weather says whether there is a storm, and what of it is to be recorded. The shard's losses are
-// those of all groups.
+// weather decides whether there is a storm, and what to record of it. shard is the losses of all
+// groups.
 func (d *draft) weather(shard Tally) {
 	if d.spec == nil {
 		return
@@ -222,7 +222,7 @@ func (d *draft) afterStorm() {
 	d.storm = nil
 }
 
-// heldByStorm reports whether a storm forbids to replace a member, and tells why.
+// heldByStorm reports whether a storm forbids replacing a member, and records why.
 func (d *draft) heldByStorm(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false
@@ -291,5 +291,5 @@ func (d *draft) probes(m *member) bool {
 
 // tell adds a journal entry to the transaction that writes the status.
 func (d *draft) tell(rule, what, why string) {
-	d.news = append(d.news, News{Rule: rule, What: what, Why: why, Otherwise: otherwise(rule, "")})
+	d.notes = append(d.notes, Note{Rule: rule, What: what, Why: why, Counterfactual: counterfactual(rule, "")})
 }

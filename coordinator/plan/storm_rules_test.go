@@ -387,7 +387,7 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 					}
 					v, err := store.Decode[store.Shard](store.KV{Key: op.Key, Value: op.Value})
 					if err != nil || v.Record.ID != "s" || !slices.Contains(a.Conditions, store.At(op.Key, 7)) ||
-						a.Rule != "SAFE-12" || a.Otherwise == "" {
+						a.Rule != "SAFE-12" || a.Counterfactual == "" {
 						t.Errorf("%s: %+v, %v", name, a, err)
 					}
 					return v.Record.Hold

@@ -160,7 +160,7 @@ func (s *story) advance() (Plan, []Action) {
 	p, done := s.step()
 	s.nameAll()
 	for _, a := range done {
-		for _, told := range a.Told() {
+		for _, told := range a.JournalEntries() {
 			s.say("%6s %s", before.Sub(s.start).Round(time.Second), s.sentence(told))
 		}
 	}
@@ -172,7 +172,7 @@ func (s *story) overtake(command string) {
 	p := Compute(s.snapshot(), s.now)
 	s.command(command)
 	for _, a := range p.Actions {
-		if a.Silent {
+		if a.NoJournal {
 			continue
 		}
 		for _, id := range s.made(&a) {
@@ -241,7 +241,7 @@ func (s *story) plan() {
 	snapshot := s.snapshot()
 	p := Compute(snapshot, s.now)
 	for _, a := range p.Actions {
-		if a.Silent {
+		if a.NoJournal {
 			continue
 		}
 		for _, id := range s.made(&a) {
@@ -251,8 +251,8 @@ func (s *story) plan() {
 		for _, e := range a.Evidence {
 			s.say("    because   %s", e)
 		}
-		if a.Otherwise != "" {
-			s.say("    otherwise %s", reason.Otherwise(a.Otherwise, ""))
+		if a.Counterfactual != "" {
+			s.say("    otherwise %s", reason.Otherwise(a.Counterfactual, ""))
 		}
 		var compared, written []string
 		for _, c := range a.Conditions {
@@ -264,7 +264,7 @@ func (s *story) plan() {
 		slices.Sort(compared)
 		s.say("    compares  %s", strings.Join(slices.Compact(compared), ", "))
 		s.say("    writes    %s", strings.Join(written, ", "))
-		for _, n := range a.News {
+		for _, n := range a.Notes {
 			s.say("    and tells %s %s (%s)", n.Rule, n.What, n.Why)
 		}
 	}

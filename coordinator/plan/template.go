@@ -148,7 +148,7 @@ func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 	}
 }
 
-// meanwhile says what is used while the template is blamed.
+// meanwhile describes what is used while the template is blamed.
 func (d *draft) meanwhile() string {
 	switch {
 	case d.fallback != nil:

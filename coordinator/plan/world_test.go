@@ -289,7 +289,7 @@ func (w *world) step() (Plan, []Action) {
 		}
 		if w.commit(a.Conditions, append(GoneWrites([]*Action{a}, 0), a.Writes...)) {
 			done = append(done, *a)
-			for _, told := range a.Told() {
+			for _, told := range a.JournalEntries() {
 				if w.told != nil {
 					w.told(told)
 				}

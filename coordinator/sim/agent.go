@@ -76,7 +76,7 @@ func (a *agent) start() {
 	a.connect()
 }
 
-// ended: the machine runs no more, and everything on it.
+// ended handles the end of the machine and of everything on it.
 func (a *agent) ended() {
 	a.fallSilent(a.w.chance.happens(70))
 	a.up, a.frozen, a.warm, a.exit, a.notice = false, false, false, nil, nil

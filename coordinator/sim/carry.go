@@ -77,14 +77,14 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 	return leader.Committed{Revision: rev, Err: err}
 }
 
-// happens commits actions, and tells of them.
+// happens commits actions, and reports them to the observer.
 func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition,
 	writes []store.Write,
 ) (store.Revision, error) {
 	o, told := &t.w.cfg.Observer, 0
 	whole := o.Committing != nil && t.holds(conditions)
 	for _, a := range together {
-		told += len(a.Told())
+		told += len(a.JournalEntries())
 		if whole {
 			o.Committing(t.w.Now(), s, p, a)
 		}
@@ -115,8 +115,8 @@ func (t *term) holds(conditions []store.Condition) bool {
 	return t.w.db.holds(t.fence.Condition()) && !t.w.db.down
 }
 
-// journalKey begins the keys that stand for entries of the journal: part of a transaction, and kept
-// by nobody.
+// journalKey is the prefix of keys that stand for journal entries: part of a transaction, and not
+// stored.
 const journalKey = "journal"
 
 // commit writes under the fence. So many entries of the journal are part of the transaction, as far

@@ -16,8 +16,8 @@ type checking struct {
 	number  int           // of that change: a later one, or a return of the truth before it, makes it void
 }
 
-// wantedChecks are the checks that make an instance unhealthy. A group without any has one all the
-// same, so that it can get unhealthy: that one knows the truth at once.
+// wantedChecks are the checks that make an instance unhealthy. A group without checks gets one that
+// knows the truth at once, so that it can become unhealthy.
 func (a *agent) wantedChecks() []store.Check {
 	checks := a.m.spec.Checks
 	if rec := a.w.instance(a.m.id); rec.Present() {

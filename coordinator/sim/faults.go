@@ -32,7 +32,7 @@ func (w *World) Kill(id string) {
 	}
 }
 
-// Freeze has an agent stand still; nothing tells its gateway. Cut cuts its machine off from all
+// Freeze stops an agent without its gateway noticing. Cut cuts its machine off from all
 // coordinators.
 func (w *World) Freeze(id string) {
 	if a := w.agents[id]; a != nil && a.up && !a.frozen {
@@ -65,7 +65,7 @@ func (w *World) Return(id string) {
 	}
 }
 
-// Cure says what makes failing checks pass again.
+// Cure is what makes failing checks pass again.
 type Cure string
 
 // The cures.
@@ -147,8 +147,8 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	}
 }
 
-// SpoilTemplate has the checks of all machines made from a template fail, those that are there too;
-// or has new ones never say a word.
+// SpoilTemplate makes the checks of all machines of a template fail, including existing ones; or,
+// if mute, new ones never connect.
 func (w *World) SpoilTemplate(hash string, mute bool) {
 	w.note("template %s is bad", hash)
 	w.bad[hash] = bad{sick: true, mute: mute}

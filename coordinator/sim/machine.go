@@ -30,7 +30,7 @@ func (m *machine) running() bool { return m.state == provider.StateRunning && !m
 
 func (m *machine) bootID() string { return m.bootName }
 
-// seen is the machine as its provider tells of it.
+// seen is the machine as its provider lists it.
 func (m *machine) seen() provider.Machine {
 	return provider.Machine{
 		Instance: m.id, Shard: "imagined", Group: m.group, Ref: "ref-" + m.id, State: m.state, Why: m.why, Zone: m.zone,
@@ -75,7 +75,7 @@ func (m *machine) stopTakes(timeout time.Duration) time.Duration {
 	return m.cloud.w.chance.upTo(min(timeout, 3*time.Second))
 }
 
-// end has the machine run no more.
+// end ends the machine.
 func (m *machine) end(state provider.State, why string) {
 	if m.gone || m.state.Down() {
 		return

@@ -8,33 +8,31 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Observer is told what happens. What is nil is not told.
+// Observer has functions that are called when something happens. Each may be nil.
 type Observer struct {
-	// Planned is told each plan before its first action is carried out. Both are the planner's own
-	// and must not be changed.
+	// Planned is called with each plan before its first action is carried out. It must not change
+	// the snapshot or the plan.
 	Planned func(at time.Time, s *plan.Snapshot, p *plan.Plan)
-	// Committing is told an action whose conditions hold, before it changes anything.
+	// Committing is called with an action whose conditions hold, before it changes anything.
 	Committing func(at time.Time, s *plan.Snapshot, p *plan.Plan, a *plan.Action)
-	// Committed is told each action that was carried out.
+	// Committed is called with each action that was carried out.
 	Committed func(at time.Time, a *plan.Action, rev store.Revision)
-	// Overtaken is told each action that was not carried out because something had changed
-	// meanwhile.
+	// Overtaken is called with each action that was not carried out because something had changed.
 	Overtaken func(at time.Time, a *plan.Action)
-	// Removing is told when a provider is asked to remove an instance's machine.
+	// Removing is called when a provider is asked to remove an instance's machine.
 	Removing func(at time.Time, rec store.Instance)
-	// Machine is told what becomes of machines.
+	// Machine is called when the state of a machine changes.
 	Machine func(at time.Time, m Machine)
-	// Judged is told of a verdict that is another than before.
+	// Judged is called when a verdict changes.
 	Judged func(at time.Time, group, instance string, before, now plan.Judgment)
-	// Stirred is told an instance of which Sound, Serves or Machine may answer otherwise from now
-	// on, so that not all have to be set.
+	// Stirred is called with an instance for which Sound, Serves or Machine may return something
+	// else from now on, so that not all instances have to be asked.
 	Stirred func(instance string)
-	// Noted is told in words what else happens: what goes wrong, and what operators and agents do.
+	// Noted is called with a text for what else happens: faults, and what operators and agents do.
 	Noted func(at time.Time, what string)
-	// Changed is told every change of a key, in order.
+	// Changed is called with every change of a key, in order.
 	Changed func(at time.Time, e store.Event)
-	// Broken is told what must never happen in any world: a transaction that no store takes, a step
-	// that no phase allows.
+	// Broken is called for what must never happen: an invalid transaction, an illegal transition.
 	Broken func(at time.Time, what string)
 }
 

@@ -14,7 +14,7 @@ func (w *World) Working(group string) int {
 	return n
 }
 
-// Works says so of one instance.
+// Works reports whether one instance works.
 func (w *World) Works(id string) bool {
 	a := w.agents[id]
 	return a != nil && a.works
@@ -56,7 +56,7 @@ func (w *World) Machine(id string) (Machine, bool) {
 	}, true
 }
 
-// Lying says what a provider's Lists are now; "" if they are right.
+// Lying returns what is wrong with a provider's Lists now; "" if they are right.
 func (w *World) Lying(name string) Lie {
 	if c := w.cloud(name); c != nil && w.clock < c.lieUntil {
 		return c.lie

@@ -231,7 +231,7 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 	return p
 }
 
-// judge tells of verdicts that are others than before.
+// judge reports changed verdicts to the observer.
 func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 	for i := range s.Groups {
 		for j := range s.Groups[i].Instances {

@@ -39,7 +39,7 @@ func (w *World) ReturnZone(providerName, zone string) {
 	}
 }
 
-// Fill says whether a zone has no room for any further machine.
+// Fill sets whether a zone is full.
 func (w *World) Fill(providerName, zone string, full bool) {
 	if _, z := w.zoneOf(providerName, zone); z != nil && z.full != full {
 		w.note("zone %s of %s full: %t", zone, providerName, full)

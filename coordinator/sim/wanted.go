@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted has the agent do what its record wants, as its gateway tells it.
+// wanted makes the agent do what its record wants, as if its gateway had told it.
 func (a *agent) wanted() {
 	if !a.open {
 		return
@@ -86,7 +86,7 @@ func (a *agent) touch() {
 	a.stir()
 }
 
-// stir tells that something has changed on which the truth about the instance depends.
+// stir reports a change on which the instance's true state depends.
 func (a *agent) stir() { a.w.stir(a.m.id) }
 
 // working is the truth, which no record shows: the machine runs, its reports get through, and its

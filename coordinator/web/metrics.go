@@ -163,7 +163,7 @@ func (m *Metrics) Disturbed()                 { m.disturbed.Inc() }
 func (m *Metrics) Planned(took time.Duration) { m.plans.Observe(took.Seconds()) }
 
 func (m *Metrics) Decided(a *plan.Action) {
-	for _, told := range a.Told() {
+	for _, told := range a.JournalEntries() {
 		action := string(told.To)
 		switch {
 		case told.From == told.To:

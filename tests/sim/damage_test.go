@@ -63,7 +63,7 @@ func (d *damagedWorld) play() {
 		Noted:  func(at time.Time, what string) { d.trace.add(at, "!", what) },
 		Broken: func(_ time.Time, what string) { d.fail("%s", what) },
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
-			if !a.Silent {
+			if !a.NoJournal {
 				d.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
 			}
 		},

@@ -23,7 +23,7 @@ type decision struct {
 }
 
 func (tr *trial) keepDecision(at time.Time, a *plan.Action) {
-	if *decisionsFlag != "" && !a.Silent {
+	if *decisionsFlag != "" && !a.NoJournal {
 		tr.decisions = append(tr.decisions, decision{at.Sub(sim.Epoch), a.Rule, a.Group, a.Instance, a.What})
 	}
 }

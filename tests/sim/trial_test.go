@@ -156,7 +156,7 @@ func (tr *trial) observer() sim.Observer {
 			tr.actions[a.Rule]++
 			tr.hurry(at, a)
 			tr.keepDecision(at, a)
-			if !a.Silent || tr.plot.all {
+			if !a.NoJournal || tr.plot.all {
 				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
 			}
 		},

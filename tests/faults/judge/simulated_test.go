@@ -87,7 +87,7 @@ func (p *play) observer() sim.Observer {
 			}})
 		},
 		Committed: func(_ time.Time, a *plan.Action, rev store.Revision) {
-			for _, a := range a.Told() {
+			for _, a := range a.JournalEntries() {
 				p.calls++
 				e := store.JournalEntry{
 					Schema: 1, Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group,

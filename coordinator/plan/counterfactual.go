@@ -14,8 +14,8 @@ func number(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// otherwise is what would have prevented a decision: every entry of the journal tells it.
-func otherwise(rule string, verdict store.Verdict) store.Counterfactual {
+// counterfactual is what would have prevented a decision: every entry of the journal tells it.
+func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
 	if c, ok := without[rule]; ok {
 		return c
 	}
