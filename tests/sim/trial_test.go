@@ -150,7 +150,7 @@ func (tr *trial) observer() sim.Observer {
 	o := sim.Observer{
 		Committing: tr.committing,
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
-			for _, n := range a.News {
+			for _, n := range a.Notes {
 				tr.actions[n.Rule]++
 			}
 			tr.actions[a.Rule]++
