@@ -15,21 +15,21 @@ func ReportDue(interval time.Duration) time.Duration {
 
 // Stands reports whether an earlier report still says all that others act on. Load, uptime and the
 // progress of checks differ in every report; a heartbeat does without them.
-func (r *Report) Stands(now *Report) bool {
-	if r.GetHealthy() != now.GetHealthy() || r.GetWhy() != now.GetWhy() || len(r.GetChecks()) != len(now.GetChecks()) {
+func (x *Report) Stands(now *Report) bool {
+	if x.GetHealthy() != now.GetHealthy() || x.GetWhy() != now.GetWhy() || len(x.GetChecks()) != len(now.GetChecks()) {
 		return false
 	}
-	for i, a := range r.GetChecks() {
+	for i, a := range x.GetChecks() {
 		b := now.GetChecks()[i]
 		if a.GetName() != b.GetName() || a.GetKind() != b.GetKind() || a.GetHealthy() != b.GetHealthy() ||
 			a.GetOptional() != b.GetOptional() || a.GetPending() != b.GetPending() {
 			return false
 		}
 	}
-	return r.GetConfigHash() == now.GetConfigHash() && r.GetRestarted() == now.GetRestarted() &&
-		r.GetDrained() == now.GetDrained() && r.GetTrust() == now.GetTrust() &&
-		proto.Equal(r.GetCertificate(), now.GetCertificate()) &&
-		proto.Equal(r.GetWorkloadExit(), now.GetWorkloadExit()) && sameNotice(r.GetNotice(), now.GetNotice())
+	return x.GetConfigHash() == now.GetConfigHash() && x.GetRestarted() == now.GetRestarted() &&
+		x.GetDrained() == now.GetDrained() && x.GetTrust() == now.GetTrust() &&
+		proto.Equal(x.GetCertificate(), now.GetCertificate()) &&
+		proto.Equal(x.GetWorkloadExit(), now.GetWorkloadExit()) && sameNotice(x.GetNotice(), now.GetNotice())
 }
 
 // sameNotice reports whether two notices are the same. The time that is left differs in each.
