@@ -55,6 +55,21 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if out := w.must("release"); strings.Contains(out, "orphan_grace") || shard().Reviewed == nil {
 		t.Errorf("printed %s", out)
 	}
+	// Machines for lost records are made only once that is confirmed: the old ones may still run.
+	g := webGroup(2)
+	w.put(store.KindStatus, "web", statusOf(g, w.put(store.KindGroups, "web", g), 0))
+	lost := held
+	lost.Hold = &store.Hold{By: "leasehold", Why: "2 records are lost", At: noon, Damage: 2}
+	w.put(store.KindShard, "", lost)
+	if code, _, stderr := w.run("release"); code != Usage || !strings.Contains(stderr, "--confirm=default") || shard().Hold == nil {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := w.run("release", "--dry-run"); code != Done || shard().Hold == nil {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := w.run("release", "--confirm=default"); code != Done || shard().Hold != nil {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
 	// What cannot be written is not told.
 	w.put(store.KindShard, "", held)
 	w.race(func() { w.put(store.KindShard, "", held) })

@@ -12,7 +12,8 @@ import (
 
 // Release is the command release.
 type Release struct {
-	DryRun bool `help:"Show what would follow without ending the hold."`
+	DryRun  bool     `help:"Show what would follow without ending the hold."`
+	Confirm []string `help:"Confirm, by naming the shard, that machines are made for lost records though the old ones may still run." placeholder:"SHARD"`
 }
 
 // Run says what will follow, and ends the hold.
@@ -21,8 +22,9 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if shard.Record.Hold != nil {
-		if err := s.foreseeRelease(ctx, shard.Record); err != nil {
+	hold, made := shard.Record.Hold, 0
+	if hold != nil {
+		if made, err = s.foreseeRelease(ctx, shard.Record); err != nil {
 			return err
 		}
 	}
@@ -30,18 +32,25 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 		s.note("nothing changed")
 		return nil
 	}
+	if hold != nil && hold.Damage > 0 && made > 0 {
+		act := fmt.Sprintf("release %s: %d machines are made, and those whose records were lost may still run; leasehold repair or leasehold recover puts records back instead",
+			s.flags.Shard, made)
+		if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+			return err
+		}
+	}
 	return s.setHold(ctx, nil, "released", "")
 }
 
 // groupsForeseen bounds for how many groups a release is foreseen.
 const groupsForeseen = 200
 
-// foreseeRelease says what the planner would do first without the hold, deletions by name
-// (SAFE-17). It cannot know what providers say.
-func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
+// foreseeRelease prints what the planner would do first without the hold, deletions by name
+// (SAFE-17), and returns how many machines it would make. It cannot know what providers say.
+func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made int, err error) {
 	groups, _, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(groups) > groupsForeseen {
 		s.note("the forecast covers the first %d of %d groups", groupsForeseen, len(groups))
@@ -52,26 +61,27 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
 	for _, g := range groups {
 		listing, err := s.recordsOf(ctx, g.Name)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		edit := store.Put(s.keys().Shard(), store.Encode(shard))
-		made, gone := 0, []string{}
+		create, gone := 0, []string{}
 		for _, a := range foresee.New(s.keys(), g.Name, listing, []store.Write{edit}, s.env.Now()).Plan().Actions {
 			switch {
 			case a.To == store.Pending:
-				made++
+				create++
 			case a.Instance != "" && (a.To == store.Deleting || a.To == store.Draining) && a.From != a.To:
 				gone = append(gone, a.Instance)
 			}
 		}
-		if made == 0 && len(gone) == 0 {
+		if create == 0 && len(gone) == 0 {
 			continue
 		}
+		made += create
 		quiet = false
 		slices.Sort(gone)
 		text := g.Name + " after the release:"
-		if made > 0 {
-			text += fmt.Sprintf(" %d to be made", made)
+		if create > 0 {
+			text += fmt.Sprintf(" %d to be made", create)
 		}
 		if len(gone) > 0 {
 			text += fmt.Sprintf(" %d to be removed: %s", len(gone), strings.Join(gone, ", "))
@@ -83,5 +93,5 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
 	} else {
 		s.note("lost agents have time to return before they are replaced; providers' answers may add to that; to look without releasing: leasehold release --dry-run")
 	}
-	return nil
+	return made, nil
 }

@@ -210,7 +210,7 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 		_ = c.Operator(ctx, "instance", "adopt", "--all") // the next round sees what came of it
 		return fmt.Sprintf("%d machines to be adopted", able), nil
 	case shard.Hold != nil && len(due) == len(strangers):
-		return "the shard is on hold: " + shard.Hold.Why, c.Operator(ctx, "release")
+		return "the shard is on hold: " + shard.Hold.Why, c.Operator(ctx, "release", "--confirm=default")
 	case shard.Hold != nil:
 		return fmt.Sprintf("machines without a record: %v", strangers), nil
 	}
