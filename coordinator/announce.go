@@ -102,14 +102,14 @@ func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted is ignored: it says nothing about the record.
+// Interrupted is ignored: the record has not changed.
 func (ownRecord) Interrupted(error) {}
 
 // countEvery is how often agents that are not noted are counted.
 const countEvery = 10 * time.Second
 
-// keepAnnouncing publishes disturbances, whom we believe, and how many agents are not noted, at
-// most one write a second.
+// keepAnnouncing publishes disturbances, the trusted authorities, and the number of agents that are
+// not noted, with at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()

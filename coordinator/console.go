@@ -72,7 +72,7 @@ func (t *term) forget(id string) {
 	delete(t.heard, id)
 }
 
-// told reports whether an instance's last report says how its workload ended.
+// told reports whether an instance's last report has the exit of its workload.
 func (t *term) told(id string) (told bool) {
 	t.r.cache.View(func(c *cache.Content) { told = c.Reports[id].Record.Workload != nil })
 	return told

@@ -70,7 +70,7 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 	}
 }
 
-// mostBearable is the longest standstill that counts as none, whatever the leases.
+// mostBearable is the longest standstill that is ignored, however long the leases are.
 const mostBearable = 5 * time.Second
 
 // bearable returns for how long etcd, or this process, may stand still without a lease ending

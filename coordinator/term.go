@@ -201,7 +201,8 @@ func (t *term) watchClock(ctx context.Context) {
 	}
 }
 
-// compute makes the plan of a snapshot, and reports what it says of verdicts and held work.
+// compute makes the plan of a snapshot, and writes changed verdicts and held work to the journal
+// and log.
 func (t *term) compute(ctx context.Context, c leader.Compute) plan.Plan {
 	now := time.Now() // not before anything in the snapshot
 	p := plan.Compute(*c.Snapshot, now)

@@ -234,5 +234,5 @@ func (w *shardWatcher) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted is ignored: it says nothing about the shard.
+// Interrupted is ignored: the shard has not changed.
 func (*shardWatcher) Interrupted(error) {}

@@ -12,7 +12,7 @@ type Provider interface {
 	// Capabilities never change while the provider is in use.
 	Capabilities() Capabilities
 
-	// Validate says what is wrong with the provider's part of a template, or nil.
+	// Validate returns what is wrong with the provider's part of a template, or nil.
 	Validate(Template) error
 
 	// Create makes the machine for an instance, hands it its bootstrap document and returns once
@@ -76,7 +76,7 @@ type CreateRequest struct {
 	Bootstrap Bootstrap // names the instance and the shard
 }
 
-// State is what a provider says of a machine.
+// State is a machine's state as its provider reports it.
 type State string
 
 // The states of a machine.
@@ -89,7 +89,7 @@ const (
 	StateFailed   State = "failed"   // could not be made or started
 )
 
-// Down reports whether a machine in this state runs no more, by the provider's word.
+// Down reports whether the provider says that a machine in this state is not running.
 func (s State) Down() bool { return s == StateStopped || s == StateCrashed || s == StateFailed }
 
 // Machine is a machine as its provider sees it.

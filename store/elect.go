@@ -206,7 +206,7 @@ func (c *candidate) withdraw(ctx context.Context) {
 	_, _ = c.store.Commit(ctx, Txn{Writes: []Write{Delete(c.key)}}) // if it fails, the key goes with its lease
 }
 
-// errOutcome marks a write's failure that leaves its outcome open, whatever it is.
+// errOutcome marks a failed write whose outcome is unknown.
 var errOutcome = errors.New("outcome to be read")
 
 // asWrite marks the error of a write: anything but a refusal can be cleared up by reading.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Follower is told what a prefix holds and how it changes. Its methods are called one at a time, in
-// the order of what happened in the store.
+// Follower receives what a prefix holds and how it changes. Its methods are called one at a time,
+// in the store's order.
 type Follower interface {
 	// Part hands over some of what is there at one revision: a listing in the making. All its parts
 	// together are ordered by key, and hold no key twice. Nothing follows from it before Reset, and
@@ -19,11 +19,11 @@ type Follower interface {
 	// Reset says at which revision the parts since the last interruption, or since the beginning,
 	// are all that is there. Whatever the follower believed before them is void.
 	Reset(Revision)
-	// Apply says what changed since the revision of the last Reset or Apply, up to the batch's own.
-	// A batch without events only says that nothing changed meanwhile. It never has an Err.
+	// Apply receives the changes since the revision of the last Reset or Apply, up to the batch's
+	// own. A batch without events means that nothing changed. It never has an Err.
 	Apply(Batch)
-	// Interrupted says that from now on changes may be missed, and why. The next call is a Reset,
-	// or another Interrupted if the attempt to list again failed.
+	// Interrupted means that changes may be missed from now on, and why. The next call is a Reset,
+	// or another Interrupted if listing again failed.
 	Interrupted(error)
 }
 

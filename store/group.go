@@ -69,14 +69,14 @@ type Workload struct {
 	Run []string `json:"run,omitempty"`
 }
 
-// ReportSpec says how often agents report, and when silence is loss (DET-1, DET-2).
+// ReportSpec sets how often agents report, and when silence is loss (DET-1, DET-2).
 type ReportSpec struct {
 	Interval    Duration  `json:"interval"`
 	LeaseTTL    Duration  `json:"lease_ttl"`
 	OnLeaseLost LeaseLost `json:"on_lease_lost"`
 }
 
-// HealSpec says how failed instances are healed (HEAL-1).
+// HealSpec sets how failed instances are healed (HEAL-1).
 type HealSpec struct {
 	Policy string `json:"policy"`
 }
@@ -89,7 +89,7 @@ type Budget struct {
 	MaxDeleting    int  `json:"max_deleting"`
 }
 
-// RolloutSpec says how a change of the template reaches the instances (ROLL-1 to ROLL-4).
+// RolloutSpec sets how a change of the template reaches the instances (ROLL-1 to ROLL-4).
 type RolloutSpec struct {
 	Strategy         string   `json:"strategy"`
 	MinimalAction    string   `json:"minimal_action"`
@@ -97,7 +97,7 @@ type RolloutSpec struct {
 	ProgressDeadline Duration `json:"progress_deadline"`
 }
 
-// FlapSpec says how long to wait before trying again what failed several times, and when to give up
+// FlapSpec sets how long to wait before retrying what failed several times, and when to give up
 // (FLAP-1 to FLAP-4).
 type FlapSpec struct {
 	Failures    int      `json:"failures"`
@@ -110,7 +110,7 @@ type FlapSpec struct {
 	Reset       Duration `json:"reset"`
 }
 
-// StormSpec says how many losses at once are a storm, in which nothing lost is replaced (SAFE-2).
+// StormSpec sets how many losses at once are a storm, in which nothing lost is replaced (SAFE-2).
 type StormSpec struct {
 	Min        int      `json:"min"`
 	Percent    int      `json:"percent"`
@@ -119,19 +119,19 @@ type StormSpec struct {
 	ProbeAfter Duration `json:"probe_after"` // 0: never
 }
 
-// ExpirySpec says how old instances may become (EXP-1). Nil is the shard's value, 0 is off.
+// ExpirySpec sets how old instances may become (EXP-1). Nil is the shard's value, 0 is off.
 type ExpirySpec struct {
 	EligibleAge *Duration `json:"eligible_age,omitempty"`
 	ForcedAge   *Duration `json:"forced_age,omitempty"`
 }
 
-// DrainSpec says how an instance leaves (DRAIN-1). Without a hook nothing is waited for.
+// DrainSpec sets how an instance leaves (DRAIN-1). Without a hook nothing is waited for.
 type DrainSpec struct {
 	Timeout Duration `json:"timeout"`
 	Hook    []string `json:"hook,omitempty"`
 }
 
-// SpotSpec says that a group's machines may be taken away by their provider (SPOT-1, SPOT-3).
+// SpotSpec sets whether a group's machines may be taken away by their provider (SPOT-1, SPOT-3).
 type SpotSpec struct {
 	Enabled     bool     `json:"enabled"`
 	MaxLifetime Duration `json:"max_lifetime"`
@@ -238,7 +238,7 @@ func (g *Group) Complete() {
 	completeChecks(g.Checks)
 }
 
-// Spread says whether a group keeps its zones even, or only makes instances so.
+// Spread is whether a group keeps its zones even, or only places new instances evenly.
 type Spread string
 
 // IsZero reports whether it is the default, which is not written: the release before refuses fields

@@ -2,7 +2,7 @@ package store
 
 import "strings"
 
-// Reach says how a change of a field comes to the instances that there are.
+// Reach is how a change of a field reaches existing instances.
 type Reach string
 
 // The ways in which it does.
@@ -12,7 +12,7 @@ const (
 	ReachLater  Reach = "later"   // an instance keeps what its record says, until something else brings it up to date
 )
 
-// ReachOf says so of the field that a path names, or is a part of.
+// ReachOf returns the reach of the field that a path names or belongs to.
 func ReachOf(path string) Reach {
 	path, _, _ = strings.Cut(path, "[")
 	switch path {

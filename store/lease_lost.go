@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// LeaseLost says what an agent does that could not renew its lease, before that can have ended
+// LeaseLost is what an agent does if it cannot renew its lease, before the lease can have ended
 // (SAFE-9). In JSON it is one of the words, or {"run": [...]}.
 type LeaseLost struct {
 	Do  string   // one of the values below

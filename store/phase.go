@@ -2,7 +2,7 @@ package store
 
 import "fmt"
 
-// Phase says how far an instance has come. It is recorded, and budgets are counted from it alone.
+// Phase is how far an instance has come. It is recorded, and budgets are counted from it alone.
 type Phase string
 
 // The phases, in the order of an instance's life.
@@ -35,9 +35,9 @@ var follows = map[Phase][]Phase{
 	Deleting: {},
 }
 
-// ValidateTransition says whether an instance may step from one phase to another. The empty phase
-// stands for no record: a record begins as Pending, or when an extra machine is taken up (REC-8) as
-// Booting, to be kept, or as Deleting, to be removed.
+// ValidateTransition returns an error unless an instance may go from one phase to another. The
+// empty phase stands for no record: a record begins as Pending, or, for an adopted machine (REC-8),
+// as Booting to be kept or as Deleting to be removed.
 func ValidateTransition(from, to Phase) error {
 	if from == "" {
 		if to == Pending || to == Booting || to == Deleting {
@@ -77,8 +77,8 @@ func (p Phase) Registered() bool {
 	}
 }
 
-// Verdict is what the evidence says of an instance at the moment of planning. It is never stored as
-// truth.
+// Verdict is what the evidence proves about an instance at the moment of planning. It is never
+// stored as truth.
 type Verdict string
 
 // The verdicts.

@@ -13,8 +13,8 @@ var durableKinds = []string{
 // DurableKinds lists the kinds of keys that cannot be derived from others.
 func DurableKinds() []string { return slices.Clone(durableKinds) }
 
-// Readable says why a key's value cannot be read; nil if it can. Whether a spec is valid is another
-// question: see ReadInForce.
+// Readable returns why a key's value cannot be read, or nil. It does not check whether a spec is
+// valid: see ReadInForce.
 func (k Keys) Readable(kv KV) error {
 	kind, _, _ := k.Split(kv.Key)
 	var record any

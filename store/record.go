@@ -68,7 +68,7 @@ func decodeInto(kv KV, record any) error {
 	return nil
 }
 
-// UnreadableError says that a key's value is no record of its kind (SAFE-16).
+// UnreadableError means that a key's value is not a record of its kind (SAFE-16).
 type UnreadableError struct {
 	Key string
 	Err error

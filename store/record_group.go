@@ -17,7 +17,7 @@ type Request struct {
 	At   time.Time `json:"at"`
 }
 
-// RequestKind says what an operator wants.
+// RequestKind is what an operator wants.
 type RequestKind string
 
 // The kinds of request.
@@ -94,7 +94,7 @@ type JournalEntry struct {
 	Console string `json:"console,omitempty"`
 }
 
-// Status is what the leader says of a group.
+// Status is the state of a group as its leader writes it.
 type Status struct {
 	Schema           int             `json:"schema"`
 	Group            string          `json:"group"`
@@ -170,7 +170,7 @@ type Rollout struct {
 	Proved bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
 	// the template that all but the roll create from; "": Template (ROLL-9)
 	Fallback string `json:"fallback,omitempty"`
-	// FallbackUnusable says why the last good template cannot be used any more.
+	// FallbackUnusable is why the last good template can no longer be used.
 	FallbackUnusable string `json:"fallback_unusable,omitempty"`
 }
 
@@ -220,7 +220,7 @@ func (s *Status) Timers() []NamedTimer {
 	return out
 }
 
-// InvalidSpec says why the spec in groups/ is not in force (SAFE-10).
+// InvalidSpec is why the spec in groups/ is not in force (SAFE-10).
 type InvalidSpec struct {
 	Revision Revision `json:"revision"` // 0: the key is missing
 	Why      string   `json:"why"`

@@ -58,8 +58,8 @@ type InstanceSpec struct {
 	Notices             NoticeSpec        `json:"notices,omitzero"`
 }
 
-// Doom says that the instance will end whatever we do: replaced elsewhere first, drained, and no
-// failure of its slot (SPOT-2, DRAIN-3).
+// Doom means that the instance will end in any case. It is replaced elsewhere first and drained,
+// and does not count as a failure of its slot (SPOT-2, DRAIN-3).
 type Doom struct {
 	Rule     string    `json:"rule"`
 	Why      string    `json:"why"`
@@ -99,12 +99,12 @@ type Restart struct {
 	Renews bool `json:"renews,omitempty"`
 }
 
-// ByAgent reports whether the agent is told of it, and reports its token.
+// ByAgent reports whether the agent carries it out and reports its token.
 func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
-// RestartWanted is the token of the restart that the agent is to carry out, or to have carried out;
-// "" if there is none. When the machine is restarted, the boot that comes up is told, because it
-// may not know yet what it is to run.
+// RestartWanted is the token of the restart that the agent has to carry out, or has carried out; ""
+// if there is none. After a restart of the machine the new boot gets it as well, because it may not
+// know yet what to run.
 func (i *Instance) RestartWanted() string {
 	r := i.Restart
 	switch {
@@ -144,7 +144,7 @@ func (i *Instance) Timers() []NamedTimer {
 	return out
 }
 
-// Condemned says that an operator wants the instance gone.
+// Condemned means that an operator wants the instance gone.
 type Condemned struct {
 	By  string    `json:"by"`
 	Why string    `json:"why"`

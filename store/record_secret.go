@@ -26,7 +26,7 @@ const MostSecret = 16 << 10
 
 var secretForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// SecretNames is how a secret may be called, as an error message says it.
+// SecretNames describes valid names of secrets, for error messages.
 const SecretNames = "1 to 63 of a-z, 0-9, dot, dash and underscore, beginning and ending with a letter or digit"
 
 // IsSecretName reports whether a secret may be called so.

@@ -96,7 +96,7 @@ type Report struct {
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }
 
-// CertificateReport is what an agent tells of its newest certificate.
+// CertificateReport is an agent's newest certificate, as reported.
 type CertificateReport struct {
 	Issuer string    `json:"issuer"` // fingerprint of the authority
 	Ends   time.Time `json:"ends"`

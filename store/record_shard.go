@@ -59,8 +59,8 @@ func (s *Shard) Release(at time.Time) {
 	s.Hold = nil
 }
 
-// Reviewed says that an operator has seen so many machines without a record, and released the hold:
-// no more than those are a reason for another, and orphan_grace restarts for them.
+// Reviewed records that an operator has seen so many machines without a record and released the
+// hold. Only more of them are a reason for another hold, and orphan_grace restarts for those seen.
 type Reviewed struct {
 	Extras int       `json:"extras"`
 	At     time.Time `json:"at"`
@@ -143,7 +143,7 @@ type Served struct {
 	// Journal are such revisions too, further apart and from longer ago: what entries of the
 	// journal are overdue.
 	Journal []Mark `json:"journal,omitempty"`
-	// Uncompacted says why etcd's history is not forgotten though it is old enough; "" if it is.
+	// Uncompacted is why etcd's history is not compacted though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
 }
 
@@ -154,8 +154,8 @@ type Mark struct {
 	Age      Duration `json:"age"`
 }
 
-// Exchanged says why the store is not the one that the record was written in; "" if it may be.
-// Fences and revisions that were read before mean nothing in another.
+// Exchanged returns why the store is not the one that the record was written in, or "". Fences and
+// revisions of one store mean nothing in another.
 func (s Served) Exchanged(v Vitals) string {
 	switch cluster := v.ClusterName(); {
 	case s.Cluster != "" && s.Cluster != cluster:
@@ -217,7 +217,7 @@ type Replica struct {
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }
 
-// Waits says that a replica decides nothing, because etcd does not hold the shard that the replica
+// Waits means that a replica decides nothing, because etcd does not hold the shard that the replica
 // knows (SAFE-15).
 type Waits struct {
 	Why     string   `json:"why"`

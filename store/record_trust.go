@@ -15,9 +15,9 @@ type JoinToken struct {
 	Issued   time.Time `json:"issued"`
 }
 
-// Joined says that the machine of an instance has exchanged a token for a certificate. All other
-// tokens of the instance are worth nothing from then on. The same key may ask again with the same
-// token: the answer to its first call may have been lost.
+// Joined records that the machine of an instance has exchanged a token for a certificate. All other
+// tokens of the instance are void from then on. The same key may ask again with the same token,
+// because the answer to its first call may have been lost.
 type Joined struct {
 	Schema   int       `json:"schema"`
 	Instance string    `json:"instance"`
@@ -28,7 +28,7 @@ type Joined struct {
 	At       time.Time `json:"at"`
 }
 
-// NewToken makes a join token. It is told to one machine and never stored.
+// NewToken makes a join token. It is given to one machine and never stored.
 func NewToken() string { return rand.Text() + rand.Text() }
 
 // TokenHash is what is stored of a token.

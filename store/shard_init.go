@@ -48,8 +48,8 @@ func CreateShard(ctx context.Context, s Store, keys Keys, shard Shard) error {
 	return ErrExists
 }
 
-// LeaderRecords says what only a leader can have written for a shard: how many keys there are, and
-// below which prefix. A shard with such records and without a record of its own has lost it.
+// LeaderRecords counts the keys that only a leader can have written for a shard, and returns their
+// prefix. A shard with such keys and without a record of its own has lost its record.
 func LeaderRecords(ctx context.Context, s Store, keys Keys) (n int, kind string, err error) {
 	for _, kind := range []string{KindInstances, KindStatus} {
 		first, err := s.ListPart(ctx, keys.Of(kind), "", 1, 0)

@@ -101,9 +101,9 @@ type Beside struct {
 	Override Override `json:"override"`
 }
 
-// LostBeside is what was set beside a static group and has vanished, so that it stays in force
-// (SAFE-10); nil if nothing has. Whoever wants the file alone says so, with an override that sets
-// nothing; dynamic is the revision of groups/<name>.
+// LostBeside is the override of a static group that has vanished, so that it stays in force
+// (SAFE-10); nil if there is none. An operator who wants the file alone writes an override that
+// sets nothing. dynamic is the revision of groups/<name>.
 func (s Status) LostBeside(static Group, dynamic Revision) *Beside {
 	if dynamic != 0 || s.Accepted == nil || static.Deleting {
 		return nil
@@ -111,7 +111,7 @@ func (s Status) LostBeside(static Group, dynamic Revision) *Beside {
 	return s.Beside
 }
 
-// Missing says that it is not there any more, and what to do.
+// Missing describes that it has vanished, and what to do.
 func (b Beside) Missing(inForce Group) string {
 	return fmt.Sprintf("what was set beside the static group at revision %d is missing from groups/%s; leasehold group scale %s %d has it back, leasehold group apply -f FILE sets something else",
 		b.Revision, inForce.Name, inForce.Name, inForce.Size)

@@ -39,7 +39,7 @@ var (
 	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before an operator makes
 	// room in it.
 	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
-	// ErrDenied: the caller is not allowed, or not who it says it is.
+	// ErrDenied means that the caller lacks the right, or failed to authenticate.
 	ErrDenied = errors.New("permission denied")
 	// ErrNobody is an ErrDenied: the store wants to know who asks, and nothing said so.
 	ErrNobody = fmt.Errorf("%w: nobody is logged in", ErrDenied)
@@ -167,8 +167,8 @@ type Lease struct {
 // Ends is when the lease may have ended, by the caller's clock.
 func (l Lease) Ends() time.Time { return l.From.Add(l.TTL) }
 
-// Vitals are what the store says of its own state. A change of Cluster, Term or Leader, a Revision
-// that goes backwards or an answer that does not come is a disturbance (SAFE-1).
+// Vitals is the store's own state. A change of Cluster, Term or Leader, a Revision that goes
+// backwards, or no answer is a disturbance (SAFE-1).
 type Vitals struct {
 	Cluster  uint64
 	Leader   uint64

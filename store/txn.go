@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Validate says whether the transaction is well formed. Both stores check it before anything is
-// sent, so that what one of them refuses the other refuses too.
+// Validate returns an error unless the transaction is well formed. Both stores check it before
+// anything is sent, so that both refuse the same.
 func (t Txn) Validate() error {
 	if len(t.Writes) == 0 {
 		return errors.New("transaction has no writes")

@@ -29,7 +29,7 @@ type sealed struct {
 	Signature []byte `json:"signature"`
 }
 
-// Of is what a record says of its instance. Since is the sealer's to set.
+// Of returns the claim of a record's instance. The sealer sets Since.
 func Of(shard string, i store.Instance) store.Claim {
 	slot := i.Slot
 	if !i.Managed {

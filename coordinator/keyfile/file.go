@@ -88,8 +88,8 @@ func Lock(path string) (unlock func(), err error) {
 	return func() { _ = dir.Close() }, nil // which ends the lock
 }
 
-// Replace writes other keys into a file whose keys were was. Whoever calls it holds the lock. The
-// file goes on belonging to whom it did.
+// Replace writes other keys into a file whose keys were was. The caller must hold the lock. The
+// file keeps its owner.
 func Replace(path string, was, now sealed.Ring) error {
 	present, err := Read(path)
 	if err != nil {

@@ -99,9 +99,9 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// look reloads files that have changed, once they have been stable for a while: a person who
-// copies them to this host copies one after the other, and an authority that is missing meanwhile
-// must not be taken for one that is believed no more.
+// look reloads files that have changed, once they have been stable for a while: files are copied to
+// a host one after the other, and an authority that is missing in the meantime must not count as
+// one that is no longer trusted.
 func (a *Authority) look() {
 	source, err := readStable(filepath.Join(a.dir, string(Agents)))
 	a.mu.Lock()
@@ -145,7 +145,7 @@ func (a *Authority) look() {
 	}
 }
 
-// Trust is whom to believe now, and who issues now.
+// Trust returns the trusted authorities and the issuer.
 func (a *Authority) Trust() identity.Trust {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +159,7 @@ func (a *Authority) Changed() <-chan struct{} {
 	return a.changed
 }
 
-// Issue certifies the key of a request for whom the caller says, for at most the lifetime: never
+// Issue certifies the key of a request for the given identity, for at most the lifetime, and never
 // for longer than the authority lasts.
 func (a *Authority) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time,
 	err error,

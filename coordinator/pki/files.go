@@ -46,7 +46,7 @@ type Problem struct {
 	Err        error // below it; may be nil
 }
 
-// Error says what is wrong.
+// Error returns what is wrong.
 func (p *Problem) Error() string { return p.What }
 
 // Unwrap is for errors.Is.
@@ -83,13 +83,13 @@ type Files struct {
 	Issuer Signer
 	Next   *Signer             // introduced: believed, and issues nothing yet
 	Old    []*x509.Certificate // believed, and issue nothing any more
-	// Unfinished says that the step in which next becomes the issuer was begun and not ended.
-	// Whatever state it left is valid.
+	// Unfinished is set if the step in which next becomes the issuer was begun and not completed.
+	// The state that it left is valid.
 	Unfinished bool
 }
 
-// Trust is whom these files say to believe. What ca.crt holds above its first certificate is not
-// believed: everybody whom a company's authority has signed would be.
+// Trust returns the authorities to trust. Certificates in ca.crt after the first are not trusted:
+// otherwise every certificate of a company's authority would be.
 func (f Files) Trust() identity.Trust {
 	t := identity.Trust{Issuer: f.Issuer.Fingerprint()}
 	all := append([]*x509.Certificate{}, f.Old...)

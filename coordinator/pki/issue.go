@@ -17,8 +17,8 @@ import (
 // certificate begins before it was issued is harmless: its holder has it only from now on.
 const clocks = 24 * time.Hour
 
-// Issue certifies the key of a request for whom the caller says. The chain is the certificate and
-// then its issuer, so that the holder knows from which of several authorities it is.
+// Issue certifies the key of a request for the given identity. The chain is the certificate
+// followed by its issuer, so that the holder knows which of several authorities it came from.
 func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time,
 	err error,
 ) {
@@ -81,7 +81,7 @@ func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, lifetime time.Du
 	return der, c.NotAfter, nil
 }
 
-// usable says why nothing can be issued now.
+// usable returns why nothing can be issued now, or nil.
 func (s Signer) usable(now time.Time) error {
 	switch {
 	case s.Key == nil:

@@ -36,7 +36,7 @@ type Issued struct {
 	File, Key   string
 }
 
-// Name is whom it names.
+// Name is the certificate's common name.
 func (i Issued) Name() string { return i.Certificate.Subject.CommonName }
 
 // Server reports whether it serves too.

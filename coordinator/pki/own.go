@@ -20,8 +20,8 @@ type ownCertificate struct {
 	made        time.Time
 }
 
-// Certificate is the coordinator's own, for handshakes now. It is made anew when a third of its
-// life is over, and when another authority issues.
+// Certificate returns the coordinator's own certificate for handshakes. It is replaced when a third
+// of its life is over, and when another authority issues.
 func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	if own.Role != identity.Coordinator {
 		return nil, fmt.Errorf("certificate of %s: only a coordinator makes its own", own)

@@ -81,7 +81,7 @@ func Promote(dir string) error {
 	return nil
 }
 
-// Retire has the old authority believed no more.
+// Retire removes the old authority from those trusted.
 func Retire(dir string) error {
 	files, err := Load(dir, Agents)
 	if err != nil {

@@ -51,8 +51,8 @@ func Recorded(c store.Cause) store.Cause {
 	return c
 }
 
-// Otherwise says what would have prevented a decision; "" if nothing is known. At is the time of the
-// decision, or "".
+// Otherwise returns what would have prevented a decision; "" if nothing is known. At is the time of
+// the decision, or "".
 func Otherwise(c store.Counterfactual, at string) string {
 	if at != "" && c == store.UnlessReported {
 		return otherwise[c] + " before " + at
@@ -101,8 +101,8 @@ func IsRefusal(e *store.JournalEntry) bool {
 	return e.Kind == store.EntryRefusal || e.Kind == "" && e.Rule == "REC-16" && e.Cause.Kind == ""
 }
 
-// Matters reports whether the journal entry tells what would have prevented it, to a reader who
-// asks why an instance is as it is: its creation and orders are no such entries.
+// Matters reports whether a journal entry has a counterfactual that helps a reader who asks why an
+// instance is as it is. Entries of its creation and of orders do not.
 func Matters(e *store.JournalEntry) bool {
 	switch e.Counterfactual {
 	case store.UnlessFilled, store.UnlessOrdered:

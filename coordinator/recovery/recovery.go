@@ -22,7 +22,7 @@ type Shard struct {
 	Silent bool
 }
 
-// Source says whose word places a machine.
+// Source is the evidence that places a machine.
 type Source string
 
 // The sources, from the weakest to the strongest.
@@ -44,8 +44,8 @@ type Candidate struct {
 	// etcd's data knows it. The leader lets the machine take the slot if no provider lists that
 	// instance's machine either.
 	InPlaceOf string `json:"in_place_of,omitempty"`
-	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is
-	// never stopped for that.
+	// Problem is why the machine cannot be put into its slot; "" if it can. It is never stopped for
+	// that.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// keySize is that of AES-256.
+// keySize is the key size of AES-256.
 const keySize = 32
 
 // Key is one key, with a name that may be told to everybody.

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// crowd bounds how many connections there are at once. When all places are taken a new one is let
-// in all the same, and another gives way that is not being answered just now: of the address that
-// has most, the one that has been of no use for longest. So thousands of idle connections, or of
-// requests that never end, keep no client out.
+// crowd bounds the number of connections. When all places are taken, a new connection is still
+// accepted and an idle one is closed: the one that has been idle for longest, of the address that
+// has most. So thousands of idle connections, or of requests that never end, keep no client out.
 type crowd struct {
 	net.Listener
 	most int
@@ -56,7 +55,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
-// place gives a newcomer a place, and says who loses one for it.
+// place gives a new connection a place, and returns the one that loses its place.
 func (c *crowd) place(s *seat) (out *seat, in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -166,7 +166,7 @@ func say(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
 }
 
-// index tells what there is.
+// index lists the pages.
 func index(pages []page) http.HandlerFunc {
 	var text strings.Builder
 	text.WriteString("Leasehold: the read-only side of a coordinator.\n\n")

@@ -17,10 +17,9 @@ func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
 	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
 }
 
-// trouble says why a certificate is of no use now; "" if it is of use. That it ends soon is none:
-// agents are served until then, and the authority's end is near on all replicas at once, so a load
-// balancer that took them all out of service would bring forth what it is to prevent. Metrics,
-// alerts and status tell how long is left.
+// trouble returns why a certificate cannot be used now, or "". That it expires soon is no trouble:
+// agents are served until then, and an authority expires on all replicas at once, so a load
+// balancer would take all of them out of service. Metrics, alerts and status show how long is left.
 func trouble(c coordinator.Certificate, now time.Time) string {
 	switch {
 	case c.Problem != "":
@@ -39,7 +38,7 @@ type health struct {
 	certificates func() []coordinator.Certificate
 }
 
-// check is one of those that readiness is made of. It says what is wrong; "" if nothing is.
+// check is one condition of readiness. It returns what is wrong, or "".
 type check struct {
 	name string
 	look func(now time.Time) string
@@ -88,10 +87,10 @@ func since(at, now time.Time, what string) string {
 	return ""
 }
 
-// live says that the process answers, whatever else there is to say.
+// live answers that the process is alive.
 func (h *health) live(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") }
 
-// ready says whether agents can be served here, in the words that Kubernetes uses.
+// ready answers whether agents can be served here, in the format of Kubernetes.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	var told strings.Builder
 	code, now := http.StatusOK, time.Now()

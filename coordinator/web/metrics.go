@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// scrapesAtOnce bounds what is put together at a time; more are told to come again.
+// scrapesAtOnce bounds concurrent scrapes; others are asked to retry.
 const scrapesAtOnce = 4
 
 // Metrics are all numbers of one replica, in a registry of their own. It is the meter of the
@@ -138,7 +138,7 @@ func NewMetrics(version string) *Metrics {
 // prefix begins every name of ours.
 const prefix = "leasehold_"
 
-// serve answers a scrape. What went wrong is for the log: an answer says nothing of the inside.
+// serve answers a scrape. Errors go to the log only: the answer reveals no internals.
 func (m *Metrics) serve(log *slog.Logger) http.HandlerFunc {
 	gather := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := m.registry.Gather()

@@ -25,7 +25,7 @@ type Config struct {
 	ClientCAFile string // authorities of client certificates accepted instead; empty: none
 }
 
-// Replica is the coordinator that is told of.
+// Replica is the coordinator whose state is served.
 type Replica interface {
 	Standing() coordinator.Standing
 	CountMachines() (orphans, missing int, leads bool)
@@ -40,7 +40,7 @@ type Deps struct {
 	Logger  *slog.Logger
 }
 
-// UnsafeError says why a server is not opened as it was asked for, and what to do.
+// UnsafeError is why a server is not opened as configured, and what to do about it.
 type UnsafeError struct{ What, Next string }
 
 func (e *UnsafeError) Error() string { return e.What }
@@ -163,7 +163,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// safe says what is missing for the address that is listened on.
+// safe returns what is missing for the present address.
 func (s *Server) safe() error {
 	switch {
 	case s.local:
@@ -228,7 +228,7 @@ func (s *Server) Run(ctx context.Context) error {
 type page struct {
 	path  string
 	about string
-	// open says whether a request is answered without credentials.
+	// open reports whether a request needs no credentials.
 	open  func(r *http.Request) bool
 	serve http.HandlerFunc
 }

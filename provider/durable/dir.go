@@ -11,9 +11,9 @@ import (
 // ErrShared: others could exchange what is in a directory.
 var ErrShared = errors.New("what is in it could be exchanged by others")
 
-// MakeDir makes a directory for files that we rely on, keys and the like, for us alone. One that is
-// there must be ours, or root's, and not everybody's: in another's, a file may be a link to
-// anywhere, and may be another one in a moment.
+// MakeDir makes a directory for trusted files, such as keys, with access for this user only. An
+// existing one must belong to this user or to root, and must not be writable by others: they could
+// replace a file, or make it a link to anywhere.
 func MakeDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err

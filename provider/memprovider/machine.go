@@ -156,8 +156,8 @@ func (p *Provider) boot(m *machine) {
 	})
 }
 
-// Crash ends a machine otherwise than in order: it stays, and is listed as crashed. It says whether
-// there was one up.
+// Crash crashes a machine: it stays, and is listed as crashed. It reports whether there was one
+// running.
 func (p *Provider) Crash(instance, why string) bool {
 	return p.fall(instance, "", provider.StateCrashed, why)
 }

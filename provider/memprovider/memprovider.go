@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Config says how the provider and its machines behave when nothing is wrong.
+// Config configures how the provider and its machines behave when nothing is wrong.
 type Config struct {
 	Zones       []string      // default "a", "b"
 	Capacity    int           // machines per zone; 0: no limit
@@ -28,9 +28,9 @@ type Config struct {
 	// is a *Down, unless the provider was closed.
 	Run func(context.Context, Boot)
 
-	// Exists, if set, is told of every machine as it comes to be and as it is removed, also where a
-	// call's answer is lost or its effect late. It is called with the provider's lock held: it must
-	// not call the provider.
+	// Exists, if set, is called when a machine is made or removed, also if the call's answer is
+	// lost or its effect late. It is called with the provider's lock held and must not call the
+	// provider.
 	Exists func(instance, zone string, exists bool)
 }
 

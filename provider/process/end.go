@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Stop asks the agent to end, waits for it up to the timeout, and kills whatever of the machine is
-// left. The lock is not held while waiting, so that Delete can cut the wait short.
+// Stop asks the agent to end, waits for it up to the timeout, and kills what is left of the
+// machine. The lock is not held while waiting, so that Delete can cut the wait short.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	if err := checkNames(shard, instance); err != nil {
 		return err

@@ -21,7 +21,7 @@ type identity struct {
 	start uint64
 }
 
-// stat is the part of /proc/<pid>/stat that tells whose a process is.
+// stat is the part of /proc/<pid>/stat that identifies a process.
 type stat struct {
 	identity
 	state               byte
@@ -29,15 +29,14 @@ type stat struct {
 	threads             int
 }
 
-// ended reports whether the process is a zombie: it runs no more, though its parent has not looked
-// yet. While other threads of it are still there, the process has not ended, though its first
-// thread may have.
+// ended reports whether the process is a zombie: it has ended and was not waited for. While it has
+// other threads the process has not ended, though its first thread may have.
 func (s stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
 var errGone = errors.New("no such process")
 
-// readStat says errGone only when the kernel says that there is no such process. Any other failure
-// to look proves nothing.
+// readStat returns errGone only if the kernel reports that there is no such process. Any other
+// error proves nothing.
 func readStat(pid int) (stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -66,7 +65,7 @@ func readStat(pid int) (stat, error) {
 	return s, nil
 }
 
-// runs says whether exactly this process is still running.
+// runs reports whether exactly this process is still running.
 func (id identity) runs() (bool, error) {
 	if id.pid == 0 {
 		return false, nil

@@ -49,8 +49,8 @@ func tryAcquire(path string) (unlock func(), err error) {
 	}
 }
 
-// claim locks an open file and says whether that is the lock: not if the file was removed since it
-// was opened.
+// claim locks an open file, and reports whether that is the lock: it is not if the file was removed
+// since it was opened.
 func claim(f *os.File, path string) (bool, error) {
 	if err := flock(f); err != nil {
 		return false, err

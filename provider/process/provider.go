@@ -145,7 +145,7 @@ func inherited() []string {
 	return env
 }
 
-// Capabilities says that List is always up to date, since the directory is the truth.
+// Capabilities declares that List is always up to date, since the directory is the truth.
 func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: slices.Clone(p.zones), Consistency: 0, CallTimeout: callTimeout}
 }

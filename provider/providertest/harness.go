@@ -19,7 +19,7 @@ type Harness struct {
 	Open func(*testing.T) provider.Provider
 	// Kill ends a machine otherwise than in order, behind the provider's back.
 	Kill func(t *testing.T, p provider.Provider, m provider.Machine)
-	// Remains says what of a machine that was deleted is still there, or "".
+	// Remains returns what is still there of a deleted machine, or "".
 	Remains func(p provider.Provider, m provider.Machine) string
 	// Print has a machine write to its console; nil for a provider that keeps no console output.
 	Print func(t *testing.T, p provider.Provider, m provider.Machine, text string)
@@ -83,7 +83,7 @@ type subject struct {
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
 
-// clear deletes whatever the test left.
+// clear deletes what the test left behind.
 func (s *subject) clear(shard string) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
@@ -152,7 +152,7 @@ func (s *subject) listed(instance string) (provider.Machine, bool) {
 	return provider.Machine{}, false
 }
 
-// poll looks until it sees what it wants and then says so, or fails the test with what it saw last.
+// poll looks until it is done, or fails the test with what it saw last.
 func (s *subject) poll(patience time.Duration, look func() (done bool, saw string)) {
 	s.t.Helper()
 	deadline := time.After(patience)

@@ -23,8 +23,8 @@ const lockName = "leasehold.lock"
 // it ends.
 type dirLock struct{ file *os.File }
 
-// lockDir makes the directory if need be and takes the right to it, or says who has it. It never
-// waits: etcd itself would, and say nothing.
+// lockDir creates the directory if necessary and locks it, or returns which process has it. It
+// never waits: etcd itself would wait silently.
 func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, explainDir(dir, err)

@@ -196,7 +196,7 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 	e.AutoCompactionMode = embed.CompactorModePeriodic
 	e.AutoCompactionRetention = compactEvery
 	e.UnsafeNoFsync = cfg.NoSync
-	// A client that vanished without a word is noticed within 15 seconds, not two hours.
+	// A client that vanished silently is noticed within 15 seconds, not two hours.
 	e.GRPCKeepAliveInterval = 10 * time.Second
 	e.GRPCKeepAliveTimeout = 5 * time.Second
 	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose))

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newZapLogger makes the logger that etcd wants out of ours. etcd's fatal lines become panics: a
-// data directory that cannot be read shall not end the process before anyone can say so.
+// newZapLogger adapts our logger for etcd. etcd's fatal lines become panics, so that an unreadable
+// data directory does not end the process before it is reported.
 func newZapLogger(to *slog.Logger, verbose bool) *zap.Logger {
 	least := zapcore.WarnLevel
 	if verbose {

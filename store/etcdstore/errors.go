@@ -37,7 +37,7 @@ func denial(err error) error {
 	return nil
 }
 
-// loginEnded: the login that a stream was opened with holds no more, while a new one may.
+// loginEnded reports whether the login of a stream has expired, so that a new one may work.
 func loginEnded(err error) bool {
 	etcdErr := rpctypes.Error(err)
 	return errors.Is(etcdErr, rpctypes.ErrInvalidAuthToken) || errors.Is(etcdErr, rpctypes.ErrAuthOldRevision)

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Grant makes a lease. etcd counts whole seconds and raises what is below its minimum (2s with its
-// usual election timeout): the lease says what was granted.
+// Grant makes a lease. etcd counts whole seconds and raises a TTL below its minimum (2s with its
+// usual election timeout): the returned lease has the granted TTL.
 func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if ttl <= 0 {
 		return store.Lease{}, fmt.Errorf("grant lease of %s: must be longer than nothing", ttl)

@@ -84,8 +84,8 @@ func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at 
 	return part, nil
 }
 
-// page asks for the keys below a prefix from one on: as many as fit an answer, and no more than
-// most if that is not 0.
+// page reads keys below a prefix, starting at one: as many as fit an answer, and at most so many
+// unless most is 0.
 func (s *Store) page(ctx context.Context, prefix, from string, most int, at store.Revision) (*clientv3.GetResponse,
 	error,
 ) {

@@ -172,7 +172,7 @@ func (s *renewStream) awaitDemand(ctx context.Context) bool {
 	return false
 }
 
-// session opens a stream to a member and serves it until it ends, and says why it did.
+// session opens a stream to a member, serves it until it ends, and returns why it ended.
 func (s *renewStream) session(parent context.Context, to *pin) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)

@@ -193,8 +193,8 @@ func (r *Rights) Disable(ctx context.Context) error {
 	return changed(ctx, "turn authentication off", err, nil)
 }
 
-// changed gives the error of a change its meaning; fine is the one that says that it was so
-// already.
+// changed translates the error of a change; fine is the error that means that nothing had to
+// change.
 func changed(ctx context.Context, what string, err, fine error) error {
 	if err == nil || fine != nil && errors.Is(rpctypes.Error(err), fine) {
 		return nil

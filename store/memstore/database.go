@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the values of a database. The zero value is that of a fresh etcd on the real clock.
+// Config configures a database. The zero value is a fresh etcd on the real clock.
 type Config struct {
 	Clock  Clock         // default: RealClock
 	MinTTL time.Duration // shorter leases get this TTL; default: 2s, as etcd with its defaults

@@ -40,7 +40,7 @@ func (f DatabaseFaults) Thaw() {
 	f.db.awakeAll()
 }
 
-// ApplyAbandoned says whether commits whose callers gave up while the servers were frozen happen on
+// ApplyAbandoned sets whether commits whose callers gave up while the servers were frozen happen on
 // Thaw. Their callers got ErrUnknown in both cases.
 func (f DatabaseFaults) ApplyAbandoned(apply bool) {
 	f.db.mu.Lock()
@@ -71,7 +71,7 @@ func (db *Database) compact(rev store.Revision) error {
 }
 
 // DropLease ends a lease that its owner keeps renewing, as etcd can do around a change of its
-// leader. It says whether there was one.
+// leader. It reports whether there was one.
 func (f DatabaseFaults) DropLease(id store.LeaseID) bool {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()

@@ -186,8 +186,8 @@ func testListParts(b *bench) {
 	}
 }
 
-// testListPartsChange: the parts of one revision fit together whatever is written between them,
-// until that revision is compacted.
+// testListPartsChange checks that the parts of one revision fit together, whatever is written
+// between them, until that revision is compacted.
 func testListPartsChange(b *bench) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		b.put(name, "before")

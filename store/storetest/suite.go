@@ -202,7 +202,7 @@ func replay(kvs []store.KV, events []store.Event) map[string]store.KV {
 	return state
 }
 
-// differs says how a listing differs from what it should hold, or nothing.
+// differs returns how a listing differs from what it should hold, or "".
 func differs(got []store.KV, want map[string]store.KV) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d keys, want %d", len(got), len(want))
