@@ -148,7 +148,7 @@ func (a *Agent) hear(ev session.Event) {
 	}
 }
 
-// renew asks for another certificate when it is time, on the stream that serves. It says when to
+// renew asks for another certificate when it is time, on the stream that serves. It returns when to
 // look again.
 func (a *Agent) renew(now time.Time) time.Time {
 	serving, is := a.session.Serving()
@@ -323,7 +323,7 @@ func (l *lines) warm(address string, at time.Time) {
 	}
 }
 
-// tend makes the connection that is to be kept ready, if it is time. It says when to look again.
+// tend makes the connection that is to be kept ready, if it is time. It returns when to look again.
 func (l *lines) tend(now time.Time) time.Time {
 	switch {
 	case l.next == "":

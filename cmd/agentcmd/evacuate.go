@@ -24,7 +24,7 @@ type Evacuate struct {
 
 func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "evacuate") }
 
-// Run writes the file, and says what comes of it: nothing on this machine shows that for a while.
+// Run writes the file, and prints what comes of it: nothing on this machine shows that for a while.
 func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
 		return fmt.Errorf("cannot tell which agent to evacuate: give its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)

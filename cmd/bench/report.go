@@ -48,7 +48,7 @@ func showMillis(ms float64) string {
 	return fmt.Sprintf("%.1fms", ms)
 }
 
-// showSetting says what a trial was about.
+// showSetting prints what a trial was about.
 func showSetting(r trial.Setting) string {
 	how := "each with its own connection over TLS"
 	if r.Shared > 0 {

@@ -50,7 +50,7 @@ func (s *Session) connection(log *slog.Logger) program.Connection {
 	}
 }
 
-// openFailed says what helps with an etcd that could not be opened.
+// openFailed returns what helps with an etcd that could not be opened.
 func openFailed(ctx context.Context, conn program.Connection, err error) error {
 	switch {
 	case ctx.Err() != nil:

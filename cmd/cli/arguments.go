@@ -53,7 +53,7 @@ func checkEndpoints(endpoints []string) error {
 
 var number = regexp.MustCompile(`^-[0-9]`)
 
-// negativeSize says what is wrong with "scale NAME -1", in which the size looks like a flag.
+// negativeSize returns what is wrong with "scale NAME -1", in which the size looks like a flag.
 func negativeSize(err error, args []string) error {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || helpCommand(parse) != "leasehold group scale --help" {

@@ -45,7 +45,7 @@ func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Et
 	}
 }
 
-// onlyRoot says that users and roles are for root.
+// onlyRoot reports that users and roles are for root.
 func (s *Session) onlyRoot(ctx context.Context, err error) error {
 	name := s.connection(nil).Caller()
 	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNobody) {

@@ -242,7 +242,7 @@ func (s *Session) writeWith(ctx context.Context, changes []change, also []store.
 	return rev, err
 }
 
-// lost says who won when another edit came first.
+// lost returns who won when another edit came first.
 func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
 	first := changes[0]
 	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
@@ -297,8 +297,8 @@ func (c change) shrinking() string {
 		counted(c.after.Size, "instance", "instances"))
 }
 
-// leftAlone says that there was nothing to write. It is an error where the coordinator refuses what
-// is there: then the same spec changes nothing, however often it is applied.
+// leftAlone reports that there was nothing to write. It is an error where the coordinator refuses
+// what is there: then the same spec changes nothing, however often it is applied.
 func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
 	if err != nil {

@@ -167,8 +167,8 @@ func (c change) inForceWith(static store.Group) store.Group {
 	return c.wasOverride.Over(static)
 }
 
-// notStatic says why a group that stands in groups/ as a whole cannot become static: what is there
-// could not be set beside it.
+// notStatic returns why a group that stands in groups/ as a whole cannot become static: what is
+// there could not be set beside it.
 func notStatic(ch change) error {
 	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, leasehold config apply again", ch.name, ch.name)
 	if ch.broken != nil {
@@ -212,7 +212,7 @@ func (c change) severe() string {
 	}
 }
 
-// became says what the command did with the group.
+// became returns what the command did with the group.
 func (c change) became(rev store.Revision) string {
 	switch {
 	case c.pruned():

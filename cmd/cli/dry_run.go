@@ -154,7 +154,7 @@ func writeForced(s *Session, changes []groupdiff.Change, forces map[string]strin
 	return err
 }
 
-// forcedWords says what a change of a field does to the instances that there are; "" if nothing
+// forcedWords returns what a change of a field does to the instances that there are; "" if nothing
 // needs to be said.
 func forcedWords(path, action string) string {
 	switch {

@@ -105,7 +105,7 @@ func removalReason(e store.JournalEntry) string {
 	return reason.Clause(e.Cause, e.Why) // an order stands whatever its state was
 }
 
-// placeTaken says which instance took the slot of another; "" if none did, or it had the slot
+// placeTaken returns which instance took the slot of another; "" if none did, or it had the slot
 // before.
 func placeTaken(sc *scene, id string, slot *int, life []store.JournalEntry) string {
 	next := successorOf(id, life)

@@ -130,7 +130,7 @@ func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life
 	return l, err
 }
 
-// stopped says how far back the journal was read, if older entries may have more about the
+// stopped returns how far back the journal was read, if older entries may have more about the
 // instance.
 func (l life) stopped(id string, now time.Time) string {
 	if !l.older {

@@ -67,12 +67,12 @@ func (sc *scene) leads() bool { return len(sc.content.Leaders) > 0 }
 
 func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Record }
 
-// cacheLine says how the scene was read.
+// cacheLine returns how the scene was read.
 func (sc *scene) cacheLine() string {
 	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
 }
 
-// evacuation says that an instance is in a zone that is to be emptied; "" if it is not.
+// evacuation reports that an instance is in a zone that is to be emptied; "" if it is not.
 func (sc *scene) evacuation(i store.Instance) string {
 	e, is := sc.content.Shard.Record.Evacuated[i.Zone]
 	if !is || i.Doomed != nil {
@@ -81,7 +81,7 @@ func (sc *scene) evacuation(i store.Instance) string {
 	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, clock(e.At, sc.now))
 }
 
-// standstill says why nothing is decided, whatever time passes; "" if it is.
+// standstill returns why nothing is decided, whatever time passes; "" if it is.
 func (sc *scene) standstill() string {
 	switch spec, known := sc.world.Spec(); {
 	case !sc.leads():

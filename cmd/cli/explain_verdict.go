@@ -54,7 +54,7 @@ func (v verdict) judgment() plan.Judgment {
 	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Why: v.Why, Evidence: v.Evidence}
 }
 
-// source says who judged, when, and on which cache.
+// source returns who judged, when, and on which cache.
 func (v verdict) source(now time.Time) string {
 	if v.Told == nil {
 		return fmt.Sprintf("%s, computed from rev %d", v.Rule, v.Revision)

@@ -149,7 +149,7 @@ func (s *Session) readFile(name string) (*groupfile.File, error) {
 	return file, nil
 }
 
-// unreadableFile says why a file cannot be read, and names it once.
+// unreadableFile returns why a file cannot be read, and names it once.
 func unreadableFile(name string, err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -56,7 +56,7 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 	return removeDraft(file)
 }
 
-// kept says how to continue with the text in the file, since the next edit would start over.
+// kept returns how to continue with the text in the file, since the next edit would start over.
 func kept(err error, file, confirm string) error {
 	apply := "leasehold group apply -f " + shellWord(file)
 	var problems yamlfile.Problems

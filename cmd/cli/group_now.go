@@ -90,7 +90,7 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	return lines
 }
 
-// stormLine says how bad a storm is and what it waits for.
+// stormLine returns how bad a storm is and what it waits for.
 func stormLine(s store.Storm, now time.Time) string {
 	line := fmt.Sprintf("%d of %d lost, since %s", s.Lost, s.Of, output.Age(now, s.Since))
 	if s.Shard {
@@ -119,7 +119,7 @@ func stormLine(s store.Storm, now time.Time) string {
 	return line
 }
 
-// slotState says that a slot is flapping or given up; "" if neither.
+// slotState reports that a slot is flapping or given up; "" if neither.
 func slotState(s store.Slot, now time.Time) string {
 	failures := counted(len(s.Failures), "failure", "failures")
 	switch {
@@ -172,7 +172,7 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 	return found
 }
 
-// unevenProblem tells how a group is spread over the zones, and why that is not evened just now.
+// unevenProblem returns how a group is spread over the zones, and why that is not evened just now.
 func unevenProblem(group string, st store.Status) problem {
 	p := problem{
 		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,

@@ -150,7 +150,7 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 	return ch, nil
 }
 
-// rollbackOf says why a group cannot be rolled back to what was good, if so.
+// rollbackOf returns why a group cannot be rolled back to what was good, if so.
 func rollbackOf(ch change, good *store.GoodSpec) error {
 	history := "leasehold group history " + ch.name
 	switch {

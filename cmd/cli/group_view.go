@@ -100,8 +100,8 @@ func refusal(g group) string {
 	return "spec refused"
 }
 
-// activity says what is under way: a storm, what is not simply running, verdicts first, a roll, and
-// what is blocked.
+// activity returns what is under way: a storm, what is not simply running, verdicts first, a roll,
+// and what is blocked.
 func activity(on story.Group) []string {
 	var now []string
 	if storm := stormNow(on); storm != "" {

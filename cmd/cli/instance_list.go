@@ -91,7 +91,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// left says how many are not shown, and how they are.
+// left returns how many are not shown, and how they are.
 func (c *InstanceList) left(shown, more int) string {
 	how := "a larger --limit"
 	if c.Group == "" {

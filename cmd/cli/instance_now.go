@@ -77,7 +77,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 	return lines
 }
 
-// drainLine says why an instance drains, and until when.
+// drainLine returns why an instance drains, and until when.
 func drainLine(d store.Drain, id string, now time.Time) string {
 	line := fmt.Sprintf("drain: %s: %s", d.Rule, output.OneLine(d.Why))
 	switch {

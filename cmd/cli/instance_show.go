@@ -74,7 +74,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// lastDone says what was done last, and why.
+// lastDone returns what was done last, and why.
 func lastDone(d store.Decision) string {
 	if d.What == "" {
 		return output.OneLine(d.Why)
@@ -166,7 +166,7 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 	return t.Write(scr, true)
 }
 
-// checkLine says how a check stands: check http:8081 for 12s FAILS 0/2: connection refused.
+// checkLine returns how a check stands: check http:8081 for 12s FAILS 0/2: connection refused.
 func checkLine(c store.CheckReport, now time.Time) string {
 	why := output.OneLine(c.Why)
 	line := fmt.Sprintf("check %s for %s ", checkName(c), output.Age(now, c.Since))

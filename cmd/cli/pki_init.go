@@ -27,7 +27,7 @@ type madeAuthority struct {
 	Ends        time.Time `json:"ends"`
 }
 
-// Run makes them, and says what belongs where.
+// Run makes them, and prints what belongs where.
 func (c *PKIInit) Run(_ context.Context, s *Session) error {
 	lifetimes := map[pki.Kind]time.Duration{}
 	kinds := []pki.Kind{pki.Agents, pki.Operators}

@@ -16,7 +16,7 @@ type PKIShow struct {
 	PKIPlace `embed:""`
 }
 
-// Run shows what there is, and says what it could not see.
+// Run shows what there is, and prints what it could not see.
 func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 	p, err := readPKI(c.Dir, s.env.Now())
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *pkiState) show(s *Session) error {
 	return nil
 }
 
-// within says how far off a time is.
+// within returns how far off a time is.
 func within(now, at time.Time) string {
 	if !now.Before(at) {
 		return " (over)"
@@ -94,7 +94,7 @@ func within(now, at time.Time) string {
 	return " (in " + output.Span(at.Sub(now)) + ")"
 }
 
-// words says where a rotation stands.
+// words returns where a rotation stands.
 func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {

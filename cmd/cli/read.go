@@ -161,8 +161,8 @@ const (
 	farBackFlag = " --since 168h"
 )
 
-// noInstance says that there is no such instance. If there was one, the journal says what became of
-// it.
+// noInstance reports that there is no such instance. If there was one, the journal says what became
+// of it.
 func noInstance(id string) error {
 	next := "leasehold instance list"
 	if isName(id) {

@@ -16,7 +16,7 @@ type Release struct {
 	Confirm []string `help:"Confirm, by naming the shard, that machines are made for lost records though the old ones may still run." placeholder:"SHARD"`
 }
 
-// Run says what will follow, and ends the hold.
+// Run prints what will follow, and ends the hold.
 func (c *Release) Run(ctx context.Context, s *Session) error {
 	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
 	if err != nil {

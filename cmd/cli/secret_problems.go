@@ -82,7 +82,7 @@ func secretProblems(st shardState) []problem {
 	return found
 }
 
-// warnOfSecrets says which secrets the groups wait for. They may be set afterwards.
+// warnOfSecrets prints which secrets the groups wait for. They may be set afterwards.
 func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
 	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets) > 0 }) {
 		return nil

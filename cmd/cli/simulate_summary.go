@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/scenario"
 )
 
-// writeSummary tells what came of a run: the groups, the events, the machines and rules, and last
+// writeSummary prints what came of a run: the groups, the events, the machines and rules, and last
 // what is not as it should be.
 func writeSummary(s *Session, res *scenario.Result) error {
 	scr := s.screen()
@@ -130,7 +130,7 @@ func writeIndented(b *strings.Builder, scr output.Screen, head, text string) {
 	}
 }
 
-// writeOutcome tells what is blocked at the end, and which expectations were met.
+// writeOutcome prints what is blocked at the end, and which expectations were met.
 func writeOutcome(scr output.Screen, res *scenario.Result) error {
 	var b strings.Builder
 	for _, g := range res.Groups {

@@ -34,8 +34,8 @@ const (
 	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
 )
 
-// issuerProblem tells that the authority ends with which a replica issues to agents; nil if that is
-// far.
+// issuerProblem reports that the authority ends with which a replica issues to agents; nil if that
+// is far.
 func issuerProblem(r store.Replica, now time.Time) *problem {
 	ends := r.IssuerEnds
 	switch {

@@ -20,7 +20,7 @@ type awaited struct {
 	begun time.Time // when the command began: what follows from its write is in the journal from then on
 }
 
-// interrupted says what remains when an operator stops waiting: what was written stays written.
+// interrupted returns what remains when an operator stops waiting: what was written stays written.
 func (a awaited) interrupted() error {
 	name, stays := a.spec.Name, "keeps its spec"
 	if a.spec.Deleting {

@@ -184,7 +184,7 @@ func (w *waiting) rolled() bool {
 	return r == nil || r.Template != w.template || r.Done >= r.Total
 }
 
-// rollHalted says why the awaited roll is stuck; "" if it is not, or has not begun.
+// rollHalted returns why the awaited roll is stuck; "" if it is not, or has not begun.
 func (w *waiting) rollHalted() string {
 	if r := w.status.Rollout; r == nil || r.Template != w.template || r.Relaunch < w.spec.Relaunch.Number {
 		return ""

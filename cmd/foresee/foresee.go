@@ -109,8 +109,8 @@ func (w *World) Refused() string {
 	return spec.Problem
 }
 
-// validate says what coordinators have against a spec. They alone ask the provider: what is known
-// here is what the leader said of this very spec, and which providers they have.
+// validate returns what coordinators have against a spec. They alone ask the provider: what is
+// known here is what the leader said of this very spec, and which providers they have.
 func (w *World) validate(name string, g store.Group) string {
 	revision := max(w.content.Groups[name].Modified, w.content.Static[name].Modified)
 	if bad := w.content.Status[name].Record.Invalid; bad != nil && bad.Revision == revision {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Age says how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It never is
+// Age returns how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It never is
 // negative: a clock that is ahead of ours shows as 0s. What never was has the age "-".
 func Age(now, then time.Time) string {
 	if then.IsZero() {
@@ -14,7 +14,7 @@ func Age(now, then time.Time) string {
 	return Span(now.Sub(then))
 }
 
-// Span says how long something takes, as Age does.
+// Span returns how long something takes, as Age does.
 func Span(d time.Duration) string {
 	switch d = max(d, 0).Truncate(time.Second); {
 	case d < time.Minute:

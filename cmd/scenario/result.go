@@ -184,7 +184,7 @@ func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
 	return g
 }
 
-// unfinished says what is not as wanted.
+// unfinished returns what is not as wanted.
 func unfinished(s store.Status, size int) string {
 	switch {
 	case s.Accepted == nil:

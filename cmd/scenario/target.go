@@ -138,7 +138,7 @@ func present(in store.Instance) bool {
 
 func draining(in store.Instance) bool { return in.Phase == store.Draining }
 
-// each does something to all that are meant, and says who they are.
+// each does something to all that are meant, and returns who they are.
 func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string)) string {
 	ids := st.pick(t, fit)
 	asked := t.words()

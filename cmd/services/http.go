@@ -57,7 +57,7 @@ func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
 	return nil
 }
 
-// check says what keeps a replica from serving, before anything is waited for.
+// check returns what keeps a replica from serving, before anything is waited for.
 func (f HTTP) check(ctx context.Context) error {
 	if f.off() {
 		return nil
@@ -72,7 +72,7 @@ func (f HTTP) config() web.Config {
 	}
 }
 
-// problem says what to do about an error of the HTTP side.
+// problem returns what to do about an error of the HTTP side.
 func (f HTTP) problem(err error) error {
 	var unsafe *web.UnsafeError
 	switch {

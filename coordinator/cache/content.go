@@ -97,7 +97,7 @@ func sameVerdict(a, b store.Report) bool {
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }
 
-// groupOf says which group a key concerns, as far as the content shows it.
+// groupOf returns which group a key concerns, as far as the content shows it.
 func (c *Content) groupOf(kind, name string) string {
 	switch kind {
 	case store.KindGroups, store.KindStatic, store.KindStatus:

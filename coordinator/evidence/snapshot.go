@@ -206,8 +206,8 @@ func (e *Evidence) stale(c *cache.Content) string {
 	})
 }
 
-// unreadable says which record of the group alone cannot be read, and why; "" if all can, or if it
-// is known what it said.
+// unreadable returns which record of the group alone cannot be read, and why; "" if all can, or if
+// it is known what it said.
 func (e *Evidence) unreadable(c *cache.Content, group string) string {
 	return e.whyUnreadable(c, func(kind, name string) bool {
 		key := e.cfg.Keys.Of(kind) + name

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// number says how many there are of something, as one would.
+// number returns how many there are of something, as one would.
 func number(n int, of string) string {
 	if n == 1 {
 		return "1 " + of

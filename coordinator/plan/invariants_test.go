@@ -371,7 +371,7 @@ func (w *world) compares(a *Action, key string) {
 	w.t.Fatalf("%s %s (%s) rests on %s and does not compare it", a.Instance, a.What, a.Rule, key)
 }
 
-// converged says what is missing for the group to be as wanted; "" if nothing is.
+// converged returns what is missing for the group to be as wanted; "" if nothing is.
 func (w *world) converged() string {
 	onDemand, listed := 0, map[string]bool{}
 	for _, v := range w.instances() {

@@ -490,7 +490,7 @@ func TestJudgeEveryCombination(t *testing.T) {
 	}
 }
 
-// absurd says what is wrong with a judgment, from the rules' words alone.
+// absurd returns what is wrong with a judgment, from the rules' words alone.
 func absurd(x *subject, j Judgment, streamIs, providerSays, grace string) string {
 	absent := strings.HasPrefix(streamIs, "gone")
 	switch j.Verdict {

@@ -65,8 +65,8 @@ func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
 	return a
 }
 
-// overBudget says which budget is exceeded when only these actions of the plan happen, in whatever
-// order: no two change one record. "" if none is.
+// overBudget returns which budget is exceeded when only these actions of the plan happen, in
+// whatever order: no two change one record. "" if none is.
 func (a *auditor) overBudget(happens func(i int) bool) string {
 	if a.spec == nil {
 		return ""

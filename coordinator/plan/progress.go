@@ -102,7 +102,7 @@ func (d *draft) rebooted(m *member) bool {
 	return true
 }
 
-// passed says which checks an instance passed that is healthy: all that count, and what the
+// passed returns which checks an instance passed that is healthy: all that count, and what the
 // optional ones tell.
 func passed(checks []store.CheckReport) string {
 	if len(checks) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wellFormed says what is wrong with a plan as others rely on it: the leader, the journal,
+// wellFormed returns what is wrong with a plan as others rely on it: the leader, the journal,
 // `explain` and the next leader. "" if nothing is. Every plan of every test is looked at so
 // (SAFE-4, SAFE-7, REC-9, REC-10, OBS-1).
 func wellFormed(s *Snapshot, p *Plan, now time.Time) string {

@@ -92,7 +92,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// session watches until something ends it, and says what.
+// session watches until something ends it, and returns what.
 //
 // It speaks etcd's protocol on a stream of its own and not through the etcd client's watcher. That
 // one resumes by itself, at the revision after the last one delivered, and etcd tells such a watch

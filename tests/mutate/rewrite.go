@@ -162,7 +162,7 @@ func (r *rewriter) parent() ast.Node {
 	return r.parents[len(r.parents)-1]
 }
 
-// enter mutates one node and says whether to look below it.
+// enter mutates one node and reports whether to look below it.
 func (r *rewriter) enter(n ast.Node) bool {
 	if comm, ok := r.parent().(*ast.CommClause); ok && n == comm.Comm {
 		return false // the compiler wants these as they are
@@ -260,7 +260,7 @@ func (r *rewriter) statement(s ast.Stmt) {
 	r.wrap(s, fmt.Sprintf("if !_mutantOn(%d) { ", r.new(opDelete, s)), " }")
 }
 
-// expression mutates a value, and says whether to look below it.
+// expression mutates a value, and reports whether to look below it.
 func (r *rewriter) expression(e ast.Expr) bool {
 	tv, known := r.src.info.Types[e]
 	if !known || !tv.IsValue() {

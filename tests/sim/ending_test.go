@@ -106,7 +106,7 @@ func (tr *trial) retryAll() {
 	}
 }
 
-// missing says what is not as it ought to be in the end; "" if nothing is.
+// missing returns what is not as it ought to be in the end; "" if nothing is.
 func (tr *trial) missing() string {
 	for _, name := range []string{"db", "job", "web"} {
 		if why := tr.missingOf(name); why != "" {
@@ -196,7 +196,7 @@ func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	return ""
 }
 
-// unfit says why a member is not as it ought to be in the end; "" if it is.
+// unfit returns why a member is not as it ought to be in the end; "" if it is.
 func (tr *trial) unfit(f inForce, m store.Instance) string {
 	switch {
 	case m.Phase == store.Finished:

@@ -93,7 +93,7 @@ func (a *agent) step(now time.Time, ev session.Event) {
 	a.loop.call(a, a.tend(now))
 }
 
-// tend makes the second connection, if it is time, and says when the agent is to be called next.
+// tend makes the second connection, if it is time, and returns when the agent is to be called next.
 func (a *agent) tend(now time.Time) time.Time {
 	wake := a.session.Wake()
 	switch {

@@ -305,7 +305,7 @@ func sourceOf(id, address string) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 1 + byte(n>>8)%15, 0, 1 + byte(n)%250})
 }
 
-// plain says what is wrong without naming addresses, so that it can be counted.
+// plain returns what is wrong without naming addresses, so that it can be counted.
 func plain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {

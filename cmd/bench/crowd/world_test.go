@@ -238,7 +238,7 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// until waits until something is so, for at most a time, and says how long that took.
+// until waits until something is so, for at most a time, and returns how long that took.
 func (w *world) until(most time.Duration, what string, is func() bool) time.Duration {
 	w.t.Helper()
 	began := time.Now()

@@ -85,7 +85,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	return c, err
 }
 
-// stepOn is step on a cache that follows etcd. It says how many groups were planned.
+// stepOn is step on a cache that follows etcd. It returns how many groups were planned.
 func (l *leader) stepOn(p *cache.Cache) int {
 	var c core.Compute
 	there := false

@@ -17,7 +17,7 @@ type Config struct {
 	Lost    int // at once, at least: it is whole groups
 }
 
-// Check says what cannot be measured.
+// Check returns what cannot be measured.
 func (c Config) Check() error {
 	switch {
 	case c.Groups < 1:

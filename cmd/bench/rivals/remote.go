@@ -96,7 +96,7 @@ const service = "Rival"
 
 type agentsCalls struct{ of *Agents }
 
-// Stats tells how agents are.
+// Stats returns how agents are.
 func (c agentsCalls) Stats(_ bool, s *AgentsStats) error {
 	*s = c.of.Stats()
 	return nil
@@ -104,7 +104,7 @@ func (c agentsCalls) Stats(_ bool, s *AgentsStats) error {
 
 type detectorCalls struct{ of *Detector }
 
-// Stats tells what a detector knows.
+// Stats returns what a detector knows.
 func (c detectorCalls) Stats(_ bool, s *DetectorStats) error {
 	*s = c.of.Stats()
 	return nil

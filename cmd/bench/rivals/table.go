@@ -146,7 +146,7 @@ func Verdict(agents int, all []Named) string {
 // near is how far two figures may differ that count as the same.
 const near = 0.05
 
-// against says how much one takes beside what another takes.
+// against returns how much one takes beside what another takes.
 func against(other, own float64) string {
 	switch {
 	case own <= 0 || other <= 0:

@@ -273,7 +273,7 @@ func (t *Trial) note(err error) {
 	}
 }
 
-// check says what has ended that should not have.
+// check returns what has ended that should not have.
 func (t *Trial) check() error {
 	t.mu.Lock()
 	err := t.problem
@@ -401,7 +401,7 @@ func (t *Trial) clear(failed error) error {
 // Logs is the directory in which parts log.
 func (t *Trial) Logs() string { return t.dir }
 
-// of says how many of all.
+// of returns how many of all.
 func of(n, all int, what string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d of %d %s", n, all, what))
 }

@@ -41,7 +41,7 @@ func (c *Cloud) live(ctx context.Context, boot memprovider.Boot) {
 	}
 }
 
-// run has the agent run for as long as the machine is up, and says why it no longer is.
+// run has the agent run for as long as the machine is up, and returns why it no longer is.
 func (c *Cloud) run(ctx context.Context, m *machine) string {
 	for {
 		a, err := c.startAgent(ctx, m)

@@ -45,7 +45,7 @@ func (f *front) called(ctx context.Context, call history.Call, do func(context.C
 	return err
 }
 
-// kindOf says how a call goes wrong.
+// kindOf returns how a call goes wrong.
 func kindOf(hit memprovider.Fault) string {
 	kind := history.Slow
 	switch {

@@ -136,8 +136,8 @@ func (c *Cluster) unrest() string {
 	return ""
 }
 
-// leaderless says why no replica leads; "" if one does. After etcd was without a quorum, the leader's
-// key may be of a session that its replica has given up.
+// leaderless returns why no replica leads; "" if one does. After etcd was without a quorum, the
+// leader's key may be of a session that its replica has given up.
 func (c *Cluster) leaderless() string {
 	leaders := stage.Records[store.Leader](c.Stage, store.KindLeader)
 	var first store.Versioned[store.Leader]

@@ -251,7 +251,7 @@ func (c *Cluster) insist(do func(context.Context) error) error {
 	})
 }
 
-// complete says which group is not complete yet; "" if all are.
+// complete returns which group is not complete yet; "" if all are.
 func (c *Cluster) complete() string {
 	for name, size := range c.Wanted() {
 		if !c.Complete(name, size) {

@@ -156,7 +156,7 @@ func (c *Cluster) MachinesDisk() *disk.Tmpfs { return c.disks["machines"] }
 // ReplicaDisk is the disk of a replica.
 func (c *Cluster) ReplicaDisk(id string) *disk.Tmpfs { return c.disks[id] }
 
-// pkiOn copies the shard's authorities to a disk, and says where they are.
+// pkiOn copies the shard's authorities to a disk, and returns where they are.
 func (c *Cluster) pkiOn(dir string) string {
 	c.test.Helper()
 	place := filepath.Join(dir, "pki")

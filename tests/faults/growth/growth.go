@@ -59,7 +59,7 @@ func middle(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Tell says what is wrong with a series that grows.
+// Tell returns what is wrong with a series that grows.
 func (s Series) Tell() string {
 	v := s.Judge()
 	return fmt.Sprintf("%s of %s grows: %s after warm-up, %s in the end, where at most %s is flat", s.What, s.Of,

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// reason says why an instance may be taken down, restarted or replaced though it is well; "" if
+// reason returns why an instance may be taken down, restarted or replaced though it is well; "" if
 // there is no reason. It goes by what is in etcd at the very revision: every such act compares the
 // spec, the shard and the instance (SAFE-4).
 //

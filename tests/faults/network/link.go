@@ -47,8 +47,8 @@ func (l *link) lead(address string) {
 	both.Wait()
 }
 
-// reach connects to the target, as soon as a connection could come about. It says whether there is
-// one.
+// reach connects to the target, as soon as a connection could come about. It reports whether there
+// is one.
 func (l *link) reach(address string) bool {
 	rules := l.n.book.Load()
 	if !l.pause(rules.terms(l.from, l.to).trip() + rules.terms(l.to, l.from).trip()) {
@@ -96,13 +96,13 @@ func (l *link) await(free func(*book) bool) (waited, ok bool) {
 	}
 }
 
-// audible waits until what one says reaches the other, and says whether that came.
+// audible waits until what one says reaches the other, and reports whether that came.
 func (l *link) audible(from, to string) bool {
 	_, ok := l.await(func(b *book) bool { return !b.terms(from, to).silent })
 	return ok
 }
 
-// pause waits, and says whether there is a link after it.
+// pause waits, and reports whether there is a link after it.
 func (l *link) pause(d time.Duration) bool {
 	if d <= 0 {
 		return l.ctx.Err() == nil

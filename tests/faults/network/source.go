@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Name says which party connects from an address.
+// Name returns which party connects from an address.
 func (n *Network) Name(ip, party string) error {
 	address, err := netip.ParseAddr(ip)
 	if err != nil {

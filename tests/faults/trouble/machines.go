@@ -110,7 +110,7 @@ func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, e
 		func() error { lift(); return nil }, err
 }
 
-// awaitLeaseEnds waits until an instance has no lease, and says whether that came to be.
+// awaitLeaseEnds waits until an instance has no lease, and reports whether that came to be.
 func (s *Site) awaitLeaseEnds(ctx context.Context, id string) bool {
 	for len(s.Witness.Now().Of(s.Keys.Alive(id))) > 0 {
 		if !wait(ctx, 50*time.Millisecond) {

@@ -154,7 +154,7 @@ func (s *session) look(it memory, head *pb.ResponseHeader, found keys) {
 	w.step()
 }
 
-// follow takes what comes until something ends it, and says what.
+// follow takes what comes until something ends it, and returns what.
 func (s *session) follow(parent context.Context, conn *grpc.ClientConn, silence *time.Timer) error {
 	// A member that knows no leader ends the stream instead of serving an old state.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(parent))

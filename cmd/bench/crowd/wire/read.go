@@ -44,7 +44,7 @@ func (c *Conn) read() {
 	}
 }
 
-// thawed waits while the connection is frozen, and says whether it is still there.
+// thawed waits while the connection is frozen, and reports whether it is still there.
 func (c *Conn) thawed() bool {
 	for {
 		c.mu.Lock()
