@@ -134,6 +134,13 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 		{"nothing speaks for it", func(*Instance, *Extra) {}, true},
 		{"its agent has a session", func(in *Instance, _ *Extra) { in.Alive.Modified = 3 }, false},
 		{"its machine is listed", func(in *Instance, _ *Extra) { in.Sighting.Listed = true }, false},
+		{"its machine has crashed", func(in *Instance, _ *Extra) { in.Sighting.Listed, in.Sighting.Down = true, true }, true},
+		{
+			"its machine has crashed, says one list",
+			func(in *Instance, _ *Extra) {
+				in.Sighting = Sighting{Begun: in.Sighting.Begun, Listed: true, Down: true, Times: 1}
+			}, false,
+		},
 		{"one list proves nothing", func(in *Instance, _ *Extra) { in.Sighting.Times = 1 }, false},
 		{"it is being created", func(in *Instance, _ *Extra) { in.Record.Phase = store.Creating }, false},
 		{"the machine had another slot", func(_ *Instance, x *Extra) { x.Claim.Slot = 1 }, false},

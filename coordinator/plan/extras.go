@@ -237,9 +237,9 @@ func (d *draft) hasPlace(n int, x *Extra) bool {
 	return d.inUse() < d.spec.Size
 }
 
-// deserted names the instance whose slot a machine may take because it had that slot itself, by its
-// claim: the record is from an older copy of etcd's data, its agent has no session, and no provider
-// lists its machine, twice in a row. "" if there is none such, or another one is there.
+// deserted returns the instance whose slot a machine may take because its claim has that slot: the
+// record is from an older copy of etcd's data, its agent has no session, and two Lists in a row show
+// no machine of it, or one that is down. "" if there is no such instance, or another one is there.
 func (sl *slot) deserted(x *Extra) (id string) {
 	if x.Claim == nil || x.Claim.Slot != sl.number {
 		return ""
@@ -248,8 +248,8 @@ func (sl *slot) deserted(x *Extra) (id string) {
 		if m.gone() {
 			continue
 		}
-		if m.phase == store.Pending || m.phase == store.Creating || m.Alive.Present() || m.Sighting.Listed ||
-			m.Sighting.Times < 2 {
+		if m.phase == store.Pending || m.phase == store.Creating || m.Alive.Present() ||
+			m.Sighting.Listed && !m.Sighting.Down || m.Sighting.Times < 2 {
 			return ""
 		}
 		id = m.ID()
