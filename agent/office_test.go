@@ -104,7 +104,8 @@ func (r *replica) Join(_ context.Context, asked *protocol.JoinRequest) (*protoco
 		return nil, err
 	}
 	o.joins = append(o.joins, name)
-	if o.refuses || asked.GetProtocol() != protocol.Newest || asked.GetShard() != o.us.Shard ||
+	if o.refuses || asked.GetProtocol() != protocol.Oldest ||
+		asked.GetNewestProtocol() != protocol.Newest || asked.GetShard() != o.us.Shard ||
 		asked.GetInstance() != o.us.Name ||
 		asked.GetToken() != "join" || o.joined != "" && o.joined != name {
 		return nil, status.Error(codes.PermissionDenied, "join refused")
