@@ -398,3 +398,268 @@ func (d *draft) moveZone(m *member) {
 	m.movesTo = to
 	d.countZone(m.slot)
 }
+
+// mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
+const mostFailures = 100
+
+// fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
+// has to wait (FLAP-1, FLAP-2). The caller writes the slot.
+func (d *draft) fail(sl *slot, m *member) (wait bool) {
+	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
+		return sl.retry.After(d.now) || sl.Record.Errored != ""
+	}
+	f, rec := d.spec.Flap, &sl.Record
+	rec.Template = d.hash
+	failure := store.Failure{
+		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why,
+		Template: m.Record.Template,
+	}
+	if m.missed() {
+		failure.LostSince = m.lostSince().UTC()
+	}
+	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), failure)
+	if extra := len(rec.Failures) - mostFailures; extra > 0 {
+		rec.Failures = rec.Failures[extra:]
+	}
+	if rec.Flapping == 0 && !d.flapsNow(*rec) {
+		return false
+	}
+	if rec.Flapping == 0 && f.GiveUpTime > 0 {
+		t := d.timer(f.GiveUpTime.D())
+		rec.GiveUp = &t
+	}
+	delay := d.delay(sl.number, rec.Flapping)
+	rec.Flapping++
+	t := d.timer(delay)
+	rec.Retry = &t
+	sl.retry = d.now.Add(delay)
+	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
+		d.giveSlotUp(sl, fmt.Sprintf("%d failures, more than flap.give_up_after %d", failures, f.GiveUpAfter))
+	}
+	d.blockFlapping(sl, m.task(store.WorkReplace))
+	return true
+}
+
+// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
+// and some noise keeps slots from trying in step (FLAP-2).
+func (d *draft) delay(number, before int) time.Duration {
+	f := d.spec.Flap
+	delay := f.MinDelay.D()
+	for i := 0; i < before && delay < f.MaxDelay.D(); i++ {
+		delay *= 2
+	}
+	delay = min(delay, f.MaxDelay.D())
+	noise := time.Duration((2*share(d.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
+	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
+}
+
+// giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
+func (d *draft) giveSlotUp(sl *slot, why string) {
+	sl.Record.Errored, sl.Record.Retry, sl.Record.GiveUp = why, nil, nil
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+}
+
+// giveUpFlapping gives up the slots that have flapped for too long, unless an instance in them is
+// well.
+func (d *draft) giveUpFlapping() {
+	for _, sl := range d.order {
+		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
+			continue
+		}
+		if d.now.Before(sl.giveUp) {
+			d.wake(sl.giveUp)
+			continue
+		}
+		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
+		a := Action{
+			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
+			Counterfactual: counterfactual("FLAP-3", ""),
+			Conditions:     d.specUnchanged(),
+		}
+		d.writeSlot(&a, sl)
+		d.actions = append(d.actions, a)
+	}
+}
+
+// waits reports whether a slot may not be filled or healed now, and records why.
+func (d *draft) waits(sl *slot, what task) bool {
+	if sl.Record.Errored != "" || sl.retry.After(d.now) {
+		d.blockFlapping(sl, what)
+		return true
+	}
+	return false
+}
+
+// waiting says in words that a slot is not filled now, and for how long.
+func (sl *slot) waiting() string {
+	if sl.Record.Errored != "" {
+		return fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored)
+	}
+	if sl.Record.Retry == nil {
+		return fmt.Sprintf("slot %d flaps", sl.number)
+	}
+	return fmt.Sprintf("slot %d flaps and waits %s", sl.number, sl.Record.Retry.For)
+}
+
+// flapsNow reports whether so many failures are recent that the slot flaps.
+func (d *draft) flapsNow(rec store.Slot) bool {
+	recent := 0
+	for _, f := range rec.Failures {
+		if age := d.now.Sub(f.At); age < d.spec.Flap.Window.D() && age > -time.Minute {
+			recent++
+		}
+	}
+	return recent >= d.spec.Flap.Failures
+}
+
+func (d *draft) blockFlapping(sl *slot, what task) {
+	if sl.Record.Errored != "" {
+		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
+			store.BlockedFacts{Slot: sl.number, Text: sl.Record.Errored})
+		return
+	}
+	d.wake(sl.retry)
+	of := store.BlockedFacts{Slot: sl.number, Count: len(sl.Record.Failures)}
+	if sl.Record.Retry != nil {
+		of.For = sl.Record.Retry.For
+	}
+	d.block("FLAP-2", what, store.BlockedByFlapping, of)
+}
+
+// writeSlot adds the slot's record, which every change of who is in it compares and writes: two
+// plans can never fill one slot twice.
+func (d *draft) writeSlot(a *Action, sl *slot) {
+	sl.touched = true
+	a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))
+	a.Writes = append(a.Writes, store.Put(sl.Key, store.Encode(sl.Record)))
+}
+
+// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in
+// the record, so that any leader can go on with it, and it is done once (SAFE-8): the agent reports
+// the token of the last restart it carried out, and a machine that has restarted reports another
+// boot.
+
+// nextRestart is the level at which a failed member is restarted next: the workload first, where
+// its agent runs one and can be told, then the machine; "" when both were tried and failed
+// (HEAL-1).
+func (d *draft) nextRestart(m *member) string {
+	switch {
+	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
+		return ""
+	case m.healed() && m.Record.Restart.Level == store.RestartMachine:
+		return ""
+	case m.healed(), !m.reachable():
+		return store.RestartMachine
+	default:
+		return store.RestartWorkload
+	}
+}
+
+// healed reports whether it was restarted because it had failed, and has not been healthy since.
+func (m *member) healed() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
+
+// reachable reports whether its agent runs a workload and can be told to restart it.
+func (m *member) reachable() bool {
+	return len(m.Record.Spec.Workload.Run) > 0 && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
+}
+
+// restart begins one. The caller has applied the budgets.
+func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool, change func(*store.Instance)) *Action {
+	rec := store.Restart{
+		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
+		At: d.now.UTC(), Heals: heals,
+	}
+	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
+		r.Restart, r.Counted = &rec, false
+		if change != nil {
+			change(r)
+		}
+		rec.Renews = level == store.RestartMachine && len(r.Spec.Workload.Run) > 0 && r.Config != "" &&
+			r.Config != m.Report.Record.Config
+	})
+	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
+	return a
+}
+
+// boot is the boot that its agent told of last; "" if none ever did.
+func (m *member) boot() string {
+	if m.Alive.Present() {
+		return m.Alive.Record.BootID
+	}
+	return m.Report.Record.BootID
+}
+
+// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of
+// the one before, as it was begun before the agent was heard.
+func (m *member) listedBoot() string {
+	if m.Alive.Present() && m.Sighting.Begun.Before(m.StreamSince) {
+		return ""
+	}
+	return m.Sighting.BootID
+}
+
+// stopped: the restart was carried out; the instance comes up again.
+func (d *draft) stopped(m *member) {
+	r := m.Record.Restart
+	if r == nil {
+		return
+	}
+	var why string
+	switch {
+	case r.Level == store.RestartWorkload && m.Alive.Present() && m.Report.Record.Restarted == r.Token:
+		why = "its agent has restarted the workload"
+	case r.Level == store.RestartMachine && m.Calls.Restarted == r.Token:
+		why = "the provider has restarted it"
+	case r.Boot != "" && m.Alive.Present() && m.Alive.Record.BootID != r.Boot:
+		why = "another boot of it reports"
+	case r.Level == store.RestartMachine && m.bootedAnew(r):
+		why = "the provider lists another boot of it"
+	default:
+		return
+	}
+	d.step(m, store.Starting, r.Rule, "restarted", because(why), []string{streamSays(m.Instance)}, nil)
+}
+
+// started: the restarted instance has registered again.
+func (d *draft) started(m *member) {
+	r := m.Record.Restart
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+		return
+	}
+	if r != nil && r.Level == store.RestartMachine && r.Boot != "" && m.Alive.Record.BootID == r.Boot {
+		return // it is still the boot before
+	}
+	rule := "HEAL-1"
+	if r != nil {
+		rule = r.Rule
+	}
+	a := d.step(m, store.Checking, rule, "back after its restart", because(fmt.Sprintf("after %s", d.since(m))),
+		[]string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// bootedAnew reports whether the provider lists another boot than the one that was to end.
+func (m *member) bootedAnew(r *store.Restart) bool {
+	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
+}
+
+// mustRestart reports whether the provider has to be asked to restart a machine: again and again,
+// but never once another boot of it reports or is listed. Where boots can be told apart in a List,
+// there has to be one first: the leader before us may have asked.
+func (m *member) mustRestart() bool {
+	r := m.Record.Restart
+	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token ||
+		m.Calls.Missing {
+		return false
+	}
+	if m.bootedAnew(r) || r.Listed != "" && m.Sighting.Begun.IsZero() {
+		return false
+	}
+	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
+}
+
+// restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
+// but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
+func (d *draft) restartAllowed(m *member) bool {
+	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
+}

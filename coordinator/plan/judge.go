@@ -448,3 +448,154 @@ func checksSay(r store.Report) []string {
 	}
 	return out
 }
+
+// What uses max_unavailable is counted by what is so (REC-18): what is down counts from the first
+// evidence on, long before that evidence is enough to destroy anything.
+
+// up reports whether a member has fully booted and there is no evidence that it is down.
+func (d *draft) up(m *member) bool { return d.booted(m) && !m.seemsDown() }
+
+// crashed reports whether its workload has ended, by the word of its agent, and is expected to run.
+// Starting it again takes nothing down.
+func (m *member) crashed() bool {
+	return m.Alive.Present() && ended(m.Instance) && !endedWell(m.Instance)
+}
+
+// seemsDown reports whether the provider's newest List says that the machine is down, confirmed or
+// not (DET-4). A List does not count if the agent was heard after it, or if it describes another
+// boot.
+func (m *member) seemsDown() bool {
+	see := &m.Sighting
+	if !see.Listed || !see.Down || upSince(m.Instance, see.Begun) {
+		return false
+	}
+	if m.Alive.Present() && m.Alive.Record.State == store.StreamOpen {
+		return !see.Begun.Before(m.StreamSince) && (see.BootID == "" || see.BootID == m.Alive.Record.BootID)
+	}
+	return true
+}
+
+// doom is why an instance will end in any case. An empty rule means that it will not.
+type doom struct {
+	rule, why string
+	by        time.Time // when it ends, if that is known
+}
+
+// doomOf reads it from the record, or from the evacuation of its zone, which is an order for all
+// that is there (DRAIN-3).
+func (d *draft) doomOf(m *member) doom {
+	if r := m.Record.Doomed; r != nil {
+		return doom{rule: r.Rule, why: r.Why, by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
+	}
+	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+		if e, yes := gone[m.Record.Zone]; yes {
+			return doom{rule: "DRAIN-3", why: fmt.Sprintf("zone %s is evacuated by %s", m.Record.Zone, e.By)}
+		}
+	}
+	return doom{}
+}
+
+// noticed reports whether the provider has said that it will take the machine away: its replacement
+// waits for no budget (SPOT-2).
+func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
+
+// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be
+// gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves less
+// time.
+func (d *draft) hear(m *member) {
+	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
+		return
+	}
+	n := m.Report.Record.Notice
+	if !m.Alive.Present() || !reportIsCurrent(m.Instance) {
+		n = nil
+	}
+	switch {
+	case n != nil && n.Kind != store.NoticeEvacuating:
+		why := "a notice says that its machine will end"
+		if n.Why != "" {
+			why += ": " + n.Why
+		}
+		rec := store.Doom{Rule: "SPOT-2", Why: why, At: d.now.UTC()}
+		if n.In > 0 {
+			t := d.timer(n.In.D())
+			rec.Deadline = &t
+		}
+		a := d.step(m, m.phase, "SPOT-2", "doomed", because(why),
+			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
+			func(r *store.Instance) { r.Doomed = &rec })
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Record.Doomed != nil:
+	case n != nil:
+		a := d.evacuated(m, n.Why, fmt.Sprintf("report rev %d", m.Report.Modified))
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft &&
+		m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
+		a := d.evacuated(m, m.Alive.Record.Why, streamSays(m.Instance))
+		a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	}
+}
+
+// evacuated records that a member's machine is to be emptied (DRAIN-3).
+func (d *draft) evacuated(m *member, reason, evidence string) *Action {
+	why := "its agent says that the machine is to be emptied"
+	if reason != "" {
+		why += ": " + reason
+	}
+	return d.step(m, m.phase, "DRAIN-3", "doomed", because(why), []string{evidence}, func(r *store.Instance) {
+		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
+	})
+}
+
+// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained
+// by waiting (SPOT-2).
+func (d *draft) saveNoticed() {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending ||
+				m.phase == store.Creating {
+				continue
+			}
+			if left := d.doomedAsMade(m); left > 0 {
+				d.wake(d.now.Add(left))
+				d.block("SPOT-2", m.task(store.WorkReplace), store.BlockedByNewDoom,
+					store.BlockedFacts{Text: m.doom.why, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
+				continue
+			}
+			if d.made >= mostCreations {
+				return
+			}
+			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
+			a := d.retire(m, "SPOT-2", "deleting", because(m.doom.why), m.evidence(), m.proof(d.s.Keys)...)
+			if needed {
+				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
+				a.What += "; replacement " + r.ID() + " requested"
+				a.Replacement = r.ID()
+				d.madeFrom(a, &r.Record)
+				a.Conditions = append(a.Conditions, store.Absent(r.Key))
+				a.Writes = append(a.Writes, write)
+			}
+			d.writeSlot(a, sl)
+		}
+	}
+}
+
+// asMade is how soon after its agent's start a notice is seen that was there before the machine
+// was.
+const asMade = 10 * time.Second
+
+// doomedAsMade returns how long to wait with replacing a member that was doomed by a notice as soon
+// as it existed: until it is flap.min_delay old. Notices do not count as failures of a slot
+// (FLAP-1). So without this wait, a notice that every machine gets, such as a shared file, would
+// have machines made and given up as fast as they come. A member that ends earlier is replaced
+// then.
+func (d *draft) doomedAsMade(m *member) time.Duration {
+	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
+	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {
+		return 0
+	}
+	if r.Notice == nil || r.Started.IsZero() || r.Notice.At.Sub(r.Started) >= asMade { // both by its own clock
+		return 0
+	}
+	return max(0, d.spec.Flap.MinDelay.D()-age)
+}

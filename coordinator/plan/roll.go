@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -321,4 +322,240 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 func (d *draft) blockUnwell(m *member) {
 	d.block("HEAL-8", m.task(store.WorkUpdate), store.BlockedByUnhealthy,
 		store.BlockedFacts{Count: d.unwell(), Flag: d.spec.Heal.Policy == store.HealNone})
+}
+
+// updateFailing brings what is wanted to those that need it most and lose nothing by it: an
+// instance that is not healthy and needs a live update alone, a replacement under way as well as
+// the one it replaces. It may be just what makes them healthy, for example a check that was wrong
+// and is corrected. So they wait for no turn and no budget; the order of a roll is for those that
+// work (ROLL-2, HEAL-8).
+func (d *draft) updateFailing() {
+	if d.rollout == nil || d.blamed() {
+		return
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.touched && d.updatedFirst(m) {
+				_, why := d.change(m)
+				d.updateNow(m, why)
+			}
+		}
+	}
+}
+
+// updatedFirst reports whether a member gets what is new before its turn: it is not protected, and
+// its agent can be told.
+func (d *draft) updatedFirst(m *member) bool {
+	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
+		m.Alive.Record.State != store.StreamOpen {
+		return false
+	}
+	switch {
+	case m.phase == store.Checking && d.fallback != nil && m.Record.Template == d.fallback.hash:
+		return false // it was made from what is known to work (ROLL-9)
+	case m.phase == store.Checking:
+	case m.phase != store.Running || !m.failing() || m.dead() || m.missed():
+		return false
+	}
+	if !m.failing() && d.spec.Rollout.Strategy != store.StrategyProactive && len(m.slot.members) == 1 {
+		return false // it is not replaced for another reason (ROLL-1)
+	}
+	action, _ := d.change(m)
+	return action == store.ActionLiveUpdate
+}
+
+// updateLive makes the agent of a member take up what is new. That takes nothing down, yet goes
+// step by step: it may be wrong.
+func (d *draft) updateLive(m *member, why store.Cause) bool {
+	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
+		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,
+			store.BlockedFacts{Count: d.roll.updating})
+		return false
+	}
+	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
+		d.blockUnwell(m)
+		return false
+	}
+	d.updateNow(m, why)
+	return true
+}
+
+// updateNow has it do so at once.
+func (d *draft) updateNow(m *member, why store.Cause) {
+	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed(m))
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.roll.updating++
+}
+
+// renewed puts what is wanted now into a record. A configuration that comes back before the agent
+// has reported the one in between gets a hash of its own: the last report still names it from
+// before, and would be taken for the confirmation.
+func (d *draft) renewed(m *member) func(*store.Instance) {
+	return func(r *store.Instance) {
+		was := r.Config
+		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+		r.Config = r.Spec.ConfigHash()
+		if r.Config != was && r.Config == m.Report.Record.Config {
+			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)
+		}
+	}
+}
+
+// rollCount is how far a change has come.
+type rollCount struct {
+	outdated int // instances
+	strange  int // of these, those made from another template
+	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
+	updating int // instances that have not confirmed yet
+}
+
+// blameAfter is how often a new template must fail, each time in another slot if there are so many,
+// with none getting healthy in between, to be taken for the cause (FLAP-5).
+const blameAfter = 3
+
+// countRollout counts who is up to date.
+func (d *draft) countRollout() {
+	if d.spec == nil {
+		return
+	}
+	for _, m := range d.members {
+		switch {
+		case !m.Record.Managed || m.gone() || m.phase == store.Draining || m.phase == store.Finished:
+		case d.outdated(m):
+			d.roll.outdated++
+			if m.Record.Template != d.hash {
+				d.roll.strange++
+			}
+		case m.updating() && m.phase == store.Running:
+			d.roll.updating++
+		}
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating() {
+				d.roll.done++
+				break
+			}
+		}
+	}
+}
+
+// track follows a roll: it begins with the first outdated instance and ends when every slot is done
+// (ROLL-4).
+func (d *draft) track() {
+	if d.spec == nil {
+		return
+	}
+	old := d.g.Status.Record.Rollout
+	if old != nil {
+		r := *old
+		d.rollout = &r
+	}
+	going := d.roll.outdated > 0 || d.roll.updating > 0 && old != nil || old != nil && d.roll.done < d.spec.Size
+	switch r := d.rollout; {
+	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
+		if d.roll.outdated == 0 {
+			d.tell("ROLL-1", "roll to "+r.Template+" is called off", "what is wanted now is what all have")
+			d.rollout = nil
+			return
+		}
+		d.rollout = &store.Rollout{
+			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(),
+			Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size,
+		}
+		d.advance()
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" begins",
+				number(d.roll.outdated, "instance")+" to be brought up to date")
+		}
+	case r == nil:
+		return
+	case !going:
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
+				fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
+		}
+		d.rollout = nil
+		return
+	default:
+		d.follow(r)
+	}
+	d.rollout.Total = d.spec.Size
+	d.blame()
+	d.stall()
+}
+
+func (d *draft) advance() {
+	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
+	d.rollout.Stalls, d.rollout.Stalled = &t, ""
+}
+
+// follow notes how far a roll has come. One that was done, fails and recovers is no progress.
+func (d *draft) follow(r *store.Rollout) {
+	// an instance beyond the size is no progress
+	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size)
+	switch {
+	case done > most:
+		r.Progress = d.now.UTC()
+		r.Blamed = ""
+		d.advance()
+	case r.Stalls == nil && r.Stalled == "":
+		d.advance()
+	}
+	r.Done, r.Most = d.roll.done, max(most, done)
+}
+
+// stall reports a roll that has made no progress for too long. While nothing may be done its time
+// restarts.
+func (d *draft) stall() {
+	r := d.rollout
+	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
+	if idle || d.spec.Rollout.Strategy != store.StrategyProactive {
+		r.Stalls = nil
+	}
+	if r.Stalls == nil {
+		return
+	}
+	known := d.g.Due
+	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
+		known = nil // it begins with this plan
+	}
+	if due := d.ends(known, store.TimerProgress, r.Stalls); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s",
+		d.spec.Rollout.ProgressDeadline)
+	d.tell("ROLL-4", "roll is stalled", r.Stalled)
+}
+
+// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
+// template that could be the cause.
+func (d *draft) blame() {
+	r := d.rollout
+	slots, failures := d.failedSince(r.Progress)
+	if r.Blamed != "" && slots == 0 {
+		r.Blamed = "" // the operator has had the slots start afresh
+	}
+	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size) {
+		return
+	}
+	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failures, slots)
+	d.tell("FLAP-5", "roll stopped", r.Blamed)
+}
+
+// failedSince counts the slots in which the new template has failed since a time, and how often.
+func (d *draft) failedSince(since time.Time) (slots, failures int) {
+	for _, sl := range d.order {
+		before := failures
+		for _, f := range sl.Record.Failures {
+			if f.Template == d.hash && !f.At.Before(since) {
+				failures++
+			}
+		}
+		if failures > before {
+			slots++
+		}
+	}
+	return slots, failures
 }

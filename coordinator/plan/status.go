@@ -6,7 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -310,4 +312,270 @@ func HealthScore(healthy, requested int) int {
 		return 100
 	}
 	return min(100, healthy*100/requested)
+}
+
+// progress takes instances to the phase that the facts show. It destroys nothing and needs no
+// budget, so it goes on while the group is paused or the shard on hold.
+func (d *draft) progress() {
+	for _, m := range d.members {
+		switch m.Record.Phase {
+		case store.Creating:
+			d.created(m)
+		case store.Booting:
+			d.registered(m)
+		case store.Stopping:
+			d.stopped(m)
+		case store.Starting:
+			d.started(m)
+		case store.Checking:
+			if !d.finished(m) {
+				d.healthyNow(m)
+			}
+		case store.Running:
+			if !d.finished(m) && !d.rebooted(m) {
+				d.remember(m)
+			}
+		default: // goes on by what others decide
+		}
+		if m.Record.Phase != store.Deleting {
+			d.hear(m)
+		}
+	}
+}
+
+// finished: the workload of a task has ended well (REC-12).
+func (d *draft) finished(m *member) bool {
+	if !m.Alive.Present() || !endedWell(m.Instance) {
+		return false
+	}
+	a := d.step(m, store.Finished, "REC-12", "finished", because("its workload ended with exit code 0"),
+		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+	a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	return true
+}
+
+// created: the provider has the machine.
+func (d *draft) created(m *member) {
+	switch {
+	case m.Calls.Made:
+		d.step(m, store.Booting, "SAFE-8", "machine exists", because("the provider made it"),
+			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
+			})
+	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
+		d.step(m, store.Booting, "ELECT-3", "machine exists", because("the provider lists it"),
+			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
+			})
+	}
+}
+
+// registered: its agent holds a lease.
+func (d *draft) registered(m *member) {
+	if !m.Alive.Present() || m.AliveUnreadable != "" {
+		return
+	}
+	a := d.step(m, store.Checking, "DET-11", "agent registered", because(fmt.Sprintf("after %s", d.since(m))),
+		[]string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// healthyNow: it reports, and its checks pass.
+func (d *draft) healthyNow(m *member) {
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) ||
+		!m.Report.Record.Healthy {
+		return
+	}
+	if !m.working() || !restartConfirmed(m.Instance) {
+		return
+	}
+	why := passed(m.Report.Record.Checks)
+	a := d.step(m, store.Running, "DET-9", "healthy", because(fmt.Sprintf("%s, %s after it registered", why, d.since(m))),
+		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
+		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as
+// after a restart that was ordered; from what it was before nothing follows.
+func (d *draft) rebooted(m *member) bool {
+	if !rebooted(m.Instance) || m.dead() {
+		return false
+	}
+	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
+		because("it reports from another boot, and nobody ordered that"), []string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	return true
+}
+
+// passed returns which checks an instance passed that is healthy: all that count, and what the
+// optional ones tell.
+func passed(checks []store.CheckReport) string {
+	if len(checks) == 0 {
+		return "its agent reports and it has no checks"
+	}
+	count, failing := 0, 0
+	for _, c := range checks {
+		switch {
+		case !c.Optional:
+			count++
+		case !c.Healthy:
+			failing++
+		}
+	}
+	why := fmt.Sprintf("checks %d/%d", count, count)
+	if failing > 0 {
+		why += fmt.Sprintf(" (and %d optional failing)", failing)
+	}
+	return why
+}
+
+// remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).
+func (d *draft) remember(m *member) {
+	if !m.Record.Managed || !m.healthy() {
+		return
+	}
+	if m.Record.Counted {
+		d.recovered(m)
+		return
+	}
+	sl := m.slot
+	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched || d.standsIn(m) {
+		return
+	}
+	if due := d.forgetFrom(m, sl); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	a := d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+	a.Cause.Kind = store.CauseCalm
+}
+
+// standsIn reports whether a member has to go and that others have failed in its place, on what is
+// wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
+func (d *draft) standsIn(m *member) bool {
+	if !d.leaving(m) && !m.unwantedOrdered() {
+		return false
+	}
+	return slices.ContainsFunc(m.slot.Record.Failures,
+		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
+}
+
+// forget has a slot start afresh.
+func (d *draft) forget(sl *slot, rule, why string, also ...store.Condition) *Action {
+	rec := &sl.Record
+	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+	a := Action{
+		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten", Why: why, Conditions: also,
+	}
+	d.writeSlot(&a, sl)
+	d.actions = append(d.actions, a)
+	return &d.actions[len(d.actions)-1]
+}
+
+// forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last
+// failure of its slot, which may have been its own. A failure that a wrong clock put into the
+// future does not count.
+func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
+	reset := d.spec.Flap.Reset.D()
+	due := m.PhaseStart.Add(reset)
+	for _, f := range sl.Record.Failures {
+		if at := f.At.Add(reset); at.After(due) && d.now.Sub(f.At) > -time.Minute {
+			due = at
+		}
+	}
+	return due
+}
+
+// recovered takes back that its failure is counted: the next one is another (FLAP-1).
+func (d *draft) recovered(m *member) {
+	a := d.step(m, m.phase, "HEAL-6", "recovered", because(m.judgment.Why), m.evidence(),
+		func(r *store.Instance) { r.Counted = false })
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+func (d *draft) since(m *member) time.Duration {
+	return d.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
+}
+
+// task is work that may be blocked.
+type task struct {
+	work     store.Work
+	instance string
+	slot     int
+	zone, to string
+}
+
+// task is work on the member.
+func (m *member) task(work store.Work) task { return task{work: work, instance: m.ID()} }
+
+// block records that a task is due and cannot be done yet.
+func (d *draft) block(rule string, what task, why store.BlockedKind, of store.BlockedFacts) {
+	of.Group = d.g.Name
+	if what.work == store.WorkFill || what.work == store.WorkSlot {
+		of.Slot = what.slot
+	}
+	if what.work == store.WorkRebalance {
+		of.Zone, of.To = what.zone, what.to
+	}
+	b := store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of}
+	reason.Classify(&b)
+	reason.Fill(&b)
+	d.blocked = append(d.blocked, b)
+}
+
+// number returns how many there are of something, as one would.
+func number(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// counterfactual is what would have prevented a decision: every entry of the journal tells it.
+func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
+	if c, ok := without[rule]; ok {
+		return c
+	}
+	switch verdict {
+	case store.Lost:
+		return store.UnlessReported
+	case store.Unhealthy:
+		return store.UnlessChecksPassed
+	case store.Dead:
+		return store.UnlessListedRunning
+	case store.Stuck:
+		return store.UnlessReady
+	default:
+		return ""
+	}
+}
+
+// without are those of rules whose decisions rest on more than a verdict.
+var without = map[string]store.Counterfactual{
+	"HEAL-6":  store.UnlessDown,
+	"HEAL-8":  store.UnlessRoom,
+	"HEAL-9":  store.UnlessSize,
+	"HEAL-13": store.UnlessProvider,
+	"REC-3":   store.UnlessFilled,
+	"REC-7":   store.UnlessKept,
+	"REC-8":   store.UnlessAdopted,
+	"REC-11":  store.UnlessStarted,
+	"REC-12":  store.UnlessEndedBadly,
+	"REC-16":  store.UnlessOrdered,
+	"REC-17":  store.UnlessUneven,
+	"ROLL-1":  store.UnlessStrategy,
+	"ROLL-2":  store.UnlessStrategy,
+	"ROLL-4":  store.UnlessProgress,
+	"FLAP-3":  store.UnlessSteady,
+	"FLAP-5":  store.UnlessTemplateWorks,
+	"EXP-1":   store.UnlessYounger,
+	"SPOT-2":  store.UnlessNoticed,
+	"SPOT-3":  store.UnlessYounger,
+	"DRAIN-1": store.UnlessDrained,
+	"DRAIN-3": store.UnlessEvacuated,
+	"SAFE-2":  store.UnlessManyLost,
+	"SAFE-15": store.UnlessDamaged,
+	"SAFE-12": store.UnlessUnrecorded,
 }

@@ -53,7 +53,7 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-3"},
 			Edits: []Edit{
 				{
-					File: "coordinator/plan/restart.go",
+					File: "coordinator/plan/heal.go",
 					Old:  "d.unavailable() < d.spec.MaxUnavailable(true)",
 					New:  "d.unavailable() <= d.spec.MaxUnavailable(true)",
 				},
@@ -81,7 +81,7 @@ func ofThePlanner() []Mutant {
 			What:  "Changes that use a budget write the key of their turn and do not compare it: one whose answer was lost happens late, beside another.",
 			Rules: []string{"HEAL-2", "SAFE-4"},
 			Edits: []Edit{{
-				File: "coordinator/plan/turns.go",
+				File: "coordinator/plan/budget.go",
 				Old:  "append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group]))",
 				New:  "slices.Clone(a.Conditions)",
 			}},
@@ -104,7 +104,7 @@ func ofThePlanner() []Mutant {
 			What:  "A paused group is not planned, but the provider is still asked for what was decided before.",
 			Rules: []string{"REC-13"},
 			Edits: []Edit{{
-				File: "coordinator/plan/calls.go",
+				File: "coordinator/plan/remove.go",
 				Old:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" || d.paused() {\n",
 				New:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" {\n",
 			}},
