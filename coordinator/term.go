@@ -268,13 +268,13 @@ const mostVerdicts = 50
 func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
 	var told []store.JournalEntry
 	more := 0
-	for _, g := range s.Groups {
+	for i, g := range s.Groups {
 		verdicts := t.verdictsOf(&g)
-		for _, in := range g.Instances {
+		for n, in := range g.Instances {
 			if in.Record.Phase == store.Deleting {
 				continue
 			}
-			id, now := in.Record.ID, p.Judgments[in.Record.ID]
+			id, now := in.Record.ID, *p.Judgments.At(i, n)
 			before, known := verdicts[id]
 			verdicts[id] = now
 			t.meterVerdict(id, before, now)

@@ -25,7 +25,7 @@ type verdict struct {
 // verdictNow is the verdict on an instance: the leader's last one where it agrees with what etcd
 // shows, since the leader knows more, what the provider says for one.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
-	j := sc.plan.Judgments[id]
+	j := sc.plan.Judgments.Of(id)
 	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Awaits: j.Awaits, Revision: sc.content.Revision}
 	for _, e := range j.Evidence {
 		if e != plan.NoList { // this program did not ask it

@@ -96,7 +96,7 @@ func (w *World) unfinished(p plan.Plan) bool {
 		return true
 	}
 	for _, id := range w.content.ByGroup[w.group] {
-		if p.Judgments[id].Verdict == store.Suspect {
+		if p.Judgments.Of(id).Verdict == store.Suspect {
 			return true
 		}
 		switch w.content.Instances[id].Record.Phase {

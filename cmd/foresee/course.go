@@ -199,7 +199,7 @@ func (r *recorder) healthy(p plan.Plan) int {
 	healthy := 0
 	for _, id := range r.w.content.ByGroup[r.w.group] {
 		rec := r.w.content.Instances[id].Record
-		verdict := p.Judgments[id].Verdict
+		verdict := p.Judgments.Of(id).Verdict
 		if !rec.Managed {
 			continue // on demand: it counts for no size
 		}

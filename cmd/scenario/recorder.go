@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (r *recorder) meet(name string) {
 func (r *recorder) observer() sim.Observer {
 	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) { r.committed(since(at), a) },
-		Planned:   func(_ time.Time, _ *plan.Snapshot, p *plan.Plan) { r.judgments += len(p.Judgments) },
+		Planned:   func(_ time.Time, _ *plan.Snapshot, p *plan.Plan) { r.judgments += p.Judgments.Len() },
 		Machine:   func(at time.Time, m sim.Machine) { r.machine(since(at), m) },
 		Judged:    func(at time.Time, group, id string, _, now plan.Judgment) { r.judged(since(at), group, id, now) },
 		Stirred:   func(instance string) { r.stirred[instance] = true },
@@ -238,8 +239,12 @@ func (r *recorder) weather(group string) {
 	if st == nil {
 		return
 	}
-	s := sim.Read[store.Status](r.w, r.w.Keys().Status(group)).Record.Storm
-	on := s != nil && s.Ended == ""
+	var status struct { // of all that a status says
+		Storm *store.Storm `json:"storm"`
+	}
+	// The simulation has decoded it before, or its leader puts it right: then it is looked at again.
+	_ = json.Unmarshal(r.w.Value(r.w.Keys().Status(group)), &status)
+	on := status.Storm != nil && status.Storm.Ended == ""
 	if on && !st.storm {
 		r.storms++
 		st.storms++

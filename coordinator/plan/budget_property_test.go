@@ -34,7 +34,7 @@ func TestBudgetsHoldHoweverMuchOfAPlanHappens(t *testing.T) {
 		p := Compute(s, tr.now)
 		for _, in := range s.Groups[0].Instances {
 			tr.chance.t.Logf("%s slot %d %s %s, outdated %t, condemned %+v, doomed %+v", in.Record.ID, in.Record.Slot,
-				in.Record.Phase, p.Judgments[in.Record.ID].Verdict,
+				in.Record.Phase, p.Judgments.Of(in.Record.ID).Verdict,
 				in.Record.Template == "t0", in.Record.Condemned, in.Record.Doomed)
 		}
 		tr.chance.t.Logf("size %d, %+v: %q", size, tr.spec().Record.Budget, told(&p))

@@ -347,7 +347,7 @@ func TestUnreadableAlive(t *testing.T) {
 		in.Alive.Record, in.Alive.Lease = store.Alive{}, c.lease
 		in.AliveUnreadable, in.AliveSpoiled = "garbage", w.now
 		p := Compute(s, w.now.Add(c.after))
-		if v := p.Judgments["a"]; v.Verdict != store.Suspect || v.Rule != "SAFE-16" {
+		if v := p.Judgments.Of("a"); v.Verdict != store.Suspect || v.Rule != "SAFE-16" {
 			t.Errorf("judged %+v", v)
 		}
 		goes := slices.ContainsFunc(p.Actions, func(a Action) bool {

@@ -253,8 +253,9 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			w.listDue()
 			a, next := w.decided("a")
 			if a.Rule != test.rule || next.Phase != test.to {
+				p := Compute(w.snapshot(), w.now)
 				t.Fatalf("%s %q takes it to %q, want %s and %q; blocked: %+v", a.Rule, a.What, next.Phase, test.rule,
-					test.to, Compute(w.snapshot(), w.now).Judgments["a"])
+					test.to, p.Judgments.Of("a"))
 			}
 			switch {
 			case test.rule == "DET-15":

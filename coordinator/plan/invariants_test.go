@@ -176,11 +176,11 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	for _, v := range w.instances() {
 		rec := v.Record
 		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() ||
-			p.Judgments[rec.ID].Verdict == store.Dead || a.Instance == rec.ID && a.To != rec.Phase {
+			p.Judgments.Of(rec.ID).Verdict == store.Dead || a.Instance == rec.ID && a.To != rec.Phase {
 			continue
 		}
 		members++
-		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) &&
+		if j := p.Judgments.Of(rec.ID).Verdict; !j.Failed() && !w.leaving(s, spec, rec) &&
 			!(a.Rule == "REC-17" && spec.Spread == store.SpreadEven) {
 			w.t.Fatalf("%s is made beside %s, which is %s and fills slot %d", next.ID, rec.ID, j, next.Slot)
 		}
@@ -263,7 +263,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 ) {
 	w.actsOnAll(s, a)
 	id, rec := old.Record.ID, old.Record
-	j := p.Judgments[id]
+	j := p.Judgments.Of(id)
 	if spec == nil { // its group is gone: what it left on demand goes by order alone
 		if rec.Managed || rec.Condemned == nil {
 			w.t.Fatalf("%s goes, of a group that nothing is wanted of: %s %s", id, a.Rule, a.What)
@@ -286,7 +286,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 		if r.Group != rec.Group {
 			continue
 		}
-		if r.Phase.Fills() && p.Judgments[r.ID].Verdict != store.Dead {
+		if r.Phase.Fills() && p.Judgments.Of(r.ID).Verdict != store.Dead {
 			filled[r.Slot] = true
 		}
 		if r.ID != id && r.Slot == rec.Slot && w.appears(r.ID) {
@@ -314,7 +314,7 @@ func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	if len(old.Spec.Drain.Hook) == 0 || old.Spec.Drain.Timeout == 0 || !served || next.Phase == store.Draining {
 		return
 	}
-	if p.Judgments[old.ID].Verdict != store.Dead && (old.Doomed == nil || old.Doomed.Deadline == nil) {
+	if p.Judgments.Of(old.ID).Verdict != store.Dead && (old.Doomed == nil || old.Doomed.Deadline == nil) {
 		w.t.Fatalf("%s goes without draining: %s %s", old.ID, a.Rule, a.What)
 	}
 }
@@ -325,7 +325,7 @@ func (w *world) restartIsSound(s *Snapshot, p *Plan, a *Action, old store.Instan
 	w.compares(a, w.keys.Alive(old.ID))
 	if w.works(old.ID) && a.Rule != "REC-16" && a.Rule != "ROLL-2" {
 		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What, a.Why,
-			p.Judgments[old.ID].Verdict)
+			p.Judgments.Of(old.ID).Verdict)
 	}
 }
 

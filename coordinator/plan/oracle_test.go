@@ -127,7 +127,7 @@ func (a *auditor) count(records map[string]store.Instance) census {
 		if !rec.Managed {
 			continue
 		}
-		v := a.plan.Judgments[id].Verdict
+		v := a.plan.Judgments.Of(id).Verdict
 		leaves := rec.Phase == store.Draining || rec.Phase == store.Deleting
 		noticed := leaves && rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2" // it cannot be kept (SPOT-2)
 		exists := rec.Phase != store.Deleting || rec.Called && !rec.Dead      // until it is gone (REC-18)
@@ -176,7 +176,7 @@ func goes(p store.Phase) bool {
 // available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down
 // (REC-18).
 func (a *auditor) available(rec store.Instance) bool {
-	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments[rec.ID].Verdict != store.Dead &&
+	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments.Of(rec.ID).Verdict != store.Dead &&
 		a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
 }
 

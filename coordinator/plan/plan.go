@@ -15,7 +15,7 @@ import (
 type Plan struct {
 	Actions   []Action
 	Calls     []Call
-	Judgments map[string]Judgment        // of every instance, by ID
+	Judgments Judgments
 	Held      map[string][]store.Blocked // by group: what was decided and may not be done, and why
 	Next      time.Time                  // zero: only when something changes
 	Due       map[string]time.Time       // the same for each group; "" is the shard
@@ -99,11 +99,12 @@ type Call struct {
 // Compute decides what to do. It never changes the snapshot.
 func Compute(s Snapshot, now time.Time) Plan {
 	p := Plan{
-		Judgments: make(map[string]Judgment, instancesIn(&s)), Due: make(map[string]time.Time, len(s.Groups)+1),
+		Due:  make(map[string]time.Time, len(s.Groups)+1),
 		Held: map[string][]store.Blocked{}, Tallies: make(map[string]Tally, len(s.Groups)),
 	}
 	shard := s.Elsewhere
 	drafts := make([]*draft, len(s.Groups))
+	p.Judgments.groups = drafts
 	for i := range s.Groups {
 		d := newDraft(&s, &s.Groups[i], now)
 		d.judgeAll()
@@ -117,9 +118,6 @@ func Compute(s Snapshot, now time.Time) Plan {
 		}
 		p.Actions = append(p.Actions, d.actions...)
 		p.Calls = append(p.Calls, d.calls...)
-		for _, m := range d.members {
-			p.Judgments[m.ID()] = m.judgment
-		}
 		p.Next = sooner(p.Next, d.next)
 		p.Due[d.g.Name] = d.next
 		if len(d.held) > 0 {
@@ -136,14 +134,6 @@ func Compute(s Snapshot, now time.Time) Plan {
 	p.Due[""] = next
 	noteDeletions(&s, p.Actions, now)
 	return p
-}
-
-func instancesIn(s *Snapshot) int {
-	n := 0
-	for i := range s.Groups {
-		n += len(s.Groups[i].Instances)
-	}
-	return n
 }
 
 // judgeAll judges every instance, and counts what budgets and storms are judged by.

@@ -166,8 +166,8 @@ func BenchmarkShard(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if p := c.do(); len(p.Judgments) != 1000*each || len(p.Actions) > 0 {
-					b.Fatalf("%d judgments, %d actions", len(p.Judgments), len(p.Actions))
+				if p := c.do(); p.Judgments.Len() != 1000*each || len(p.Actions) > 0 {
+					b.Fatalf("%d judgments, %d actions", p.Judgments.Len(), len(p.Actions))
 				}
 			}
 		})

@@ -20,9 +20,9 @@ func TestStormKeepsALostReplacement(t *testing.T) {
 	if in := s.instance(s.id("0b")); in.Record.Phase != store.Checking {
 		t.Fatalf("in the storm the lost replacement is %q:\n%s", in.Record.Phase, s.named(s.out.String()))
 	}
-	if st.Storm == nil || judged[s.id("0b")].Verdict != store.Lost || judged[s.id("0a")].Verdict != store.Suspect {
+	if st.Storm == nil || judged.Of(s.id("0b")).Verdict != store.Lost || judged.Of(s.id("0a")).Verdict != store.Suspect {
 		t.Fatalf("the storm is %+v, the replacement %s, the one that it is for %s", st.Storm,
-			judged[s.id("0b")].Verdict, judged[s.id("0a")].Verdict)
+			judged.Of(s.id("0b")).Verdict, judged.Of(s.id("0a")).Verdict)
 	}
 	held := false
 	for _, b := range st.Blocked {

@@ -294,12 +294,12 @@ func (s *story) show(all bool) {
 }
 
 func (s *story) showGroup(g *Group, p *Plan) {
-	list := g.Instances
+	list := slices.Clone(g.Instances)
 	slices.SortFunc(list, func(a, b Instance) int {
 		return strings.Compare(s.names[a.Record.ID], s.names[b.Record.ID])
 	})
 	for _, in := range list {
-		j := p.Judgments[in.Record.ID]
+		j := p.Judgments.Of(in.Record.ID)
 		s.say("%-3s %-9s zone %s %s: %s", s.names[in.Record.ID], in.Record.Phase, in.Record.Zone, j.Verdict, j.Why)
 	}
 	for _, v := range g.Slots {

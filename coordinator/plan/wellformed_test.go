@@ -31,7 +31,7 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 			}
 		}
 	}
-	for id, j := range p.Judgments {
+	for id, j := range p.Judgments.All() {
 		switch {
 		case known[id] == nil && j.Verdict != store.Unborn:
 			return fmt.Sprintf("%s is judged and not there: %+v", id, j)
@@ -75,7 +75,7 @@ func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Insta
 		case a.Group != in.Record.Group || a.From != in.Record.Phase || (a.Slot == nil) != (slot == nil) ||
 			slot != nil && *a.Slot != *slot:
 			return fmt.Sprintf("it is told of group %s, slot %v, from %s", a.Group, a.Slot, a.From)
-		case a.Verdict != p.Judgments[a.Instance].Verdict:
+		case a.Verdict != p.Judgments.Of(a.Instance).Verdict:
 			return fmt.Sprintf("it is told that it was %s", a.Verdict)
 		case !slices.Contains(a.Conditions, in.Unchanged()):
 			return "it does not compare the record"

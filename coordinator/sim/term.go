@@ -223,7 +223,7 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 		}
 	}
 	p := plan.Compute(*s, t.now())
-	t.thinks = time.Duration(len(p.Judgments)) * thinking
+	t.thinks = time.Duration(p.Judgments.Len()) * thinking
 	t.judge(s, &p)
 	if t.w.cfg.Observer.Planned != nil {
 		t.w.cfg.Observer.Planned(t.w.Now(), s, &p)
@@ -236,13 +236,13 @@ func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 	for i := range s.Groups {
 		for j := range s.Groups[i].Instances {
 			id := s.Groups[i].Instances[j].Record.ID
-			now, before := p.Judgments[id], t.judged[id]
+			now, before := p.Judgments.At(i, j), t.judged[id]
 			if now.Verdict == before.Verdict {
 				continue
 			}
-			t.judged[id] = now
+			t.judged[id] = *now
 			if t.w.cfg.Observer.Judged != nil {
-				t.w.cfg.Observer.Judged(t.w.Now(), s.Groups[i].Name, id, before, now)
+				t.w.cfg.Observer.Judged(t.w.Now(), s.Groups[i].Name, id, before, *now)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func TestPlanningTakesTime(t *testing.T) {
 			if plans++; large == size && at.Sub(last) < size*20*time.Microsecond {
 				t.Errorf("planned %s after the plan before, of %d instances", at.Sub(last), large)
 			}
-			last, large = at, len(p.Judgments)
+			last, large = at, p.Judgments.Len()
 		},
 	}})
 	w.RunUntil(sim.Epoch.Add(2 * time.Minute))

@@ -128,7 +128,7 @@ func (in *inquiry) creating(members []store.Instance) {
 	for _, m := range members {
 		switch m.Phase {
 		case store.Pending, store.Creating, store.Booting, store.Starting:
-			if m.Managed && !in.p.Judgments[m.ID].Verdict.Failed() {
+			if m.Managed && !in.p.Judgments.Of(m.ID).Verdict.Failed() {
 				n++
 			}
 		default:

@@ -65,7 +65,7 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 	case !m.Managed || m.Phase != store.Running || m.Protected != "" || m.Condemned != nil || m.Doomed != nil ||
 		in.changing(m.ID):
 		return false
-	case spec.Heal.Policy != store.HealRecreate || in.dead(m.ID) || in.p.Judgments[m.ID].Verdict != store.Unhealthy:
+	case spec.Heal.Policy != store.HealRecreate || in.dead(m.ID) || in.p.Judgments.Of(m.ID).Verdict != store.Unhealthy:
 		return false
 	}
 	slot := sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(m.Group, m.Slot)).Record

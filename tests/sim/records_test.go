@@ -122,7 +122,7 @@ type inquiry struct {
 
 // dead reports whether the leader has the provider's word that an instance runs no more.
 func (in *inquiry) dead(id string) bool {
-	return in.p != nil && in.p.Judgments[id].Verdict == store.Dead
+	return in.p != nil && in.p.Judgments.Of(id).Verdict == store.Dead
 }
 
 // stands: while the shard is on hold or the group paused nothing is made and nothing taken down

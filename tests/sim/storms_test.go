@@ -17,7 +17,7 @@ func (in *inquiry) storm() {
 	}
 	for _, c := range in.changes {
 		rec := c.old.Record
-		if !c.old.Present() || !rec.Managed || in.a.Rule == "REC-16" || in.p.Judgments[rec.ID].Verdict != store.Lost ||
+		if !c.old.Present() || !rec.Managed || in.a.Rule == "REC-16" || in.p.Judgments.Of(rec.ID).Verdict != store.Lost ||
 			rec.Condemned != nil || rec.Doomed != nil || now.Probe == rec.ID || in.triesNext(key, rec.ID) {
 			continue
 		}
