@@ -82,7 +82,7 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 	}{
 		{"its zone is full", nil, false, true},
 		{
-			"a call was refused before", &memprovider.Fault{Err: &provider.ThrottledError{After: time.Second}}, false,
+			"a call was refused before", &memprovider.Fault{Err: provider.ThrottledFor(time.Second)}, false,
 			true,
 		},
 		{

@@ -176,7 +176,7 @@ func TestThrottledListIsNotAskedAgainBefore(t *testing.T) {
 		const after = 90 * time.Second
 		w.provider.Inject(memprovider.Fault{
 			Call: memprovider.CallList, Times: 1,
-			Err: &provider.ThrottledError{After: after},
+			Err: provider.ThrottledFor(after),
 		})
 		before := w.provider.Lists()
 		w.until(10*time.Second, "it is asked, and refuses", func() bool { return w.provider.Lists() > before })

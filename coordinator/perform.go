@@ -158,8 +158,7 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 	case leader.Stop:
 		t.r.deps.Before("provider stop", rec.ID)
 		out.Err = p.Stop(call, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
-		var throttled *provider.ThrottledError
-		if errors.As(out.Err, &throttled) {
+		if errors.Is(out.Err, provider.ErrThrottled) {
 			t.called(ctx, c, plan.CallRemove, out.Err)
 			t.r.deps.Before("provider deleted", rec.ID)
 		} else if out.Err != nil && ctx.Err() == nil {

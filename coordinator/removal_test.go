@@ -64,7 +64,7 @@ func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
 		const after = time.Minute
 		w.provider.Inject(memprovider.Fault{
 			Call: memprovider.CallStop, Times: 1,
-			Err: &provider.ThrottledError{After: after},
+			Err: provider.ThrottledFor(after),
 		})
 		g.Size = 1
 		w.apply(g)

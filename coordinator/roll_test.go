@@ -195,7 +195,7 @@ func TestTemplateIsRolledByReplacement(t *testing.T) {
 		w.start("one")
 		w.apply(w.serving(4))
 		ids := w.up(4)
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "2"} })
 		least, most := w.rolls(10 * time.Minute)
 		if least < 4 || most != 5 {
 			t.Errorf("%d at work at least, %d there at most: want 4 and 5", least, most)
@@ -225,7 +225,7 @@ func TestHealingComesBeforeTheRoll(t *testing.T) {
 		g.MaxChecking = store.Duration(2 * time.Minute)
 		w.apply(g)
 		ids := w.up(5)
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "2"} })
 		w.until(2*time.Minute, "one was replaced", func() bool { return w.toldOf("replacement") >= 2 })
 		sick := ids[4]
 		w.setMood(sick, mood{sick: true})
@@ -261,7 +261,7 @@ func TestBadTemplateStopsItsRoll(t *testing.T) {
 		}
 		w.setEveryone(mood{sick: true}) // all who come
 		good := w.edit("web", func(*store.Group) {})
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "2"} })
 		w.until(15*time.Minute, "the template is blamed",
 			func() bool { r := w.status("web").Rollout; return r != nil && r.Blamed != "" })
 		w.until(5*time.Minute, "what failed is gone", func() bool { return slices.Equal(w.ids(), ids) })
@@ -277,7 +277,7 @@ func TestBadTemplateStopsItsRoll(t *testing.T) {
 			t.Errorf("last good is %+v", st.LastGood)
 		}
 		w.setEveryone(mood{})
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "3"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "3"} })
 		w.until(15*time.Minute, "a better one is rolled out", func() bool {
 			return w.settled(5) && w.status("web").Rollout == nil &&
 				w.instances()[0].Record.Spec.Template.Settings["image"] == "3"
@@ -298,7 +298,7 @@ func TestRollThatMakesNoProgressIsStalled(t *testing.T) {
 			w.setMood(id, mood{hook: time.Second})
 		}
 		w.setEveryone(mood{sick: true})
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "2"} })
 		stalled := func() bool { r := w.status("web").Rollout; return r != nil && r.Stalled != "" }
 		began := time.Now()
 		w.until(10*time.Minute, "the roll is stalled", stalled)
@@ -346,7 +346,7 @@ func TestOpportunisticRollWaitsForOpportunities(t *testing.T) {
 		g.Rollout.Strategy = store.StrategyOpportunistic
 		w.apply(g)
 		ids := w.up(3)
-		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
+		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]any{"image": "2"} })
 		w.pass(10 * time.Minute)
 		w.unchanged(ids)
 		if n := w.status("web").Outdated; n != 3 {
@@ -357,7 +357,8 @@ func TestOpportunisticRollWaitsForOpportunities(t *testing.T) {
 		w.pass(10 * time.Minute)
 		images := map[string]int{}
 		for _, in := range w.instances() {
-			images[in.Record.Spec.Template.Settings["image"]]++
+			image, _ := in.Record.Spec.Template.Settings["image"].(string)
+			images[image]++
 		}
 		if !maps.Equal(images, map[string]int{"": 2, "2": 1}) {
 			t.Errorf("images %v", images)

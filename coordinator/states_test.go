@@ -137,7 +137,7 @@ func TestProtectedInstances(t *testing.T) {
 		protect("r1", ids[0], store.ProtectRemoval)
 		protect("r2", ids[1], store.ProtectHeal)
 		w.edit("web", func(g *store.Group) {
-			g.Size, g.Template.Settings = 2, map[string]string{"image": "2"}
+			g.Size, g.Template.Settings = 2, map[string]any{"image": "2"}
 			age := store.Duration(time.Hour)
 			g.Expiry.ForcedAge = &age
 		})

@@ -19,5 +19,5 @@
 // # What it does not do
 //
 // It decides nothing: no retries, no healing, no limits of its own on how often it is called
-// (it says [ThrottledError] instead).
+// (it says [ErrThrottled] instead).
 package provider

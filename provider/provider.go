@@ -2,8 +2,7 @@ package provider
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"time"
 )
 
@@ -16,8 +15,8 @@ type Provider interface {
 	Validate(Template) error
 
 	// Create makes the machine for an instance, hands it its bootstrap document and returns once
-	// the machine exists (it need not have booted). Errors: ErrCapacity, *ThrottledError,
-	// ErrInvalid, ErrDeleted; anything else is temporary and the machine may or may not exist.
+	// the machine exists or is certain to (it need not have booted: StateStarting). Errors as in
+	// Kind; after one that is temporary the machine may or may not exist.
 	Create(ctx context.Context, req CreateRequest) (Machine, error)
 
 	// Stop asks the machine to end in order, and makes it end after the timeout. It returns when
@@ -31,11 +30,12 @@ type Provider interface {
 	// Restart ends a boot of an existing machine and boots it again, with a new boot ID. The boot
 	// to be ended is named as List names it: a machine that has another one by now has been
 	// restarted already, and is left alone without an error. So a call that comes late or twice
-	// ends no second boot (SAFE-8). "" is whatever boot there is; so is any name to a provider that
-	// cannot tell boots apart. ErrNotFound if the machine is gone.
+	// ends no second boot (SAFE-8). "" is whatever boot there is; so is any name to a provider
+	// without Capabilities.Boots. ErrNotFound if the machine is gone.
 	Restart(ctx context.Context, shard, instance, boot string) error
 
-	// List returns every machine tagged with the shard's ID, in any state, or an error.
+	// List returns every machine tagged with the shard's ID, in any state, or an error: never a
+	// part. Reading all pages, and waiting out a throttle between them, is the provider's work.
 	List(ctx context.Context, shard string) ([]Machine, error)
 }
 
@@ -59,13 +59,25 @@ type Capabilities struct {
 	Consistency time.Duration
 	// CallTimeout is how long a single call may take before it is given up.
 	CallTimeout time.Duration
+
+	// Boots: List names each machine's present boot, and Restart ends no other one.
+	Boots bool
+	// Crashes: a machine that ended by itself is listed as crashed or failed, never as stopped.
+	Crashes bool
+	// Remembers: a Create after the Delete of an instance fails with ErrDeleted. Without it a Create
+	// that arrives late makes a machine again, which is found without a record and removed (REC-8).
+	Remembers bool
+	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
+	MaxBootstrap int
+	// Settings is the JSON Schema of Template.Settings; nil if there are none.
+	Settings json.RawMessage
 }
 
 // Template is the part of a group's template that is the provider's business.
 type Template struct {
 	InstanceType string
 	Zones        []string
-	Settings     map[string]string
+	Settings     map[string]any // as Capabilities.Settings describes them
 }
 
 // CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
@@ -87,6 +99,9 @@ const (
 	StateStopped  State = "stopped"  // ended in order
 	StateCrashed  State = "crashed"  // ended otherwise
 	StateFailed   State = "failed"   // could not be made or started
+	// StateUnknown is a machine that exists and of which the provider cannot tell whether it runs,
+	// because its host is out of reach for example. It proves nothing.
+	StateUnknown State = "unknown"
 )
 
 // Down reports whether the provider says that a machine in this state is not running.
@@ -104,21 +119,3 @@ type Machine struct {
 	Address  string // where its workload is reached, if the provider knows
 	BootID   string // of the machine's present boot, if the provider knows
 }
-
-// Errors that callers branch on.
-var (
-	// ErrCapacity: no room for such a machine in this zone now. It was not made. Try another zone,
-	// or later.
-	ErrCapacity = errors.New("out of capacity")
-	// ErrInvalid: the template is wrong, and repeating the call does not help.
-	ErrInvalid = errors.New("invalid template")
-	// ErrNotFound: there is no such machine.
-	ErrNotFound = errors.New("no such machine")
-	// ErrDeleted: the instance was deleted before; its ID is never used again.
-	ErrDeleted = errors.New("instance was deleted")
-)
-
-// ThrottledError: the provider wants to be asked again only after a while. Nothing was done.
-type ThrottledError struct{ After time.Duration }
-
-func (e *ThrottledError) Error() string { return fmt.Sprintf("throttled: ask again in %s", e.After) }

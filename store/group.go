@@ -59,9 +59,9 @@ type Relaunch struct {
 
 // Template is what a machine is. The provider validates its own part, Settings.
 type Template struct {
-	InstanceType string            `json:"instance_type,omitempty"`
-	Zones        []string          `json:"zones,omitempty"`
-	Settings     map[string]string `json:"settings,omitempty"`
+	InstanceType string         `json:"instance_type,omitempty"`
+	Zones        []string       `json:"zones,omitempty"`
+	Settings     map[string]any `json:"settings,omitempty"`
 }
 
 // Workload is what the agent runs on the machine, if anything.

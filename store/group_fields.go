@@ -210,6 +210,9 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 // path with [] is of a field that each item of a list has.
 var Fields = slices.Concat(fieldsBefore, checkFields(), fieldsAfter)
 
+// maxSettings is how large the settings of a template may be, in JSON.
+const maxSettings = 64 << 10
+
 // fieldsBefore are those that stand before the checks.
 var fieldsBefore = []Field{
 	{
@@ -246,9 +249,18 @@ var fieldsBefore = []Field{
 		value: func(g *Group) any { return g.Template.Zones },
 		ok:    func(g *Group) bool { return distinct(g.Template.Zones, 50) },
 	},
-	mapField("template.settings", "", "What else the provider wants to know of a machine.", "at most 100 settings",
-		varForm,
-		func(g *Group) map[string]string { return g.Template.Settings }),
+	{
+		Path: "template.settings", Type: "nested values", Default: "none", Rule: "PROV-3",
+		Allowed: "as the provider's schema says, at most 64 KiB",
+		Doc:     "What else the provider wants to know of a machine: `leasehold provider show NAME` prints its schema.",
+		value: func(g *Group) any {
+			if len(g.Template.Settings) > 100 {
+				return fmt.Sprintf("%d settings", len(g.Template.Settings))
+			}
+			return g.Template.Settings
+		},
+		ok: func(g *Group) bool { return len(Encode(g.Template.Settings)) <= maxSettings },
+	},
 	{
 		Path: "workload.run", Type: "list of strings", Default: "none",
 		Allowed: "a program and its arguments, at most 256 of at most 4096 bytes",

@@ -151,8 +151,8 @@ func TestBounds(t *testing.T) {
 			[]any{[]string{"a", "a"}, []string{""}, list(51), []string{long(101)}},
 		},
 		"template.settings": {
-			[]any{many(100), map[string]string{"_a1": ""}},
-			[]any{many(101), map[string]string{"1a": ""}, map[string]string{"a-b": ""}},
+			[]any{many(100), map[string]any{"disks": []any{map[string]any{"size-gb": 10, "kind": "ssd"}}, "gpu": true}},
+			[]any{map[string]any{"script": strings.Repeat("x", 64<<10)}},
 		},
 		"workload.run": {
 			[]any{[]string{"./web", ""}, make256("a")},

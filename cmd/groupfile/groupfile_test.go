@@ -426,7 +426,7 @@ func TestReadIsBounded(t *testing.T) {
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
-		"map of strings": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
+		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
 		"list of checks": "[]",
 	}
 	for _, f := range store.Fields {

@@ -128,7 +128,7 @@ func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 			st.w.Edit(name, func(g *store.Group) {
 				switch action {
 				case rollMachine:
-					g.Template.Settings = with(g.Template.Settings, "simulated", mark)
+					g.Template.Settings = with[any](g.Template.Settings, "simulated", mark)
 				case rollWorkload:
 					g.Workload.Run = append(append([]string(nil), g.Workload.Run...), mark)
 				default:
@@ -143,8 +143,8 @@ func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func with(m map[string]string, key, value string) map[string]string {
-	out := map[string]string{key: value}
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	out := map[string]V{key: value}
 	for k, v := range m {
 		if k != key {
 			out[k] = v

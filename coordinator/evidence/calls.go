@@ -52,9 +52,16 @@ func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 // NothingMade reports whether a provider's error proves that the call made no machine and will make
 // none.
 func NothingMade(err error) bool {
-	var throttled *provider.ThrottledError
-	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) ||
-		errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
+	if err == nil {
+		return false
+	}
+	switch provider.KindOf(err) {
+	case provider.Capacity, provider.Quota, provider.Credentials, provider.Invalid, provider.Deleted,
+		provider.Throttled:
+		return true
+	default:
+		return false
+	}
 }
 
 // Created notes how a Create went that was begun at a time.
@@ -85,8 +92,8 @@ func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *witness) {
 		if err != nil {
 			e.failed(w, err)
-			var throttled *provider.ThrottledError
-			if w.calls.RemovalFailed.IsZero() && !errors.As(err, &throttled) { // then nothing was done
+			// a call that was throttled did nothing
+			if w.calls.RemovalFailed.IsZero() && !errors.Is(err, provider.ErrThrottled) {
 				w.calls.RemovalFailed = e.cfg.Now()
 			}
 			return
@@ -139,9 +146,8 @@ func (e *Evidence) failed(w *witness, err error) {
 	w.failures++
 	wait := min(time.Minute, time.Second<<min(w.failures-1, 6))
 	wait = wait/2 + e.cfg.Jitter(wait/2)
-	var throttled *provider.ThrottledError
-	if errors.As(err, &throttled) {
-		wait = throttled.After
+	if after, throttled := provider.RetryAfter(err); throttled {
+		wait = after
 	}
 	w.calls.Problem, w.calls.RetryAt = err.Error(), e.cfg.Now().Add(wait)
 	w.calls.Refused = errors.Is(err, provider.ErrDeleted)

@@ -23,7 +23,7 @@ func TestErrorsThatProveThatNothingWasMade(t *testing.T) {
 		{provider.ErrCapacity, true},
 		{provider.ErrInvalid, true},
 		{provider.ErrDeleted, true},
-		{&provider.ThrottledError{}, true},
+		{provider.ThrottledFor(0), true},
 		{provider.ErrNotFound, false},
 		{errors.New("timed out"), false},
 	} {
@@ -57,7 +57,7 @@ func TestWhatACreateTells(t *testing.T) {
 		{"no capacity twice", provider.ErrCapacity, provider.ErrCapacity, true, false, true, 2 * time.Second},
 		{"invalid", nil, provider.ErrInvalid, false, false, false, time.Second},
 		{"deleted before", nil, provider.ErrDeleted, false, true, false, time.Second},
-		{"throttled", nil, &provider.ThrottledError{After: 17 * time.Second}, false, false, false, 17 * time.Second},
+		{"throttled", nil, provider.ThrottledFor(17 * time.Second), false, false, false, 17 * time.Second},
 		{
 			"invalid after it had been deleted", provider.ErrDeleted, provider.ErrInvalid, false, false, false,
 			2 * time.Second,

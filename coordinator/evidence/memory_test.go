@@ -363,7 +363,7 @@ func TestAThrottledRemovalDidNotFail(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	w.lead()
-	w.evidence.Removed("web-0", &provider.ThrottledError{After: time.Second})
+	w.evidence.Removed("web-0", provider.ThrottledFor(time.Second))
 	if calls := w.instance("web", "web-0").Calls; !calls.RemovalFailed.IsZero() || calls.Problem == "" {
 		t.Errorf("known of its calls: %+v", calls)
 	}

@@ -292,8 +292,8 @@ func TestRemovalStopsAndThenDeletes(t *testing.T) {
 	}{
 		"stopped":     {nil, true},
 		"did not":     {errors.New("trouble"), true},
-		"throttled":   {&provider.ThrottledError{After: time.Minute}, false},
-		"wrapped too": {errors.Join(&provider.ThrottledError{After: time.Minute}), false},
+		"throttled":   {provider.ThrottledFor(time.Minute), false},
+		"wrapped too": {errors.Join(provider.ThrottledFor(time.Minute)), false},
 	} {
 		s, verify := removing(t)
 		none[leader.Invoke](s)

@@ -1,7 +1,6 @@
 package leader
 
 import (
-	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -64,11 +63,7 @@ func (l *Lists) End(now time.Time, settings store.ShardSettings, err error) {
 	if l.prompted {
 		wait = min(wait, listsApart)
 	}
-	var pause time.Duration
-	var throttled *provider.ThrottledError
-	if errors.As(err, &throttled) {
-		pause = throttled.After
-	}
+	pause, _ := provider.RetryAfter(err)
 	l.running = false
 	l.due = now.Add(max(wait, pause))
 	l.earliest = now.Add(max(pause, listsApart-now.Sub(l.begun)))

@@ -74,7 +74,7 @@ func TestListBeginsAfterTheLastRequest(t *testing.T) {
 
 func TestThrottledListsWait(t *testing.T) {
 	var l leader.Lists
-	at := lists(t, &l, 0, time.Second, &provider.ThrottledError{After: 2 * time.Minute})
+	at := lists(t, &l, 0, time.Second, provider.ThrottledFor(2*time.Minute))
 	if at != 121*time.Second {
 		t.Errorf("after throttling, the next List begins at %s", at)
 	}

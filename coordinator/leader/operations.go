@@ -158,14 +158,13 @@ func (l *Leader) invoke(now time.Time, op *operation, method Method, deadline ti
 // answered takes up a provider's answer.
 func (l *Leader) answered(now time.Time, e Answered) {
 	op := l.operations[e.Operation]
-	var throttled *provider.ThrottledError
 	switch {
 	case op.method == Create:
 		l.cfg.Evidence.Created(op.record, op.begun, e.Machine, e.Err)
 	case op.method == Restart:
 		l.cfg.Evidence.Restarted(op.record.ID, op.record.Restart.Token, e.Err)
 		l.requestList(op.call.Provider) // earlier Lists show the previous boot
-	case op.method == Stop && !errors.As(e.Err, &throttled): // a machine that did not stop is removed all the same
+	case op.method == Stop && !errors.Is(e.Err, provider.ErrThrottled): // a machine that did not stop is removed all the same
 		l.invoke(now, op, Delete, now.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout))
 		return
 	default:

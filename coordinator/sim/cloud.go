@@ -89,7 +89,7 @@ func (c *cloud) fate(most time.Duration) outcome {
 	o := outcome{takes: ch.within(c.cfg.Call)}
 	switch {
 	case c.w.clock < c.throttleUntil || ch.happens(c.cfg.Throttled):
-		o.err, o.without = &provider.ThrottledError{After: time.Second + ch.upTo(5*time.Second)}, true
+		o.err, o.without = provider.ThrottledFor(time.Second+ch.upTo(5*time.Second)), true
 	case c.w.clock < c.failsUntil || ch.happens(c.cfg.Fails):
 		o.err, o.without = errTrouble, ch.happens(50)
 	}

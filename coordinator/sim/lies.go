@@ -32,7 +32,7 @@ func (c *cloud) list(answer func([]provider.Machine, error)) {
 	var err error
 	switch {
 	case c.w.clock < c.throttleUntil:
-		err = &provider.ThrottledError{After: time.Second + ch.upTo(3*time.Second)}
+		err = provider.ThrottledFor(time.Second + ch.upTo(3*time.Second))
 	case c.w.clock < c.failsUntil || ch.happens(c.cfg.ListFails):
 		err = errTrouble
 	}

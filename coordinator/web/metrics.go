@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -202,15 +201,20 @@ func (m *Metrics) Asked(call string, waited time.Duration) {
 }
 
 func (m *Metrics) Called(name, call string, took time.Duration, err error) {
-	result, throttled := "done", (*provider.ThrottledError)(nil)
-	switch {
-	case err == nil:
-	case errors.Is(err, provider.ErrCapacity):
-		result = "no_capacity"
-	case errors.As(err, &throttled):
-		result = "throttled"
-	default:
-		result = "failed"
+	result := "done"
+	if err != nil {
+		switch provider.KindOf(err) {
+		case provider.Capacity:
+			result = "no_capacity"
+		case provider.Quota:
+			result = "quota"
+		case provider.Credentials:
+			result = "credentials"
+		case provider.Throttled:
+			result = "throttled"
+		default:
+			result = "failed"
+		}
 	}
 	m.calls.WithLabelValues(name, call, result).Inc()
 	m.callTimes.WithLabelValues(name, call).Observe(took.Seconds())

@@ -118,6 +118,7 @@ var errClosed = errors.New("provider was closed")
 func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{
 		Zones: slices.Clone(p.config.Zones), Consistency: p.config.Consistency, CallTimeout: p.config.CallTimeout,
+		Boots: true, Crashes: true, Remembers: true,
 	}
 }
 

@@ -27,27 +27,23 @@ func TestContract(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			p := memprovider.New(config)
+			t.Cleanup(p.Close)
 			providertest.Run(t, providertest.Harness{
-				Open: func(t *testing.T) provider.Provider {
-					p := memprovider.New(config)
-					t.Cleanup(p.Close)
-					return p
-				},
-				Kill: func(t *testing.T, p provider.Provider, m provider.Machine) {
-					if !p.(*memprovider.Provider).Crash(m.Instance, "killed by the test") {
-						t.Errorf("there is no machine %s to crash", m.Instance)
+				Open: func() (provider.Provider, error) { return p, nil },
+				Kill: func(m provider.Machine) error {
+					if !p.Crash(m.Instance, "killed by the test") {
+						return fmt.Errorf("there is no machine %s to crash", m.Instance)
 					}
+					return nil
 				},
-				Remains: func(p provider.Provider, m provider.Machine) string {
-					if p.(*memprovider.Provider).Life(m.Instance).Exists() {
+				Remains: func(m provider.Machine) string {
+					if p.Life(m.Instance).Exists() {
 						return "the machine"
 					}
 					return ""
 				},
-				Print: func(_ *testing.T, p provider.Provider, m provider.Machine, text string) {
-					p.(*memprovider.Provider).Print(m.Instance, text)
-				},
-				Remembers: true,
+				Print: func(m provider.Machine, text string) error { p.Print(m.Instance, text); return nil },
 			})
 		})
 	}

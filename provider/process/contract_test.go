@@ -10,18 +10,18 @@ import (
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
+// proves PROV-1
 func TestContract(t *testing.T) {
 	for _, mode := range []string{"plain", "parent", "daemon"} {
 		t.Run(mode, func(t *testing.T) {
+			p := open(t, t.TempDir(), mode)
 			providertest.Run(t, providertest.Harness{
-				Open: func(t *testing.T) provider.Provider { return open(t, t.TempDir(), mode) },
-				Kill: func(t *testing.T, p provider.Provider, m provider.Machine) {
-					r := recordOf(t, p.(*Provider), m.Instance)
-					if err := (identity{r.PID, r.Start}).signal(syscall.SIGKILL); err != nil {
-						t.Error(err)
-					}
+				Open: func() (provider.Provider, error) { return p, nil },
+				Kill: func(m provider.Machine) error {
+					r := recordOf(t, p, m.Instance)
+					return identity{r.PID, r.Start}.signal(syscall.SIGKILL)
 				},
-				Remains: func(p provider.Provider, m provider.Machine) string {
+				Remains: func(m provider.Machine) string {
 					if ids := marked(t, m.Shard, m.Instance); len(ids) > 0 {
 						return fmt.Sprintf("processes %v", ids)
 					}
@@ -30,17 +30,15 @@ func TestContract(t *testing.T) {
 					}
 					return ""
 				},
-				Print: func(t *testing.T, p provider.Provider, m provider.Machine, text string) {
-					f, err := os.OpenFile(p.(*Provider).LogPath(m.Instance), os.O_APPEND|os.O_WRONLY, 0)
+				Print: func(m provider.Machine, text string) error {
+					f, err := os.OpenFile(p.LogPath(m.Instance), os.O_APPEND|os.O_WRONLY, 0)
 					if err != nil {
-						t.Fatal(err)
+						return err
 					}
 					defer f.Close()
-					if _, err := f.WriteString(text); err != nil {
-						t.Error(err)
-					}
+					_, err = f.WriteString(text)
+					return err
 				},
-				Remembers: true,
 			})
 		})
 	}

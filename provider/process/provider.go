@@ -147,7 +147,10 @@ func inherited() []string {
 
 // Capabilities declares that List is always up to date, since the directory is the truth.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Zones: slices.Clone(p.zones), Consistency: 0, CallTimeout: callTimeout}
+	return provider.Capabilities{
+		Zones: slices.Clone(p.zones), Consistency: 0, CallTimeout: callTimeout, Boots: true, Crashes: true,
+		Remembers: true,
+	}
 }
 
 // Validate refuses what would otherwise be ignored in silence: a process has no instance type, and

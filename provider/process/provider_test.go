@@ -70,7 +70,7 @@ func TestValidate(t *testing.T) {
 		"no zone": {provider.Template{Zones: []string{"a", "c"}}, []string{`"c"`, "a, b"}},
 		"type":    {provider.Template{InstanceType: "small"}, []string{`"small"`, "remove it"}},
 		"settings": {
-			provider.Template{Settings: map[string]string{"image": "x", "cpu": "2"}},
+			provider.Template{Settings: map[string]any{"image": "x", "cpu": "2"}},
 			[]string{`"cpu"`, `"image"`},
 		},
 	} {

@@ -115,7 +115,7 @@ func kinds() []kind {
 		}},
 		{what: "a group edited: another template", event: func(t *trial, n int) store.Event {
 			g := groupOf(t.group, t.size)
-			g.Template.Settings = map[string]string{"image": fmt.Sprintf("ami-%d", n)}
+			g.Template.Settings = map[string]any{"image": fmt.Sprintf("ami-%d", n)}
 			return put(keys.Group(t.group), g)
 		}},
 	}

@@ -49,7 +49,7 @@ func groupOf(name string, size int) store.Group {
 	g.Labels = map[string]string{"team": "payments"}
 	g.Template = store.Template{
 		InstanceType: "m5.large", Zones: []string{"a", "b", "c"},
-		Settings: map[string]string{"image": "ami-0123456789abcdef0", "disk": "40GiB"},
+		Settings: map[string]any{"image": "ami-0123456789abcdef0", "disk": "40GiB"},
 	}
 	g.Workload.Run = []string{"/usr/local/bin/" + name, "--listen=:${port}", "--zone=${zone}"}
 	g.Vars = map[string]string{"port": "8080"}

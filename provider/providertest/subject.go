@@ -1,0 +1,186 @@
+package providertest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// subject is a provider under test, with a shard of its own.
+type subject struct {
+	Harness
+	*findings
+	base   context.Context
+	opened provider.Provider // as it was opened
+	p      provider.Provider // the same, and waits when it is throttled
+	shard  string
+	word   string // of the IDs of this case
+}
+
+// findings are what a case found, and what is to be cleared away after it.
+type findings struct {
+	mu       sync.Mutex
+	failures []string
+	gaps     []string // what is not proved, and why
+	shards   []string
+	cancels  []context.CancelFunc
+}
+
+func word() string { return strings.ToLower(rand.Text()[:10]) }
+
+// instance is the ID of a machine of this case: no provider has seen it before.
+func (s *subject) instance(n int) string { return fmt.Sprintf("%s-%d", s.word, n) }
+
+func (s *subject) zone() string {
+	if len(s.Template.Zones) > 0 {
+		return s.Template.Zones[0]
+	}
+	return s.p.Capabilities().Zones[0]
+}
+
+// ofAnotherShard is the same provider for a shard that has nothing to do with this one.
+func (s *subject) ofAnotherShard() *subject {
+	other := *s
+	other.shard = "sh" + word()
+	s.shards = append(s.shards, other.shard)
+	return &other
+}
+
+// clear deletes what the case left behind, even if the suite is interrupted.
+func (s *subject) clear(shard string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.base), s.Patience+s.p.Capabilities().CallTimeout)
+	defer cancel()
+	machines, err := s.p.List(ctx, shard)
+	if err != nil {
+		s.errorf("list what the case left: %v", err)
+	}
+	for _, m := range machines {
+		if err := s.p.Delete(ctx, shard, m.Instance); err != nil {
+			s.errorf("delete what the case left: %v", err)
+		}
+	}
+}
+
+// ctx is the context of one call.
+func (s *subject) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.base, s.p.Capabilities().CallTimeout)
+	s.mu.Lock()
+	s.cancels = append(s.cancels, cancel)
+	s.mu.Unlock()
+	return ctx
+}
+
+func (s *subject) request(instance string) provider.CreateRequest {
+	return Request(s.shard, instance, s.zone(), s.Template)
+}
+
+// Request is a plausible request for a machine.
+func Request(shard, instance, zone string, t provider.Template) provider.CreateRequest {
+	return provider.CreateRequest{
+		Template: t,
+		Zone:     zone,
+		Bootstrap: provider.Bootstrap{
+			Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Slot: 1, Zone: zone, Shard: shard,
+			ShardName:    "test",
+			Coordinators: []string{"127.0.0.1:1"}, JoinToken: "token-" + word(),
+			ReportInterval: "1s", ReconnectMin: "1s", ReconnectMax: "5s", StopTimeout: "10s",
+		},
+	}
+}
+
+func (s *subject) create(instance string) provider.Machine {
+	m, err := s.p.Create(s.ctx(), s.request(instance))
+	if err != nil {
+		s.fatalf("Create(%s): %v", instance, err)
+	}
+	return m
+}
+
+// kill ends a machine behind the provider's back. Without a way to do so the case ends unproved.
+func (s *subject) kill(m provider.Machine) {
+	if s.Kill == nil {
+		s.unproved("nothing here ends a machine behind the provider's back")
+		runtime.Goexit()
+	}
+	if err := s.Kill(m); err != nil {
+		s.fatalf("kill machine %s: %v", m.Instance, err)
+	}
+}
+
+func (s *subject) list() []provider.Machine {
+	machines, err := s.p.List(s.ctx(), s.shard)
+	if err != nil {
+		s.fatalf("List: %v", err)
+	}
+	return machines
+}
+
+// listed is the machine as List has it now.
+func (s *subject) listed(instance string) (provider.Machine, bool) {
+	for _, m := range s.list() {
+		if m.Instance == instance {
+			return m, true
+		}
+	}
+	return provider.Machine{}, false
+}
+
+// poll looks until it is done, or fails the case with what it saw last.
+func (s *subject) poll(patience time.Duration, look func() (done bool, saw string)) {
+	deadline := time.After(patience)
+	for {
+		done, saw := look()
+		if done {
+			return
+		}
+		select {
+		case <-time.After(s.Poll):
+		case <-s.base.Done():
+			s.fatalf("interrupted: %s", saw)
+		case <-deadline:
+			s.fatalf("%s", saw)
+		}
+	}
+}
+
+// await polls List until the machine is as it should be, or fails the case.
+func (s *subject) await(instance, what string, ok func(m provider.Machine, listed bool) bool) provider.Machine {
+	var m provider.Machine
+	s.poll(s.Patience+s.p.Capabilities().Consistency, func() (bool, string) {
+		var listed bool
+		m, listed = s.listed(instance)
+		return ok(m, listed), fmt.Sprintf("machine %s: want %s; it is listed: %v, as %+v", instance, what, listed, m)
+	})
+	return m
+}
+
+func (s *subject) awaitState(instance string, want provider.State) provider.Machine {
+	return s.await(instance, fmt.Sprintf("state %q", want), func(m provider.Machine, listed bool) bool {
+		return listed && m.State == want
+	})
+}
+
+func (s *subject) awaitDown(instance string) provider.Machine {
+	return s.await(instance, "down", func(m provider.Machine, listed bool) bool { return listed && m.State.Down() })
+}
+
+func (s *subject) awaitGone(instance string) {
+	s.await(instance, "gone", func(_ provider.Machine, listed bool) bool { return !listed })
+}
+
+// awaitNothing waits for the last trace of a machine to go.
+func (s *subject) awaitNothing(m provider.Machine) {
+	if s.Remains == nil {
+		return
+	}
+	s.poll(s.Patience, func() (bool, string) {
+		left := s.Remains(m)
+		return left == "", fmt.Sprintf("machine %s was deleted and leaves %s", m.Instance, left)
+	})
+}

@@ -1,0 +1,181 @@
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Harness is what the suite must be told of a provider. What is left out is not proved.
+type Harness struct {
+	// Open returns a provider ready for use. What the suite makes, it deletes.
+	Open func() (provider.Provider, error)
+	// Close ends the use of what Open returned; nil: nothing is to be done.
+	Close func(p provider.Provider)
+	// Kill ends a machine behind the provider's back, otherwise than in order.
+	Kill func(m provider.Machine) error
+	// Remains returns what is still there of a deleted machine, or "".
+	Remains func(m provider.Machine) string
+	// Print has a machine write to its console.
+	Print func(m provider.Machine, text string) error
+
+	Template provider.Template // of every machine
+	Patience time.Duration     // for a machine to come up or go down; default 30s
+	Poll     time.Duration     // how often List is asked while waiting; default 5ms
+}
+
+// promises are the cases of the suite, in order.
+var promises = []struct {
+	name string
+	test func(*subject)
+}{
+	{"Capabilities", capabilities},
+	{"CreateMakesATaggedMachine", createTags},
+	{"CreateTwiceMakesOne", createTwice},
+	{"CreateAtOnceMakesOne", createAtOnce},
+	{"CreateAfterDelete", createAfterDelete},
+	{"CreateRefusesAnUnknownZone", unknownZone},
+	{"ListIsOfOneShard", listOfOneShard},
+	{"ListIsComplete", listComplete},
+	{"StopStopsAndKeeps", stopKeeps},
+	{"StopTwiceAndOfUnknown", stopAgain},
+	{"CrashIsSeen", crashIsSeen},
+	{"DeleteLeavesNothing", deleteLeavesNothing},
+	{"DeleteTwiceAndOfUnknown", deleteAgain},
+	{"DeleteOfAnotherShard", deleteOfAnotherShard},
+	{"DeleteAtOnce", deleteAtOnce},
+	{"RestartBootsAnew", restartBootsAnew},
+	{"RestartOfOneBoot", restartOfOneBoot},
+	{"RestartOfStoppedAndCrashed", restartOfDown},
+	{"RestartOfUnknown", restartOfUnknown},
+	{"ConsoleIsKept", consoleIsKept},
+	{"EndedContext", endedContext},
+}
+
+// Promises are the names of what the suite proves, in order.
+func Promises() []string {
+	names := make([]string, len(promises))
+	for i, p := range promises {
+		names[i] = p.name
+	}
+	return names
+}
+
+// Outcome is what the suite found of one promise.
+type Outcome string
+
+// The outcomes.
+const (
+	Proved    Outcome = "proved"
+	Failed    Outcome = "failed"
+	NotProved Outcome = "not proved" // in whole or in part: never counted as proved (PROV-1)
+)
+
+// Result is what came of one promise.
+type Result struct {
+	Promise string
+	Outcome Outcome
+	Why     []string // of one that is not proved
+	Took    time.Duration
+}
+
+// Check plays one promise.
+func Check(ctx context.Context, h Harness, promise string) Result {
+	if h.Patience == 0 {
+		h.Patience = 30 * time.Second
+	}
+	if h.Poll == 0 {
+		h.Poll = 5 * time.Millisecond
+	}
+	r := Result{Promise: promise, Outcome: Proved}
+	begun := time.Now()
+	s := &subject{Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word()}
+	for _, p := range promises {
+		if p.name == promise {
+			s.play(p.test)
+		}
+	}
+	r.Took = time.Since(begun)
+	switch {
+	case len(s.failures) > 0:
+		r.Outcome, r.Why = Failed, s.failures
+	case ctx.Err() != nil:
+		r.Outcome, r.Why = NotProved, []string{"interrupted"}
+	case len(s.gaps) > 0:
+		r.Outcome, r.Why = NotProved, s.gaps
+	}
+	return r
+}
+
+// play runs a case in a goroutine of its own, which a failure ends, and deletes what it left.
+func (s *subject) play(test func(*subject)) {
+	p, err := s.Open()
+	if err != nil {
+		s.errorf("open the provider: %v", err)
+		return
+	}
+	s.opened, s.p = p, patient{p}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(s)
+	}()
+	<-done
+	for _, shard := range append(s.shards, s.shard) {
+		s.clear(shard)
+	}
+	for _, cancel := range s.cancels {
+		cancel()
+	}
+	if s.Close != nil {
+		s.Close(p)
+	}
+}
+
+// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the name
+// of the promise.
+func Run(t *testing.T, h Harness, expectUnproved ...string) {
+	expected := map[string]bool{}
+	for _, name := range expectUnproved {
+		expected[name] = true
+	}
+	for _, name := range Promises() {
+		t.Run(name, func(t *testing.T) {
+			r := Check(t.Context(), h, name)
+			why := strings.Join(r.Why, "\n")
+			switch {
+			case r.Outcome == Failed:
+				t.Error(why)
+			case r.Outcome == NotProved && !expected[name]:
+				t.Errorf("not proved, and not expected to be: %s", why)
+			case r.Outcome == Proved && expected[name]:
+				t.Error("proved: do not expect it to be unproved any more")
+			}
+		})
+	}
+}
+
+// errorf records a failure and goes on.
+func (s *subject) errorf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+// fatalf records a failure and ends the case.
+func (s *subject) fatalf(format string, args ...any) {
+	s.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// unproved records that something cannot be proved here.
+func (s *subject) unproved(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaps = append(s.gaps, why)
+}
