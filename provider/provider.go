@@ -119,3 +119,9 @@ type Machine struct {
 	Address  string // where its workload is reached, if the provider knows
 	BootID   string // of the machine's present boot, if the provider knows
 }
+
+// SecretUser is implemented by a provider that is configured with secrets of the shard. The
+// coordinator says how their values are found before it makes the first call.
+type SecretUser interface {
+	UseSecrets(lookup func(name string) (string, error))
+}
