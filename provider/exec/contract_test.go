@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/exec"
@@ -38,6 +39,7 @@ func TestTheShellExampleKeepsTheContract(t *testing.T) {
 	}
 	processes := map[string]int{} // of the machines that Remains has seen alive
 	providertest.Run(t, providertest.Harness{
+		Poll: 50 * time.Millisecond,
 		Open: func() (provider.Provider, error) { return p, nil },
 		Kill: func(m provider.Machine) error { return syscall.Kill(pid(m), syscall.SIGKILL) },
 		Remains: func(m provider.Machine) string {

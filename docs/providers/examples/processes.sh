@@ -8,18 +8,15 @@ set -euo pipefail
 umask 077
 
 request=$(cat)
-ask() { jq -r "$1" <<<"$request"; }
-result() { jq -nc --argjson r "$1" '{result: $r}'; }
+result() { printf '{"result": %s}\n' "$1"; }
 fail() { # code message
 	jq -nc --arg c "$1" --arg m "$2" '{error: {code: $c, message: $m}}'
 	exit 0
 }
 
-method=$(ask .method)
-shard=$(ask '.shard // ""')
-instance=$(ask '.instance // ""')
-dir=$(ask '.config.dir // ""')
-mapfile -t agent < <(ask '.config.agent // [] | .[]')
+# @sh quotes each value for the shell.
+eval "$(jq -r '@sh "method=\(.method) shard=\(.shard // "") instance=\(.instance // "") dir=\(.config.dir // "")",
+	@sh "timeout=\(.params.timeout // 0 | ceil) named=\(.params.boot // "") agent=(\(.config.agent // []))"' <<<"$request")"
 
 if [[ $method == describe ]]; then
 	result "$(jq -c '{
@@ -69,7 +66,7 @@ boot() { # starts the machine in a directory with a new boot
 	# setsid: what is left of this program's own process group is killed when it ends.
 	LEASEHOLD_BOOTSTRAP=$1/bootstrap.json LEASEHOLD_BOOT_ID=$(<"$1/boot") LEASEHOLD_STATE_DIR=$1/state LEASEHOLD_WORK_DIR=$1 \
 		setsid -f bash -c 'echo "$$ $(awk "{sub(/.*\) /, \"\"); print \$20}" /proc/$$/stat)" >"$0/process.new"
-			mv "$0/process.new" "$0/process"; exec nice -n "$1" "${@:2}"' "$1" "$(jq -r .nice "$1/create.json")" "${agent[@]}" \
+			mv "$0/process.new" "$0/process"; exec nice -n "$1" "${@:2}"' "$1" "$(<"$1/nice")" "${agent[@]}" \
 		>>"$1/console" 2>&1 9>&- </dev/null
 	until [[ -f $1/process ]]; do sleep 0.01; done
 }
@@ -88,7 +85,7 @@ halt() { # directory, seconds: ends the machine in order, then the hard way
 }
 
 # mine: there is such a machine, and it is of the shard that asks.
-mine() { [[ -f $home/machine.json && $(jq -r .shard "$home/machine.json") == "$shard" ]]; }
+mine() { [[ -f $home/shard && $(<"$home/shard") == "$shard" ]]; }
 
 case $method in
 create)
@@ -97,8 +94,9 @@ create)
 	if [[ ! -d $home ]]; then
 		new=$(mktemp -d "$dir/machines/.new.XXXXXX")
 		jq -c '{instance, shard, group: .params.group, zone: .params.zone, address: ""}' <<<"$request" >"$new/machine.json"
-		jq -c '{nice: (.params.settings.nice // 0)}' <<<"$request" >"$new/create.json"
+		jq -r '.params.settings.nice // 0' <<<"$request" >"$new/nice"
 		jq -r .params.bootstrap <<<"$request" >"$new/bootstrap.json"
+		echo "$shard" >"$new/shard"
 		: >"$new/boot"
 		mv "$new" "$home"
 	fi
@@ -110,7 +108,7 @@ stop)
 	lock
 	if mine; then
 		touch "$home/stopped" # noted before, so that its end is no crash
-		halt "$home" "$(ask '.params.timeout | ceil')"
+		halt "$home" "$timeout"
 	fi
 	result '{}'
 	;;
@@ -129,7 +127,6 @@ delete)
 restart)
 	lock
 	mine || fail not_found 'no such machine'
-	named=$(ask .params.boot)
 	if [[ -z $named || $named == "$(<"$home/boot")" ]]; then
 		halt "$home" 20
 		boot "$home"
