@@ -69,7 +69,7 @@ type Capabilities struct {
 	Remembers bool
 	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
 	MaxBootstrap int
-	// Settings is the JSON Schema of Template.Settings; nil if there are none.
+	// Settings is the JSON Schema of Template.Settings; nil: Validate alone knows them.
 	Settings json.RawMessage
 }
 
