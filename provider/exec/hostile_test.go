@@ -124,8 +124,12 @@ func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
 
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, again := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-deadline:
 			t.Fatalf("not seen: %s", what)
 		}
 	}
@@ -169,12 +173,7 @@ func TestAListWaitsForNoOtherCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Delete(ctx, "s1", "i1") }()
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "hangs")); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the call hangs", func() bool { _, err := os.Stat(filepath.Join(dir, "hangs")); return err == nil })
 	if _, err := p.List(t.Context(), "s1"); err != nil {
 		t.Errorf("List beside a call that hangs: %v", err)
 	}
