@@ -24,21 +24,22 @@ const describes = `{"result": {"api": 1, "zones": ["a"], "consistency": 0, "call
 func scripted(t *testing.T, script string, change ...func(*exec.Config)) (_ provider.Provider, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the program may run as another user
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
-		if err := os.Chmod(at, 0o777); err != nil { //nolint:gosec // as above
+		if err := os.Chmod(at, 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	path := filepath.Join(dir, "program")
 	text := "#!/bin/bash\ndir=" + dir + "\nrequest=$(cat)\n" +
 		`case $request in *'"method":"describe"'*) echo '` + describes + `'; exit;; esac` + "\n" + script
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Config{Command: []string{path}}
+	// bash reads the file: one that was just written cannot always be executed, where tests run at once
+	c := exec.Config{Command: []string{"bash", path}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -262,10 +263,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	program := func(text string) []string {
 		programs++
 		path := filepath.Join(dir, fmt.Sprintf("p%d", programs))
-		if err := os.WriteFile(path, []byte("#!/bin/sh\ncat >/dev/null\n"+text), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte("#!/bin/sh\ncat >/dev/null\n"+text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return []string{path}
+		return []string{"sh", path}
 	}
 	says := func(result string) []string { return program("echo '{\"result\": " + result + "}'") }
 	me := "root"
