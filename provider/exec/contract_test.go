@@ -21,7 +21,7 @@ import (
 func TestTheShellExampleKeepsTheContract(t *testing.T) {
 	for _, tool := range []string{"bash", "jq", "flock", "setsid", "pkill"} {
 		if _, err := osexec.LookPath(tool); err != nil {
-			t.Fatalf("%s is missing: scripts/tools.sh installs what the tests need", tool)
+			t.Fatalf("%s is missing: scripts/test-needs.sh installs what the tests need", tool)
 		}
 	}
 	dir := t.TempDir()
