@@ -19,7 +19,7 @@ import (
 //
 // proves PROV-1, PROV-2
 func TestTheShellExampleKeepsTheContract(t *testing.T) {
-	for _, tool := range []string{"bash", "jq", "flock", "setsid", "pkill"} {
+	for _, tool := range []string{"bash", "jq", "flock", "setsid"} {
 		if _, err := osexec.LookPath(tool); err != nil {
 			t.Fatalf("%s is missing: scripts/test-needs.sh installs what the tests need", tool)
 		}

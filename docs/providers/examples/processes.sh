@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A provider for Leasehold in a shell script: each machine is an agent and what it started, in a
-# session of its own on this host. It needs bash, jq, flock, setsid and pkill, and shows every part
+# session of its own on this host. It needs bash, jq, flock and setsid, and shows every part
 # of the protocol in docs/providers/exec.md. Keep machines in a directory that only its user reads.
 #
 #   config: {dir: /var/lib/acme, agent: [/usr/bin/leasehold-agent], zones: [local]}
@@ -65,23 +65,32 @@ boot() { # starts the machine in a directory with a new boot
 	cat /proc/sys/kernel/random/uuid >"$1/boot"
 	# setsid: what is left of this program's own process group is killed when it ends.
 	LEASEHOLD_BOOTSTRAP=$1/bootstrap.json LEASEHOLD_BOOT_ID=$(<"$1/boot") LEASEHOLD_STATE_DIR=$1/state LEASEHOLD_WORK_DIR=$1 \
+		LEASEHOLD_MACHINE=$shard/$instance \
 		setsid -f bash -c 'echo "$$ $(awk "{sub(/.*\) /, \"\"); print \$20}" /proc/$$/stat)" >"$0/process.new"
 			mv "$0/process.new" "$0/process"; exec nice -n "$1" "${@:2}"' "$1" "$(<"$1/nice")" "${agent[@]}" \
 		>>"$1/console" 2>&1 9>&- </dev/null
 	until [[ -f $1/process ]]; do sleep 0.01; done
 }
 
+# residents: all that the machine started, wherever it went: its environment names the machine.
+residents() {
+	grep -lszxF "LEASEHOLD_MACHINE=$shard/$instance" /proc/[0-9]*/environ | cut -d/ -f3 || true
+}
+
 halt() { # directory, seconds: ends the machine in order, then the hard way
-	local pid _
-	alive "$1" || return 0
-	read -r pid _ <"$1/process"
-	kill -TERM "$pid" 2>/dev/null || true
-	for ((i = 0; i < $2 * 20; i++)); do
-		alive "$1" || break
-		sleep 0.05
+	local pid _ left
+	if alive "$1"; then
+		read -r pid _ <"$1/process"
+		kill -TERM "$pid" 2>/dev/null || true
+		for ((i = 0; i < $2 * 20; i++)); do
+			alive "$1" || break
+			sleep 0.05
+		done
+	fi
+	while left=$(residents) && [[ -n $left ]]; do
+		kill -KILL $left 2>/dev/null || true # shellcheck disable=SC2086: they are numbers
+		sleep 0.01
 	done
-	pkill -KILL -s "$pid" || true
-	while alive "$1"; do sleep 0.01; done
 }
 
 # mine: there is such a machine, and it is of the shard that asks.
