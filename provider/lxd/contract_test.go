@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
-// real is the LXD of all tests that need one.
+// startReal starts an LXD with an image.
 func startReal(t *testing.T) *lxdtest.LXD {
 	t.Helper()
 	l, err := lxdtest.Start()
@@ -95,6 +95,18 @@ func TestOnARealLXD(t *testing.T) {
 				return err
 			},
 		})
+	})
+	t.Run("apart", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *lxdtest.LXD){
+			"crashes": crashes, "replicas at once": replicasAtOnce, "strangers": strangers, "foreign boots": foreignBoots,
+			"frozen": frozen, "ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "refusals": refusals,
+			"over HTTPS": overHTTPS,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, l)
+			})
+		}
 	})
 }
 

@@ -58,7 +58,8 @@ func mayPass(key string) bool {
 		}
 	}
 	for _, k := range passed {
-		if key == k || strings.HasSuffix(k, ".") && strings.HasPrefix(key, k) && len(key) > len(k) {
+		if family := strings.HasSuffix(k, "."); !family && key == k ||
+			family && strings.HasPrefix(key, k) && len(key) > len(k) {
 			return true
 		}
 	}
