@@ -2,12 +2,14 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sort"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,7 +19,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	rec := store.Replica{
 		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest,
 		Since:     since,
-		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
+		Providers: r.providerNames(), Capabilities: r.capabilities, Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
 	}
 	if r.gateway == nil {
 		rec.Address = "" // no agent is served yet
@@ -50,6 +52,25 @@ func (r *Replica) unnoted() int {
 		return 0
 	}
 	return gateway.Unnoted()
+}
+
+// capabilitiesOf is what replicas/<id> says of each provider.
+func capabilitiesOf(providers map[string]provider.Provider) map[string]store.ProviderCapabilities {
+	out := map[string]store.ProviderCapabilities{}
+	for name, p := range providers {
+		c := p.Capabilities()
+		_, console := p.(provider.Console)
+		shown := store.ProviderCapabilities{
+			Zones: c.Zones, Consistency: store.Duration(c.Consistency), CallTimeout: store.Duration(c.CallTimeout),
+			Boots: c.Boots, Crashes: c.Crashes, Remembers: c.Remembers, Console: console,
+			MaxBootstrap: c.MaxBootstrap,
+		}
+		if err := json.Unmarshal(c.Settings, &shown.Settings); err != nil {
+			shown.Settings = nil // it has none
+		}
+		out[name] = shown
+	}
+	return out
 }
 
 func (r *Replica) providerNames() []string {

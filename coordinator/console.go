@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
@@ -55,6 +56,27 @@ func (t *term) veiled(rec store.Instance, text string) string {
 		}
 	})
 	return secrets.NewVeil(values)(text)
+}
+
+// secret returns the present value of a secret of the shard, for a provider.
+func (r *Replica) secret(name string) (string, error) {
+	if r.deps.Secrets == nil {
+		return "", fmt.Errorf("secret %s: this replica has no key for secrets", name)
+	}
+	ring := r.deps.Secrets.Ring()
+	var value []byte
+	var err error
+	r.cache.View(func(c *cache.Content) {
+		v, there := c.Secrets[name]
+		if !there {
+			err = fmt.Errorf("there is no secret %s: set it with leasehold secret set %s", name, name)
+			return
+		}
+		if value, err = ring.Open(c.Shard.Record.ID, v.Record); err != nil {
+			err = fmt.Errorf("open secret %s: %w", name, err)
+		}
+	})
+	return string(value), err
 }
 
 // first reports whether a machine's console was not fetched yet.

@@ -71,8 +71,9 @@ type Replica struct {
 	keys store.Keys
 	log  *slog.Logger
 
-	cache   *cache.Cache
-	journal *journal
+	cache        *cache.Cache
+	capabilities map[string]store.ProviderCapabilities // of its providers
+	journal      *journal
 
 	mu           sync.Mutex
 	term         *term // while this replica leads
@@ -123,9 +124,14 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	r := &Replica{
 		cfg: cfg, deps: deps, keys: keys, log: deps.Logger.With("replica", cfg.ID),
 		cache: cache.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
-		served: make(chan struct{}),
+		served: make(chan struct{}), capabilities: capabilitiesOf(deps.Providers),
 	}
 	r.journal = newJournal(r)
+	for _, p := range deps.Providers {
+		if user, ok := p.(provider.SecretUser); ok {
+			user.UseSecrets(r.secret)
+		}
+	}
 	return r, nil
 }
 

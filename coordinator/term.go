@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -80,10 +81,16 @@ func (r *Replica) validate(_ string, g store.Group) string {
 		return fmt.Sprintf("provider %q is not one of this coordinator's: %s", g.Provider,
 			strings.Join(r.providerNames(), ", "))
 	}
-	err := p.Validate(provider.Template{
-		InstanceType: g.Template.InstanceType, Zones: g.Template.Zones,
-		Settings: g.Template.Settings,
-	})
+	var err error
+	if schema := p.Capabilities().Settings; schema != nil {
+		err = settings.Check(schema, g.Template.Settings)
+	}
+	if err == nil {
+		err = p.Validate(provider.Template{
+			InstanceType: g.Template.InstanceType, Zones: g.Template.Zones,
+			Settings: g.Template.Settings,
+		})
+	}
 	if err != nil {
 		return err.Error()
 	}

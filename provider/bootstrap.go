@@ -86,3 +86,12 @@ const (
 	EnvBootID    = "LEASEHOLD_BOOT_ID"   // this boot's ID, where the kernel's does not tell boots apart
 	EnvMachine   = "LEASEHOLD_MACHINE"   // <shard ID>/<instance ID>: marks every process of the machine
 )
+
+// Encode is the document as it is handed to a machine.
+func (b Bootstrap) Encode() ([]byte, error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("write bootstrap document: %w", err)
+	}
+	return text, nil
+}

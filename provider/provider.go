@@ -69,7 +69,7 @@ type Capabilities struct {
 	Remembers bool
 	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
 	MaxBootstrap int
-	// Settings is the JSON Schema of Template.Settings; nil if there are none.
+	// Settings is the JSON Schema of Template.Settings; nil: Validate alone knows them.
 	Settings json.RawMessage
 }
 
@@ -118,4 +118,10 @@ type Machine struct {
 	Zone     string
 	Address  string // where its workload is reached, if the provider knows
 	BootID   string // of the machine's present boot, if the provider knows
+}
+
+// SecretUser is implemented by a provider that is configured with secrets of the shard. The
+// coordinator says how their values are found before it makes the first call.
+type SecretUser interface {
+	UseSecrets(lookup func(name string) (string, error))
 }

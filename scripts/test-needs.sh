@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
-# freezes a file system. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does
+# freezes a file system; provider/exec tries a program that reads JSON with jq. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does
 # nothing, quickly, where they are there already.
 set -euo pipefail
 
@@ -22,18 +22,21 @@ if ! command -v go >/dev/null; then
 fi
 
 networks() { command -v ip >/dev/null && command -v nsenter >/dev/null; }
+programs() { command -v jq >/dev/null && command -v flock >/dev/null && command -v setsid >/dev/null; }
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 
 needed=()
 compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
+programs || needed+=(jq util-linux)
 [ ${#needed[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
+	programs || echo "error: provider/exec needs jq, flock and setsid on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
 fi
@@ -51,6 +54,11 @@ fi
 if ! networks; then
 	echo "error: there still is no ip or no nsenter on the PATH after installing them" >&2
 	echo "next: add /usr/sbin and /usr/bin to the PATH" >&2
+	exit 1
+fi
+if ! programs; then
+	echo "error: there still is no jq, flock or setsid on the PATH after installing them" >&2
+	echo "next: add /usr/bin to the PATH" >&2
 	exit 1
 fi
 if ! disks; then

@@ -111,6 +111,7 @@ const (
 	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
 	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text; Slot, Name: why it is given up
 	BlockedByProvider         BlockedKind = "provider"          // Text: its error
+	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
 	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
 	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Text
@@ -130,7 +131,8 @@ var BlockedKinds = []BlockedKind{
 	BlockedByUnhealthy, BlockedByScaleHealing, BlockedByRoll, BlockedByUnprovedTemplate, BlockedByUnsettled,
 	BlockedByWithdrawal, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtection, BlockedByHealProtection,
 	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
-	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByEarlierCalls,
+	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
+	BlockedByEarlierCalls,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe,
 }

@@ -192,6 +192,19 @@ type Leader struct {
 	Since   time.Time `json:"since"` // when it began to lead or, until then, to stand for election
 }
 
+// ProviderCapabilities are what a provider can do, as the replica that has it says.
+type ProviderCapabilities struct {
+	Zones        []string       `json:"zones"`
+	Consistency  Duration       `json:"consistency"`
+	CallTimeout  Duration       `json:"call_timeout"`
+	Boots        bool           `json:"boots,omitempty"`
+	Crashes      bool           `json:"crashes,omitempty"`
+	Remembers    bool           `json:"remembers,omitempty"`
+	Console      bool           `json:"console,omitempty"`
+	MaxBootstrap int            `json:"max_bootstrap,omitempty"`
+	Settings     map[string]any `json:"settings,omitempty"` // the JSON Schema of a template's settings
+}
+
 // Replica is a coordinator at work, on its session's lease.
 type Replica struct {
 	Schema  int    `json:"schema"`
@@ -199,10 +212,12 @@ type Replica struct {
 	Address string `json:"address"` // where agents reach it
 	Version string `json:"version"`
 	// the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
-	Protocol   uint32    `json:"protocol,omitempty"`
-	Providers  []string  `json:"providers"` // those it can use
-	Since      time.Time `json:"since"`
-	SecretKeys []string  `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
+	Protocol  uint32   `json:"protocol,omitempty"`
+	Providers []string `json:"providers"` // those it can use
+	// what each of them can do; a replica of release 0.1 does not say
+	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
+	Since        time.Time                       `json:"since"`
+	SecretKeys   []string                        `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	// fingerprint of the authority that it issues agents' certificates with
 	Issuer string `json:"issuer,omitempty"`
 	// the authority's certificate, and with it all that it has issued

@@ -387,6 +387,10 @@ func product(folder string) func(sourceFile) bool {
 // etcd reports whether an import path is etcd's, its client's or its server's.
 func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
+// shared are packages below the contracts that everybody may use: durable writes files, settings
+// checks a template against its provider's schema, suite plays the contract.
+var shared = []string{module + "/provider/durable", module + "/provider/settings", module + "/provider/suite"}
+
 // adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The
 // suites that every adapter passes are none.
 func adapter(p string) string {
@@ -396,7 +400,7 @@ func adapter(p string) string {
 			continue
 		}
 		name, _, _ := strings.Cut(below, "/")
-		if contract+name != module+"/provider/durable" && !suite(contract+name) { // which writes files, for all
+		if !slices.Contains(shared, contract+name) && !suite(contract+name) {
 			return contract + name
 		}
 	}

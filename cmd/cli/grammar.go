@@ -32,6 +32,7 @@ type Grammar struct {
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
+	Provider Providers `cmd:"" help:"Providers: what makes the machines."`
 	Secret   Secrets   `cmd:"" help:"Secrets: encrypted values for workloads."`
 	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
 	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`

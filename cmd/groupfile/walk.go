@@ -3,7 +3,6 @@ package groupfile
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -112,7 +111,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			w.mismatch(value, f.Path, "must be names and values: "+f.Allowed)
 			return nil, false
 		}
-		return w.nested(f.Path, value)
+		return w.Value(f.Path, value), true
 	case "list of strings", "list of status codes":
 		if empty {
 			return nil, false
@@ -162,57 +161,6 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 	default:
 		return w.text(f.Path, value)
 	}
-}
-
-// mostExact is the largest whole number that JSON keeps exact.
-const mostExact = 1 << 53
-
-// nested reads a value of any shape, whose schema somebody else knows. Nothing is taken for what it
-// is not: only plain numbers are numbers.
-func (w *walk) nested(path string, value *yaml.Node) (any, bool) {
-	if !w.NoAlias(path, value) {
-		return nil, false
-	}
-	w.at[path] = value
-	switch value.Kind {
-	case yaml.MappingNode:
-		out := map[string]any{}
-		w.Fields(path, value, func(key, value *yaml.Node) {
-			if v, ok := w.nested(yamlfile.Join(path, key.Value), value); ok {
-				out[key.Value] = v
-			}
-		})
-		return out, true
-	case yaml.SequenceNode:
-		out := []any{}
-		for i, item := range value.Content {
-			if v, ok := w.nested(fmt.Sprintf("%s[%d]", path, i), item); ok {
-				out = append(out, v)
-			}
-		}
-		return out, true
-	default:
-	}
-	switch value.Tag {
-	case "!!str":
-		return value.Value, true
-	case "!!bool":
-		return strings.EqualFold(value.Value, "true"), true
-	case "!!int":
-		if n, err := strconv.ParseInt(value.Value, 10, 64); err == nil && plainDigits.MatchString(value.Value) &&
-			-mostExact <= n && n <= mostExact {
-			return n, true
-		}
-		w.mismatch(value, path, "must be a whole number in plain digits; write what is none, or is larger, as text")
-	case "!!float":
-		if f, err := strconv.ParseFloat(value.Value, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return f, true
-		}
-		w.mismatch(value, path, "must be a number")
-	default:
-		w.mismatch(value, path, "must be text, a number, true or false, a list, or names and values")
-	}
-	return nil, false
 }
 
 // command reads {run: [...]}.

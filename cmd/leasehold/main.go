@@ -23,7 +23,7 @@ func main() {
 
 func run() cli.Code {
 	env := environment()
-	if answered, err := cli.Complete(env); answered || err != nil {
+	if answered, _ := cli.Complete(env); answered {
 		return cli.Done // a shell asked how the line might go on, and has nowhere to show an error
 	}
 	ctx, stop := program.UntilInterrupted()

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -30,6 +32,7 @@ type Coordinator struct {
 	StateDir   string        `help:"Directory of this replica's state: the shard's ID and etcd's revisions (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
 	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
+	Providers  string        `help:"File with the providers of this replica (default: the process provider alone)." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
@@ -56,7 +59,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err := c.check(ctx); err != nil {
 		return err
 	}
-	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
+	providers, err := c.providers(ctx, h, log)
 	if err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		StreamsPerConnection: c.StreamsPerConnection,
 		StateFile:            stateFile(c.StateDir, h.Shard),
 	}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys,
+		Store: web.measured(st), Providers: providers, Logger: log, Authority: secured, Secrets: keys,
 		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -123,6 +126,37 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
 	}
 	return err
+}
+
+// providers opens those of the replica: the ones that its file names, else the process provider.
+func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
+	if c.Providers != "" {
+		return openProviders(ctx, c.Providers, log)
+	}
+	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
+	if err != nil {
+		return nil, err
+	}
+	return h.providers(processes), nil
+}
+
+// openProviders opens those that a file names.
+func openProviders(ctx context.Context, file string, log *slog.Logger) (map[string]provider.Provider, error) {
+	entries, err := providerfile.Read(file)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	all := map[string]provider.Provider{}
+	for _, e := range entries {
+		p, err := e.Open(ctx, log)
+		if err != nil {
+			return nil, problem("correct the file that --providers names; leasehold provider test tries its providers",
+				"%s", err)
+		}
+		all[e.Name] = p
+		log.Info("provider opened", "provider", e.Name, "kind", e.Kind, "zones", p.Capabilities().Zones)
+	}
+	return all, nil
 }
 
 // stateFile is where a replica of a shard keeps what it knows of it.

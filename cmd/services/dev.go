@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ type Dev struct {
 	Listen     string   `help:"Address to listen on for agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
 	HTTP       string   `name:"http" help:"Address to serve health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
+	Providers  string   `help:"File with further providers, beside the process provider." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
 
@@ -78,6 +80,14 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	providers := h.providers(processes)
+	if d.Providers != "" {
+		more, err := openProviders(ctx, d.Providers, log)
+		if err != nil {
+			return err
+		}
+		maps.Copy(providers, more)
+	}
 	agents, err := d.agentsAddress(ctx, dir)
 	if err != nil {
 		return err
@@ -108,7 +118,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	replica, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys,
+		Store: web.measured(st), Providers: providers, Logger: log, Authority: issuing, Secrets: keys,
 		Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {

@@ -72,6 +72,10 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 		// A call that may still take effect ties the ID to its zone: in another one it could make a
 		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
+		if e.noteRefusal(rec, err, now) {
+			w.failures, w.calls.Problem = 0, "" // it says nothing of this instance
+			return
+		}
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
 		if err != nil {
 			e.failed(w, err)

@@ -55,12 +55,13 @@ type Evidence struct {
 	// groups that wait for such a list, with how many instances they have: see waitsFor
 	unlisted map[string]int
 	full     map[string]map[string]time.Time // see plan.Snapshot
-	counts   map[string]int                  // disturbances of other replicas
-	unnoted  time.Time                       // when a replica last had agents without a record that it could not note
-	crowded  map[string]bool                 // replicas that have such agents
-	specs    map[string]plan.Spec            // as read last, by group
-	tallies  map[string]plan.Tally           // of groups with anything to count
-	tallied  plan.Tally                      // their sum
+	refusals map[plan.Refused]refusal
+	counts   map[string]int        // disturbances of other replicas
+	unnoted  time.Time             // when a replica last had agents without a record that it could not note
+	crowded  map[string]bool       // replicas that have such agents
+	specs    map[string]plan.Spec  // as read last, by group
+	tallies  map[string]plan.Tally // of groups with anything to count
+	tallied  plan.Tally            // their sum
 
 	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
 	recheck    map[string]bool            // groups whose damage may have changed
@@ -84,7 +85,8 @@ func New(cfg Config) *Evidence {
 		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
-		unlisted: map[string]int{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
+		unlisted: map[string]int{}, full: map[string]map[string]time.Time{},
+		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
 		crowded: map[string]bool{},
 		specs:   map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,

@@ -40,6 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[name] = maps.Clone(zones)
 	}
+	s.Refusals = e.refused()
 	for _, name := range groups {
 		if name == "" {
 			e.shard(c, &s)

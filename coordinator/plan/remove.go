@@ -456,6 +456,7 @@ func (d *draft) callProvider() {
 	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() {
 		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
 	}
+	tried := d.triedRefusals()
 	for _, m := range d.members {
 		if m.touched || m.Calls.Busy || d.untouchable(m) {
 			continue
@@ -464,6 +465,9 @@ func (d *draft) callProvider() {
 		switch {
 		case m.phase == store.Pending || m.phase == store.Creating:
 			if d.spec == nil || d.g.Unreadable != "" {
+				continue
+			}
+			if d.mustWait(m, tried) {
 				continue
 			}
 			kind = CallCreate
@@ -487,6 +491,37 @@ func (d *draft) callProvider() {
 			Conditions: append(d.common(), m.Unchanged()),
 		})
 	}
+}
+
+// triedRefusals are the refusals of which a creation under way tries whether they are over.
+func (d *draft) triedRefusals() map[Refused]bool {
+	if len(d.s.Refusals) == 0 {
+		return nil
+	}
+	tried := map[Refused]bool{}
+	for _, m := range d.members {
+		if of, _, refused := d.refusal(m); refused && m.Calls.Busy {
+			tried[of] = true
+		}
+	}
+	return tried
+}
+
+// mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a time
+// tries whether it is over; what comes of that has the others planned again.
+func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
+	of, r, refused := d.refusal(m)
+	switch {
+	case !refused:
+		return false
+	case tried[of]:
+		return true
+	case d.now.Before(r.Until):
+		d.wake(r.Until)
+		return true
+	}
+	tried[of] = true
+	return false
 }
 
 func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }

@@ -27,8 +27,10 @@ type Snapshot struct {
 	Zones map[string][]string // of each provider that this coordinator has
 	// Full are the zones, by provider, that had no room lately, and until when they are not tried
 	// first.
-	Full   map[string]map[string]time.Time
-	Groups []Group // in order of name
+	Full map[string]map[string]time.Time
+	// Refusals are what a provider refuses to all of a kind (PROV-5).
+	Refusals map[Refused]Refusal
+	Groups   []Group // in order of name
 	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned
 	// last (SAFE-2).
 	Elsewhere Tally
@@ -39,6 +41,26 @@ type Snapshot struct {
 	// because they are too many. Zero: there are none.
 	UnnotedUntil time.Time
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+}
+
+// Refused names what is refused: machines of a type, or all of a provider where Type is empty.
+type Refused struct{ Provider, Type string }
+
+// Refusal is a creation that failed for a reason that others share: a quota or credentials.
+type Refusal struct {
+	Why   string
+	Until time.Time // when one creation may try whether it is over
+}
+
+// refusal returns what keeps a machine of a member's kind from being made.
+func (d *draft) refusal(m *member) (of Refused, r Refusal, refused bool) {
+	spec := &m.Record.Spec
+	for _, of := range []Refused{{spec.Provider, ""}, {spec.Provider, spec.Template.InstanceType}} {
+		if r, refused := d.s.Refusals[of]; refused {
+			return of, r, true
+		}
+	}
+	return Refused{}, Refusal{}, false
 }
 
 // Group is one group with all that belongs to it.

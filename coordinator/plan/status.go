@@ -262,8 +262,30 @@ func (d *draft) groupEnds() bool {
 	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })
 }
 
+// blockRefused tells once of all machines that a provider refuses to make for one reason (PROV-5).
+func (d *draft) blockRefused() {
+	if len(d.s.Refusals) == 0 {
+		return
+	}
+	waiting, why := map[Refused]int{}, map[Refused]string{}
+	for _, m := range d.members {
+		if m.phase != store.Pending && m.phase != store.Creating {
+			continue
+		}
+		if of, r, refused := d.refusal(m); refused {
+			waiting[of]++
+			why[of] = r.Why
+		}
+	}
+	for of, n := range waiting { // the list is sorted
+		d.block("PROV-5", task{work: store.WorkCreateMissing}, store.BlockedByRefusal,
+			store.BlockedFacts{Name: of.Provider, Count: n, Text: why[of]})
+	}
+}
+
 func (d *draft) blockedWork() []store.Blocked {
 	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
+	d.blockRefused()
 	for _, m := range d.members {
 		if m.phase == store.Running {
 			continue

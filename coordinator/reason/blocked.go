@@ -161,6 +161,8 @@ func Why(b *store.Blocked) string {
 		return "the storm has just ended, and lost instances are replaced one after another"
 	case store.BlockedByStormProbe:
 		return "a probe in a storm makes the replacement first, and max_expansion is used up"
+	case store.BlockedByRefusal:
+		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
 	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
 		return of.Text
 	default:
@@ -251,6 +253,8 @@ func Until(b *store.Blocked) string {
 		return "it passes its checks, or leasehold group retry " + of.Group
 	case store.BlockedByProvider:
 		return "the provider is asked again"
+	case store.BlockedByRefusal:
+		return "the provider accepts one: it is asked with one machine every 20s"
 	case store.BlockedByEarlierCalls:
 		return "that call has timed out and a list shows no machine"
 	case store.BlockedByStartup:
@@ -327,4 +331,12 @@ func number(n int, of string) string {
 		return "1 " + of
 	}
 	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// machines counts the machines that wait.
+func machines(n int) string {
+	if n == 1 {
+		return "1 machine waits"
+	}
+	return fmt.Sprintf("%d machines wait", n)
 }

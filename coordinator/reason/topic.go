@@ -24,7 +24,7 @@ const (
 )
 
 var topics = map[store.BlockedKind]Topic{
-	store.BlockedByHold: TopicHold, store.BlockedByProvider: TopicProvider,
+	store.BlockedByHold: TopicHold, store.BlockedByProvider: TopicProvider, store.BlockedByRefusal: TopicProvider,
 	store.BlockedByStorm: TopicStorm, store.BlockedByStormEnd: TopicStorm, store.BlockedByStormProbe: TopicStorm,
 	store.BlockedByBlamedTemplate: TopicHaltedRoll,
 	store.BlockedByGivenUpSlot:    TopicGivenUp, store.BlockedByChecksGivenUp: TopicGivenUp,

@@ -1,11 +1,9 @@
-package providertest
+package suite
 
 import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -134,29 +132,6 @@ func (s *subject) play(test func(*subject)) {
 	}
 	if s.Close != nil {
 		s.Close(p)
-	}
-}
-
-// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the name
-// of the promise.
-func Run(t *testing.T, h Harness, expectUnproved ...string) {
-	expected := map[string]bool{}
-	for _, name := range expectUnproved {
-		expected[name] = true
-	}
-	for _, name := range Promises() {
-		t.Run(name, func(t *testing.T) {
-			r := Check(t.Context(), h, name)
-			why := strings.Join(r.Why, "\n")
-			switch {
-			case r.Outcome == Failed:
-				t.Error(why)
-			case r.Outcome == NotProved && !expected[name]:
-				t.Errorf("not proved, and not expected to be: %s", why)
-			case r.Outcome == Proved && expected[name]:
-				t.Error("proved: do not expect it to be unproved any more")
-			}
-		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package providertest
+package suite
 
 import (
 	"context"

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Providers are the commands about providers.
+type Providers struct {
+	List ProviderList `cmd:"" help:"List the providers of the running coordinators."`
+	Show ProviderShow `cmd:"" help:"Show one provider: what it can do, and the schema of its settings."`
+	Test ProviderTest `cmd:"" help:"Prove that a provider keeps the contract, with machines of its own."`
+}
+
+// ProviderList is the command provider list.
+type ProviderList struct{}
+
+// providerShown is a provider as the coordinators have it.
+type providerShown struct {
+	Name     string   `json:"name"`
+	Replicas []string `json:"replicas"` // that have it
+	store.ProviderCapabilities
+	Settings map[string]any `json:"settings,omitempty"`
+}
+
+// Run lists them.
+func (c *ProviderList) Run(ctx context.Context, s *Session) error {
+	all, err := s.providers(ctx)
+	if err != nil {
+		return err
+	}
+	t := output.Table{Columns: []output.Column{
+		{Title: "PROVIDER"}, {Title: "ZONES", Cut: true}, {Title: "CAN", Cut: true}, {Title: "REPLICAS", Cut: true},
+	}}
+	for _, p := range all {
+		t.Add(p.Name, strings.Join(p.Zones, ", "), strings.Join(abilities(p.ProviderCapabilities), ", "),
+			strings.Join(p.Replicas, ", "))
+	}
+	if done, err := s.records(all); done {
+		return err
+	}
+	if len(all) == 0 {
+		s.note("no coordinator runs, and only they know their providers: leasehold status")
+		return nil
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+// providers are those of the running coordinators.
+func (s *Session) providers(ctx context.Context) ([]providerShown, error) {
+	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return nil, err
+	}
+	replicas, _ := decodeReadable[store.Replica](l)
+	found := map[string]*providerShown{}
+	for _, r := range replicas {
+		for _, name := range r.Record.Providers {
+			p := found[name]
+			if p == nil {
+				p = &providerShown{Name: name, ProviderCapabilities: r.Record.Capabilities[name]}
+				p.Settings = p.ProviderCapabilities.Settings
+				found[name] = p
+			}
+			p.Replicas = append(p.Replicas, r.Record.ID)
+		}
+	}
+	all := []providerShown{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, *found[name])
+	}
+	return all, nil
+}
+
+// abilities are what a provider can do beyond what each can.
+func abilities(c store.ProviderCapabilities) []string {
+	var out []string
+	for _, a := range []struct {
+		name string
+		has  bool
+	}{
+		{"tells boots apart", c.Boots},
+		{"tells crashes", c.Crashes},
+		{"remembers deletions", c.Remembers},
+		{"keeps consoles", c.Console},
+	} {
+		if a.has {
+			out = append(out, a.name)
+		}
+	}
+	return out
+}
+
+// ProviderShow is the command provider show.
+type ProviderShow struct {
+	Name string `arg:"" help:"Name of the provider."`
+}
+
+// Run shows it.
+func (c *ProviderShow) Run(ctx context.Context, s *Session) error {
+	all, err := s.providers(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(p providerShown) bool { return p.Name == c.Name })
+	if i < 0 {
+		return failure(NotFound, "leasehold provider list", "no running coordinator has the provider %q", c.Name)
+	}
+	p := all[i]
+	if done, err := s.records(p); done {
+		return err
+	}
+	most := "no limit"
+	if p.MaxBootstrap > 0 {
+		most = fmt.Sprintf("%d bytes", p.MaxBootstrap)
+	}
+	t := output.Table{Columns: []output.Column{{Title: "PROVIDER"}, {Title: p.Name}}}
+	for _, line := range [][2]string{
+		{"replicas", strings.Join(p.Replicas, ", ")},
+		{"zones", strings.Join(p.Zones, ", ")},
+		{"can", orDash(strings.Join(abilities(p.ProviderCapabilities), ", "))},
+		{"its lists may be late by", p.Consistency.String()},
+		{"a call may take", p.CallTimeout.String()},
+		{"largest bootstrap document", most},
+	} {
+		t.Add(line[0], line[1])
+	}
+	if err := t.Write(s.screen(), true); err != nil {
+		return err
+	}
+	if len(p.Settings) == 0 {
+		_, err := fmt.Fprintln(s.env.Stdout, "\nNo schema of template.settings is known.")
+		return err
+	}
+	if _, err := fmt.Fprintln(s.env.Stdout, "\nSchema of template.settings:"); err != nil {
+		return err
+	}
+	return output.YAML(s.env.Stdout, p.Settings)
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/providerfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/suite"
+)
+
+// ProviderTest is the command provider test.
+type ProviderTest struct {
+	Providers string        `required:"" type:"path" help:"File of providers, as a coordinator reads it with --providers." placeholder:"FILE"`
+	Provider  string        `help:"Provider to test, if the file names several." placeholder:"NAME"`
+	File      string        `short:"f" help:"Group file whose template the machines get." placeholder:"FILE"`
+	Only      []string      `help:"Play only these promises." placeholder:"NAME"`
+	Kill      string        `help:"Shell command that ends a machine behind the provider's back; $$INSTANCE, $$SHARD and $$REF name it." placeholder:"COMMAND"`
+	Remains   string        `help:"Shell command that prints what is left of a deleted machine, and nothing if nothing is." placeholder:"COMMAND"`
+	Patience  time.Duration `help:"How long a machine may take to come up or go down (default: ${default})." default:"2m"`
+	Poll      time.Duration `help:"How often machines are listed while waiting (default: ${default})." default:"1s"`
+	List      bool          `help:"List the promises, and play none."`
+}
+
+// promiseShown is what came of one promise.
+type promiseShown struct {
+	Promise string        `json:"promise"`
+	Outcome suite.Outcome `json:"outcome"`
+	Why     []string      `json:"why,omitempty"`
+	Took    string        `json:"took"`
+}
+
+// Run plays the suite.
+func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
+	names := suite.Promises()
+	if c.List {
+		_, err := fmt.Fprintln(s.env.Stdout, strings.Join(names, "\n"))
+		return err
+	}
+	if len(c.Only) > 0 {
+		for _, name := range c.Only {
+			if !slices.Contains(names, name) {
+				return failure(Usage, "leasehold provider test --list", "--only: there is no promise %q", name)
+			}
+		}
+		names = c.Only
+	}
+	p, err := c.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	h := suite.Harness{
+		Open:     func() (provider.Provider, error) { return p, nil },
+		Patience: c.Patience, Poll: c.Poll,
+	}
+	if c.Kill != "" {
+		h.Kill = func(m provider.Machine) error { _, err := shell(ctx, c.Kill, m); return err }
+	}
+	if c.Remains != "" {
+		h.Remains = func(m provider.Machine) string {
+			left, err := shell(ctx, c.Remains, m)
+			if err != nil {
+				return err.Error()
+			}
+			return left
+		}
+	}
+	if h.Template, err = c.template(s); err != nil {
+		return err
+	}
+	return c.play(ctx, s, h, names)
+}
+
+// open opens the provider that is meant.
+func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider, error) {
+	entries, err := providerfile.Read(c.Providers)
+	if err != nil {
+		var problems yamlfile.Problems
+		if errors.As(err, &problems) {
+			return nil, &misspelt{Problems: problems, next: "correct " + c.Providers}
+		}
+		return nil, failure(Failed, "give the file of providers with --providers", "%s", err)
+	}
+	var known []string
+	for _, e := range entries {
+		known = append(known, e.Name)
+	}
+	if c.Provider == "" && len(entries) > 1 {
+		return nil, failure(Usage, "leasehold provider test --provider NAME", "%s names several providers: %s", c.Providers,
+			strings.Join(known, ", "))
+	}
+	for _, e := range entries {
+		if c.Provider != "" && e.Name != c.Provider {
+			continue
+		}
+		log := slog.New(slog.NewTextHandler(s.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		p, err := e.Open(ctx, log)
+		if err != nil {
+			return nil, failure(Failed, "correct "+c.Providers, "%s", err)
+		}
+		return p, nil
+	}
+	return nil, failure(NotFound, "give one of them with --provider", "%s has no provider %q; it has %s", c.Providers,
+		c.Provider, strings.Join(known, ", "))
+}
+
+// template is the provider's part of the group file's template.
+func (c *ProviderTest) template(s *Session) (provider.Template, error) {
+	if c.File == "" {
+		return provider.Template{}, nil
+	}
+	f := Files{Files: []string{c.File}}
+	files, err := s.parseFiles(f)
+	if err != nil {
+		return provider.Template{}, err
+	}
+	groups, err := judgeFiles(f, files, nil)
+	if err != nil {
+		return provider.Template{}, err
+	}
+	if len(groups) != 1 {
+		return provider.Template{}, failure(Usage, "give a file with one group", "%s has %d groups", c.File, len(groups))
+	}
+	t := groups[0].Group.Template
+	return provider.Template{InstanceType: t.InstanceType, Zones: t.Zones, Settings: t.Settings}, nil
+}
+
+// play plays the promises, and shows each as soon as it is played.
+func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, names []string) error {
+	shown := []promiseShown{}
+	count := map[suite.Outcome]int{}
+	table := s.flags.Output == "table" || s.flags.Output == "wide"
+	screen := s.screen()
+	for _, name := range names {
+		if s.env.StderrTerminal {
+			fmt.Fprintf(s.env.Stderr, "\r%s …", name)
+		}
+		r := suite.Check(ctx, h, name)
+		if s.env.StderrTerminal {
+			fmt.Fprintf(s.env.Stderr, "\r%s\r", strings.Repeat(" ", len(name)+2))
+		}
+		count[r.Outcome]++
+		shown = append(shown, promiseShown{
+			Promise: name, Outcome: r.Outcome, Why: r.Why, Took: r.Took.Round(time.Millisecond).String(),
+		})
+		if table {
+			if err := writePromise(screen, r); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if done, err := s.records(shown); done && err != nil {
+		return err
+	}
+	if table {
+		fmt.Fprintf(s.env.Stdout, "\n%d proved, %d failed, %d not proved\n", count[suite.Proved], count[suite.Failed],
+			count[suite.NotProved])
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case count[suite.Failed] > 0:
+		return failure(Failed, "docs/providers/exec.md says what a provider promises", "%s not kept",
+			counted(count[suite.Failed], "promise is", "promises are"))
+	}
+	return nil
+}
+
+func writePromise(to output.Screen, r suite.Result) error {
+	paint := map[suite.Outcome]func(string) string{
+		suite.Proved: to.Good, suite.Failed: to.Alarm, suite.NotProved: to.Notice,
+	}[r.Outcome]
+	_, err := fmt.Fprintf(to.W, "%s  %-28s %6.1fs\n", paint(fmt.Sprintf("%-10s", r.Outcome)), r.Promise,
+		r.Took.Seconds())
+	for _, why := range r.Why {
+		if err == nil {
+			_, err = fmt.Fprintf(to.W, "            %s\n", strings.ReplaceAll(why, "\n", "\n            "))
+		}
+	}
+	return err
+}
+
+// shell runs a command of the operator's about a machine.
+func shell(ctx context.Context, command string, m provider.Machine) (string, error) {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "INSTANCE="+m.Instance, "SHARD="+m.Shard, "REF="+m.Ref)
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", command, err, text)
+	}
+	return text, nil
+}

@@ -1,0 +1,150 @@
+// Package providerfile opens the providers that a replica is configured with.
+//
+//	providers:
+//	  acme:
+//	    exec: {command: [/usr/lib/acme/leasehold], user: acme, config: {region: north}}
+//
+// The file is the replica's own: a group only names a provider, so that writing a group is never a
+// way to run something on a coordinator (SEC-7).
+package providerfile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/exec"
+	"go.yaml.in/yaml/v4"
+)
+
+// kinds are the kinds of provider that the file may name, and how one is opened from its settings.
+var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error){
+	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := exec.Config{Logger: log}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return exec.New(ctx, c)
+	},
+}
+
+// decode reads settings; one that is unknown is an error.
+func decode(settings []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(settings))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// Entry is one provider of a file that is not open yet.
+type Entry struct {
+	Name, Kind string
+	settings   []byte
+	at         *yaml.Node
+	reader     *yamlfile.Reader
+}
+
+// Read reads which providers a file names. Nothing is run.
+func Read(path string) ([]Entry, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of providers: %w", err)
+	}
+	defer file.Close()
+	r := &yamlfile.Reader{File: path}
+	roots, err := r.Documents(file, 1, "the file has more than one document")
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	if len(roots) == 0 && len(r.Problems) == 0 {
+		r.Wrong(nil, "providers", "the file names no provider")
+	}
+	for _, root := range roots {
+		entries = append(entries, list(r, root)...)
+	}
+	if len(r.Problems) > 0 {
+		return nil, r.Problems.Sorted()
+	}
+	return entries, nil
+}
+
+func list(r *yamlfile.Reader, root *yaml.Node) (entries []Entry) {
+	if root.Kind != yaml.MappingNode {
+		r.Wrong(root, "", "must have the field providers")
+		return nil
+	}
+	r.Fields("", root, func(key, value *yaml.Node) {
+		switch {
+		case key.Value != "providers":
+			r.Wrong(key, key.Value, "unknown field: the file has only providers")
+		case value.Kind != yaml.MappingNode || len(value.Content) == 0:
+			r.Wrong(value, "providers", "must be names and the provider of each")
+		default:
+			r.Fields("providers", value, func(name, value *yaml.Node) {
+				if e, ok := entry(r, name, value); ok {
+					entries = append(entries, e)
+				}
+			})
+		}
+	})
+	return entries
+}
+
+// entry reads {KIND: {settings}}.
+func entry(r *yamlfile.Reader, name, value *yaml.Node) (e Entry, ok bool) {
+	path := yamlfile.Join("providers", name.Value)
+	known := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
+	switch {
+	case !nameForm.MatchString(name.Value):
+		r.Wrong(name, path, "must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter")
+		return e, false
+	case value.Kind != yaml.MappingNode || len(value.Content) != 2:
+		r.Wrong(value, path, "must be one kind of provider and its settings, for example exec: {command: [/path]}; the kinds are %s", known)
+		return e, false
+	}
+	kind, settings := value.Content[0], value.Content[1]
+	if kinds[kind.Value] == nil {
+		var search suggest.Search
+		for k := range kinds {
+			search.Consider(kind.Value, k, k, 1)
+		}
+		hint := ""
+		if best := search.Best(); best != "" {
+			hint = ": did you mean " + best + "?"
+		}
+		r.Wrong(kind, path, "%q is no kind of provider; the kinds are %s%s", kind.Value, known, hint)
+		return e, false
+	}
+	values := r.Value(yamlfile.Join(path, kind.Value), settings)
+	text, err := json.Marshal(values)
+	if err != nil {
+		r.Wrong(settings, path, "%s", err)
+		return e, false
+	}
+	return Entry{Name: name.Value, Kind: kind.Value, settings: text, at: kind, reader: r}, true
+}
+
+// Open opens the provider.
+func (e Entry) Open(ctx context.Context, log *slog.Logger) (provider.Provider, error) {
+	p, err := kinds[e.Kind](ctx, e.settings, log.With("provider", e.Name))
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: providers.%s.%s: %w", e.reader.File, e.at.Line, e.Name, e.Kind, err)
+	}
+	return p, nil
+}

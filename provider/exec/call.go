@@ -1,0 +1,172 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	osexec "os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxAnswer = 1 << 20  // bytes of an answer
+	maxPage   = 16 << 20 // of one page of a List
+	maxStderr = 64 << 10 // of what is kept of a call's log
+	maxLines  = 20       // of those that reach ours
+	// lastWords is how long a program may take to end after SIGTERM, and its pipes to close.
+	lastWords = 2 * time.Second
+	// noDeadline bounds a call whose context has no deadline.
+	noDeadline = 10 * time.Minute
+)
+
+// call runs the program once and decodes its result. The errors of the program's own are
+// *provider.Error; all others say that nothing is known.
+func (p *Provider) call(ctx context.Context, method, shard, instance string, params, result any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	slots := p.slots
+	if method == "list" || method == "describe" {
+		slots = p.listSlot // calls that hang do not keep a List from being made
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	secrets, err := p.secrets()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, noDeadline)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	config := p.config.Config
+	if config == nil {
+		config = map[string]any{}
+	}
+	if params == nil {
+		params = struct{}{}
+	}
+	input, err := json.Marshal(request{
+		API: API, Method: method, Deadline: deadline.UTC().Format(time.RFC3339Nano), Config: config, Secrets: secrets,
+		Shard: shard, Instance: instance, Params: params,
+	})
+	if err != nil {
+		return fmt.Errorf("write the request: %w", err)
+	}
+	most := maxAnswer
+	if method == "list" {
+		most = maxPage
+	}
+	out, said, ended := p.run(ctx, input, most)
+	p.tell(method, instance, said)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the program was killed, since its time was up: %w%s", err, lastLine(said))
+	}
+	return read(out, most, ended, said, result)
+}
+
+// read decodes an answer. A result counts only from a program that ended well.
+func read(out []byte, most int, ended error, said []byte, result any) error {
+	if len(out) > most {
+		return fmt.Errorf("the program's answer is longer than %d bytes", most)
+	}
+	var a answer
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	err := decoder.Decode(&a)
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more after it")
+		}
+	}
+	switch {
+	case err == nil && a.Error != nil && a.Result == nil:
+		return a.Error.err()
+	case ended != nil:
+		return fmt.Errorf("the program ended without an answer: %w%s", ended, lastLine(said))
+	case err != nil:
+		return fmt.Errorf("the program's answer cannot be read: %w%s", err, lastLine(said))
+	case a.Error != nil || a.Result == nil:
+		return errors.New("the program's answer has neither a result nor an error, or both")
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return fmt.Errorf("the program's result cannot be read: %w", err)
+	}
+	return nil
+}
+
+// run starts the program in a session of its own and returns what it wrote, at most one byte more
+// than allowed. Whatever is left of its process group is killed.
+func (p *Provider) run(ctx context.Context, input []byte, most int) (out, said []byte, err error) {
+	var stdout, stderr bounded
+	stdout.most, stderr.most = most+1, maxStderr
+	cmd := osexec.CommandContext(ctx, p.program.path, p.program.args...)
+	cmd.Dir, cmd.Env = p.program.dir, p.program.env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.program.as}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = lastWords
+	// One that floods is ended as soon as it has written too much.
+	stdout.full = func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err = cmd.Start(); err != nil {
+		return nil, nil, fmt.Errorf("start the program: %w", err)
+	}
+	// What it left behind is killed before its process ID is free again, and could be another's.
+	var info unix.Siginfo
+	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	err = cmd.Wait()
+	if errors.Is(err, osexec.ErrWaitDelay) {
+		// It ended, and something that it started still held its output. Its answer is complete.
+		err = nil
+	}
+	return stdout.bytes(), stderr.bytes(), err
+}
+
+// tell passes what the program wrote to its standard error on to our log.
+func (p *Provider) tell(method, instance string, said []byte) {
+	for i, line := range strings.Split(strings.TrimSpace(string(said)), "\n") {
+		if line == "" || i == maxLines {
+			break
+		}
+		p.config.Logger.Info("provider program", "call", method, "instance", instance, "says", clip(line))
+	}
+}
+
+// lastLine is the end of what the program wrote to its standard error, for the error.
+func lastLine(said []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return ": it says: " + clip(last)
+	}
+	return ""
+}
+
+// bounded keeps the first bytes of what is written to it, and drops the rest.
+type bounded struct {
+	most int
+	full func()
+	buf  bytes.Buffer
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := b.most - b.buf.Len(); room > 0 {
+		b.buf.Write(p[:min(room, len(p))])
+		if b.buf.Len() == b.most && b.full != nil {
+			b.full()
+		}
+	}
+	return len(p), nil
+}
+
+func (b *bounded) bytes() []byte { return b.buf.Bytes() }

@@ -1,0 +1,252 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/settings"
+)
+
+// describeWithin is how long a program may take to describe itself.
+const describeWithin = 30 * time.Second
+
+// Provider makes machines by running a program.
+type Provider struct {
+	config       Config
+	program      program
+	slots        chan struct{} // calls under way
+	listSlot     chan struct{}
+	description  description
+	capabilities provider.Capabilities
+	lookup       func(name string) (string, error)
+}
+
+// withConsole is a provider whose program keeps what machines write to their consoles.
+type withConsole struct{ *Provider }
+
+// New checks the configuration and has the program describe itself.
+func New(ctx context.Context, c Config) (provider.Provider, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	program, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = defaultConcurrency
+	}
+	p := &Provider{
+		config: c, program: program, slots: make(chan struct{}, c.Concurrency), listSlot: make(chan struct{}, 1),
+		lookup: func(name string) (string, error) {
+			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
+		},
+	}
+	if err := p.describe(ctx); err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	if p.description.Capabilities.Console {
+		return withConsole{p}, nil
+	}
+	return p, nil
+}
+
+// UseSecrets says where the values of the shard's secrets are.
+func (p *Provider) UseSecrets(lookup func(name string) (string, error)) { p.lookup = lookup }
+
+// secrets are those that the program gets.
+func (p *Provider) secrets() (map[string]string, error) {
+	out := map[string]string{}
+	for as, name := range p.config.Secrets {
+		value, err := p.lookup(name)
+		if err != nil {
+			return nil, &provider.Error{Kind: provider.Credentials, Scope: name, Message: err.Error()}
+		}
+		out[as] = value
+	}
+	return out, nil
+}
+
+// describe asks the program once what it can do. It gets no secrets for that: they are opened only
+// when a coordinator runs.
+func (p *Provider) describe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
+	defer cancel()
+	known := p.config.Secrets
+	p.config.Secrets = nil
+	err := p.call(ctx, "describe", "", "", nil, &p.description)
+	p.config.Secrets = known
+	if err != nil {
+		return err
+	}
+	d := &p.description
+	if d.API != API {
+		return fmt.Errorf("the program speaks version %d of the protocol, and this coordinator version %d", d.API, API)
+	}
+	if len(d.Zones) == 0 || slices.Contains(d.Zones, "") {
+		return errors.New("zones: must name at least one zone")
+	}
+	c := provider.Capabilities{
+		Zones: d.Zones, Boots: d.Capabilities.Boots, Crashes: d.Capabilities.Crashes,
+		Remembers: d.Capabilities.Remembers, MaxBootstrap: d.MaxBootstrap, Settings: d.Settings,
+	}
+	for _, f := range []struct {
+		name      string
+		value     float64
+		to        *time.Duration
+		low, high time.Duration
+	}{
+		{"consistency", d.Consistency, &c.Consistency, 0, time.Hour},
+		{"call_timeout", d.CallTimeout, &c.CallTimeout, time.Second, noDeadline},
+	} {
+		if *f.to = seconds(f.value); !(f.value >= f.low.Seconds() && f.value <= f.high.Seconds()) {
+			return fmt.Errorf("%s: %v: must be %v to %v seconds", f.name, f.value, f.low.Seconds(), f.high.Seconds())
+		}
+	}
+	if c.MaxBootstrap < 0 {
+		return fmt.Errorf("max_bootstrap: %d: must be 0 or more", c.MaxBootstrap)
+	}
+	if _, err := settings.Compile(c.Settings); err != nil {
+		return err
+	}
+	p.capabilities = c
+	return nil
+}
+
+// Capabilities are what the program said of itself.
+func (p *Provider) Capabilities() provider.Capabilities {
+	c := p.capabilities
+	c.Zones = slices.Clone(c.Zones)
+	return c
+}
+
+// Validate checks zones and settings, and asks the program if it wants to be asked.
+func (p *Provider) Validate(t provider.Template) error {
+	var errs []error
+	for _, z := range t.Zones {
+		if !slices.Contains(p.capabilities.Zones, z) {
+			errs = append(errs, p.zoneError(z))
+		}
+	}
+	errs = append(errs, settings.Check(p.capabilities.Settings, t.Settings))
+	if err := errors.Join(errs...); err != nil || !p.description.Capabilities.Validate {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.capabilities.CallTimeout)
+	defer cancel()
+	err := p.call(ctx, "validate", "", "", templateOf(t), &struct{}{})
+	if err != nil && !errors.Is(err, provider.ErrInvalid) {
+		// The template may well be right. Create says so, when its time comes.
+		p.config.Logger.Warn("provider program does not validate", "error", err)
+		return nil
+	}
+	return err
+}
+
+func (p *Provider) zoneError(z string) error {
+	return &provider.Error{
+		Kind: provider.Invalid, Scope: "zone " + z,
+		Message: "the provider has " + strings.Join(p.capabilities.Zones, ", "),
+	}
+}
+
+func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
+	if !slices.Contains(p.capabilities.Zones, req.Zone) {
+		return provider.Machine{}, p.zoneError(req.Zone)
+	}
+	document, err := req.Bootstrap.Encode()
+	if err != nil {
+		return provider.Machine{}, err
+	}
+	if most := p.capabilities.MaxBootstrap; most > 0 && len(document) > most {
+		return provider.Machine{}, &provider.Error{
+			Kind: provider.Invalid, Scope: "bootstrap document",
+			Message: fmt.Sprintf("%d bytes are more than the %d that the provider can hand over: shorten vars or run",
+				len(document), most),
+		}
+	}
+	b := req.Bootstrap
+	var m machine
+	err = p.call(ctx, "create", b.Shard, b.Instance, createParams{
+		templateParams: templateOf(req.Template), Zone: req.Zone, Group: b.Group, Slot: b.Slot,
+		Tags: map[string]string{}, Bootstrap: string(document),
+	}, &m)
+	if err != nil {
+		return provider.Machine{}, err
+	}
+	made, err := m.read(b.Shard)
+	if err == nil && made.Instance != b.Instance {
+		err = fmt.Errorf("the program was asked for machine %s and answers with %s", b.Instance, clip(made.Instance))
+	}
+	return made, err
+}
+
+func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
+	err := p.call(ctx, "stop", shard, instance, stopParams{Timeout: timeout.Seconds()}, &struct{}{})
+	return gone(err)
+}
+
+func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
+	return gone(p.call(ctx, "delete", shard, instance, nil, &struct{}{}))
+}
+
+// gone takes a machine that is not there for one that need not be stopped or deleted any more.
+func gone(err error) error {
+	if errors.Is(err, provider.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
+	return p.call(ctx, "restart", shard, instance, restartParams{Boot: boot}, &struct{}{})
+}
+
+// mostPages bounds a List that never ends.
+const mostPages = 1000
+
+func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
+	machines := []provider.Machine{}
+	seen := map[string]string{} // the ref of each instance
+	page := ""
+	for range mostPages {
+		var r listResult
+		if err := p.call(ctx, "list", shard, "", listParams{Page: page}, &r); err != nil {
+			return nil, err
+		}
+		for i := range r.Machines {
+			m, err := r.Machines[i].read(shard)
+			if err != nil {
+				return nil, err
+			}
+			if other, twice := seen[m.Instance]; twice {
+				return nil, fmt.Errorf("machine %s is listed twice, as %s and %s", m.Instance, other, m.Ref)
+			}
+			seen[m.Instance] = m.Ref
+			machines = append(machines, m)
+		}
+		switch {
+		case r.Complete && r.Next == "":
+			return machines, nil
+		case r.Complete || r.Next == "":
+			return nil, errors.New("the last page of the list must say \"complete\": true, and no other may: a part proves nothing")
+		}
+		page = r.Next
+	}
+	return nil, fmt.Errorf("the list has more than %d pages", mostPages)
+}
+
+// Console asks the program for the end of what a machine wrote.
+func (p withConsole) Console(ctx context.Context, shard, instance string) ([]byte, error) {
+	var r consoleResult
+	if err := p.call(ctx, "console", shard, instance, nil, &r); err != nil {
+		return nil, err
+	}
+	return r.Tail[max(0, len(r.Tail)-provider.ConsoleTail):], nil
+}

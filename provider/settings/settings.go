@@ -1,0 +1,97 @@
+// Package settings checks a template's settings against the JSON Schema of their provider (PROV-3).
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// where is the name of the schema, for its own references: nothing is fetched.
+const where = "settings.json"
+
+// Compile checks a schema. No schema is one that allows no settings.
+func Compile(schema json.RawMessage) (*jsonschema.Schema, error) {
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type": "object", "additionalProperties": false}`)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of the settings: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nothing{})
+	if err := c.AddResource(where, doc); err != nil {
+		return nil, fmt.Errorf("read the schema of the settings: %w", err)
+	}
+	compiled, err := c.Compile(where)
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of the settings: %w", err)
+	}
+	return compiled, nil
+}
+
+// nothing loads no schema: a reference to a file or a URL is an error.
+type nothing struct{}
+
+func (nothing) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s: a schema may refer to itself alone", url)
+}
+
+// Check returns what is wrong with settings, each as an ErrInvalid that names its path; nil if
+// nothing is.
+func Check(schema json.RawMessage, values map[string]any) error {
+	compiled, err := Compile(schema)
+	if err != nil {
+		return err
+	}
+	// The schema's reader wants JSON's own types.
+	text, err := json.Marshal(values)
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	if values == nil {
+		text = []byte("{}")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	var wrong *jsonschema.ValidationError
+	if err := compiled.Validate(doc); !errors.As(err, &wrong) {
+		return err
+	}
+	var errs []error
+	english := message.NewPrinter(language.English)
+	for _, leaf := range leaves(wrong) {
+		path := "template.settings"
+		for _, part := range leaf.InstanceLocation {
+			path += "." + part
+		}
+		errs = append(errs, &provider.Error{
+			Kind: provider.Invalid, Scope: path, Message: leaf.ErrorKind.LocalizedString(english),
+		})
+	}
+	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// leaves are the causes of an error that have no further cause.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		out = append(out, leaves(cause)...)
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package settings_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/settings"
+)
+
+const schema = `{"type": "object", "additionalProperties": false, "required": ["image"], "properties": {
+	"image": {"type": "string"},
+	"disks": {"type": "array", "items": {"type": "object", "properties": {"gib": {"type": "integer", "minimum": 1}}}}}}`
+
+// proves PROV-3
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		schema, values string
+		says           []string // nil: nothing is wrong
+	}{
+		{schema, `{"image": "debian", "disks": [{"gib": 10}]}`, nil},
+		{schema, `{"image": "debian", "disks": [{"gib": 10}, {"gib": 0.5}]}`, []string{"template.settings.disks.1.gib"}},
+		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "disk"}},
+		{schema, `{}`, []string{"image"}},
+		{schema, ``, []string{"image"}},
+		{``, ``, nil},
+		{``, `{"image": "debian"}`, []string{"image"}},
+	} {
+		var values map[string]any
+		if test.values != "" {
+			if err := json.Unmarshal([]byte(test.values), &values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := settings.Check(json.RawMessage(test.schema), values)
+		if (err != nil) != (test.says != nil) || err != nil && !errors.Is(err, provider.ErrInvalid) {
+			t.Errorf("%s: %v", test.values, err)
+			continue
+		}
+		for _, part := range test.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", test.values, err, part)
+			}
+		}
+	}
+}
+
+// A schema is a provider's own text: it makes the coordinator fetch nothing (SEC-7).
+func TestASchemaRefersToItselfAlone(t *testing.T) {
+	for _, ref := range []string{"file:///etc/passwd", "http://127.0.0.1:1/x.json", "other.json"} {
+		if _, err := settings.Compile(json.RawMessage(`{"$ref": "` + ref + `"}`)); err == nil ||
+			!strings.Contains(err.Error(), "itself alone") {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	if _, err := settings.Compile(json.RawMessage(`{"type": 5}`)); err == nil {
+		t.Error("a schema that is none is accepted")
+	}
+}
