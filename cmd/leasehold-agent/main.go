@@ -56,6 +56,9 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "error: %v\nnext: leasehold-agent --help\n", err)
 		return exitUsage
 	}
+	if os.Getpid() == 1 && parsed.Command() == "run" {
+		return agentcmd.First(args, agentcmd.NewLogger(os.Stderr, g.LogLevel))
+	}
 	if parsed.Command() != "run" {
 		parsed.BindTo(os.Stderr, (*io.Writer)(nil))
 		if err := parsed.Run(); err != nil {

@@ -1,0 +1,195 @@
+package lxd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// client speaks LXD's REST API. Each of its methods is one request, and, where LXD answers with an
+// operation, the wait for its end.
+type client struct {
+	http    *http.Client
+	base    string // scheme and host
+	where   string // for errors
+	project string
+}
+
+// maxAnswer is far more than the largest honest answer: a List of ten thousand containers.
+const maxAnswer = 256 << 20
+
+func socketClient(path, project string) *client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return &client{
+		http: &http.Client{Transport: transport(dial, nil)}, base: "http://lxd", where: path, project: project,
+	}
+}
+
+func httpsClient(host string, config *tls.Config, project string) *client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	return &client{
+		http: &http.Client{Transport: transport(dialer.DialContext, config)}, base: "https://" + host, where: host,
+		project: project,
+	}
+}
+
+func transport(dial func(context.Context, string, string) (net.Conn, error), config *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
+	}
+}
+
+func firstCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("no certificate in PEM form")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// envelope is around everything that LXD answers, but files.
+type envelope struct {
+	Type      string          `json:"type"`
+	Operation string          `json:"operation"`
+	Code      int             `json:"error_code"`
+	Error     string          `json:"error"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+// operation is what LXD does in the background.
+type operation struct {
+	ID          string              `json:"id"`
+	Description string              `json:"description"`
+	Status      string              `json:"status"`
+	Code        int                 `json:"status_code"`
+	Resources   map[string][]string `json:"resources"`
+	Err         string              `json:"err"`
+}
+
+// request is one request.
+type request struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         any    // sent as JSON
+	raw          []byte // sent as it is
+}
+
+// call sends a request, waits for the operation that it may have begun, and reads what the answer
+// holds. The ETag names the state that was read.
+func (c *client) call(ctx context.Context, r request, into any) (etag string, err error) {
+	header, data, err := c.send(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	var e envelope
+	if err := json.Unmarshal(data, &e); err != nil {
+		return "", c.garbled(r, err)
+	}
+	switch e.Type {
+	case "sync":
+	case "async":
+		return "", c.await(ctx, e.Operation)
+	default:
+		return "", c.garbled(r, fmt.Errorf("its type is %q", e.Type))
+	}
+	if into == nil {
+		return "", nil
+	}
+	if err := json.Unmarshal(e.Metadata, into); err != nil {
+		return "", c.garbled(r, err)
+	}
+	return header.Get("ETag"), nil
+}
+
+func (c *client) garbled(r request, err error) error {
+	return fmt.Errorf("read what LXD at %s answers to %s %s: %w", c.where, r.method, r.path, err)
+}
+
+// await returns when an operation has ended: with its error, if it has failed.
+func (c *client) await(ctx context.Context, path string) error {
+	var op operation
+	if _, err := c.call(ctx, request{method: http.MethodGet, path: path + "/wait"}, &op); err != nil {
+		var f *failure
+		if errors.As(err, &f) && f.code == http.StatusNotFound {
+			// LXD forgets an operation seconds after its end.
+			return errors.New("LXD does not know the operation any more: it may have succeeded")
+		}
+		return err
+	}
+	if op.Err != "" || op.Code >= http.StatusBadRequest {
+		return &failure{code: op.Code, text: op.Err, operation: true}
+	}
+	return nil
+}
+
+// send sends a request and returns the whole answer, or LXD's error as a failure.
+func (c *client) send(ctx context.Context, r request) (http.Header, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	query := url.Values{}
+	for k, v := range r.query {
+		query[k] = v
+	}
+	if query.Get("project") == "" {
+		query.Set("project", c.project)
+	}
+	body, kind := r.raw, "application/octet-stream"
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, nil, err
+		}
+		kind = "application/json"
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	for k, v := range r.header {
+		req.Header[k] = v
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", kind)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, nil, c.unreachable(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, nil, c.unreachable(ctx, err)
+	}
+	if len(data) > maxAnswer {
+		return nil, nil, c.garbled(r, errors.New("it is too long"))
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return nil, nil, failureOf(resp.StatusCode, data)
+	}
+	return resp.Header, data, nil
+}
+
+// failureOf is the error in an answer. One that is no JSON comes from something between us and LXD.
+func failureOf(status int, data []byte) *failure {
+	var e envelope
+	if err := json.Unmarshal(data, &e); err != nil || e.Error == "" {
+		const some = 200
+		return &failure{code: status, text: fmt.Sprintf("%s: %.*s", http.StatusText(status), some, data)}
+	}
+	return &failure{code: status, text: e.Error}
+}

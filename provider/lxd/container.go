@@ -1,0 +1,219 @@
+package lxd
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// The keys in a container's configuration.
+const (
+	tags        = "user.leasehold."
+	tagShard    = tags + "shard"
+	tagInstance = tags + "instance"
+	tagGroup    = tags + "group"
+	tagZone     = tags + "zone"
+	tagTemplate = tags + "template"
+	keyPatience = tags + "stop-timeout"
+	keyStep     = tags + "step"
+	keyWhy      = tags + "why"
+	keyStopped  = tags + "stopped"
+	keyBoot     = tags + "boot"
+)
+
+// step is how far the last start of a container has come, as noted.
+type step string
+
+const (
+	stepNew      step = "new"      // it was never started by us
+	stepStarting step = "starting" // intent: it may have been started
+	stepStarted  step = "started"  // a start has succeeded
+	stepFailed   step = "failed"   // a start has failed
+)
+
+// container is the part of LXD's api.InstanceFull that matters here.
+type container struct {
+	Name       string            `json:"name"`
+	Status     string            `json:"status"`
+	Location   string            `json:"location"`
+	LastUsedAt time.Time         `json:"last_used_at"`
+	Config     map[string]string `json:"config"`
+	State      *state            `json:"state"`
+
+	etag string // of the answer that it was read from
+}
+
+type state struct {
+	Network map[string]struct {
+		Type      string `json:"type"`
+		Addresses []struct {
+			Family  string `json:"family"`
+			Address string `json:"address"`
+			Scope   string `json:"scope"`
+		} `json:"addresses"`
+	} `json:"network"`
+}
+
+func (c *container) isOf(shard, instance string) bool {
+	return c.Config[tagShard] == shard && c.Config[tagInstance] == instance && shard != "" && instance != ""
+}
+
+// start names the last start of the container, "" if there was none.
+func (c *container) start() string {
+	if c.LastUsedAt.Unix() <= 0 {
+		return ""
+	}
+	return c.LastUsedAt.UTC().Format(time.RFC3339Nano)
+}
+
+func (c *container) step() (step, time.Time) {
+	what, when, _ := strings.Cut(c.Config[keyStep], " ")
+	at, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		at = time.Time{}
+	}
+	return step(what), at
+}
+
+func noteOf(s step, now time.Time) string { return string(s) + " " + now.UTC().Format(time.RFC3339) }
+
+// boot is the kernel's boot ID of the last start, "" if nobody has noted it.
+func (c *container) boot() string {
+	of, id, _ := strings.Cut(c.Config[keyBoot], " ")
+	if of == "" || of != c.start() {
+		return ""
+	}
+	return id
+}
+
+// stopped reports whether a Stop was to end the last start.
+func (c *container) stopped() bool {
+	return c.Config[keyStopped] != "" && c.Config[keyStopped] == c.start()
+}
+
+// LXD's words for a container.
+const (
+	isRunning  = "Running"
+	isStopped  = "Stopped"
+	isFrozen   = "Frozen"
+	isStarting = "Starting"
+)
+
+// up: it runs, if not at this moment.
+func (c *container) up() bool {
+	return slices.Contains([]string{isRunning, isFrozen, "Ready", "Freezing", "Thawed"}, c.Status)
+}
+
+func (c *container) down() bool { return c.Status == isStopped }
+
+// machine is what a container is to the contract. A start or restart that was intended more than
+// grace ago and has not come about was interrupted.
+func (c *container) machine(now time.Time, grace time.Duration) provider.Machine {
+	m := provider.Machine{
+		Instance: c.Config[tagInstance], Shard: c.Config[tagShard], Group: c.Config[tagGroup], Zone: c.Config[tagZone],
+		Ref: c.Name, BootID: c.boot(), Address: c.address(),
+	}
+	what, at := c.step()
+	underWay := what == stepNew || what == stepStarting
+	switch {
+	case c.up() && c.stopped():
+		m.State = provider.StateStopping
+	case c.up():
+		m.State = provider.StateRunning
+		if c.Status != isRunning {
+			m.Why = strings.ToLower(c.Status)
+		}
+	case c.Status == isStarting:
+		m.State = provider.StateStarting
+	case c.Status == "Stopping" || c.Status == "Aborting":
+		m.State = provider.StateStopping
+	case !c.down():
+		m.State, m.Why = provider.StateUnknown, "LXD says "+c.Status
+	case underWay && now.Sub(at) < grace:
+		m.State = provider.StateStarting
+	case underWay:
+		m.State, m.Why = provider.StateFailed, "its start was interrupted"
+	case what == stepFailed:
+		m.State, m.Why = provider.StateFailed, c.Config[keyWhy]
+	case c.stopped():
+		m.State, m.Why = provider.StateStopped, "stopped on request"
+	default:
+		m.State, m.Why = provider.StateCrashed, "the container has ended, and not by a Stop of Leasehold's"
+	}
+	return m
+}
+
+// address is where others reach it, if LXD knows: IPv4 before IPv6, the first interface by name.
+func (c *container) address() string {
+	if c.State == nil {
+		return ""
+	}
+	var found []string
+	for name, nic := range c.State.Network {
+		for _, a := range nic.Addresses {
+			ip := net.ParseIP(a.Address)
+			if nic.Type != "loopback" && a.Scope == "global" && ip != nil {
+				found = append(found, a.Family+" "+name+" "+ip.String())
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.SortFunc(found, cmp.Compare) // "inet" comes before "inet6"
+	return found[0][strings.LastIndex(found[0], " ")+1:]
+}
+
+func path(name string) string { return "/1.0/instances/" + url.PathEscape(name) }
+
+// look reads a container; ok is false if there is none of that name.
+func (p *Provider) look(ctx context.Context, name string) (c *container, ok bool, err error) {
+	c = &container{}
+	c.etag, err = p.client.call(ctx, request{method: http.MethodGet, path: path(name)}, c)
+	if notFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, p.meaning(err, "")
+	}
+	return c, true, nil
+}
+
+// find reads the container of an instance of a shard. One with other tags is not there.
+func (p *Provider) find(ctx context.Context, shard, instance string) (c *container, ok bool, err error) {
+	c, ok, err = p.look(ctx, nameOf(instance))
+	if err != nil || !ok || !c.isOf(shard, instance) {
+		return nil, false, err
+	}
+	return c, true, nil
+}
+
+// note changes keys of a container's configuration, if it is as it was read, and looks again. The
+// error of one that was changed meanwhile is that of changed.
+func (p *Provider) note(ctx context.Context, c *container, keys map[string]string) (*container, error) {
+	err := retry(ctx, func() error {
+		_, err := p.client.call(ctx, request{
+			method: http.MethodPatch, path: path(c.Name), header: http.Header{"If-Match": {c.etag}},
+			body: map[string]any{"config": keys},
+		}, nil)
+		return err
+	})
+	if err != nil {
+		return c, err
+	}
+	now, ok, err := p.look(ctx, c.Name)
+	if err != nil {
+		return c, err
+	}
+	if !ok || !now.isOf(c.Config[tagShard], c.Config[tagInstance]) {
+		return c, errVanished
+	}
+	return now, nil
+}

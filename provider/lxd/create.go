@@ -1,0 +1,279 @@
+package lxd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// bootstrapPath is where the agent in a container finds its document.
+const bootstrapPath = "/etc/leasehold/bootstrap.json"
+
+// Create makes the container, writes the bootstrap document into it and starts it. Called again, it
+// completes what was interrupted, and else returns the container that is there, up or down.
+func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
+	b := req.Bootstrap
+	if b.Shard == "" || b.Instance == "" {
+		return provider.Machine{}, fmt.Errorf("%w: the bootstrap document names no shard or no instance",
+			provider.ErrInvalid)
+	}
+	if err := p.Validate(req.Template); err != nil {
+		return provider.Machine{}, err
+	}
+	if req.Zone == "" {
+		req.Zone = p.zoneNames()[0]
+	}
+	if _, is := p.zones[req.Zone]; !is {
+		return provider.Machine{}, p.Validate(provider.Template{
+			Zones: []string{req.Zone}, Settings: req.Template.Settings,
+		})
+	}
+	var m provider.Machine
+	err := p.locked(ctx, nameOf(b.Instance), func() error {
+		c, err := p.create(ctx, req)
+		if err == nil {
+			m = c.machine(time.Now(), p.timeout)
+		}
+		return err
+	})
+	if err != nil {
+		return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, p.meaning(err, req.Zone))
+	}
+	return m, nil
+}
+
+func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (*container, error) {
+	b := req.Bootstrap
+	name := nameOf(b.Instance)
+	c, ok, err := p.look(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if err := p.make(ctx, req); err != nil && !says(err, taken) {
+			return nil, err
+		}
+		if c, ok, err = p.look(ctx, name); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, errVanished
+		}
+	}
+	if !c.isOf(b.Shard, b.Instance) {
+		return nil, fmt.Errorf("LXD has a container %s that is not this instance's (shard %q, instance %q by its tags): rename or remove it",
+			name, c.Config[tagShard], c.Config[tagInstance])
+	}
+	if what, _ := c.step(); what == stepStarted {
+		return c, nil
+	}
+	// Whoever began this container may be gone while LXD still unpacks its image.
+	if err := p.awaitCreation(ctx, name); err != nil {
+		return nil, err
+	}
+	return p.complete(ctx, c, b)
+}
+
+// make asks LXD for the container, and waits until it is there. It is marked as new from its first
+// moment on.
+func (p *Provider) make(ctx context.Context, req provider.CreateRequest) error {
+	body, err := p.describe(req, time.Now())
+	if err != nil {
+		return err
+	}
+	query := url.Values{}
+	if target := p.zones[req.Zone]; target != "" {
+		query.Set("target", target)
+	}
+	return retry(ctx, func() error {
+		_, err := p.client.call(ctx, request{
+			method: http.MethodPost, path: "/1.0/instances", query: query, body: body,
+		}, nil)
+		return err
+	})
+}
+
+// instancesPost is LXD's request for a container.
+type instancesPost struct {
+	Name     string                       `json:"name"`
+	Type     string                       `json:"type"`
+	Source   map[string]string            `json:"source"`
+	Profiles []string                     `json:"profiles,omitempty"` // a list, or the default
+	Config   map[string]string            `json:"config"`
+	Devices  map[string]map[string]string `json:"devices"`
+}
+
+// withoutProfiles is the same with an empty list of profiles, which is not the default.
+type withoutProfiles struct {
+	instancesPost
+	Profiles []string `json:"profiles"`
+}
+
+// describe is what LXD is to make of a request.
+func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, error) {
+	s, wrong := readSettings(req.Template.Settings)
+	if wrong != nil {
+		return nil, errors.Join(wrong...)
+	}
+	b := req.Bootstrap
+	config := map[string]string{
+		tagShard: b.Shard, tagInstance: b.Instance, tagGroup: b.Group, tagZone: req.Zone,
+		tagTemplate: templateHash(req.Template), keyPatience: b.StopTimeout, keyStep: noteOf(stepNew, now),
+	}
+	for k, v := range s.Config {
+		config[k] = v
+	}
+	if s.CPU > 0 {
+		config["limits.cpu"] = strconv.Itoa(s.CPU)
+	}
+	if s.Memory != "" {
+		config["limits.memory"] = s.Memory
+	}
+	devices := map[string]map[string]string{}
+	if p.pool != "" {
+		root := map[string]string{"type": "disk", "path": "/", "pool": p.pool}
+		if s.Disk != "" {
+			root["size"] = s.Disk
+		}
+		devices["root"] = root
+	}
+	switch n := s.Network; {
+	case n.None:
+		devices["eth0"] = map[string]string{"type": "none"}
+	case n.Bridge != "":
+		devices["eth0"] = map[string]string{"type": "nic", "nictype": "bridged", "parent": n.Bridge, "name": "eth0"}
+	case n.Managed != "":
+		devices["eth0"] = map[string]string{"type": "nic", "network": n.Managed, "name": "eth0"}
+	}
+	image, profiles := s.Image, s.Profiles
+	if image == "" {
+		image = p.image
+	}
+	if profiles == nil {
+		profiles = p.profiles
+	}
+	post := instancesPost{
+		Name: nameOf(b.Instance), Type: "container", Source: sourceOf(image), Profiles: profiles, Config: config,
+		Devices: devices,
+	}
+	if profiles != nil && len(profiles) == 0 {
+		return withoutProfiles{post, []string{}}, nil
+	}
+	return post, nil
+}
+
+// sourceOf takes what looks like a whole fingerprint for one, and anything else for an alias.
+func sourceOf(image string) map[string]string {
+	const fingerprint = 64
+	if len(image) == fingerprint && !strings.ContainsFunc(image, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'f')
+	}) {
+		return map[string]string{"type": "image", "fingerprint": image}
+	}
+	return map[string]string{"type": "image", "alias": image}
+}
+
+// awaitCreation waits for what LXD itself still does to make a container.
+func (p *Provider) awaitCreation(ctx context.Context, name string) error {
+	var all map[string][]operation
+	if _, err := p.client.call(ctx, request{
+		method: http.MethodGet, path: "/1.0/operations", query: url.Values{"recursion": {"1"}},
+	}, &all); err != nil {
+		return err
+	}
+	for _, op := range all["running"] {
+		if !strings.HasPrefix(op.Description, "Creating") || !slices.ContainsFunc(
+			append(op.Resources["instances"], op.Resources["containers"]...), func(of string) bool {
+				of, _, _ = strings.Cut(of, "?")
+				return strings.HasSuffix(of, "/"+name)
+			}) {
+			continue
+		}
+		// What becomes of it shows in the container.
+		if err := p.client.await(ctx, "/1.0/operations/"+url.PathEscape(op.ID)); ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete brings a container to its first start, from wherever the last attempt has left it.
+func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootstrap) (*container, error) {
+	for {
+		if c.up() {
+			// Somebody else's call has started it, or ours whose answer was lost.
+			return p.noteStarted(ctx, c)
+		}
+		now, err := p.note(ctx, c, map[string]string{keyStep: noteOf(stepStarting, time.Now()), keyWhy: ""})
+		if err == nil {
+			c = now
+			break
+		}
+		if !changed(err) {
+			return c, err
+		}
+		if c, err = p.again(ctx, c); err != nil {
+			return c, err
+		}
+		if what, _ := c.step(); what == stepStarted {
+			return c, nil
+		}
+	}
+	if err := p.push(ctx, c.Name, b); err != nil {
+		return c, err
+	}
+	return p.startUp(ctx, c)
+}
+
+// again looks once more at a container that has to be there.
+func (p *Provider) again(ctx context.Context, c *container) (*container, error) {
+	now, ok, err := p.look(ctx, c.Name)
+	if err != nil {
+		return c, err
+	}
+	if !ok || !now.isOf(c.Config[tagShard], c.Config[tagInstance]) {
+		return c, errVanished
+	}
+	return now, nil
+}
+
+// push writes the bootstrap document. It holds the join token: only root in the container may read
+// it.
+func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) error {
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write bootstrap document: %w", err)
+	}
+	dir := bootstrapPath[:strings.LastIndex(bootstrapPath, "/")]
+	for _, f := range []struct {
+		path, kind, mode string
+		content          []byte
+	}{
+		{dir, "directory", "0700", nil},
+		{bootstrapPath, "file", "0600", append(data, '\n')},
+	} {
+		r := request{
+			method: http.MethodPost, path: path(name) + "/files", query: url.Values{"path": {f.path}}, raw: f.content,
+			header: http.Header{
+				"X-Lxd-Type": {f.kind}, "X-Lxd-Mode": {f.mode}, "X-Lxd-Uid": {"0"}, "X-Lxd-Gid": {"0"},
+				"X-Lxd-Write": {"overwrite"},
+				// Incus has headers of its own.
+				"X-Incus-Type": {f.kind}, "X-Incus-Mode": {f.mode}, "X-Incus-Uid": {"0"}, "X-Incus-Gid": {"0"},
+				"X-Incus-Write": {"overwrite"},
+			},
+		}
+		err := retry(ctx, func() error { _, err := p.client.call(ctx, r, nil); return err })
+		if err != nil && !(f.kind == "directory" && says(err, []string{"file exists", "already exists"})) {
+			return fmt.Errorf("write bootstrap document: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package lxd
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// List asks for the containers with the shard's tag, and for the names of all. LXD leaves a
+// container that it cannot reach out of what it filters, and in the names.
+func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
+	machines, err := p.list(ctx, shard)
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", p.meaning(err, ""))
+	}
+	return machines, nil
+}
+
+func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, error) {
+	// A project that is not there has no containers, and no error, in the answer of LXD 5.0.
+	if _, err := p.client.call(ctx, request{
+		method: http.MethodGet, path: "/1.0/projects/" + url.PathEscape(p.project),
+	}, nil); err != nil {
+		return nil, err
+	}
+	var urls []string
+	if _, err := p.client.call(ctx, request{method: http.MethodGet, path: "/1.0/instances"}, &urls); err != nil {
+		return nil, err
+	}
+	var found []*container
+	if _, err := p.client.call(ctx, request{
+		method: http.MethodGet, path: "/1.0/instances",
+		query: url.Values{"recursion": {"2"}, "filter": {"config." + tagShard + " eq " + shard}},
+	}, &found); err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	var ours []*container
+	for _, c := range found {
+		listed[c.Name] = true
+		if c.isOf(shard, c.Config[tagInstance]) {
+			ours = append(ours, c)
+		}
+	}
+	p.learnBoots(ctx, ours)
+	now := time.Now()
+	machines := make([]provider.Machine, 0, len(ours))
+	for _, c := range ours {
+		m := c.machine(now, p.timeout)
+		if m.BootID == "" {
+			m.BootID = p.knownBoot(c)
+		}
+		machines = append(machines, m)
+	}
+	p.forget(urls)
+	for _, u := range urls {
+		name := nameIn(u)
+		if listed[name] || !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		m, ours, err := p.hidden(ctx, name, shard)
+		if err != nil {
+			return nil, fmt.Errorf("LXD has a container %s and does not show it: whether it is of this shard cannot be told: %w",
+				name, err)
+		}
+		if ours {
+			machines = append(machines, m)
+		}
+	}
+	return machines, ctx.Err()
+}
+
+// forget drops what is known of containers that are not there any more.
+func (p *Provider) forget(urls []string) {
+	there := make(map[string]bool, len(urls))
+	for _, u := range urls {
+		there[nameIn(u)] = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.known {
+		if !there[name] {
+			delete(p.known, name)
+			delete(p.consoles, name)
+		}
+	}
+}
+
+// nameIn is the name in the address of a container.
+func nameIn(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	name := address[strings.LastIndex(address, "/")+1:]
+	if plain, err := url.PathUnescape(name); err == nil {
+		return plain
+	}
+	return name
+}
+
+// hidden tells of a container whose name is listed and which the filter left out: most are of
+// another shard.
+func (p *Provider) hidden(ctx context.Context, name, shard string) (provider.Machine, bool, error) {
+	p.mu.Lock()
+	k, is := p.known[name]
+	p.mu.Unlock()
+	if is && k.shard != shard {
+		return provider.Machine{}, false, nil
+	}
+	c, ok, err := p.look(ctx, name)
+	switch {
+	case err == nil && !ok:
+		return provider.Machine{}, false, nil // deleted since
+	case err == nil && c.Config[tagShard] != shard:
+		p.remember(c, "")
+		return provider.Machine{}, false, nil
+	case err == nil:
+		return c.machine(time.Now(), p.timeout), true, nil // made since
+	case is && ctx.Err() == nil:
+		return provider.Machine{
+			Instance: k.instance, Shard: k.shard, Group: k.group, Zone: k.zone, Ref: name, BootID: k.boot,
+			State: provider.StateUnknown, Why: err.Error(),
+		}, true, nil
+	}
+	return provider.Machine{}, false, err
+}
+
+// knownBoot is the boot of a container's last start, if this provider has read it.
+func (p *Provider) knownBoot(c *container) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.known[c.Name]; k.start == c.start() {
+		return k.boot
+	}
+	return ""
+}
+
+// readersOfBoots is how many containers are asked for their boot at the same time.
+const readersOfBoots = 8
+
+// learnBoots finds out about boots that no call of ours has begun: of containers that were
+// restarted from within, by LXD, or by hand. What is found is noted in the container, so that it is
+// known when that is down. A boot that cannot be told now is asked for by the next List.
+func (p *Provider) learnBoots(ctx context.Context, all []*container) {
+	turns := make(chan struct{}, readersOfBoots)
+	var wg sync.WaitGroup
+	for _, c := range all {
+		if boot := c.boot(); boot != "" || p.knownBoot(c) != "" || c.Status != isRunning {
+			if boot == "" {
+				boot = p.knownBoot(c)
+			}
+			p.remember(c, boot)
+			continue
+		}
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			id := p.readBoot(ctx, c)
+			p.remember(c, id)
+			if id != "" {
+				p.noteBoot(ctx, c, id)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// noteBoot notes a boot that was found, unless a call for the container is under way: that will
+// note it itself, or a later List. Failure costs the next replica a question.
+func (p *Provider) noteBoot(ctx context.Context, c *container, id string) {
+	p.mu.Lock()
+	_, taken := p.calls[c.Name]
+	p.mu.Unlock()
+	if taken {
+		return
+	}
+	err := p.locked(ctx, c.Name, func() error {
+		now, err := p.again(ctx, c)
+		if err != nil || now.start() != c.start() || now.boot() != "" {
+			return err
+		}
+		_, err = p.note(ctx, now, map[string]string{keyBoot: now.start() + " " + id})
+		return err
+	})
+	if err != nil {
+		p.log.Debug("note a container's boot", "instance", c.Config[tagInstance], "error", err)
+	}
+}

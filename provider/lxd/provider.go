@@ -1,0 +1,120 @@
+package lxd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Provider makes machines that are containers of LXD. Several, in this process or in others, may
+// use one LXD at once.
+type Provider struct {
+	client   *client
+	project  string
+	pool     string
+	profiles []string
+	image    string
+	zones    map[string]string
+	timeout  time.Duration
+	schema   json.RawMessage
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	calls    map[string]*turn        // by container: one call at a time
+	known    map[string]known        // by container
+	consoles map[string]*consoleText // by container
+}
+
+// known is what does not change of a container while it exists, and its last boot.
+type known struct {
+	shard, instance, group, zone string
+	start                        string // by last_used_at
+	boot                         string
+}
+
+var (
+	_ provider.Provider = (*Provider)(nil)
+	_ provider.Console  = (*Provider)(nil)
+)
+
+// Capabilities declares that List is always up to date, since LXD answers it from its database.
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{
+		Zones: p.zoneNames(), CallTimeout: p.timeout, Boots: true, Crashes: true, Settings: p.schema,
+	}
+}
+
+func (p *Provider) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones)) }
+
+// Validate looks at the form of a template alone: whether LXD has its image, profiles and networks
+// shows when a container is made.
+func (p *Provider) Validate(t provider.Template) error {
+	var errs []error
+	if t.InstanceType != "" {
+		errs = append(errs, fmt.Errorf("%w: instance_type %q: containers of LXD have none: use settings.cpu and settings.memory",
+			provider.ErrInvalid, t.InstanceType))
+	}
+	for _, z := range t.Zones {
+		if _, is := p.zones[z]; !is {
+			errs = append(errs, fmt.Errorf("%w: zone %q: this LXD has %s", provider.ErrInvalid, z,
+				strings.Join(p.zoneNames(), ", ")))
+		}
+	}
+	s, wrong := readSettings(t.Settings)
+	if wrong == nil && s.Image == "" && p.image == "" {
+		wrong = append(wrong, errors.New("settings.image: is missing, and the provider's configuration has no image either"))
+	}
+	if wrong == nil && s.Disk != "" && p.pool == "" {
+		wrong = append(wrong, errors.New("settings.disk: needs a pool in the provider's configuration"))
+	}
+	for _, err := range wrong {
+		errs = append(errs, fmt.Errorf("%w: %w", provider.ErrInvalid, err))
+	}
+	return errors.Join(errs...)
+}
+
+// turn is held by the one call for a container that may change it.
+type turn struct {
+	free    chan struct{} // has a token when nobody holds it
+	waiting int
+}
+
+// locked runs f while no other call of this process changes the container. Calls of other processes
+// are kept apart by LXD.
+func (p *Provider) locked(ctx context.Context, name string, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	t := p.calls[name]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		p.calls[name] = t
+	}
+	t.waiting++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		if t.waiting--; t.waiting == 0 {
+			delete(p.calls, name)
+		}
+		p.mu.Unlock()
+	}()
+	select {
+	case <-t.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { t.free <- struct{}{} }()
+	return f()
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# A real LXD for tests, with nothing in it.
+#
+#   scripts/lxd.sh install   installs LXD where it is missing: on Debian and Ubuntu, as root
+#   scripts/lxd.sh run       starts an LXD of its own, prints its directory, runs until its standard input ends, and
+#                            takes everything down that it held: containers, networks, mounts, the directory
+#
+# Whoever runs it holds the other end of its standard input, so nothing stays even if that is killed. It runs in a
+# session of its own and does not get the Ctrl-C that ends the tests. Only one runs at a time.
+set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
+
+fail() { # what, what to do next
+	printf 'error: %s\nnext: %s\n' "$1" "$2" >&2
+	exit 1
+}
+
+there() { command -v lxd >/dev/null && command -v lxc >/dev/null && command -v dnsmasq >/dev/null && command -v ip >/dev/null; }
+
+install() {
+	there && return
+	local packages=(lxd lxd-client dnsmasq-base iproute2)
+	command -v apt-get >/dev/null || fail "the tests of provider/lxd need LXD, and lxd, lxc, dnsmasq or ip is not on the PATH" \
+		"install LXD as your system does it, and run this again"
+	[ "$(id -u)" -eq 0 ] || fail "the tests of provider/lxd need LXD, and only root can install it" \
+		"sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}"
+	echo "lxd.sh: installing ${packages[*]}" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq || true # an old list may do
+	# The package starts the daemon where there is systemd. Tests have one of their own.
+	apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+		fail "LXD could not be installed" "apt-get install ${packages[*]}: see what it says; Debian 12 has LXD in its main archive"
+	there || fail "there still is no lxd, lxc, dnsmasq or ip on the PATH after installing them" "apt-get install ${packages[*]}"
+}
+
+run() {
+	[ "$(id -u)" -eq 0 ] || fail "a real LXD needs root: it makes containers, mounts and bridges" "run the tests as root"
+	install </dev/null
+	exec 9>/tmp/.leasehold-lxd.lock
+	if ! flock -n 9; then
+		echo "lxd.sh: another test has an LXD: waiting for its end" >&2
+		flock 9
+	fi
+	# LXD's unix sockets need a short path.
+	dir=$(mktemp -d /tmp/lh-lxd-XXXXXX)
+	trap 'take_down' EXIT
+	trap 'exit 1' INT TERM HUP
+	export LXD_DIR=$dir LXD_CONF=$dir/client
+	chmod 711 "$dir"
+	lxd --group root --logfile "$dir/lxd.log" </dev/null >"$dir/lxd.out" 2>&1 9>&- &
+	daemon=$!
+	for _ in $(seq 300); do
+		if lxc query /1.0 >/dev/null 2>&1 9>&-; then
+			echo "$dir"
+			cat >/dev/null # until nobody holds the other end any more
+			exit 0
+		fi
+		kill -0 "$daemon" 2>/dev/null || break
+		sleep 0.1
+	done
+	cat "$dir/lxd.out" "$dir/lxd.log" >&2 2>/dev/null || true
+	fail "LXD did not come up within 30 s" "read what it says above"
+}
+
+# take_down ends the LXD and all that it made. What it cannot do in its own way is done the hard way.
+take_down() {
+	set +e
+	trap '' INT TERM HUP
+	exec >/dev/null 2>&1
+	local names bridges project
+	bridges=$(timeout 10 lxc network list -f csv | awk -F, '$3 == "YES" {print $1}')
+	for project in $(timeout 10 lxc project list -f csv | cut -d, -f1 | sed 's/ (current)//'); do
+		names=$(timeout 10 lxc list --project "$project" -f csv -c n)
+		# shellcheck disable=SC2086 # names of containers have no spaces
+		[ -z "$names" ] || timeout 60 lxc delete -f --project "$project" $names
+	done
+	for bridge in $bridges; do timeout 10 lxc network delete "$bridge"; done
+	kill "$daemon"
+	for _ in $(seq 100); do
+		kill -0 "$daemon" || break
+		sleep 0.1
+	done
+	# Everything of ours has the directory in its command line: the daemon, its dnsmasq, containers' monitors.
+	local pid
+	for pid in $(grep -lF "$dir" /proc/[0-9]*/cmdline | cut -d/ -f3); do
+		[ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] || kill -9 "$pid"
+	done
+	for bridge in $bridges; do ip link delete "$bridge"; done
+	awk -v d="$dir/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | while read -r mount; do umount -l "$mount"; done
+	rm -rf "$dir"
+}
+
+case ${1:-} in
+install) install ;;
+run) run ;;
+*)
+	sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
