@@ -262,7 +262,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 			func(x *Extra) { x.Paused = true }, nil, false, 0, "", "",
 		},
 		"its group is paused, seen just now": {
-			func(x *Extra) { x.Paused, x.Since = true, now.Add(-30 * time.Second) }, nil, false, time.Minute, "", "",
+			func(x *Extra) { x.Paused, x.Since = true, now.Add(-30*time.Second) }, nil, false, time.Minute, "", "",
 		},
 		"seen a moment too short": {func(x *Extra) { x.Since = now.Add(1 - grace) }, nil, false, 1, "", ""},
 		"seen for a minute":       {func(x *Extra) { x.Since = now.Add(-time.Minute) }, nil, false, 30 * time.Second, "", ""},

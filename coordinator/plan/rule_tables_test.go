@@ -224,6 +224,13 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 					Retry: &store.Timer{Start: w.now, For: hour},
 				})
 		}, "EXP-1 +0", "FLAP-2"},
+		{"the failures of its slot are forgotten first", forced(1, 1), func(w *world) {
+			w.place("a", 0, store.Running, old(2*time.Hour))
+			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
+			w.put(w.keys.Slot(w.group, 0), store.Slot{
+				Schema: store.Schema, Group: w.group, Failures: []store.Failure{{At: w.now.Add(-time.Hour)}},
+			})
+		}, "", ""},
 		{"only those that run", forced(2, 2), func(w *world) {
 			two(w)
 			w.change("b", func(r *store.Instance) { r.Phase = store.Checking })
