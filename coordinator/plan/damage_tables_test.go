@@ -316,7 +316,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 		if err != nil || a.Group != c.group || rec.Group != c.group || rec.Zone != "b" || rec.Ref != "ref-1" || !rec.Called ||
 			rec.Managed || rec.Phase != store.Deleting || rec.Spec.Provider != provider || rec.Slot != -1 ||
 			!rec.Since.Equal(now) || !rec.Created.Equal(now) || !rec.Last.At.Equal(now) || rec.Last.Revision != 9 ||
-			rec.Last.Rule != "REC-8" || rec.Last.Why != a.Why || !strings.Contains(a.Why, c.reason) {
+			rec.Last.Rule != "REC-8" || rec.Last.What != a.What || rec.Last.Why != a.Why || !strings.Contains(a.Why, c.reason) {
 			t.Errorf("%s: %v, %+v by %+v", name, err, rec, a)
 		}
 		if a.Instance != "m1" || a.To != store.Deleting || a.Counterfactual != store.UnlessAdopted ||

@@ -154,7 +154,7 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 // about a replacement is told by the replacement's record.
 func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store.Instance], next store.Instance) {
 	last := next.Last
-	if last.Rule == "" || last.What == "" && a.Rule != "REC-8" || last.Why == "" || last.Revision != s.Revision ||
+	if last.Rule == "" || last.What == "" || last.Why == "" || last.Revision != s.Revision ||
 		last.At.IsZero() || last.At.After(w.now) {
 		w.t.Fatalf("%s of %s is recorded as %+v", a.What, next.ID, last)
 	}
