@@ -407,6 +407,15 @@ func TestHealAndCount(t *testing.T) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Finished, replaces("a"))
 		}, "REC-12 -a"},
+		{
+			"an uneven spread: the oldest of the fullest zone moves",
+			func(g *store.Group) { g.Size, g.Spread = 4, store.SpreadEven }, func(w *world) {
+				w.place("a", 0, store.Running, zone("b"))
+				for i, id := range []string{"b", "c", "d"} {
+					w.place(id, i+1, store.Running)
+				}
+			}, "REC-17 +1",
+		},
 		{"slots without a record are healed in order of number, too",
 			func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 3, 1 }, func(w *world) {
 				for i, id := range []string{"a", "b", "c"} {

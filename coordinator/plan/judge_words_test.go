@@ -129,6 +129,10 @@ func TestWhatAJudgmentSays(t *testing.T) {
 			[]twist{phase(store.Checking), restarts(store.RestartWorkload)},
 			"not healthy yet: its agent has not confirmed its restart", []string{open}, "",
 		},
+		"restarts, is not told yet, and fails": {
+			[]twist{checks, phase(store.Checking), restarts(store.RestartWorkload)}, "not healthy yet: checks 0/1", []string{open},
+			"",
+		},
 		"started again by itself": {
 			[]twist{checks, rebootedInto("b2")}, "its machine has started again: checks 0/1", []string{open}, "",
 		},

@@ -318,3 +318,120 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 		}
 	}
 }
+
+// Orders for the shard are told with who gave them.
+//
+// proves DRAIN-3, REC-16
+func TestWhatAnOrderForTheShardTells(t *testing.T) {
+	w := newTestWorld(t)
+	w.put(w.keys.Request("r"), store.Request{
+		Schema: store.Schema, ID: "r", Kind: store.RequestEvacuate, Zone: "a", By: "ada", At: w.now,
+	})
+	p := Compute(w.snapshot(), w.now)
+	if len(p.Actions) != 1 || p.Actions[0].What != "zone a is evacuated" || p.Actions[0].Why != "ordered by ada" ||
+		!slices.Equal(p.Actions[0].Evidence, []string{"request r"}) {
+		t.Errorf("told is %+v", p.Actions)
+	}
+}
+
+// What an emptied group waits for is told once, however many wait.
+//
+// proves HEAL-7, REC-11
+func TestWhatHoldsUpManyIsToldOnce(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size, g.Stopped, g.Budget.MaxDeleting = 4, true, 1 })
+	for i, id := range []string{"a", "b", "c", "d"} {
+		w.place(id, i, store.Running)
+	}
+	if got := w.briefly(); got != "REC-11 -a" {
+		t.Errorf("planned %q", got)
+	}
+	if b := w.blockedBy(); len(b) != 1 || b[0].Rule != "HEAL-7" {
+		t.Errorf("what waits: %+v", b)
+	}
+}
+
+// An order to adopt into a slot that another order changes waits for the next plan.
+//
+// proves REC-8, REC-16
+func TestAnAdoptionWaitsForItsSlot(t *testing.T) {
+	for slot, adopted := range map[int]bool{0: false, 1: true} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 2 })
+		w.waits(0)
+		s := w.snapshot()
+		s.Groups[0].Extras = []Extra{{Instance: "m1", Group: w.group, Provider: provider, Zone: "a", Since: w.now}}
+		for _, r := range []store.Request{
+			{ID: "r1", Kind: store.RequestRetry, Group: w.group, By: "ada"},
+			{ID: "r2", Kind: store.RequestAdopt, Instance: "m1", By: "ada", Slot: &slot},
+		} {
+			s.Groups[0].Requests = append(s.Groups[0].Requests,
+				store.Versioned[store.Request]{Key: w.keys.Request(r.ID), Modified: 1, Record: r})
+		}
+		written := map[string]int{}
+		got := false
+		for _, a := range Compute(s, w.now).Actions {
+			got = got || a.Instance == "m1"
+			for _, op := range a.Writes {
+				written[op.Key]++
+			}
+		}
+		if got != adopted || written[w.keys.Slot(w.group, 0)] != 1 {
+			t.Errorf("into slot %d: adopted %t, written is %v", slot, got, written)
+		}
+	}
+}
+
+// A failure that makes a slot flap, or has it given up, is told by the rule for it.
+//
+// proves FLAP-1, FLAP-3
+func TestByWhichRuleASlotWaits(t *testing.T) {
+	for _, policy := range []string{store.HealRecreate, store.HealRestart} {
+		for most, want := range map[int]string{0: "FLAP-1", 3: "FLAP-3"} {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size, g.Heal.Policy, g.Flap.GiveUpAfter = 1, policy, most })
+			w.place("a", 0, store.Running)
+			w.put(w.keys.Slot(w.group, 0), store.Slot{
+				Schema: store.Schema, Group: w.group, Flapping: 1, Template: w.instance("a").Record.Template,
+			})
+			w.turn("a", false)
+			a, next := w.decided("a")
+			if a.Rule != want || !next.Counted || next.Phase != store.Running {
+				t.Errorf("%s, give_up_after %d: %s %s", policy, most, a.Rule, a.What)
+			}
+		}
+	}
+}
+
+// The last good template is given up for what it was refused itself.
+//
+// proves ROLL-9
+func TestWhatIsRefusedOfTheLastGoodTemplate(t *testing.T) {
+	for made, want := range map[string]string{"good": "no image", "new": ""} {
+		d := &draft{fallback: &template{hash: "good"}, rollout: &store.Rollout{}}
+		m := &member{Instance: &Instance{Calls: Calls{Problem: "no image"}}}
+		m.Record.Template = made
+		if d.refusedFallback(m); d.rollout.FallbackUnusable != want {
+			t.Errorf("made from %s: it is of no use: %q", made, d.rollout.FallbackUnusable)
+		}
+	}
+}
+
+// Slots are found by number, however far the numbers go.
+func TestSlotsByNumber(t *testing.T) {
+	x := newSlotIndex(2)
+	slots := map[int]*slot{0: {}, 1: {}, 2: {}, 1000: {}}
+	for n, sl := range slots {
+		x.set(n, sl)
+	}
+	for _, n := range []int{-1, 0, 1, 2, 3, 1000} {
+		if x.get(n) != slots[n] {
+			t.Errorf("slot %d is another", n)
+		}
+	}
+	for n := range slots {
+		if x.set(n, nil); x.get(n) != nil {
+			t.Errorf("slot %d is there still", n)
+		}
+	}
+}
