@@ -363,7 +363,8 @@ func TestWhatAStormSays(t *testing.T) {
 		{store.Storm{}, store.BlockedByStorm, store.BlockedFacts{Group: "web", Count: 3, Limit: 6, For: spec.Storm.Cooldown}},
 		{
 			store.Storm{Ended: "calm", Resume: &store.Timer{Start: epoch, For: store.Duration(time.Minute)}},
-			store.BlockedByStormEnd, store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
+			store.BlockedByStormEnd,
+			store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
 		},
 	} {
 		d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm, tally: Tally{Now: 3, Of: 6}}

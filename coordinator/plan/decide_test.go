@@ -416,14 +416,16 @@ func TestHealAndCount(t *testing.T) {
 				}
 			}, "REC-17 +1",
 		},
-		{"slots without a record are healed in order of number, too",
+		{
+			"slots without a record are healed in order of number, too",
 			func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 3, 1 }, func(w *world) {
 				for i, id := range []string{"a", "b", "c"} {
 					w.place(id, i, store.Running)
 					w.turn(id, false)
 				}
 				w.drop(w.keys.Slot(w.group, 0))
-			}, "HEAL-2 +0"},
+			}, "HEAL-2 +0",
+		},
 		{"too few: the lowest free numbers", size(4), func(w *world) {
 			w.place("a", 1, store.Running)
 			w.place("b", 3, store.Running)

@@ -211,8 +211,11 @@ func TestWhatAPauseHolds(t *testing.T) {
 		without string
 		want    string
 	}{
-		{"", "2 creations, 1 removal, 1 restart"}, {"a", "1 creation, 1 removal, 1 restart"},
-		{"c", "1 creation, 1 restart"}, {"d", "1 creation"}, {"b", ""},
+		{"", "2 creations, 1 removal, 1 restart"},
+		{"a", "1 creation, 1 removal, 1 restart"},
+		{"c", "1 creation, 1 restart"},
+		{"d", "1 creation"},
+		{"b", ""},
 	} {
 		if k := w.witness[c.without]; k != nil {
 			k.calls.Busy = true
@@ -288,8 +291,10 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 			key      string
 			modified *store.Revision
 		}{
-			{c.group, g.Spec.Key, &g.Spec.Modified}, {c.static, g.Spec.Static, &g.Spec.StaticModified},
-			{c.status, w.keys.Status(w.group), &g.Status.Modified}, {c.turn, w.keys.Turn(w.group), &g.Turn},
+			{c.group, g.Spec.Key, &g.Spec.Modified},
+			{c.static, g.Spec.Static, &g.Spec.StaticModified},
+			{c.status, w.keys.Status(w.group), &g.Status.Modified},
+			{c.turn, w.keys.Turn(w.group), &g.Turn},
 		} {
 			if has.yes {
 				*has.modified = 7

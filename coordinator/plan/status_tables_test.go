@@ -250,8 +250,10 @@ func TestTheTimeOfARoll(t *testing.T) {
 	d := &draft{hash: "new", order: []*slot{{}, {}, {}, {}}}
 	at := epoch.Add(time.Hour)
 	for i, failures := range [][]store.Failure{
-		{{At: at, Template: "new"}, {At: at.Add(1), Template: "new"}}, {{At: at.Add(-1), Template: "new"}},
-		{{At: at, Template: "old"}}, {{At: at.Add(time.Hour), Template: "new"}, {At: at.Add(-1), Template: "new"}},
+		{{At: at, Template: "new"}, {At: at.Add(1), Template: "new"}},
+		{{At: at.Add(-1), Template: "new"}},
+		{{At: at, Template: "old"}},
+		{{At: at.Add(time.Hour), Template: "new"}, {At: at.Add(-1), Template: "new"}},
 	} {
 		d.order[i].Record.Failures = failures
 	}
