@@ -28,9 +28,11 @@ func TestWhoStands(t *testing.T) {
 		"drains, and is dead":         {store.Draining, store.Dead, nil, false},
 		"drains for a notice":         {store.Draining, store.Live, spotted, false},
 		"is deleted":                  {store.Deleting, store.Unborn, nil, true},
-		"is deleted, never made":      {store.Deleting, store.Unborn, func(r *store.Instance) { r.Called = false }, false},
-		"is deleted, and was dead":    {store.Deleting, store.Unborn, func(r *store.Instance) { r.Dead = true }, false},
-		"is deleted for a notice":     {store.Deleting, store.Unborn, spotted, false},
+		"is deleted, never made": {
+			store.Deleting, store.Unborn, func(r *store.Instance) { r.Called = false }, false,
+		},
+		"is deleted, and was dead": {store.Deleting, store.Unborn, func(r *store.Instance) { r.Dead = true }, false},
+		"is deleted for a notice":  {store.Deleting, store.Unborn, spotted, false},
 	} {
 		m := &member{Instance: &Instance{}, phase: c.phase, judgment: Judgment{Verdict: c.verdict}}
 		m.Record.Phase, m.Record.Called = c.phase, true
@@ -53,12 +55,16 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 		afresh  bool
 		flapped bool
 	}{
-		"of the present template":  {store.Slot{Template: "new", Flapping: 2, Failures: make([]store.Failure, 3)}, false, false},
-		"of none":                  {store.Slot{Flapping: 2, Failures: make([]store.Failure, 3)}, false, false},
-		"failed on another":        {store.Slot{Template: "old", Failures: make([]store.Failure, 3)}, true, false},
-		"flapped on another":       {store.Slot{Template: "old", Flapping: 1}, true, true},
-		"was given up on another":  {store.Slot{Template: "old", Errored: "often"}, true, true},
-		"waits because of another": {store.Slot{Template: "old", Flapping: 2, Retry: &store.Timer{}, GiveUp: &store.Timer{}}, true, true},
+		"of the present template": {
+			store.Slot{Template: "new", Flapping: 2, Failures: make([]store.Failure, 3)}, false, false,
+		},
+		"of none":                 {store.Slot{Flapping: 2, Failures: make([]store.Failure, 3)}, false, false},
+		"failed on another":       {store.Slot{Template: "old", Failures: make([]store.Failure, 3)}, true, false},
+		"flapped on another":      {store.Slot{Template: "old", Flapping: 1}, true, true},
+		"was given up on another": {store.Slot{Template: "old", Errored: "often"}, true, true},
+		"waits because of another": {
+			store.Slot{Template: "old", Flapping: 2, Retry: &store.Timer{}, GiveUp: &store.Timer{}}, true, true,
+		},
 	} {
 		sl := &slot{retry: epoch, giveUp: epoch}
 		sl.Record = c.slot
@@ -122,11 +128,13 @@ func TestWhosePlaceIsTaken(t *testing.T) {
 		vacate *store.Vacated
 		want   string
 	}{
-		"nobody's":                {func(*world) {}, nil, ""},
-		"of one that drains":      {func(w *world) { w.place("a", 0, store.Draining, draining5m) }, nil, "a"},
-		"of one that is deleted":  {func(w *world) { w.place("a", 0, store.Deleting) }, nil, "a"},
-		"of one that is gone":     {func(*world) {}, &store.Vacated{Instance: "b"}, "b"},
-		"of one that leaves last": {func(w *world) { w.place("a", 0, store.Deleting) }, &store.Vacated{Instance: "b"}, "a"},
+		"nobody's":               {func(*world) {}, nil, ""},
+		"of one that drains":     {func(w *world) { w.place("a", 0, store.Draining, draining5m) }, nil, "a"},
+		"of one that is deleted": {func(w *world) { w.place("a", 0, store.Deleting) }, nil, "a"},
+		"of one that is gone":    {func(*world) {}, &store.Vacated{Instance: "b"}, "b"},
+		"of one that leaves last": {
+			func(w *world) { w.place("a", 0, store.Deleting) }, &store.Vacated{Instance: "b"}, "a",
+		},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 1 })
@@ -216,7 +224,8 @@ func TestWhereACreationMoves(t *testing.T) {
 		}
 		w.evacuate(c.evacuated...)
 		a, next := w.decided("a")
-		if next.Zone != c.want || (a.Rule == "") != (c.want == "") || c.want != "" && (a.Rule != "REC-3" || !slices.Equal(a.Evidence, []string{"no room"})) {
+		if next.Zone != c.want || (a.Rule == "") != (c.want == "") ||
+			c.want != "" && (a.Rule != "REC-3" || !slices.Equal(a.Evidence, []string{"no room"})) {
 			t.Errorf("%s: it moves to %q by %s, want %q", name, next.Zone, a.Rule, c.want)
 		}
 	}
@@ -232,13 +241,21 @@ func TestWhenTheLastGoodTemplateIsUsed(t *testing.T) {
 		rollout   func(*store.Rollout)
 		want      bool
 	}{
-		"it can be had":              {func(*store.GoodSpec) {}, "", func(*store.Rollout) {}, true},
-		"its provider is gone":       {func(g *store.GoodSpec) { g.Spec.Provider = "gone" }, "", func(*store.Rollout) {}, false},
-		"its only zone is evacuated": {func(g *store.GoodSpec) { g.Spec.Template.Zones = []string{"a"} }, "a", func(*store.Rollout) {}, false},
-		"one of its zones is":        {func(*store.GoodSpec) {}, "a", func(*store.Rollout) {}, true},
-		"it was refused":             {func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.FallbackUnusable = "no image" }, false},
-		"the new one is proved":      {func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.Proved = true }, false},
-		"the new one is blamed":      {func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.Proved, r.Blamed = true, "it fails" }, true},
+		"it can be had": {func(*store.GoodSpec) {}, "", func(*store.Rollout) {}, true},
+		"its provider is gone": {
+			func(g *store.GoodSpec) { g.Spec.Provider = "gone" }, "", func(*store.Rollout) {}, false,
+		},
+		"its only zone is evacuated": {
+			func(g *store.GoodSpec) { g.Spec.Template.Zones = []string{"a"} }, "a", func(*store.Rollout) {}, false,
+		},
+		"one of its zones is": {func(*store.GoodSpec) {}, "a", func(*store.Rollout) {}, true},
+		"it was refused": {
+			func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.FallbackUnusable = "no image" }, false,
+		},
+		"the new one is proved": {func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.Proved = true }, false},
+		"the new one is blamed": {
+			func(*store.GoodSpec) {}, "", func(r *store.Rollout) { r.Proved, r.Blamed = true, "it fails" }, true,
+		},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size = 1 })
@@ -256,7 +273,8 @@ func TestWhenTheLastGoodTemplateIsUsed(t *testing.T) {
 		d.rollout = &store.Rollout{Template: d.hash}
 		c.rollout(d.rollout)
 		d.chooseTemplate()
-		if used := d.fallback != nil; used != c.want || used && (d.fallback.hash != good.Template || d.rollout.Fallback != good.Template) {
+		if used := d.fallback != nil; used != c.want ||
+			used && (d.fallback.hash != good.Template || d.rollout.Fallback != good.Template) {
 			t.Errorf("%s: %+v is used, and recorded as %q", name, d.fallback, d.rollout.Fallback)
 		}
 	}
@@ -291,24 +309,40 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 		calm         bool
 		next         time.Duration // 0: nothing is waited for
 	}{
-		"few":                             {nil, few, few, "", time.Time{}, 0, false, 0},
-		"many":                            {nil, many, many, "on", now, 3, false, 5 * time.Second},
-		"many are silent, none lost":      {nil, Tally{Lost: 3, Of: 6, Groups: 1}, everywhere, "", time.Time{}, 0, false, 0},
-		"few here, many everywhere":       {nil, few, everywhere, "shard", now, 1, false, 5 * time.Second},
-		"more":                            {under(nil), Tally{Lost: 4, Now: 4, Of: 6}, many, "on", epoch, 4, false, 5 * time.Second},
-		"as many, calm was counted":       {under(func(s *store.Storm) { s.Calm = calm(0) }), many, many, "on", epoch, 3, false, 5 * time.Second},
-		"fewer":                           {under(nil), few, few, "on", epoch, 3, true, 5 * time.Second},
-		"few for nearly a minute":         {under(func(s *store.Storm) { s.Calm = calm(time.Minute - 1) }), few, few, "on", epoch, 3, true, 5 * time.Second},
-		"few for a minute":                {under(func(s *store.Storm) { s.Calm = calm(time.Minute) }), few, few, "over", epoch, 3, false, 5 * time.Second},
-		"of the shard, few here":          {under(func(s *store.Storm) { s.Shard = true }), few, everywhere, "shard", epoch, 3, false, 5 * time.Second},
-		"of the shard, few everywhere":    {under(func(s *store.Storm) { s.Shard = true }), few, few, "shard", epoch, 3, true, 5 * time.Second},
-		"of the group, many everywhere":   {under(nil), few, everywhere, "on", epoch, 3, true, 5 * time.Second},
-		"over, few":                       {over("", 0), few, few, "over", epoch, 3, false, time.Minute},
-		"over for long":                   {over("", time.Minute), few, few, "", time.Time{}, 0, false, 0},
-		"over, and many again":            {over("", 0), many, many, "on", now, 3, false, 5 * time.Second},
-		"overridden, still many":          {over("ada", 0), many, many, "over", epoch, 3, false, time.Minute},
-		"overridden long ago, still many": {over("ada", time.Minute), many, many, "over", epoch, 3, false, 5 * time.Second},
-		"overridden long ago, few":        {over("ada", time.Minute), few, few, "", time.Time{}, 0, false, 0},
+		"few":  {nil, few, few, "", time.Time{}, 0, false, 0},
+		"many": {nil, many, many, "on", now, 3, false, 5 * time.Second},
+		"many are silent, none lost": {
+			nil, Tally{Lost: 3, Of: 6, Groups: 1}, everywhere, "", time.Time{}, 0, false, 0,
+		},
+		"few here, many everywhere": {nil, few, everywhere, "shard", now, 1, false, 5 * time.Second},
+		"more": {
+			under(nil), Tally{Lost: 4, Now: 4, Of: 6}, many, "on", epoch, 4, false, 5 * time.Second,
+		},
+		"as many, calm was counted": {
+			under(func(s *store.Storm) { s.Calm = calm(0) }), many, many, "on", epoch, 3, false, 5 * time.Second,
+		},
+		"fewer": {under(nil), few, few, "on", epoch, 3, true, 5 * time.Second},
+		"few for nearly a minute": {
+			under(func(s *store.Storm) { s.Calm = calm(time.Minute - 1) }), few, few, "on", epoch, 3, true, 5 * time.Second,
+		},
+		"few for a minute": {
+			under(func(s *store.Storm) { s.Calm = calm(time.Minute) }), few, few, "over", epoch, 3, false, 5 * time.Second,
+		},
+		"of the shard, few here": {
+			under(func(s *store.Storm) { s.Shard = true }), few, everywhere, "shard", epoch, 3, false, 5 * time.Second,
+		},
+		"of the shard, few everywhere": {
+			under(func(s *store.Storm) { s.Shard = true }), few, few, "shard", epoch, 3, true, 5 * time.Second,
+		},
+		"of the group, many everywhere": {under(nil), few, everywhere, "on", epoch, 3, true, 5 * time.Second},
+		"over, few":                     {over("", 0), few, few, "over", epoch, 3, false, time.Minute},
+		"over for long":                 {over("", time.Minute), few, few, "", time.Time{}, 0, false, 0},
+		"over, and many again":          {over("", 0), many, many, "on", now, 3, false, 5 * time.Second},
+		"overridden, still many":        {over("ada", 0), many, many, "over", epoch, 3, false, time.Minute},
+		"overridden long ago, still many": {
+			over("ada", time.Minute), many, many, "over", epoch, 3, false, 5 * time.Second,
+		},
+		"overridden long ago, few": {over("ada", time.Minute), few, few, "", time.Time{}, 0, false, 0},
 	} {
 		spec := store.Group{Storm: store.StormSpec{
 			Min: 3, Percent: 50, Window: store.Duration(time.Minute), Cooldown: store.Duration(time.Minute),

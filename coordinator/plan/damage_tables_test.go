@@ -155,8 +155,10 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 		"its alive key is removed": {writes(store.Delete(keys.Alive("web-0-b"))), true},
 		"gets a replacement":       {writes(store.Put(of, nil), store.Absent(of)), false},
 		"its record changes":       {writes(store.Put(of, nil), store.At(of, 3)), true},
-		"its slot is written":      {writes(store.Put(keys.Slot("web", 0), nil), store.Absent(keys.Slot("web", 0))), true},
-		"is adopted":               {Action{Rule: "REC-8", Slot: slot(0), To: store.Pending}, true},
+		"its slot is written": {
+			writes(store.Put(keys.Slot("web", 0), nil), store.Absent(keys.Slot("web", 0))), true,
+		},
+		"is adopted": {Action{Rule: "REC-8", Slot: slot(0), To: store.Pending}, true},
 	} {
 		frozen := func(d *draft) { d.frozen = store.BlockedByDamage }
 		damaged := func(d *draft) { d.damaged, d.slot(0).damaged = 1, &store.Damaged{} }
@@ -165,7 +167,9 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 			set   func(*draft)
 			stays bool
 		}{
-			"in a frozen group": {frozen, c.stays}, "in a damaged slot": {damaged, c.stays}, "beside a damaged slot": {other, true},
+			"in a frozen group": {
+				frozen, c.stays,
+			}, "in a damaged slot": {damaged, c.stays}, "beside a damaged slot": {other, true},
 		} {
 			d := newDraft(&Snapshot{Keys: keys}, &Group{Name: "web"}, epoch)
 			is.set(d)
@@ -265,9 +269,15 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 			func(x *Extra) { x.Paused, x.Since = true, now.Add(-30*time.Second) }, nil, false, time.Minute, "", "",
 		},
 		"seen a moment too short": {func(x *Extra) { x.Since = now.Add(1 - grace) }, nil, false, 1, "", ""},
-		"seen for a minute":       {func(x *Extra) { x.Since = now.Add(-time.Minute) }, nil, false, 30 * time.Second, "", ""},
-		"seen for two minutes":    {func(x *Extra) { x.Since = now.Add(-2 * time.Minute) }, nil, false, 8 * time.Minute, "", ""},
-		"agents may return":       {nil, func(s *Snapshot) { s.GraceEnd = now.Add(time.Second) }, false, time.Second, "", ""},
+		"seen for a minute": {
+			func(x *Extra) { x.Since = now.Add(-time.Minute) }, nil, false, 30 * time.Second, "", "",
+		},
+		"seen for two minutes": {
+			func(x *Extra) { x.Since = now.Add(-2 * time.Minute) }, nil, false, 8 * time.Minute, "", "",
+		},
+		"agents may return": {
+			nil, func(s *Snapshot) { s.GraceEnd = now.Add(time.Second) }, false, time.Second, "", "",
+		},
 		"a hold was released": {
 			nil, func(s *Snapshot) { s.Shard.Record.Reviewed = &store.Reviewed{At: now.Add(time.Minute - grace)} },
 			false, time.Minute, "", "",

@@ -135,7 +135,9 @@ func TestWhatAJudgmentSays(t *testing.T) {
 			[]string{unseen + ", again", lost},
 			"",
 		},
-		"its stream was lost": {[]twist{stream(store.StreamLost), why}, "its stream was lost: reset", []string{lost, running}, ""},
+		"its stream was lost": {
+			[]twist{stream(store.StreamLost), why}, "its stream was lost: reset", []string{lost, running}, "",
+		},
 		"overdue": {
 			[]twist{stream(store.StreamOverdue)},
 			"its report is overdue",
@@ -187,8 +189,10 @@ func TestWhatAJudgmentSays(t *testing.T) {
 			[]string{open, failing},
 			"",
 		},
-		"not healthy yet":  {[]twist{checks, phase(store.Checking)}, "not healthy yet: checks 0/1", []string{open}, ""},
-		"nothing reported": {[]twist{noReport, phase(store.Checking)}, "not healthy yet: it has reported nothing yet", []string{open}, ""},
+		"not healthy yet": {[]twist{checks, phase(store.Checking)}, "not healthy yet: checks 0/1", []string{open}, ""},
+		"nothing reported": {
+			[]twist{noReport, phase(store.Checking)}, "not healthy yet: it has reported nothing yet", []string{open}, "",
+		},
 		"not healthy in time": {
 			[]twist{checks, phase(store.Checking), phaseFor(time.Hour)},
 			"not healthy within 10m0s: checks 0/1",
@@ -220,22 +224,26 @@ func TestWhoSeemsDown(t *testing.T) {
 		twists []twist
 		want   bool
 	}{
-		"listed as running":                        {nil, false},
-		"no list":                                  {[]twist{noList}, false},
-		"not listed":                               {[]twist{unlisted(9)}, false},
-		"down, its stream lost":                    {[]twist{down(1), stream(store.StreamLost)}, true},
-		"down, its alive key gone":                 {[]twist{down(1), gone(0, store.StreamOpen)}, true},
-		"down, its stream open":                    {[]twist{down(1)}, true},
-		"down, its stream open since that list":    {[]twist{down(1), since(0)}, true},
-		"down, its stream open since":              {[]twist{down(1), since(1)}, false},
-		"down, its stream lost since":              {[]twist{down(1), since(1), stream(store.StreamLost)}, true},
-		"down, in the stream's boot":               {[]twist{down(1), of("b")}, true},
-		"down, in another boot":                    {[]twist{down(1), of("a")}, false},
-		"down, in another boot, its stream lost":   {[]twist{down(1), of("a"), stream(store.StreamLost)}, true},
-		"down, before it got healthy":              {[]twist{down(1), later(-1), stream(store.StreamLost)}, false},
-		"down, as it got healthy":                  {[]twist{down(1), later(0), stream(store.StreamLost)}, true},
-		"down, before it registered":               {[]twist{down(1), later(-1), stream(store.StreamLost), phase(store.Checking)}, false},
-		"down, before it began to drain":           {[]twist{down(1), later(-1), stream(store.StreamLost), phase(store.Draining)}, true},
+		"listed as running":                      {nil, false},
+		"no list":                                {[]twist{noList}, false},
+		"not listed":                             {[]twist{unlisted(9)}, false},
+		"down, its stream lost":                  {[]twist{down(1), stream(store.StreamLost)}, true},
+		"down, its alive key gone":               {[]twist{down(1), gone(0, store.StreamOpen)}, true},
+		"down, its stream open":                  {[]twist{down(1)}, true},
+		"down, its stream open since that list":  {[]twist{down(1), since(0)}, true},
+		"down, its stream open since":            {[]twist{down(1), since(1)}, false},
+		"down, its stream lost since":            {[]twist{down(1), since(1), stream(store.StreamLost)}, true},
+		"down, in the stream's boot":             {[]twist{down(1), of("b")}, true},
+		"down, in another boot":                  {[]twist{down(1), of("a")}, false},
+		"down, in another boot, its stream lost": {[]twist{down(1), of("a"), stream(store.StreamLost)}, true},
+		"down, before it got healthy":            {[]twist{down(1), later(-1), stream(store.StreamLost)}, false},
+		"down, as it got healthy":                {[]twist{down(1), later(0), stream(store.StreamLost)}, true},
+		"down, before it registered": {
+			[]twist{down(1), later(-1), stream(store.StreamLost), phase(store.Checking)}, false,
+		},
+		"down, before it began to drain": {
+			[]twist{down(1), later(-1), stream(store.StreamLost), phase(store.Draining)}, true,
+		},
 		"down, before it got healthy, stream open": {[]twist{down(1), later(-1)}, false},
 	} {
 		x := newSubject()

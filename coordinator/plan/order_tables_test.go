@@ -42,9 +42,11 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		request store.Request
 		want    string // "" if it waits
 	}{
-		"a group that never was in force": {neverInForce, of(store.RequestRetry, ""), "refused: no spec of the group was ever in force"},
-		"an unknown order to a group":     {nil, of("teleport", ""), `refused: this version knows no order "teleport"`},
-		"no storm is under way":           {nil, of(store.RequestOverrideStorm, ""), "refused: there is no storm"},
+		"a group that never was in force": {
+			neverInForce, of(store.RequestRetry, ""), "refused: no spec of the group was ever in force",
+		},
+		"an unknown order to a group": {nil, of("teleport", ""), `refused: this version knows no order "teleport"`},
+		"no storm is under way":       {nil, of(store.RequestOverrideStorm, ""), "refused: there is no storm"},
 		"create in a stopped group": {
 			spec(func(g *store.Group) { g.Stopped = true }), of(store.RequestCreate, ""),
 			"refused: the group is stopped, or being deleted",
@@ -61,39 +63,65 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		},
 		"create": {nil, of(store.RequestCreate, ""), "requested on demand"},
 
-		"of nobody":                    {nil, of(store.RequestDelete, "nobody"), "refused: there is no such instance"},
-		"of one that goes":             {in(store.Deleting), of(store.RequestDelete, "a"), "refused: it is being deleted already"},
+		"of nobody": {nil, of(store.RequestDelete, "nobody"), "refused: there is no such instance"},
+		"of one that goes": {
+			in(store.Deleting), of(store.RequestDelete, "a"), "refused: it is being deleted already",
+		},
 		"an unknown order":             {nil, of("teleport", "a"), `refused: this version knows no order "teleport"`},
 		"retry, on demand":             {nil, of(store.RequestRetry, "x"), "refused: it is on demand: nobody heals it"},
 		"retry, nothing to be retried": {nil, of(store.RequestRetry, "a"), "refused: no slot flaps or is given up"},
-		"retry, failed once":           {slotOf(store.Slot{Failures: make([]store.Failure, 1)}), of(store.RequestRetry, "a"), "1 slot to start afresh"},
-		"retry, flaps":                 {slotOf(store.Slot{Flapping: 1}), of(store.RequestRetry, "a"), "1 slot to start afresh"},
-		"retry, given up":              {slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, "a"), "1 slot to start afresh"},
-		"retry of the group":           {slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, ""), "1 slot to start afresh"},
+		"retry, failed once": {
+			slotOf(store.Slot{Failures: make([]store.Failure, 1)}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+		},
+		"retry, flaps": {
+			slotOf(store.Slot{Flapping: 1}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+		},
+		"retry, given up": {
+			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+		},
+		"retry of the group": {
+			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, ""), "1 slot to start afresh",
+		},
 		"replace, on demand": {
 			nil, of(store.RequestReplace, "x"),
 			"refused: it is on demand: nobody replaces it; delete it, and create another",
 		},
-		"delete, on demand":                      {nil, of(store.RequestDelete, "x"), "ordered to be deleted"},
-		"drain":                                  {nil, of(store.RequestDrain, "a"), "ordered to be drained"},
-		"drain, it drains":                       {in(store.Draining), of(store.RequestDrain, "a"), "refused: it drains already"},
-		"drained, it does not":                   {nil, of(store.RequestDrained, "a"), "refused: it does not drain"},
-		"drained, nothing is known of its drain": {in(store.Draining), of(store.RequestDrained, "a"), "refused: it does not drain"},
-		"protect":                                {nil, mode(store.ProtectRemoval), "protected"},
-		"protect from healing":                   {nil, mode(store.ProtectHeal), "protected, also from healing"},
-		"protect no more":                        {nil, mode(store.ProtectOff), "protected no more"},
-		"protect in another way":                 {nil, mode("glass"), `refused: this version knows no protection "glass"`},
-		"restart":                                {nil, of(store.RequestRestart, "a"), "restarting its machine"},
-		"restart while checked":                  {checked, of(store.RequestRestart, "a"), "restarting its machine"},
-		"restart while it boots":                 {boots, of(store.RequestRestart, "a"), "restarting its machine"},
-		"restart while it starts":                {in(store.Starting), of(store.RequestRestart, "a"), ""}, // it is back: another step first
-		"restart while it drains":                {in(store.Draining), of(store.RequestRestart, "a"), "refused: it is draining" + onlyRuns},
-		"restart what is created":                {in(store.Creating), of(store.RequestRestart, "a"), "refused: it is creating" + onlyRuns},
-		"restart what is pending":                {in(store.Pending), of(store.RequestRestart, "a"), "refused: it is pending" + onlyRuns},
+		"delete, on demand": {nil, of(store.RequestDelete, "x"), "ordered to be deleted"},
+		"drain":             {nil, of(store.RequestDrain, "a"), "ordered to be drained"},
+		"drain, it drains": {
+			in(store.Draining), of(store.RequestDrain, "a"), "refused: it drains already",
+		},
+		"drained, it does not": {nil, of(store.RequestDrained, "a"), "refused: it does not drain"},
+		"drained, nothing is known of its drain": {
+			in(store.Draining), of(store.RequestDrained, "a"), "refused: it does not drain",
+		},
+		"protect":              {nil, mode(store.ProtectRemoval), "protected"},
+		"protect from healing": {nil, mode(store.ProtectHeal), "protected, also from healing"},
+		"protect no more":      {nil, mode(store.ProtectOff), "protected no more"},
+		"protect in another way": {
+			nil, mode("glass"), `refused: this version knows no protection "glass"`,
+		},
+		"restart":                {nil, of(store.RequestRestart, "a"), "restarting its machine"},
+		"restart while checked":  {checked, of(store.RequestRestart, "a"), "restarting its machine"},
+		"restart while it boots": {boots, of(store.RequestRestart, "a"), "restarting its machine"},
+		"restart while it starts": { // it is back: another step first
+			in(store.Starting), of(store.RequestRestart, "a"), "",
+		},
+		"restart while it drains": {
+			in(store.Draining), of(store.RequestRestart, "a"), "refused: it is draining" + onlyRuns,
+		},
+		"restart what is created": {
+			in(store.Creating), of(store.RequestRestart, "a"), "refused: it is creating" + onlyRuns,
+		},
+		"restart what is pending": {
+			in(store.Pending), of(store.RequestRestart, "a"), "refused: it is pending" + onlyRuns,
+		},
 		"restart what has finished": {
 			in(store.Finished), of(store.RequestRestart, "a"), "refused: it is finished" + onlyRuns,
 		},
-		"restart, the group is paused": {spec(func(g *store.Group) { g.Paused = true }), of(store.RequestRestart, "a"), ""},
+		"restart, the group is paused": {
+			spec(func(g *store.Group) { g.Paused = true }), of(store.RequestRestart, "a"), "",
+		},
 		"restart, the group is gone": {
 			neverInForce, of(store.RequestRestart, "x"),
 			"refused: its group is gone; it can only be deleted: leasehold instance delete x",
@@ -147,13 +175,17 @@ func TestWhatGoesOfAGroupWithoutASpec(t *testing.T) {
 		s      func(*Snapshot)
 		goes   bool
 	}{
-		"ordered to go":                         {store.Running, condemned(true), nil, true},
-		"ordered to be replaced":                {store.Running, condemned(false), nil, true},
-		"not ordered":                           {store.Running, nil, nil, false},
-		"ordered, and on its way already":       {store.Deleting, condemned(true), nil, false},
-		"ordered, and drains already":           {store.Draining, draining5m, nil, false},
-		"ordered, and the shard is on hold":     {store.Running, condemned(true), func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, false},
-		"ordered, and the cache is out of date": {store.Running, condemned(true), func(s *Snapshot) { s.Stale = "behind" }, false},
+		"ordered to go":                   {store.Running, condemned(true), nil, true},
+		"ordered to be replaced":          {store.Running, condemned(false), nil, true},
+		"not ordered":                     {store.Running, nil, nil, false},
+		"ordered, and on its way already": {store.Deleting, condemned(true), nil, false},
+		"ordered, and drains already":     {store.Draining, draining5m, nil, false},
+		"ordered, and the shard is on hold": {
+			store.Running, condemned(true), func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, false,
+		},
+		"ordered, and the cache is out of date": {
+			store.Running, condemned(true), func(s *Snapshot) { s.Stale = "behind" }, false,
+		},
 	} {
 		w := newTestWorld(t)
 		change := c.change
@@ -166,7 +198,9 @@ func TestWhatGoesOfAGroupWithoutASpec(t *testing.T) {
 		if c.s != nil {
 			c.s(&s)
 		}
-		goes := slices.ContainsFunc(Compute(s, w.now).Actions, func(a Action) bool { return a.Instance == "x" && a.To == store.Deleting })
+		goes := slices.ContainsFunc(Compute(s, w.now).Actions, func(a Action) bool {
+			return a.Instance == "x" && a.To == store.Deleting
+		})
 		if goes != c.goes {
 			t.Errorf("%s: it goes: %t", name, goes)
 		}
@@ -188,7 +222,8 @@ func TestWhatAPauseHolds(t *testing.T) {
 	w.edit(func(g *store.Group) { g.Size, g.Paused = 9, true })
 	restart := func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} }
 	for i, p := range []store.Phase{
-		store.Pending, store.Creating, store.Deleting, store.Stopping, store.Running, store.Creating, store.Deleting, store.Deleting,
+		store.Pending, store.Creating, store.Deleting, store.Stopping, store.Running, store.Creating,
+		store.Deleting, store.Deleting,
 	} {
 		change := func(*store.Instance) {}
 		if p == store.Stopping {
@@ -260,7 +295,9 @@ func TestCallsOfAGroupWithoutASpec(t *testing.T) {
 	w := newTestWorld(t)
 	w.place("a", 0, store.Pending)
 	w.place("b", 1, store.Creating)
-	w.place("c", 2, store.Stopping, func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
+	w.place("c", 2, store.Stopping, func(r *store.Instance) {
+		r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"}
+	})
 	w.place("d", 3, store.Deleting)
 	s := w.snapshot()
 	s.Groups = []Group{w.groupOf(w.group)}
@@ -277,7 +314,9 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		group, static, status, turn bool
 	}{
-		"of etcd": {true, false, true, true}, "of the file": {false, true, true, true}, "of both": {true, true, true, true},
+		"of etcd": {
+			true, false, true, true,
+		}, "of the file": {false, true, true, true}, "of both": {true, true, true, true},
 		"before its first status": {true, false, false, false},
 	} {
 		w := newTestWorld(t)

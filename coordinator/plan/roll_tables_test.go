@@ -116,12 +116,23 @@ func TestARollWaitsForTheStepsOfHealing(t *testing.T) {
 		steps func(*member)
 		want  bool
 	}{
-		"a step for an unhealthy one":              {func(w *world) { w.turn("a", false) }, func(m *member) { m.touched = true }, true},
-		"a step for its slot":                      {func(w *world) { w.turn("a", false) }, func(m *member) { m.slot.touched = true }, true},
-		"no step":                                  {func(w *world) { w.turn("a", false) }, func(*member) {}, false},
-		"a step for a dead one":                    {func(w *world) { w.kill("a"); w.pass(0) }, func(m *member) { m.touched = true }, true},
-		"a step for one that comes up":             {func(w *world) { w.change("a", func(r *store.Instance) { r.Phase = store.Checking }) }, func(m *member) { m.touched = true }, false},
-		"a step for one beside another that works": {func(w *world) { w.turn("a", false); w.place("c", 0, store.Running) }, func(m *member) { m.touched = true }, false},
+		"a step for an unhealthy one": {
+			func(w *world) { w.turn("a", false) }, func(m *member) { m.touched = true }, true,
+		},
+		"a step for its slot": {
+			func(w *world) { w.turn("a", false) }, func(m *member) { m.slot.touched = true }, true,
+		},
+		"no step": {func(w *world) { w.turn("a", false) }, func(*member) {}, false},
+		"a step for a dead one": {
+			func(w *world) { w.kill("a"); w.pass(0) }, func(m *member) { m.touched = true }, true,
+		},
+		"a step for one that comes up": {
+			func(w *world) { w.change("a", func(r *store.Instance) { r.Phase = store.Checking }) },
+			func(m *member) { m.touched = true }, false,
+		},
+		"a step for one beside another that works": {
+			func(w *world) { w.turn("a", false); w.place("c", 0, store.Running) }, func(m *member) { m.touched = true }, false,
+		},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size = 2 })
@@ -148,12 +159,16 @@ func TestWhoIsNeverHealed(t *testing.T) {
 		is     func(*member)
 		want   bool
 	}{
-		"unhealthy":                    {store.HealNone, false, func(*member) {}, true},
-		"unhealthy, in a storm":        {store.HealNone, true, func(*member) {}, true},
-		"unhealthy, and healed":        {store.HealRecreate, false, func(*member) {}, false},
-		"unhealthy, and restarted":     {store.HealRestart, false, func(*member) {}, false},
-		"healthy":                      {store.HealNone, false, func(m *member) { m.judgment.Verdict = store.Live }, false},
-		"dead":                         {store.HealNone, false, func(m *member) { m.judgment.Verdict = store.Dead }, false},
+		"unhealthy":                {store.HealNone, false, func(*member) {}, true},
+		"unhealthy, in a storm":    {store.HealNone, true, func(*member) {}, true},
+		"unhealthy, and healed":    {store.HealRecreate, false, func(*member) {}, false},
+		"unhealthy, and restarted": {store.HealRestart, false, func(*member) {}, false},
+		"healthy": {
+			store.HealNone, false, func(m *member) { m.judgment.Verdict = store.Live }, false,
+		},
+		"dead": {
+			store.HealNone, false, func(m *member) { m.judgment.Verdict = store.Dead }, false,
+		},
 		"lost":                         {store.HealNone, false, lost, true},
 		"lost, in a storm":             {store.HealNone, true, lost, false},
 		"unhealthy, and ordered to go": {store.HealNone, false, func(m *member) { condemned(false)(&m.Record) }, false},
@@ -201,15 +216,23 @@ func TestWhoIsUpdatedFirst(t *testing.T) {
 		"unhealthy, and ordered to go":  {also(unwell, condemned(false)), false},
 		"coming up, and doomed":         {also(coming, spotted), false},
 		"coming up, its stream is lost": {func(w *world) { coming(w); w.silence("a", true) }, false},
-		"coming up, its lease ended":    {func(w *world) { coming(w); w.drop(w.keys.Alive("a")); w.observe(false) }, false},
+		"coming up, its lease ended": {
+			func(w *world) { coming(w); w.drop(w.keys.Alive("a")); w.observe(false) }, false,
+		},
 		"unhealthy, but a restart is needed": {
 			func(w *world) { unwell(w); w.edit(func(g *store.Group) { g.Workload.Run = []string{"./other"} }) }, false,
 		},
-		"unhealthy, on what is wanted":            {func(w *world) { unwell(w); w.edit(func(g *store.Group) { g.Checks = nil }) }, false},
-		"boots":                                   {func(w *world) { w.change("a", func(r *store.Instance) { r.Phase = store.Booting }) }, false},
-		"opportunistic: coming up":                {opportunistic, false},
-		"opportunistic: never got healthy":        {func(w *world) { opportunistic(w); w.stuck("a") }, true},
-		"opportunistic: coming up beside another": {func(w *world) { opportunistic(w); w.place("b", 0, store.Running) }, true},
+		"unhealthy, on what is wanted": {
+			func(w *world) { unwell(w); w.edit(func(g *store.Group) { g.Checks = nil }) }, false,
+		},
+		"boots": {
+			func(w *world) { w.change("a", func(r *store.Instance) { r.Phase = store.Booting }) }, false,
+		},
+		"opportunistic: coming up":         {opportunistic, false},
+		"opportunistic: never got healthy": {func(w *world) { opportunistic(w); w.stuck("a") }, true},
+		"opportunistic: coming up beside another": {
+			func(w *world) { opportunistic(w); w.place("b", 0, store.Running) }, true,
+		},
 		"coming up, on what is known to work": {
 			func(w *world) {
 				coming(w)
@@ -281,24 +304,56 @@ func TestWhenARestartHasHappened(t *testing.T) {
 		is    func(*Instance)
 		why   string // "": it has not
 	}{
-		"asked of the agent":                   {store.RestartWorkload, func(*Instance) {}, ""},
-		"by its agent":                         {store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "t" }, "its agent has restarted the workload"},
-		"by its agent, another time":           {store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "s" }, ""},
-		"by its agent, which is gone":          {store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted, in.Alive.Modified = "t", 0 }, ""},
-		"its workload, by the provider":        {store.RestartWorkload, func(in *Instance) { in.Calls.Restarted = "t" }, ""},
-		"its workload, another boot reports":   {store.RestartWorkload, func(in *Instance) { in.Alive.Record.BootID = "b2" }, "another boot of it reports"},
-		"its workload, another boot is listed": {store.RestartWorkload, func(in *Instance) { in.Sighting.BootID = "p2" }, ""},
-		"asked of the provider":                {store.RestartMachine, func(*Instance) {}, ""},
-		"by the provider":                      {store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "t" }, "the provider has restarted it"},
-		"by the provider, another time":        {store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "s" }, ""},
-		"its machine, says its agent":          {store.RestartMachine, func(in *Instance) { in.Report.Record.Restarted = "t" }, ""},
-		"another boot reports":                 {store.RestartMachine, func(in *Instance) { in.Alive.Record.BootID = "b2" }, "another boot of it reports"},
-		"nobody reports":                       {store.RestartMachine, func(in *Instance) { in.Alive = store.Versioned[store.Alive]{} }, ""},
-		"another boot, of none before":         {store.RestartMachine, func(in *Instance) { in.Record.Restart.Boot = "" }, ""},
-		"another boot is listed":               {store.RestartMachine, func(in *Instance) { in.Sighting.BootID = "p2" }, "the provider lists another boot of it"},
-		"no boot is listed":                    {store.RestartMachine, func(in *Instance) { in.Sighting.BootID = "" }, ""},
-		"a boot is listed, and none before":    {store.RestartMachine, func(in *Instance) { in.Record.Restart.Listed, in.Sighting.BootID = "", "p2" }, ""},
-		"nothing is recorded":                  {store.RestartMachine, func(in *Instance) { in.Record.Restart = nil }, ""},
+		"asked of the agent": {store.RestartWorkload, func(*Instance) {}, ""},
+		"by its agent": {
+			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "t" }, "its agent has restarted the workload",
+		},
+		"by its agent, another time": {
+			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "s" }, "",
+		},
+		"by its agent, which is gone": {
+			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted, in.Alive.Modified = "t", 0 }, "",
+		},
+		"its workload, by the provider": {
+			store.RestartWorkload, func(in *Instance) { in.Calls.Restarted = "t" }, "",
+		},
+		"its workload, another boot reports": {
+			store.RestartWorkload, func(in *Instance) { in.Alive.Record.BootID = "b2" }, "another boot of it reports",
+		},
+		"its workload, another boot is listed": {
+			store.RestartWorkload, func(in *Instance) { in.Sighting.BootID = "p2" }, "",
+		},
+		"asked of the provider": {store.RestartMachine, func(*Instance) {}, ""},
+		"by the provider": {
+			store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "t" }, "the provider has restarted it",
+		},
+		"by the provider, another time": {
+			store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "s" }, "",
+		},
+		"its machine, says its agent": {
+			store.RestartMachine, func(in *Instance) { in.Report.Record.Restarted = "t" }, "",
+		},
+		"another boot reports": {
+			store.RestartMachine, func(in *Instance) { in.Alive.Record.BootID = "b2" }, "another boot of it reports",
+		},
+		"nobody reports": {
+			store.RestartMachine, func(in *Instance) { in.Alive = store.Versioned[store.Alive]{} }, "",
+		},
+		"another boot, of none before": {
+			store.RestartMachine, func(in *Instance) { in.Record.Restart.Boot = "" }, "",
+		},
+		"another boot is listed": {
+			store.RestartMachine, func(in *Instance) { in.Sighting.BootID = "p2" }, "the provider lists another boot of it",
+		},
+		"no boot is listed": {
+			store.RestartMachine, func(in *Instance) { in.Sighting.BootID = "" }, "",
+		},
+		"a boot is listed, and none before": {
+			store.RestartMachine, func(in *Instance) { in.Record.Restart.Listed, in.Sighting.BootID = "", "p2" }, "",
+		},
+		"nothing is recorded": {
+			store.RestartMachine, func(in *Instance) { in.Record.Restart = nil }, "",
+		},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size = 1 })
@@ -339,11 +394,19 @@ func TestWhatARestartRecords(t *testing.T) {
 		level   string
 		renews  bool
 	}{
-		"the workload first":             {nil, []string{"./web"}, "", store.RestartWorkload, false},
-		"the workload, a new config":     {nil, []string{"./web"}, "new", store.RestartWorkload, false},
-		"no workload, so the machine":    {nil, nil, "new", store.RestartMachine, false},
-		"the machine then":               {&store.Restart{Level: store.RestartWorkload, Token: "t", Heals: true}, []string{"./web"}, "", store.RestartMachine, false},
-		"the machine then, a new config": {&store.Restart{Level: store.RestartWorkload, Token: "t", Heals: true}, []string{"./web"}, "new", store.RestartMachine, true},
+		"the workload first":          {nil, []string{"./web"}, "", store.RestartWorkload, false},
+		"the workload, a new config":  {nil, []string{"./web"}, "new", store.RestartWorkload, false},
+		"no workload, so the machine": {nil, nil, "new", store.RestartMachine, false},
+		"the machine then": {
+			&store.Restart{Level: store.RestartWorkload, Token: "t", Heals: true},
+			[]string{"./web"},
+			"", store.RestartMachine, false,
+		},
+		"the machine then, a new config": {
+			&store.Restart{Level: store.RestartWorkload, Token: "t", Heals: true},
+			[]string{"./web"},
+			"new", store.RestartMachine, true,
+		},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size, g.Heal.Policy, g.Workload.Run = 1, store.HealRestart, c.run })

@@ -28,14 +28,21 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 	type edit func(*store.Status)
 	edits := map[string][]edit{
 		"Schema": nil, "Group": nil, // of the key
-		"Accepted":         {func(s *store.Status) { s.Accepted = nil }, func(s *store.Status) { s.Accepted = &store.Group{Size: 2} }},
+		"Accepted": {
+			func(s *store.Status) { s.Accepted = nil }, func(s *store.Status) { s.Accepted = &store.Group{Size: 2} },
+		},
 		"AcceptedRevision": {func(s *store.Status) { s.AcceptedRevision++ }},
-		"Beside":           {func(s *store.Status) { s.Beside = nil }, func(s *store.Status) { s.Beside = &store.Beside{Revision: 4} }},
+		"Beside": {
+			func(s *store.Status) { s.Beside = nil }, func(s *store.Status) { s.Beside = &store.Beside{Revision: 4} },
+		},
 		"Invalid": {
-			func(s *store.Status) { s.Invalid = nil }, func(s *store.Status) { s.Invalid = &store.InvalidSpec{Revision: 5, Why: "size"} },
+			func(s *store.Status) { s.Invalid = nil },
+			func(s *store.Status) { s.Invalid = &store.InvalidSpec{Revision: 5, Why: "size"} },
 			func(s *store.Status) { s.Invalid = &store.InvalidSpec{Revision: 4, Why: "name"} },
 		},
-		"State": {func(s *store.Status) { s.State = store.GroupPaused }}, "Health": {func(s *store.Status) { s.Health++ }},
+		"State": {
+			func(s *store.Status) { s.State = store.GroupPaused },
+		}, "Health": {func(s *store.Status) { s.Health++ }},
 		"Healthy": {func(s *store.Status) { s.Healthy++ }}, "OK": {func(s *store.Status) { s.OK = true }},
 		"Since":    {func(s *store.Status) { s.Since = epoch.Add(1) }},
 		"Phases":   {func(s *store.Status) { s.Phases = map[store.Phase]int{store.Running: 2} }},
@@ -44,18 +51,26 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"Outdated": {func(s *store.Status) { s.Outdated++ }}, "Flapping": {func(s *store.Status) { s.Flapping++ }},
 		"Errored": {func(s *store.Status) { s.Errored++ }},
 		"Storm":   {func(s *store.Status) { s.Storm = nil }, func(s *store.Status) { s.Storm = &store.Storm{Lost: 4} }},
-		"Rollout": {func(s *store.Status) { s.Rollout = nil }, func(s *store.Status) { s.Rollout = &store.Rollout{Done: 2} }},
+		"Rollout": {
+			func(s *store.Status) { s.Rollout = nil }, func(s *store.Status) { s.Rollout = &store.Rollout{Done: 2} },
+		},
 		"LastGood": {
 			func(s *store.Status) { s.LastGood = nil },
 			func(s *store.Status) { s.LastGood = &store.GoodSpec{Revision: 4, Template: "t"} },
 			func(s *store.Status) { s.LastGood = &store.GoodSpec{Revision: 3, Template: "u"} },
 		},
-		"History":   {func(s *store.Status) { s.History = nil }, func(s *store.Status) { s.History = []store.PastSpec{{Revision: 4}} }},
-		"Blocked":   {func(s *store.Status) { s.Blocked = nil }, func(s *store.Status) { s.Blocked = []store.Blocked{{Rule: "HEAL-7"}} }},
-		"Uneven":    {func(s *store.Status) { s.Uneven = "a 2, b 0" }},
-		"Rebalance": {func(s *store.Status) { s.Rebalance = nil }, func(s *store.Status) { s.Rebalance = &store.Rebalance{Withdrawn: 2} }},
-		"Records":   {func(s *store.Status) { s.Records = nil }, func(s *store.Status) { s.Records = new(2) }},
-		"Counted":   nil, // tells nothing new by itself: see below
+		"History": {
+			func(s *store.Status) { s.History = nil }, func(s *store.Status) { s.History = []store.PastSpec{{Revision: 4}} },
+		},
+		"Blocked": {
+			func(s *store.Status) { s.Blocked = nil }, func(s *store.Status) { s.Blocked = []store.Blocked{{Rule: "HEAL-7"}} },
+		},
+		"Uneven": {func(s *store.Status) { s.Uneven = "a 2, b 0" }},
+		"Rebalance": {
+			func(s *store.Status) { s.Rebalance = nil }, func(s *store.Status) { s.Rebalance = &store.Rebalance{Withdrawn: 2} },
+		},
+		"Records": {func(s *store.Status) { s.Records = nil }, func(s *store.Status) { s.Records = new(2) }},
+		"Counted": nil, // tells nothing new by itself: see below
 		"Damaged": {
 			func(s *store.Status) { s.Damaged = nil }, func(s *store.Status) { s.Damaged[0].Key = "l" },
 			func(s *store.Status) { s.Damaged[0].What = store.DamageUnreadable },
@@ -169,17 +184,19 @@ func TestWhereCheckingEnds(t *testing.T) {
 		is   func(*Instance)
 		want store.Phase // "": it stays
 	}{
-		"healthy":                       {func(*Instance) {}, store.Running},
-		"healthy, and moves":            {func(in *Instance) { in.Alive.Record.State = store.StreamMoved }, ""},
-		"healthy, and overdue":          {func(in *Instance) { in.Alive.Record.State = store.StreamOverdue }, ""},
-		"healthy, in another boot":      {func(in *Instance) { in.Report.Record.BootID = "b0" }, ""},
-		"not healthy":                   {func(in *Instance) { in.Report.Record.Healthy = false }, ""},
-		"its lease ended":               {func(in *Instance) { in.Alive = store.Versioned[store.Alive]{} }, ""},
-		"a task that ended":             {task(0, false), store.Finished},
-		"a healthy task that ended":     {task(0, true), store.Finished},
-		"a task that failed":            {task(1, false), ""},
-		"a task that ended by a signal": {func(in *Instance) { task(0, false)(in); in.Report.Record.Workload.Signal = "KILL" }, ""},
-		"a service that ended":          {func(in *Instance) { task(0, false)(in); in.Record.Spec.Lifecycle = "" }, ""},
+		"healthy":                   {func(*Instance) {}, store.Running},
+		"healthy, and moves":        {func(in *Instance) { in.Alive.Record.State = store.StreamMoved }, ""},
+		"healthy, and overdue":      {func(in *Instance) { in.Alive.Record.State = store.StreamOverdue }, ""},
+		"healthy, in another boot":  {func(in *Instance) { in.Report.Record.BootID = "b0" }, ""},
+		"not healthy":               {func(in *Instance) { in.Report.Record.Healthy = false }, ""},
+		"its lease ended":           {func(in *Instance) { in.Alive = store.Versioned[store.Alive]{} }, ""},
+		"a task that ended":         {task(0, false), store.Finished},
+		"a healthy task that ended": {task(0, true), store.Finished},
+		"a task that failed":        {task(1, false), ""},
+		"a task that ended by a signal": {
+			func(in *Instance) { task(0, false)(in); in.Report.Record.Workload.Signal = "KILL" }, "",
+		},
+		"a service that ended": {func(in *Instance) { task(0, false)(in); in.Record.Spec.Lifecycle = "" }, ""},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size, g.Heal.Policy = 1, store.HealNone })
