@@ -27,6 +27,8 @@ func TestWhatAReleaseAcknowledges(t *testing.T) {
 		"extras":               {&store.Hold{Extras: 2}, nil, &store.Reviewed{Extras: 2, At: at}},
 		"extras, later":        {&store.Hold{Extras: 2}, earlier, &store.Reviewed{Extras: 2, Damage: 6, Seen: 70, At: at}},
 		"damage":               {&store.Hold{Damage: 3, Seen: 80}, nil, &store.Reviewed{Damage: 3, Seen: 80, At: at}},
+		"one damaged":          {&store.Hold{Damage: 1, Seen: 80}, nil, &store.Reviewed{Damage: 1, Seen: 80, At: at}},
+		"one extra":            {&store.Hold{Extras: 1}, nil, &store.Reviewed{Extras: 1, At: at}},
 		"damage, later":        {&store.Hold{Damage: 3, Seen: 80}, earlier, &store.Reviewed{Extras: 5, Damage: 3, Seen: 80, At: at}},
 		"extras and damage":    {&store.Hold{Extras: 1, Damage: 1, Seen: 90}, earlier, &store.Reviewed{Extras: 1, Damage: 1, Seen: 90, At: at}},
 	} {
