@@ -74,6 +74,7 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
 		if e.noteRefusal(rec, err, now) {
 			w.failures, w.calls.Problem = 0, "" // it says nothing of this instance
+			w.provable(begun.Add(c.CallTimeout + c.Consistency))
 			return
 		}
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
