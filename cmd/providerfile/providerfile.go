@@ -25,6 +25,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/exec"
+	"github.com/leasehold/leasehold/provider/lxd"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -36,6 +37,13 @@ var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logg
 			return nil, err
 		}
 		return exec.New(ctx, c)
+	},
+	"lxd": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := lxd.Config{Logger: log}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return lxd.New(c)
 	},
 }
 
