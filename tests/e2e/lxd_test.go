@@ -88,7 +88,7 @@ func newContainers(t *testing.T) *containers {
 }
 
 // groupOf writes the file of the group. The generation marks its template.
-func (c *containers) groupOf(size, generation int) string {
+func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
 	c.t.Helper()
 	text := fmt.Sprintf(`name: web
 size: %d
@@ -99,9 +99,9 @@ template:
     network: {managed: %s}
     config: {user.generation: "%d"}
 workload: {run: [/bin/wait]}
-report: {interval: %s, lease_ttl: %s}
+report: {interval: %s, lease_ttl: %s, on_lease_lost: %s}
 stop_timeout: 5s
-`, size, containersBridge, generation, interval, leaseTTL)
+`, size, containersBridge, generation, interval, leaseTTL, onLeaseLost)
 	file := filepath.Join(c.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
@@ -165,11 +165,13 @@ func (c *containers) setState(id, action string) {
 	}
 }
 
-// replaced does harm to a machine and waits until its instance is replaced, for the reason expected.
-func (c *containers) replaced(what, rule string, harm func(id string)) {
+// replaced does harm to the machine in a slot and waits until its instance is replaced, and no other,
+// for the reason expected.
+func (c *containers) replaced(what, rule string, slot int, harm func(id string)) {
 	c.t.Helper()
-	victim := c.h.wanted("web")[0]
-	others := slices.Clone(c.h.wanted("web")[1:])
+	others := slices.Clone(c.h.wanted("web"))
+	victim := others[slot]
+	others = slices.Delete(others, slot, slot+1)
 	before := c.caughtUp()
 	begun := time.Now()
 	harm(victim)
@@ -189,19 +191,60 @@ func (c *containers) replaced(what, rule string, harm func(id string)) {
 	}
 }
 
-// A group of containers on a real LXD, with nothing in them but the agent as their first process:
-// it comes up, is hurt in four ways and heals, restarts, rolls, shrinks and goes, and LXD has exactly
-// the machines that are recorded, each time.
+// cut takes the machine of an instance off the network.
+func (c *containers) cut(id string) {
+	c.t.Helper()
+	link := c.machine(id).State.Network["eth0"].HostName
+	if out, err := exec.Command("ip", "link", "set", link, "down").CombinedOutput(); err != nil {
+		c.t.Fatalf("cut %s: %v: %s", link, err, out)
+	}
+}
+
+// bootsAgree fails unless the provider and the agents name the machines' boots alike.
+func (c *containers) bootsAgree() {
+	c.t.Helper()
+	for _, m := range c.listed() {
+		of, boot, _ := strings.Cut(m.Config["user.leasehold.boot"], " ")
+		if told := c.h.alive(m.Config["user.leasehold.instance"]).Record.BootID; of == "" || boot != told {
+			c.t.Errorf("%s: the provider names its boot %q, and its agent %q", m.Name, boot, told)
+		}
+	}
+}
+
+// A group of containers on a real LXD, with nothing in them but the agent as their first process,
+// and a program that waits: it comes up, is hurt in five ways and heals, is restarted, rolls, shrinks
+// and goes, and LXD has exactly the machines that are recorded, each time.
 //
 // proves PROV-8
 func TestAGroupOfContainers(t *testing.T) {
 	c := newContainers(t)
+	took := func(what string, begun time.Time) { t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond)) }
 	begun := time.Now()
-	c.must("group", "apply", "-f", c.groupOf(3, 1), "--wait")
+	c.must("group", "apply", "-f", c.groupOf(3, 1, "none"), "--wait")
 	c.exact("the group", 3)
-	t.Logf("three machines healthy after %s", time.Since(begun).Round(10*time.Millisecond))
+	took("three machines healthy", begun)
+	c.bootsAgree()
 
-	c.replaced("killed hard", "DET-4", func(id string) {
+	ids := slices.Clone(c.h.wanted("web"))
+	c.setState(ids[0], "freeze")
+	c.pass(2 * interval) // less than a lease
+	c.setState(ids[0], "unfreeze")
+	c.exact("the thaw", 3)
+	c.unreplaced("web", ids)
+
+	boot := c.h.alive(ids[1]).Record.BootID
+	begun = time.Now()
+	c.must("instance", "restart", ids[1])
+	c.await("another boot", func() bool {
+		now := c.h.alive(ids[1]).Record
+		return now.BootID != "" && now.BootID != boot
+	})
+	c.exact("the restart", 3)
+	took("restarted in place", begun)
+	c.unreplaced("web", ids)
+	c.bootsAgree()
+
+	c.replaced("killed hard", "DET-4", 0, func(id string) {
 		pid, err := c.lxd.InitPID(c.machine(id).Name)
 		if err == nil {
 			err = syscall.Kill(pid, syscall.SIGKILL)
@@ -210,26 +253,23 @@ func TestAGroupOfContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	c.replaced("stopped at the provider", "DET-4", func(id string) { c.setState(id, "stop") })
-	c.replaced("frozen", "DET-3", func(id string) { c.setState(id, "freeze") })
-	c.replaced("cut off", "DET-3", func(id string) {
-		link := c.machine(id).State.Network["eth0"].HostName
-		if out, err := exec.Command("ip", "link", "set", link, "down").CombinedOutput(); err != nil {
-			t.Fatalf("cut %s: %v: %s", link, err, out)
-		}
-	})
+	c.replaced("stopped at the provider", "DET-4", 1, func(id string) { c.setState(id, "stop") })
+	c.replaced("frozen", "HEAL-2", 2, func(id string) { c.setState(id, "freeze") })
+	c.replaced("cut off", "HEAL-2", 0, c.cut)
 
-	ids := slices.Clone(c.h.wanted("web"))
+	ids = slices.Clone(c.h.wanted("web"))
 	begun = time.Now()
-	c.must("group", "apply", "-f", c.groupOf(3, 2), "--confirm", "web", "--wait")
+	c.must("group", "apply", "-f", c.groupOf(3, 2, "poweroff"), "--confirm", "web", "--wait")
 	c.exact("the roll", 3)
-	t.Logf("rolled after %s", time.Since(begun).Round(10*time.Millisecond))
+	took("rolled", begun)
 	for _, m := range c.listed() {
 		if slices.Contains(ids, m.Config["user.leasehold.instance"]) || m.Config["user.generation"] != "2" {
 			t.Errorf("after the roll there is %+v", m)
 		}
 	}
-	c.must("group", "apply", "-f", c.groupOf(1, 2), "--confirm", "web", "--wait")
+	// It powers itself off before its lease can have ended, and the provider says so.
+	c.replaced("cut off, to power itself off", "DET-4", 1, c.cut)
+	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web", "--wait")
 	c.exact("shrinking", 1)
 
 	c.must("group", "delete", "web", "--confirm", "web", "--wait")
