@@ -42,6 +42,7 @@ var (
 	busy = []string{
 		"instance is busy", "matching non-reusable operation", "is busy running", "database is locked",
 		"a matching reusable operation",
+		"forkfile.sock", // the server of the container's files is just ending
 	}
 	taken = []string{"already exists"}
 	full  = []string{
