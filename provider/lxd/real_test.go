@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -189,6 +190,30 @@ func frozen(t *testing.T, l *lxdtest.LXD) {
 	}
 	if now, _ := find(t, p, "frozen-1"); now.State != provider.StateStopped {
 		t.Errorf("listed as %+v", now)
+	}
+}
+
+// List tells the address of a machine on a network, and the same after a restart.
+func addresses(t *testing.T, l *lxdtest.LXD) {
+	if err := l.Do(http.MethodPost, "/1.0/networks", map[string]any{
+		"name": "lhnet0", "type": "bridge", "config": map[string]string{
+			"ipv4.address": "none", "ipv6.address": "fd42:1ea5:e402::1/64", "ipv6.nat": "false", "ipv6.dhcp": "false",
+			"ipv4.firewall": "false", "ipv6.firewall": "false",
+		},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := onReal(t, l, nil)
+	mustCreate(t, p, "managed-1", map[string]any{"network": map[string]any{"managed": "lhnet0"}})
+	mustCreate(t, p, "bridged-1", map[string]any{"network": map[string]any{"bridge": "lhnet0"}})
+	has := func(m provider.Machine) bool { return strings.HasPrefix(m.Address, "fd42:1ea5:e402:") }
+	first := awaitMachine(t, p, "managed-1", has)
+	awaitMachine(t, p, "bridged-1", has)
+	if err := p.Restart(t.Context(), realShard, "managed-1", ""); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := find(t, p, "managed-1"); m.Address != first.Address {
+		t.Errorf("it had the address %s, and has %q", first.Address, m.Address)
 	}
 }
 
