@@ -218,7 +218,9 @@ func (c *containers) bootsAgree() {
 // proves PROV-8
 func TestAGroupOfContainers(t *testing.T) {
 	c := newContainers(t)
-	took := func(what string, begun time.Time) { t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond)) }
+	took := func(what string, begun time.Time) {
+		t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond))
+	}
 	begun := time.Now()
 	c.must("group", "apply", "-f", c.groupOf(3, 1, "none"), "--wait")
 	c.exact("the group", 3)
@@ -285,4 +287,3 @@ func TestAGroupOfContainers(t *testing.T) {
 		}
 	}
 }
-
