@@ -26,6 +26,9 @@ networks() { command -v ip >/dev/null && command -v nsenter >/dev/null; }
 programs() { command -v jq >/dev/null && command -v flock >/dev/null && command -v setsid >/dev/null; }
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 
+# Only root can run an LXD: the tests of provider/lxd say so to others, and scripts/lxd.sh installs it.
+[ "$(id -u)" -ne 0 ] || "$(dirname "$0")/lxd.sh" install
+
 needed=()
 compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)

@@ -39,7 +39,7 @@ func TestWrongValuesAreShown(t *testing.T) {
 		{"provider", "X", `"X"`, ""},
 		{"template.instance_type", strings.Repeat("x", 101), `"` + strings.Repeat("x", 101) + `"`, ""},
 		{"template.zones", []string{"a", "a"}, "[a a]", "REC-3"},
-		{"template.settings", map[string]any{"a": strings.Repeat("x", 1<<16)}, "map[a:" + strings.Repeat("x", 1<<16) + "]", "PROV-3"},
+		{"template.settings", map[string]any{"a": strings.Repeat("x", 1<<16)}, `"65544 bytes"`, "PROV-3"},
 		{"workload.run", []string{"", "x"}, "[ x]", ""},
 		{"vars", map[string]string{"1": "x"}, "map[1:x]", "ROLL-2"},
 		{"secrets", map[string]string{"A": "B C"}, "map[A:B C]", "SEC-6"},

@@ -254,8 +254,8 @@ var fieldsBefore = []Field{
 		Allowed: "as the provider's schema says, at most 64 KiB",
 		Doc:     "What else the provider wants to know of a machine: `leasehold provider show NAME` prints its schema.",
 		value: func(g *Group) any {
-			if len(g.Template.Settings) > 100 {
-				return fmt.Sprintf("%d settings", len(g.Template.Settings))
+			if n := len(Encode(g.Template.Settings)); n > maxSettings {
+				return fmt.Sprintf("%d bytes", n)
 			}
 			return g.Template.Settings
 		},

@@ -5,7 +5,7 @@
 // # Invariants
 //
 //   - The rules about source are read off the source itself, every file of it, whatever its build tags.
-//   - Each ban is proved to refuse something by an simulated file (simulated_test.go): a ban that can no longer
+//   - Each ban is proved to refuse something by a simulated file (simulated_test.go): a ban that can no longer
 //     fail is itself a failure.
 //
 // # What it does not do

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -58,8 +59,45 @@ func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
 			return nil, err
 		}
 	}
-	return judgeFiles(f, files, static)
+	groups, err := judgeFiles(f, files, static)
+	if err != nil {
+		return nil, err
+	}
+	return groups, s.checkSettings(ctx, f, groups)
 }
+
+// checkSettings checks the groups' settings against the schemas of their providers, as the running
+// coordinators know them (PROV-3). The coordinators check them again.
+func (s *Session) checkSettings(ctx context.Context, f Files, groups []fileGroup) error {
+	if !slices.ContainsFunc(groups, func(g fileGroup) bool { return g.Group.Provider != builtIn }) {
+		return nil
+	}
+	providers, err := s.providers(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong yamlfile.Problems
+	for _, g := range groups {
+		i := slices.IndexFunc(providers, func(p providerShown) bool { return p.Name == g.Group.Provider })
+		if i < 0 || len(providers[i].Settings) == 0 {
+			continue
+		}
+		problems, err := settings.Problems(store.Encode(providers[i].Settings), g.Group.Template.Settings)
+		if err != nil {
+			return err
+		}
+		for _, p := range problems {
+			wrong = append(wrong, g.Problem(p.Path, p.What+" (PROV-3: leasehold provider show "+g.Group.Provider+")"))
+		}
+	}
+	if len(wrong) > 0 {
+		return &misspelt{Problems: wrong.Sorted(), next: "correct " + strings.Join(f.Files, ", ")}
+	}
+	return nil
+}
+
+// builtIn is the provider that has no settings.
+const builtIn = "process"
 
 // staticGroups are the static groups by name. One that cannot be used is left out here: reading
 // that group itself says so.

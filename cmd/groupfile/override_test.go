@@ -49,7 +49,8 @@ func TestOfAStaticGroupAFileSaysLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := judge(t, string(text)); err != nil || !reflect.DeepEqual(again[0], entries[0]) {
+	if again, err := judge(t, string(text)); err != nil || !reflect.DeepEqual(again[0].Override, entries[0].Override) ||
+		!reflect.DeepEqual(again[0].Group, entries[0].Group) {
 		t.Errorf("%s comes back as %+v, %v", text, again, err)
 	}
 }

@@ -35,6 +35,21 @@ type document struct {
 type Entry struct {
 	Group    store.Group     // what is in force then
 	Override *store.Override // what is set beside a static group (REC-6); nil: the group is as a whole in the file
+
+	walk *walk
+}
+
+// Problem is something wrong at a field of the group, or where that would be, in its file.
+func (e Entry) Problem(field, what string) yamlfile.Problem {
+	p := yamlfile.Problem{File: e.walk.File, Field: field, What: what}
+	node := e.walk.at[field]
+	if node == nil {
+		node = e.walk.nearest(field)
+	}
+	if node != nil {
+		p.Line, p.Column = node.Line, node.Column
+	}
+	return p
 }
 
 // Read reads the groups in a file, one in each YAML document, each as a whole. The name is for
@@ -89,10 +104,12 @@ func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 	var entries []Entry
 	for _, d := range f.documents {
 		if g, is := static[d.name]; is {
-			entries = append(entries, d.override(g))
+			e := d.override(g)
+			e.walk = d.walk
+			entries = append(entries, e)
 			continue
 		}
-		entries = append(entries, Entry{Group: d.group()})
+		entries = append(entries, Entry{Group: d.group(), walk: d.walk})
 	}
 	if len(f.Problems) > 0 {
 		return nil, f.Problems.Sorted()
@@ -104,6 +121,7 @@ func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 func readDocument(r *yamlfile.Reader, root *yaml.Node) (document, bool) {
 	before := len(r.Problems)
 	d := document{walk: &walk{Reader: r, at: map[string]*yaml.Node{"": root}}, root: root, unread: map[string]bool{}}
+	r.Places = d.walk.at
 	if d.fields = d.walk.mapping("", root); d.fields == nil {
 		return d, false
 	}

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/exec"
 	"github.com/leasehold/leasehold/provider/lxd"
+	"github.com/leasehold/leasehold/provider/process"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -43,18 +45,63 @@ var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logg
 		if err := decode(settings, &c); err != nil {
 			return nil, err
 		}
-		return lxd.New(c)
+		return opened(lxd.New(c))
 	},
+	"process": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		var c struct {
+			Dir      string   `json:"dir"`
+			Agent    []string `json:"agent"` // the program and its arguments
+			Zones    []string `json:"zones"`
+			PortFrom int      `json:"port_from"`
+			PortTo   int      `json:"port_to"`
+		}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return opened(process.New(process.Config{
+			Dir: c.Dir, AgentCommand: c.Agent, Zones: c.Zones, PortFrom: c.PortFrom, PortTo: c.PortTo, Logger: log,
+		}))
+	},
+}
+
+// opened is a provider, or the error of opening it: never a provider that is nil.
+func opened[P provider.Provider](p P, err error) (provider.Provider, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // decode reads settings; one that is unknown is an error.
 func decode(settings []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(settings))
 	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
+	err := d.Decode(to)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s: must be %s, and is a %s", wrong.Field, shape(wrong.Type), wrong.Value)
+	default:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
-	return nil
+}
+
+// shape is a type as people who write YAML call it.
+func shape(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "names and values"
+	default:
+		return "a number"
+	}
 }
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)

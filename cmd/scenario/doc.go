@@ -8,7 +8,7 @@
 //	default.go   the scenario that is played if none is given
 //	run.go       playing one
 //	recorder.go  what is noted meanwhile; standing.go how the groups stand
-//	timeline.go  what happened, in order; fold.go sums repetitions up
+//	timeline.go  what happened, in order, with repetitions summed up
 //	result.go    what came of it; expect.go whether that is as it should be
 //	runs.go      the same with many seeds
 //

@@ -1,4 +1,4 @@
-// Package services are the commands that go on until they are told to stop: dev, coordinator and
+// Package services contains the commands that run until they are stopped: dev, coordinator and
 // agent. It wires the parts together, and is, with cmd/leasehold, the only place that chooses
 // adapters.
 //

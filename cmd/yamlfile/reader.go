@@ -23,6 +23,8 @@ const (
 type Reader struct {
 	File     string // its name, for messages
 	Problems Problems
+	// Places holds where each part of a Value stands, by its path; nil: nobody asks.
+	Places map[string]*yaml.Node
 }
 
 // Wrong adds a problem at a node. Without a node it is about the file as a whole.

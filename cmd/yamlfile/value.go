@@ -23,6 +23,9 @@ func (r *Reader) Value(path string, value *yaml.Node) any {
 	if !r.NoAlias(path, value) {
 		return nil
 	}
+	if r.Places != nil {
+		r.Places[path] = value
+	}
 	switch value.Kind {
 	case yaml.MappingNode:
 		out := map[string]any{}

@@ -1,11 +1,11 @@
 // Package gateway serves the agents' protocol on one replica, leader or not. It decides whose
-// stream is accepted, renews leases on reports, keeps the state of each stream in alive/<id>, and
+// stream is accepted, renews leases on reports and heartbeats, keeps the state of each stream in alive/<id>, and
 // persists reports.
 //
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
 //	session.go       one stream, from hello to end
-//	alive.go         its key in etcd, and the lease on it; state_writer.go: states of many streams in one transaction
+//	alive.go         its key in etcd: begun, changed and put back, with a new lease (renewal is in report.go); state_writer.go: states of many streams in one transaction
 //	report.go        reports, and what of them is persisted; report_writer.go: reports of many agents in one transaction
 //	lastwords.go     the last output of a workload
 //	wanted.go        what an agent should do: checks.go, secrets.go
@@ -24,7 +24,7 @@
 //
 // # Invariants
 //
-//   - A lease is renewed by an accepted report and by nothing else (DET-2).
+//   - A lease is renewed only by an accepted report or heartbeat (DET-2).
 //   - alive/<id> is written in a transaction that compares the instance's record (unchanged, before deleting)
 //     and the alive key as read, whose epoch must not be newer (DET-18). So a replica that lost an
 //     agent can never overwrite the new session, and an agent's return races with the leader's

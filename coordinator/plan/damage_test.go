@@ -81,13 +81,18 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 		name    string
 		size    int
 		damaged []int
-		slot    int // -1: on demand
+		letter  string
+		ordered bool
+		slot    int // -1: on demand; -2: refused
 	}{
-		{"the group lacks one", 2, nil, 9},
-		{"the group is complete", 1, nil, -1},
-		{"its own record is lost", 2, []int{9}, 9},
-		{"more records are lost than the size", 2, []int{1, 2, 9}, 9},
-		{"records of others are lost", 2, []int{1}, -1},
+		{"the group lacks one", 2, nil, "x", false, 9},
+		{"the group is complete", 1, nil, "x", false, -1},
+		{"its own record is lost", 2, []int{9}, "x", false, 9},
+		{"more records are lost than the size", 2, []int{1, 2, 9}, "x", false, 9},
+		{"records of others are lost", 2, []int{1}, "x", false, -1},
+		{"its own record is lost, and its slot ordered", 2, []int{9}, "x", true, 9},
+		{"the record of another is lost that had its slot", 2, []int{9}, "y", false, -1},
+		{"the record of another is lost that had the slot ordered", 2, []int{9}, "y", true, -2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
@@ -96,7 +101,7 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 			s := w.snapshot()
 			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 3, Seen: s.Revision}
 			for _, n := range c.damaged {
-				s.Damaged = append(s.Damaged, lostSlot(w, fmt.Sprintf("web-%d-x", n), n, 1))
+				s.Damaged = append(s.Damaged, lostSlot(w, fmt.Sprintf("web-%d-%s", n, c.letter), n, 1))
 			}
 			s.Groups[0].Damaged = s.Damaged
 			s.Groups[0].Extras = []Extra{{
@@ -104,6 +109,9 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 				Claim: &store.Claim{Instance: "web-9-x", Group: w.group, Slot: 9, Managed: true},
 			}}
 			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-9-x", By: "ada"}
+			if c.ordered {
+				r.Slot = new(9)
+			}
 			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
 			got := -2
 			for _, a := range Compute(s, w.now).Actions {
@@ -351,7 +359,9 @@ func TestUnreadableAlive(t *testing.T) {
 			t.Errorf("judged %+v", v)
 		}
 		goes := slices.ContainsFunc(p.Actions, func(a Action) bool {
-			return a.Rule == "SAFE-16" && a.Writes[0].Delete && a.Writes[0].Key == w.keys.Alive("a")
+			return a.Rule == "SAFE-16" && a.Writes[0].Delete && a.Writes[0].Key == w.keys.Alive("a") &&
+				a.Group == w.group && a.Instance == "a" && *a.Slot == 0 &&
+				slices.Equal(a.Conditions, []store.Condition{in.Alive.Unchanged(), in.Unchanged()})
 		})
 		if goes != c.goes || slices.ContainsFunc(p.Actions, func(a Action) bool { return a.To != "" }) {
 			t.Errorf("after %s with lease %s: planned %+v", c.after, c.lease, p.Actions)

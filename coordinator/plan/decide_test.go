@@ -38,6 +38,25 @@ func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.
 	w.observe(false)
 }
 
+// waits has a slot flap and wait for an hour.
+func (w *world) waits(slot int) {
+	w.put(w.keys.Slot(w.group, slot), store.Slot{
+		Schema: store.Schema, Group: w.group, Number: slot, Flapping: 1,
+		Retry: &store.Timer{Start: w.now, For: store.Duration(time.Hour)},
+	})
+	w.observe(false)
+}
+
+// evacuate has an operator evacuate zones.
+func (w *world) evacuate(zones ...string) {
+	w.editShard(func(s *store.Shard) {
+		s.Evacuated = map[string]store.Evacuation{}
+		for _, z := range zones {
+			s.Evacuated[z] = store.Evacuation{By: "ada", At: w.now}
+		}
+	})
+}
+
 func replaces(id string) func(*store.Instance) {
 	return func(r *store.Instance) { r.Replaces = id }
 }
@@ -332,6 +351,80 @@ func TestHealAndCount(t *testing.T) {
 				w.place("c", 2, store.Running, protected)
 				w.place("d", 3, store.Deleting)
 			}, "REC-7 -a, REC-7 -b, REC-7 -c",
+		},
+		{"doomed and protected from healing, its replacement works: it goes", size(1), func(w *world) {
+			w.place("a", 0, store.Running, func(r *store.Instance) {
+				r.Protected, r.Doomed = store.ProtectHeal, &store.Doom{Rule: "DRAIN-3", Why: "evacuated"}
+			})
+			w.place("b", 0, store.Running, replaces("a"))
+		}, "DRAIN-3 -a"},
+		{"ordered to go now, its slot waits: none is made", size(1), func(w *world) {
+			w.place("a", 0, store.Running, condemned(true))
+			w.waits(0)
+		}, "REC-16 -a"},
+		{"ordered to be replaced, its slot waits: it waits, too", size(1), func(w *world) {
+			w.place("a", 0, store.Running, condemned(false))
+			w.waits(0)
+		}, ""},
+		{"the original comes up, its replacement never registered: it goes", size(1), func(w *world) {
+			w.place("a", 0, store.Checking)
+			w.turn("a", false)
+			w.place("b", 0, store.Booting, replaces("a"))
+			w.stuck("b")
+		}, "HEAL-13 -b"},
+		{"the original comes up, its replacement has booted and failed: it stays", size(1), func(w *world) {
+			w.place("a", 0, store.Checking)
+			w.turn("a", false)
+			w.place("b", 0, store.Running, replaces("a"))
+			w.turn("b", false)
+		}, ""},
+		{"two failed in one slot, one has crashed, one never got healthy: the one that ran stays", size(1), func(w *world) {
+			w.place("a", 0, store.Checking)
+			w.stuck("a")
+			w.place("b", 0, store.Running, replaces("a"))
+			w.exit("b", 1)
+		}, "HEAL-13 -a"},
+		{"a notice in a surplus: none is made", func(g *store.Group) { g.Size, g.Drain.Timeout = 1, 0 }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running, spotted)
+		}, "SPOT-2 -b"},
+		{"a notice, and one zone", func(g *store.Group) { g.Size, g.Drain.Timeout = 1, 0 }, func(w *world) {
+			w.zones = []string{"a"}
+			w.place("a", 0, store.Running, spotted)
+		}, "SPOT-2 -a, SPOT-2 +0"},
+		{"a notice, and no zone", func(g *store.Group) { g.Size, g.Drain.Timeout = 1, 0 }, func(w *world) {
+			w.place("a", 0, store.Running, spotted)
+			w.evacuate("a", "b")
+		}, "SPOT-2 -a"},
+		{"the provider refuses a creation", size(1), func(w *world) {
+			w.place("a", 0, store.Creating)
+			w.witness["a"].calls = Calls{Refused: true, Problem: "no such image"}
+		}, "HEAL-13 -a"},
+		{"an instance on demand has finished, and was ordered to go", size(0), func(w *world) {
+			w.place("x", -1, store.Finished, condemned(true))
+		}, "REC-16 -x"},
+		{"beside a finished task nobody is needed", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Finished, replaces("a"))
+		}, "REC-12 -a"},
+		{
+			"an uneven spread: the oldest of the fullest zone moves",
+			func(g *store.Group) { g.Size, g.Spread = 4, store.SpreadEven }, func(w *world) {
+				w.place("a", 0, store.Running, zone("b"))
+				for i, id := range []string{"b", "c", "d"} {
+					w.place(id, i+1, store.Running)
+				}
+			}, "REC-17 +1",
+		},
+		{
+			"slots without a record are healed in order of number, too",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 3, 1 }, func(w *world) {
+				for i, id := range []string{"a", "b", "c"} {
+					w.place(id, i, store.Running)
+					w.turn(id, false)
+				}
+				w.drop(w.keys.Slot(w.group, 0))
+			}, "HEAL-2 +0",
 		},
 		{"too few: the lowest free numbers", size(4), func(w *world) {
 			w.place("a", 1, store.Running)

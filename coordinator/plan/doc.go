@@ -1,28 +1,32 @@
 // Package plan decides. Compute is one pure function from a Snapshot and a time to a Plan: no I/O,
-// no clock, no goroutine, no logging, no order of a map. The leader, the dry run, the simulator and
+// no clock, no goroutine, no logging, no dependence on map order. The leader, the dry run, the simulator and
 // the tests all call the same function.
 //
 // # How a plan is made
 //
-// A group is planned alone. Its spec is settled first (accept.go), then each instance is judged on
-// the evidence (judge.go), then deciders run in the order of REC-5, each in the file named after
-// what it decides:
+// A group is planned alone. Its spec is chosen first (accept in plan.go), then each instance is
+// judged on the evidence (judge.go), then decide and reconcile in plan.go run the deciders in the
+// order of REC-5:
 //
-//	progress.go  phases that follow from facts: created, registered, healthy
-//	orders.go    operators' requests
-//	remove.go    deletions that are complete
-//	heal.go      dead, failed and condemned instances
-//	count.go     too many, too few
-//	status.go    what status/<group> shall say
-//	calls.go     what is to be asked of the provider
+//	storm.go     whether so many are lost that nothing lost is replaced
+//	status.go    phases that follow from facts: created, registered, healthy; status/<group>
+//	orders.go    operators' requests; instances that are too old
+//	remove.go    dead instances, drains, deletions; which provider calls to make
+//	heal.go      failed and condemned instances; how long a failing slot waits
+//	scale.go     too many, too few; zones
+//	roll.go      changes of the template
+//	damage.go    lost records; machines without a record
+//	snapshot.go  the input; which template new instances get
+//	budget.go    budgets, and whose turn it is to use them
 //
-// They share a draft (draft.go): the group as it will be once the actions decided so far have
-// happened. Budgets are counted on the draft, hence from phases alone.
+// They share a draft (draft.go): the group as it will be after the actions chosen so far. Budgets
+// are counted on the draft, hence from phases alone.
 //
 // # Invariants
 //
-//   - An action is one transaction, or part of one with others like it (batch.go). It compares every record it changes and every
-//     key of its evidence (SAFE-4); the leader adds the leader's fence and the journal entry.
+//   - An action is one transaction, or part of one with others like it (Batch in draft.go). It
+//     compares every record it changes and every key of its evidence (SAFE-4); the leader adds the
+//     leader's fence and the journal entry.
 //   - A record is changed by one action of a plan at most; what follows from the change is decided
 //     on the next cache.
 //   - The records are the truth: a plan made after a crash at any point leads to the same end.

@@ -51,6 +51,9 @@ func TestExtras(t *testing.T) {
 			c.change(&x, &s)
 			s.Extras = []Extra{x}
 			p := Compute(s, w.now.Add(c.after))
+			if c.name == "young" && !p.Due[""].Equal(w.now.Add(10*time.Minute)) {
+				t.Errorf("the shard is looked at again at %s", p.Due[""])
+			}
 			if (len(p.Actions) == 1) != c.taken {
 				t.Fatalf("planned %+v", p.Actions)
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -106,6 +107,7 @@ func (w *world) actionIsSound(s *Snapshot, p *Plan, a *Action) {
 			w.t.Fatalf("%v", err)
 		}
 		w.stepIsLegal(a, spec, old, next.Record)
+		w.stepIsRecorded(s, a, old, next.Record)
 		leaves := next.Record.Phase == store.Deleting || next.Record.Phase == store.Draining
 		switch stays := old.Record.Phase != store.Deleting && old.Record.Phase != store.Draining; {
 		case !old.Present() && a.Rule == "REC-8":
@@ -145,6 +147,40 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 		old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called &&
 		!next.Called) {
 		w.t.Fatalf("%s rewrites history: %+v was %+v", a.What, next, old.Record)
+	}
+}
+
+// stepIsRecorded: the record tells what the action tells, and since when (REC-15). What an action adds
+// about a replacement is told by the replacement's record.
+func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store.Instance], next store.Instance) {
+	last := next.Last
+	if last.Rule == "" || last.What == "" || last.Why == "" || last.Revision != s.Revision ||
+		last.At.IsZero() || last.At.After(w.now) {
+		w.t.Fatalf("%s of %s is recorded as %+v", a.What, next.ID, last)
+	}
+	if next.Dead && next.Phase != store.Deleting {
+		w.t.Fatalf("%s takes %s to %s, and records it as dead", a.What, next.ID, next.Phase)
+	}
+	if !old.Present() {
+		return
+	}
+	what := last.What
+	if what == replaced {
+		what = "replacement " + a.Replacement + " requested"
+	}
+	if a.Rule != last.Rule || !strings.HasPrefix(a.What, what) || !strings.HasPrefix(a.Why, last.Why) ||
+		a.Cause != last.Cause ||
+		a.Group != next.Group || a.Instance != next.ID || a.From != old.Record.Phase || a.To != next.Phase {
+		w.t.Fatalf("%s of %s (%s, %s) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To, last)
+	}
+	began := old.Record.Since
+	if old.Record.Phase != next.Phase ||
+		next.Restart != nil && (old.Record.Restart == nil || *old.Record.Restart != *next.Restart) {
+		began = last.At
+	}
+	if !next.Since.Equal(began) {
+		w.t.Fatalf("%s of %s: %s since %s, and was %s since %s", a.What, next.ID, next.Phase, next.Since, old.Record.Phase,
+			old.Record.Since)
 	}
 }
 

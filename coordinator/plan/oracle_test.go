@@ -174,10 +174,11 @@ func goes(p store.Phase) bool {
 }
 
 // available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down
-// (REC-18).
+// (REC-18); or its task is done, so that its slot needs nobody (REC-12).
 func (a *auditor) available(rec store.Instance) bool {
-	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments.Of(rec.ID).Verdict != store.Dead &&
-		a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
+	return rec.Phase == store.Finished ||
+		rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments.Of(rec.ID).Verdict != store.Dead &&
+			a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
 }
 
 // orderedRestart: it waits for no budget.

@@ -293,6 +293,12 @@ func TestRecordOutlivesItsMachine(t *testing.T) {
 			Sighting{Begun: ago(time.Second), Listed: true, Times: 1},
 			false, false,
 		},
+		{
+			"removed, listed as late as any call may come", true,
+			Calls{Deleted: ago(2 * time.Second), AbsentFrom: ago(time.Second)},
+			Sighting{Begun: ago(time.Second), Listed: true, Times: 1},
+			false, true,
+		},
 		{"removal failed, wait", true, Calls{RetryAt: now.Add(time.Second)}, gone, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -304,6 +310,13 @@ func TestRecordOutlivesItsMachine(t *testing.T) {
 			p := Compute(s, now)
 			goes := slices.ContainsFunc(p.Actions,
 				func(a Action) bool { return slices.Contains(deleted(a), w.keys.Instance("a")) })
+			for _, a := range p.Actions {
+				if keys := deleted(a); goes && a.Instance == "a" && !slices.Equal(keys, []string{
+					w.keys.Instance("a"), w.keys.Alive("a"), w.keys.Report("a"), w.keys.Joined("a"),
+				}) {
+					t.Errorf("with the record go %q", keys)
+				}
+			}
 			if goes != c.goes || len(p.Calls) > 0 != c.removes {
 				t.Errorf("record goes: %t, calls %+v", goes, p.Calls)
 			}

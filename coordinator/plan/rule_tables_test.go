@@ -137,6 +137,14 @@ func old(d time.Duration) func(*store.Instance) {
 	return func(r *store.Instance) { r.Created = r.Created.Add(-d) }
 }
 
+// oldAndNew places an instance that is too old, and the replacement that is being made for it.
+func (w *world) oldAndNew(problem string) {
+	w.place("a", 0, store.Running, old(2*time.Hour))
+	w.place("b", 1, store.Running)
+	w.place("c", 0, store.Creating, replaces("a"))
+	w.witness["c"].calls.Problem = problem
+}
+
 // Who is too old gets a replacement first. Where that is forced it waits for room alone; else it
 // waits until all of the group is well and settled, and one is replaced at a time, the oldest
 // first.
@@ -149,6 +157,10 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 	}
 	forced := func(size, expansion int) func(*store.Group) {
 		return func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Expiry.ForcedAge = size, expansion, &hour }
+	}
+	forcedOut := func(g *store.Group) {
+		forced(2, 1)(g)
+		g.Budget.MaxUnavailable = new(1)
 	}
 	two := func(w *world) {
 		w.place("a", 0, store.Running, old(2*time.Hour))
@@ -224,6 +236,17 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 					Retry: &store.Timer{Start: w.now, For: hour},
 				})
 		}, "EXP-1 +0", "FLAP-2"},
+		{"the failures of its slot are forgotten first", forced(1, 1), func(w *world) {
+			w.place("a", 0, store.Running, old(2*time.Hour))
+			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
+			w.put(w.keys.Slot(w.group, 0), store.Slot{
+				Schema: store.Schema, Group: w.group, Failures: []store.Failure{{At: w.now.Add(-time.Hour)}},
+			})
+		}, "", ""},
+		{"forced: not while the replacement is being made", forcedOut, func(w *world) { w.oldAndNew("") }, "", ""},
+		{
+			"forced: without one, when it cannot be made", forcedOut, func(w *world) { w.oldAndNew("no room") }, "EXP-1 -a", "",
+		},
 		{"only those that run", forced(2, 2), func(w *world) {
 			two(w)
 			w.change("b", func(r *store.Instance) { r.Phase = store.Checking })

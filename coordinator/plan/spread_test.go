@@ -184,3 +184,36 @@ func TestABlamedTemplateCostsNothing(t *testing.T) {
 		}
 	})
 }
+
+// While a roll is under way, be it stopped, zones are not evened.
+//
+// proves REC-17, FLAP-5
+func TestZonesAreNotEvenedInARoll(t *testing.T) {
+	for strategy, want := range map[string]store.BlockedKind{
+		store.StrategyProactive: store.BlockedByRoll, store.StrategyOpportunistic: "",
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size, g.Spread, g.Rollout.Strategy = 3, store.SpreadEven, strategy })
+		for i, id := range []string{"a", "b", "c"} {
+			w.place(id, i, store.Running, outdated)
+		}
+		g := w.spec().Record
+		hash := g.InstanceSpec().TemplateHash()
+		w.put(w.keys.Slot(w.group, 0), store.Slot{
+			Schema: store.Schema, Group: w.group, Template: hash, Failures: []store.Failure{{At: w.now, Template: hash}},
+		})
+		w.put(w.keys.Status(w.group), store.Status{
+			Schema: store.Schema, Group: w.group, Rollout: &store.Rollout{Template: hash, Progress: w.now, Blamed: "it fails"},
+		})
+		w.observe(false)
+		var got store.BlockedKind
+		for _, b := range w.blockedBy() {
+			if b.Work == store.WorkRebalance {
+				got = b.Kind
+			}
+		}
+		if moved := strings.Contains(w.briefly(), "REC-17"); got != want || moved != (want == "") {
+			t.Errorf("%s: zones are evened: %t, that waits for %q", strategy, moved, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,19 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 			gone := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.What == "gone" })
 			if gone != c.gone {
 				t.Errorf("the record ends: %t, want %t", gone, c.gone)
+			}
+			for _, a := range p.Actions {
+				if a.What == "gone" && (len(a.Evidence) != 2 || a.Evidence[0] != "provider: not listed, again" &&
+					a.Evidence[0] != "provider: not listed" || !strings.Contains(a.Evidence[1], "list begun ")) {
+					t.Errorf("it ends on %q", a.Evidence)
+				}
+				never := strings.Contains(a.Why, "never confirmed (the call timed out)")
+				if a.What == "gone" && never == strings.HasPrefix(name, "a removal has succeeded") {
+					t.Errorf("it ends because %s", a.Why)
+				}
+			}
+			if name == "absent for less than orphan_grace" && !p.Due[s.group].Equal(s.now.Add(9*time.Minute)) {
+				t.Errorf("looked at again at %s", p.Due[s.group])
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold/provider"
@@ -46,42 +47,65 @@ func (nothing) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s: a schema may refer to itself alone", url)
 }
 
+// Problem is something wrong with a setting.
+type Problem struct {
+	Path string // as a group file has it: template.settings.disks[1].size
+	What string
+}
+
 // Check returns what is wrong with settings, each as an ErrInvalid that names its path; nil if
 // nothing is.
 func Check(schema json.RawMessage, values map[string]any) error {
+	problems, err := Problems(schema, values)
+	errs := []error{err}
+	for _, p := range problems {
+		errs = append(errs, &provider.Error{Kind: provider.Invalid, Scope: p.Path, Message: p.What})
+	}
+	return errors.Join(errs...)
+}
+
+// Problems returns what is wrong with settings, in order of path.
+func Problems(schema json.RawMessage, values map[string]any) ([]Problem, error) {
 	compiled, err := Compile(schema)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The schema's reader wants JSON's own types.
 	text, err := json.Marshal(values)
 	if err != nil {
-		return fmt.Errorf("write settings: %w", err)
+		return nil, fmt.Errorf("write settings: %w", err)
 	}
 	if values == nil {
 		text = []byte("{}")
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
+		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	var wrong *jsonschema.ValidationError
 	if err := compiled.Validate(doc); !errors.As(err, &wrong) {
-		return err
+		return nil, err
 	}
-	var errs []error
+	var problems []Problem
 	english := message.NewPrinter(language.English)
 	for _, leaf := range leaves(wrong) {
-		path := "template.settings"
-		for _, part := range leaf.InstanceLocation {
+		problems = append(problems, Problem{pathOf(leaf.InstanceLocation), leaf.ErrorKind.LocalizedString(english)})
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return problems, nil
+}
+
+// pathOf is a place in the settings as a group file has it.
+func pathOf(location []string) string {
+	path := "template.settings"
+	for _, part := range location {
+		if _, err := strconv.Atoi(part); err == nil {
+			path += "[" + part + "]"
+		} else {
 			path += "." + part
 		}
-		errs = append(errs, &provider.Error{
-			Kind: provider.Invalid, Scope: path, Message: leaf.ErrorKind.LocalizedString(english),
-		})
 	}
-	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	return path
 }
 
 // leaves are the causes of an error that have no further cause.

@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		says           []string // nil: nothing is wrong
 	}{
 		{schema, `{"image": "debian", "disks": [{"gib": 10}]}`, nil},
-		{schema, `{"image": "debian", "disks": [{"gib": 10}, {"gib": 0.5}]}`, []string{"template.settings.disks.1.gib"}},
+		{schema, `{"image": "debian", "disks": [{"gib": 10}, {"gib": 0.5}]}`, []string{"template.settings.disks[1].gib"}},
 		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "disk"}},
 		{schema, `{}`, []string{"image"}},
 		{schema, ``, []string{"image"}},

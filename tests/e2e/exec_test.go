@@ -73,7 +73,7 @@ func TestAGroupOfAProgramOfTheUsers(t *testing.T) {
 
 	ids := l.h.wanted("web")
 	p := l.cli("group", "apply", "-f", group(3, 50), "--wait")
-	complains(t, p, 1, "template.settings.nice: maximum: got 50, want 19")
+	complains(t, p, 1, "template.settings.nice: maximum: got 50, want 19", "web.yaml:4:29")
 	l.same("web", ids)
 	l.must("group", "apply", "-f", group(2, 7), "--confirm", "web", "--wait")
 	l.await("the change", func() bool {

@@ -217,6 +217,7 @@ func (c *containers) bootsAgree() {
 //
 // proves PROV-8
 func TestAGroupOfContainers(t *testing.T) {
+	t.Parallel()
 	c := newContainers(t)
 	took := func(what string, begun time.Time) {
 		t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond))

@@ -3,11 +3,11 @@
 // it. docs/false-positives.md lists what was tried.
 //
 //	main_test.go          how many agents there are; the stage is that of tests/stage
-//	coordinators_test.go  replicas killed, away, cut off from etcd
+//	coordinators_nightly_test.go  replicas killed, away, cut off from etcd
 //	etcd_test.go          etcd down, frozen, forgetful, on a disk that stalls
 //	provider_test.go      a provider that lies
 //	clocks_test.go        wall clocks that jump
-//	network_test.go       agents cut off, storms, a slow network
+//	network_nightly_test.go       agents cut off, storms, a slow network
 //	healing_test.go       what must be healed all the same
 //
 // # Invariants

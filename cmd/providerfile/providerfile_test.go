@@ -1,0 +1,77 @@
+package providerfile
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, text string) ([]Entry, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "providers.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Read(path)
+}
+
+// What is wrong in the file is said with its line, or with the provider and the setting.
+//
+// proves SEC-7
+func TestWhatIsRefused(t *testing.T) {
+	for text, says := range map[string]string{
+		"":                                    "names no provider",
+		"- a":                                 "must have the field providers",
+		"provider: {a: {exec: {}}}":           "unknown field",
+		"providers: {}":                       "names and the provider of each",
+		"providers: {A: {exec: {}}}":          "must be a name",
+		"providers: {a: exec}":                "one kind of provider",
+		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
+		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are exec, lxd, process: did you mean exec?`,
+		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
+	} {
+		_, err := read(t, text)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+	for text, says := range map[string]string{
+		"providers:\n  a:\n    exec: {comand: [true]}":          `:3: providers.a.exec: unknown field "comand"`,
+		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, and is a bool",
+		"providers: {a: {exec: {command: [/no/such/program]}}}": "command: ",
+		"providers: {a: {lxd: {url: \"http://x\"}}}":            "must be https",
+		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, and is a bool",
+		`providers: {a: {process: {agent: ["true"]}}}`:          "directory for machines is not set",
+	} {
+		entries, err := read(t, text)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%s: %v, %v", text, entries, err)
+		}
+		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+func TestProvidersAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	entries, err := read(t, `
+providers:
+  near: {process: {dir: `+dir+`, agent: ["true"], zones: [a, b]}}
+  containers: {lxd: {socket: /no/such/socket, zones: {rack1: "@rack1"}}}
+`)
+	if err != nil || len(entries) != 2 {
+		t.Fatal(entries, err)
+	}
+	for i, zones := range []string{"a b", "rack1"} {
+		p, err := entries[i].Open(t.Context(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Capabilities().Zones, " "); got != zones {
+			t.Errorf("%s has the zones %s, want %s", entries[i].Name, got, zones)
+		}
+	}
+}
