@@ -62,18 +62,26 @@ run() {
 	fail "LXD did not come up within 30 s" "read what it says above"
 }
 
+# made lists the containers that have a directory.
+made() { find "$dir"/storage-pools/*/containers -mindepth 1 -maxdepth 1 -printf '%f\n'; }
+
 # take_down ends the LXD and all that it made. What it cannot do in its own way is done the hard way.
 take_down() {
 	set +e
 	trap '' INT TERM HUP
 	exec >/dev/null 2>&1
-	local names bridges project
-	bridges=$(timeout 10 lxc network list -f csv | awk -F, '$3 == "YES" {print $1}')
-	for project in $(timeout 10 lxc project list -f csv | cut -d, -f1 | sed 's/ (current)//'); do
-		names=$(timeout 10 lxc list --project "$project" -f csv -c n)
-		# shellcheck disable=SC2086 # names of containers have no spaces
-		[ -z "$names" ] || timeout 60 lxc delete -f --project "$project" $names
+	local names bridges project pid name containers
+	bridges=$(ls "$dir/networks") # there even if the daemon is not
+	containers=$(made)
+	# What was being made while the others went goes in the next round.
+	for _ in 1 2 3; do
+		for project in $(timeout 10 lxc project list -f csv | cut -d, -f1 | sed 's/ (current)//'); do
+			names=$(timeout 10 lxc list --project "$project" -f csv -c n)
+			# shellcheck disable=SC2086 # names of containers have no spaces
+			[ -z "$names" ] || timeout 60 lxc delete -f --project "$project" $names
+		done
 	done
+	containers="$containers $(made)"
 	for bridge in $bridges; do timeout 10 lxc network delete "$bridge"; done
 	kill "$daemon"
 	for _ in $(seq 100); do
@@ -81,9 +89,17 @@ take_down() {
 		sleep 0.1
 	done
 	# Everything of ours has the directory in its command line: the daemon, its dnsmasq, containers' monitors.
-	local pid
 	for pid in $(grep -lF "$dir" /proc/[0-9]*/cmdline | cut -d/ -f3); do
 		[ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] || kill -9 "$pid"
+	done
+	# Processes of a container whose monitor was killed are found by its cgroups, and by the root that they have.
+	for name in $containers; do
+		for pid in $(cat /sys/fs/cgroup/*/lxc.payload."$name"/cgroup.procs /sys/fs/cgroup/lxc.payload."$name"/cgroup.procs); do
+			! grep -qF "$dir" "/proc/$pid/mountinfo" || kill -9 "$pid"
+		done
+	done
+	for name in $containers; do
+		find /sys/fs/cgroup -maxdepth 3 -depth -type d \( -path "*/lxc.payload.$name*" -o -path "*/lxc.monitor.$name*" \) -exec rmdir {} \;
 	done
 	for bridge in $bridges; do ip link delete "$bridge"; done
 	awk -v d="$dir/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | while read -r mount; do umount -l "$mount"; done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
-# freezes a file system; provider/exec tries a program that reads JSON with jq. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does
-# nothing, quickly, where they are there already.
+# freezes a file system; provider/exec tries a program that reads JSON with jq; provider/lxd and tests/e2e make
+# containers of a real LXD. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
+# quickly, where they are there already.
 set -euo pipefail
 
 # Compiles and links, because a compiler without headers or without libc is of no use.
@@ -33,7 +34,7 @@ compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux)
-[ ${#needed[@]} -gt 0 ] || exit 0
+[ ${#needed[@]} -gt 0 ] || exec "$(dirname "$0")/lxd.sh" install
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
@@ -69,3 +70,4 @@ if ! disks; then
 	echo "next: add /usr/sbin and /usr/bin to the PATH" >&2
 	exit 1
 fi
+"$(dirname "$0")/lxd.sh" install

@@ -104,13 +104,3 @@ func (p *Provider) readBoot(ctx context.Context, c *container) string {
 	}
 	return id
 }
-
-// remember keeps the boots that were read, for Lists.
-func (p *Provider) remember(c *container, boot string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known[c.Name] = known{
-		shard: c.Config[tagShard], instance: c.Config[tagInstance], group: c.Config[tagGroup], zone: c.Config[tagZone],
-		start: c.start(), boot: boot,
-	}
-}

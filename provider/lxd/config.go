@@ -150,7 +150,7 @@ func pinned(text []byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := ""
+	var name string
 	switch {
 	case len(cert.DNSNames) > 0:
 		name = cert.DNSNames[0]

@@ -1,9 +1,7 @@
 package lxd
 
 import (
-	"cmp"
 	"context"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,27 +36,15 @@ const (
 	stepFailed   step = "failed"   // a start has failed
 )
 
-// container is the part of LXD's api.InstanceFull that matters here.
+// container is the part of LXD's api.Instance that matters here.
 type container struct {
 	Name       string            `json:"name"`
 	Status     string            `json:"status"`
 	Location   string            `json:"location"`
 	LastUsedAt time.Time         `json:"last_used_at"`
 	Config     map[string]string `json:"config"`
-	State      *state            `json:"state"`
 
 	etag string // of the answer that it was read from
-}
-
-type state struct {
-	Network map[string]struct {
-		Type      string `json:"type"`
-		Addresses []struct {
-			Family  string `json:"family"`
-			Address string `json:"address"`
-			Scope   string `json:"scope"`
-		} `json:"addresses"`
-	} `json:"network"`
 }
 
 func (c *container) isOf(shard, instance string) bool {
@@ -118,7 +104,7 @@ func (c *container) down() bool { return c.Status == isStopped }
 func (c *container) machine(now time.Time, grace time.Duration) provider.Machine {
 	m := provider.Machine{
 		Instance: c.Config[tagInstance], Shard: c.Config[tagShard], Group: c.Config[tagGroup], Zone: c.Config[tagZone],
-		Ref: c.Name, BootID: c.boot(), Address: c.address(),
+		Ref: c.Name, BootID: c.boot(),
 	}
 	what, at := c.step()
 	underWay := what == stepNew || what == stepStarting
@@ -148,27 +134,6 @@ func (c *container) machine(now time.Time, grace time.Duration) provider.Machine
 		m.State, m.Why = provider.StateCrashed, "the container has ended, and not by a Stop of Leasehold's"
 	}
 	return m
-}
-
-// address is where others reach it, if LXD knows: IPv4 before IPv6, the first interface by name.
-func (c *container) address() string {
-	if c.State == nil {
-		return ""
-	}
-	var found []string
-	for name, nic := range c.State.Network {
-		for _, a := range nic.Addresses {
-			ip := net.ParseIP(a.Address)
-			if nic.Type != "loopback" && a.Scope == "global" && ip != nil {
-				found = append(found, a.Family+" "+name+" "+ip.String())
-			}
-		}
-	}
-	if len(found) == 0 {
-		return ""
-	}
-	slices.SortFunc(found, cmp.Compare) // "inet" comes before "inet6"
-	return found[0][strings.LastIndex(found[0], " ")+1:]
 }
 
 func path(name string) string { return "/1.0/instances/" + url.PathEscape(name) }

@@ -1,17 +1,37 @@
 package lxd
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/lxd/lxdtest"
 	"github.com/leasehold/leasehold/provider/providertest"
+	"github.com/leasehold/leasehold/provider/suite"
 )
+
+// atOnce is how many tests run at the same time: nearly all of their time they wait for LXD.
+const atOnce = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", atOnce); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // startReal starts an LXD with an image.
 func startReal(t *testing.T) *lxdtest.LXD {
@@ -55,10 +75,11 @@ func onReal(t *testing.T, l *lxdtest.LXD, change func(*Config)) *Provider {
 func TestOnARealLXD(t *testing.T) {
 	l := startReal(t)
 	t.Run("contract", func(t *testing.T) {
+		t.Parallel()
 		p := onReal(t, l, nil)
-		providertest.Run(t, providertest.Harness{
+		h := providertest.Harness{
 			Open: func() (provider.Provider, error) { return p, nil },
-			Poll: 20 * time.Millisecond,
+			Poll: 100 * time.Millisecond,
 			Kill: func(m provider.Machine) error {
 				pid, err := l.InitPID(m.Ref)
 				if err != nil {
@@ -94,13 +115,22 @@ func TestOnARealLXD(t *testing.T) {
 				_, err = console.WriteString(text)
 				return err
 			},
-		})
+		}
+		for _, promise := range suite.Promises() {
+			t.Run(promise, func(t *testing.T) {
+				t.Parallel()
+				if r := suite.Check(t.Context(), h, promise); r.Outcome != suite.Proved {
+					t.Errorf("%s: %s", r.Outcome, strings.Join(r.Why, "\n"))
+				}
+			})
+		}
 	})
 	t.Run("apart", func(t *testing.T) {
+		t.Parallel()
 		for name, test := range map[string]func(*testing.T, *lxdtest.LXD){
 			"crashes": crashes, "replicas at once": replicasAtOnce, "strangers": strangers, "foreign boots": foreignBoots,
 			"frozen": frozen, "ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "refusals": refusals,
-			"over HTTPS": overHTTPS,
+			"over HTTPS": overHTTPS, "addresses": addresses,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -51,14 +51,14 @@ func crashAt(t *testing.T, l *lxdtest.LXD, n int) *Provider {
 
 // everyCrash has a call crash with its requests, one after the other, until it does not need so many.
 // By day it leaves out some.
-func everyCrash(t *testing.T, l *lxdtest.LXD, prepare func(instance string), call func(p *Provider, instance string) error,
+func everyCrash(t *testing.T, l *lxdtest.LXD, prepare func(t *testing.T, instance string), call func(p *Provider, instance string) error,
 	judge func(t *testing.T, instance string),
 ) {
 	t.Helper()
 	const most = 40
 	for n := 1; n < most; n += tier.Pick(3, 1) {
 		instance := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:]), n)
-		prepare(instance)
+		prepare(t, instance)
 		err := call(crashAt(t, l, n), instance)
 		judge(t, instance)
 		if err == nil {
@@ -83,7 +83,7 @@ func crashRequest(instance string) provider.CreateRequest {
 // proves SAFE-8
 func crashes(t *testing.T, l *lxdtest.LXD) {
 	p := onReal(t, l, nil)
-	listed := func(instance string) (provider.Machine, bool) {
+	listed := func(t *testing.T, instance string) (provider.Machine, bool) {
 		t.Helper()
 		all, err := p.List(t.Context(), crashShard)
 		if err != nil {
@@ -103,13 +103,13 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 		}
 		return found[0], true
 	}
-	create := func(instance string) {
+	create := func(t *testing.T, instance string) {
 		t.Helper()
 		if _, err := p.Create(t.Context(), crashRequest(instance)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	remove := func(instance string) {
+	remove := func(t *testing.T, instance string) {
 		t.Helper()
 		if err := p.Delete(t.Context(), crashShard, instance); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 	}
 	want := func(t *testing.T, instance string, state provider.State) provider.Machine {
 		t.Helper()
-		m, is := listed(instance)
+		m, is := listed(t, instance)
 		if !is || m.State != state {
 			t.Errorf("%s is listed: %v, as %+v, want %s", instance, is, m, state)
 		}
@@ -125,18 +125,18 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 	}
 	t.Run("Create", func(t *testing.T) {
 		t.Parallel()
-		everyCrash(t, l, func(string) {},
+		everyCrash(t, l, func(*testing.T, string) {},
 			func(p *Provider, instance string) error {
 				_, err := p.Create(t.Context(), crashRequest(instance))
 				return err
 			},
 			func(t *testing.T, instance string) {
-				create(instance)
+				create(t, instance)
 				want(t, instance, provider.StateRunning)
 				if mode, document := readDocument(t, p, instance); mode != "0600" || !strings.Contains(document, instance) {
 					t.Errorf("%s has the bootstrap document %q with mode %s", instance, document, mode)
 				}
-				remove(instance)
+				remove(t, instance)
 			})
 	})
 	t.Run("Stop", func(t *testing.T) {
@@ -150,7 +150,7 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 					t.Fatal(err)
 				}
 				want(t, instance, provider.StateStopped)
-				remove(instance)
+				remove(t, instance)
 			})
 	})
 	t.Run("Delete", func(t *testing.T) {
@@ -158,8 +158,8 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 		everyCrash(t, l, create,
 			func(p *Provider, instance string) error { return p.Delete(t.Context(), crashShard, instance) },
 			func(t *testing.T, instance string) {
-				remove(instance)
-				if m, is := listed(instance); is {
+				remove(t, instance)
+				if m, is := listed(t, instance); is {
 					t.Errorf("%+v is still there", m)
 				}
 			})
@@ -168,13 +168,13 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 		t.Parallel()
 		var first string
 		everyCrash(t, l,
-			func(instance string) {
-				create(instance)
+			func(t *testing.T, instance string) {
+				create(t, instance)
 				first = want(t, instance, provider.StateRunning).BootID
 			},
 			func(p *Provider, instance string) error { return p.Restart(t.Context(), crashShard, instance, first) },
 			func(t *testing.T, instance string) {
-				left, _ := listed(instance)
+				left, _ := listed(t, instance)
 				if err := p.Restart(t.Context(), crashShard, instance, first); err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +185,7 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 				if left.State == provider.StateRunning && left.BootID != first && left.BootID != "" && left.BootID != m.BootID {
 					t.Errorf("%s was booted twice: %q, %q, %q", instance, first, left.BootID, m.BootID)
 				}
-				remove(instance)
+				remove(t, instance)
 			})
 	})
 }

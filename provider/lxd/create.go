@@ -270,10 +270,26 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 				"X-Incus-Write": {"overwrite"},
 			},
 		}
-		err := retry(ctx, func() error { _, err := p.client.call(ctx, r, nil); return err })
+		err := retry(ctx, func() error { return p.pushOne(ctx, r) })
 		if err != nil && !(f.kind == "directory" && says(err, []string{"file exists", "already exists"})) {
 			return fmt.Errorf("write bootstrap document: %w", err)
 		}
 	}
 	return nil
+}
+
+// pushTimeout is far longer than LXD needs for a file. Its server of files, which it starts for each
+// container anew, hangs now and then, and does not when it is asked again.
+const pushTimeout = 10 * time.Second
+
+var errHangs = &failure{text: "forkfile.sock: no answer within " + pushTimeout.String()}
+
+func (p *Provider) pushOne(ctx context.Context, r request) error {
+	limited, cancel := context.WithTimeout(ctx, pushTimeout)
+	defer cancel()
+	_, err := p.client.call(limited, r, nil)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return errHangs
+	}
+	return err
 }

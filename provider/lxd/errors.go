@@ -42,6 +42,8 @@ var (
 	busy = []string{
 		"instance is busy", "matching non-reusable operation", "is busy running", "database is locked",
 		"a matching reusable operation",
+		"forkfile.sock",             // the server of the container's files is just ending
+		"operation timed out after", // LXD missed the end of a container: it has ended, or is to be asked again
 	}
 	taken = []string{"already exists"}
 	full  = []string{

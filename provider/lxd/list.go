@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -36,7 +35,7 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 	var found []*container
 	if _, err := p.client.call(ctx, request{
 		method: http.MethodGet, path: "/1.0/instances",
-		query: url.Values{"recursion": {"2"}, "filter": {"config." + tagShard + " eq " + shard}},
+		query: url.Values{"recursion": {"1"}, "filter": {"config." + tagShard + " eq " + shard}},
 	}, &found); err != nil {
 		return nil, err
 	}
@@ -48,13 +47,14 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 			ours = append(ours, c)
 		}
 	}
-	p.learnBoots(ctx, ours)
+	p.learn(ctx, ours)
 	now := time.Now()
 	machines := make([]provider.Machine, 0, len(ours))
 	for _, c := range ours {
-		m := c.machine(now, p.timeout)
-		if m.BootID == "" {
-			m.BootID = p.knownBoot(c)
+		m, k := c.machine(now, p.timeout), p.knownOf(c)
+		m.Address = k.address
+		if m.BootID == "" && k.start == c.start() {
+			m.BootID = k.boot
 		}
 		machines = append(machines, m)
 	}
@@ -116,77 +116,15 @@ func (p *Provider) hidden(ctx context.Context, name, shard string) (provider.Mac
 	case err == nil && !ok:
 		return provider.Machine{}, false, nil // deleted since
 	case err == nil && c.Config[tagShard] != shard:
-		p.remember(c, "")
+		p.update(c, func(*known) {})
 		return provider.Machine{}, false, nil
 	case err == nil:
 		return c.machine(time.Now(), p.timeout), true, nil // made since
 	case is && ctx.Err() == nil:
 		return provider.Machine{
-			Instance: k.instance, Shard: k.shard, Group: k.group, Zone: k.zone, Ref: name, BootID: k.boot,
+			Instance: k.instance, Shard: k.shard, Group: k.group, Zone: k.zone, Ref: name, BootID: k.boot, Address: k.address,
 			State: provider.StateUnknown, Why: err.Error(),
 		}, true, nil
 	}
 	return provider.Machine{}, false, err
-}
-
-// knownBoot is the boot of a container's last start, if this provider has read it.
-func (p *Provider) knownBoot(c *container) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if k := p.known[c.Name]; k.start == c.start() {
-		return k.boot
-	}
-	return ""
-}
-
-// readersOfBoots is how many containers are asked for their boot at the same time.
-const readersOfBoots = 8
-
-// learnBoots finds out about boots that no call of ours has begun: of containers that were
-// restarted from within, by LXD, or by hand. What is found is noted in the container, so that it is
-// known when that is down. A boot that cannot be told now is asked for by the next List.
-func (p *Provider) learnBoots(ctx context.Context, all []*container) {
-	turns := make(chan struct{}, readersOfBoots)
-	var wg sync.WaitGroup
-	for _, c := range all {
-		if boot := c.boot(); boot != "" || p.knownBoot(c) != "" || c.Status != isRunning {
-			if boot == "" {
-				boot = p.knownBoot(c)
-			}
-			p.remember(c, boot)
-			continue
-		}
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
-			id := p.readBoot(ctx, c)
-			p.remember(c, id)
-			if id != "" {
-				p.noteBoot(ctx, c, id)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// noteBoot notes a boot that was found, unless a call for the container is under way: that will
-// note it itself, or a later List. Failure costs the next replica a question.
-func (p *Provider) noteBoot(ctx context.Context, c *container, id string) {
-	p.mu.Lock()
-	_, taken := p.calls[c.Name]
-	p.mu.Unlock()
-	if taken {
-		return
-	}
-	err := p.locked(ctx, c.Name, func() error {
-		now, err := p.again(ctx, c)
-		if err != nil || now.start() != c.start() || now.boot() != "" {
-			return err
-		}
-		_, err = p.note(ctx, now, map[string]string{keyBoot: now.start() + " " + id})
-		return err
-	})
-	if err != nil {
-		p.log.Debug("note a container's boot", "instance", c.Config[tagInstance], "error", err)
-	}
 }

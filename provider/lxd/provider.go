@@ -34,11 +34,14 @@ type Provider struct {
 	consoles map[string]*consoleText // by container
 }
 
-// known is what does not change of a container while it exists, and its last boot.
+// known is what does not change of a container while it exists, its last boot and its address.
 type known struct {
 	shard, instance, group, zone string
 	start                        string // by last_used_at
 	boot                         string
+	address                      string    // kept until the next start has another
+	asked                        time.Time // when LXD was asked for the address last
+	inVain                       int       // how often since the start
 }
 
 var (

@@ -1,6 +1,7 @@
 package lxd
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -37,7 +39,9 @@ func mustCreate(t *testing.T, p *Provider, instance string, settings map[string]
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Delete(t.Context(), realShard, instance); err != nil && t.Context().Err() == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := p.Delete(ctx, realShard, instance); err != nil {
 			t.Error(err)
 		}
 	})
@@ -192,6 +196,30 @@ func frozen(t *testing.T, l *lxdtest.LXD) {
 	}
 }
 
+// List tells the address of a machine on a network, and the same after a restart.
+func addresses(t *testing.T, l *lxdtest.LXD) {
+	if err := l.Do(http.MethodPost, "/1.0/networks", map[string]any{
+		"name": "lhnet0", "type": "bridge", "config": map[string]string{
+			"ipv4.address": "none", "ipv6.address": "fd42:1ea5:e402::1/64", "ipv6.nat": "false", "ipv6.dhcp": "false",
+			"ipv4.firewall": "false", "ipv6.firewall": "false",
+		},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := onReal(t, l, nil)
+	mustCreate(t, p, "managed-1", map[string]any{"network": map[string]any{"managed": "lhnet0"}})
+	mustCreate(t, p, "bridged-1", map[string]any{"network": map[string]any{"bridge": "lhnet0"}})
+	has := func(m provider.Machine) bool { return strings.HasPrefix(m.Address, "fd42:1ea5:e402:") }
+	first := awaitMachine(t, p, "managed-1", has)
+	awaitMachine(t, p, "bridged-1", has)
+	if err := p.Restart(t.Context(), realShard, "managed-1", ""); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := find(t, p, "managed-1"); m.Address != first.Address {
+		t.Errorf("it had the address %s, and has %q", first.Address, m.Address)
+	}
+}
+
 // LXD's signal has the machine end in order, long before the timeout.
 func endsInOrder(t *testing.T, l *lxdtest.LXD) {
 	p := onReal(t, l, nil)
@@ -312,8 +340,20 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A restricted project, and a certificate that is good in it alone, are all that is needed.
+	if err := l.Do(http.MethodPost, "/1.0/projects", map[string]any{
+		"name": "fenced", "config": map[string]string{"features.images": "false", "restricted": "true"},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Do(http.MethodDelete, "/1.0/projects/fenced", nil, nil); err != nil {
+			t.Error(err)
+		}
+	})
 	p := onReal(t, l, func(c *Config) {
 		c.Socket, c.URL, c.Cert, c.Key, c.ServerCert = "", "https://"+host, cert, key, filepath.Join(l.Dir, "server.crt")
+		c.Project = "fenced"
 	})
 	if all, err := p.List(t.Context(), realShard); !errors.Is(err, provider.ErrCredentials) && provider.KindOf(err) != provider.Credentials {
 		t.Errorf("List with a certificate that LXD does not know: %+v, %v", all, err)
@@ -328,13 +368,26 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 	block, _ := pem.Decode(text)
 	if err := l.Do(http.MethodPost, "/1.0/certificates", map[string]any{
 		"type": "client", "name": "leasehold", "certificate": base64.StdEncoding.EncodeToString(block.Bytes),
-		"restricted": true, "projects": []string{"default"},
+		"restricted": true, "projects": []string{"fenced"},
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
 	mustCreate(t, p, "https-1", nil)
 	if m, is := find(t, p, "https-1"); !is || m.State != provider.StateRunning || m.BootID == "" {
 		t.Errorf("listed: %v, as %+v", is, m)
+	}
+	if err := errors.Join(p.Restart(t.Context(), realShard, "https-1", ""),
+		p.Stop(t.Context(), realShard, "https-1", time.Second)); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Console(t.Context(), realShard, "https-1"); err != nil {
+		t.Error(err)
+	}
+	beyond := onReal(t, l, func(c *Config) {
+		c.Socket, c.URL, c.Cert, c.Key, c.ServerCert = "", "https://"+host, cert, key, filepath.Join(l.Dir, "server.crt")
+	})
+	if all, err := beyond.List(t.Context(), realShard); err == nil {
+		t.Errorf("the certificate is good in another project: %+v", all)
 	}
 	wrong := onReal(t, l, func(c *Config) {
 		c.Socket, c.URL, c.Cert, c.Key, c.ServerCert = "", "https://"+host, cert, key, cert

@@ -24,7 +24,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		nil,
 		{"image": "debian/12", "cpu": 2, "memory": "512MiB", "disk": "10GiB", "profiles": []any{"default", "web"}},
 		{"cpu": float64(3)},
-		{"network": map[string]any{"bridge": "br0"}}, {"network": map[string]any{"managed": "lxdbr0"}},
+		{"network": map[string]any{"bridge": "br0"}},
+		{"network": map[string]any{"managed": "lxdbr0"}},
 		{"network": map[string]any{"none": true}},
 		{"config": map[string]any{"environment.TZ": "UTC", "user.mine": "x", "limits.processes": "100"}},
 	} {

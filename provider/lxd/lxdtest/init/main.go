@@ -1,5 +1,5 @@
 // Command init is the first process of the smallest machine there is: it says that it has booted,
-// and ends when LXD asks it to.
+// and ends when LXD asks it to. It is the smallest workload as well.
 package main
 
 import (
@@ -14,7 +14,7 @@ const systemdHalt = syscall.Signal(37)
 
 func main() {
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGPWR, systemdHalt)
+	signal.Notify(asked, syscall.SIGPWR, systemdHalt, syscall.SIGTERM)
 	fmt.Fprintln(os.Stdout, "booted")
 	<-asked
 }

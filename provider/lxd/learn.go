@@ -1,0 +1,156 @@
+package lxd
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a List does not tell costs a question for each container, tens of milliseconds of LXD's time
+// each: LXD would answer all of them with the List (recursion=2), for every container that it has.
+const (
+	askers        = 8                // how many containers are asked at the same time
+	addressesOnce = 64               // how many containers a List asks for their addresses
+	askAgain      = 10 * time.Minute // for an address that may have changed
+	mostInVain    = 30               // of a start without an address: it may have no network
+)
+
+// knownOf is what is known of a container from before.
+func (p *Provider) knownOf(c *container) known {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known[c.Name]
+}
+
+// update changes what is known of a container. Of a new start nothing is known but the address that
+// it had.
+func (p *Provider) update(c *container, change func(*known)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.known[c.Name]
+	if k.start != c.start() {
+		k.start, k.boot, k.asked, k.inVain = c.start(), "", time.Time{}, 0
+	}
+	k.shard, k.instance = c.Config[tagShard], c.Config[tagInstance]
+	k.group, k.zone = c.Config[tagGroup], c.Config[tagZone]
+	if boot := c.boot(); boot != "" {
+		k.boot = boot
+	}
+	change(&k)
+	p.known[c.Name] = k
+}
+
+// learn finds out about addresses, and about boots that no call of ours has begun: of containers that
+// were restarted from within, by LXD, or by hand. What cannot be told now is asked for by the next
+// List.
+func (p *Provider) learn(ctx context.Context, all []*container) {
+	turns := make(chan struct{}, askers)
+	var wg sync.WaitGroup
+	addresses := 0
+	for _, c := range all {
+		p.update(c, func(*known) {})
+		k := p.knownOf(c)
+		askBoot := k.boot == ""
+		askAddress := (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
+			addresses < addressesOnce
+		if c.Status != isRunning || !askBoot && !askAddress {
+			continue
+		}
+		if askAddress {
+			addresses++
+		}
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			if askBoot {
+				p.learnBoot(ctx, c)
+			}
+			if askAddress {
+				p.learnAddress(ctx, c)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// learnBoot asks for a boot and notes it in the container, so that it is known when that is down,
+// unless a call for the container is under way: that will note it itself, or a later List.
+func (p *Provider) learnBoot(ctx context.Context, c *container) {
+	id := p.readBoot(ctx, c)
+	if id == "" {
+		return
+	}
+	p.update(c, func(k *known) { k.boot = id })
+	p.mu.Lock()
+	_, taken := p.calls[c.Name]
+	p.mu.Unlock()
+	if taken {
+		return
+	}
+	err := p.locked(ctx, c.Name, func() error {
+		now, err := p.again(ctx, c)
+		if err != nil || now.start() != c.start() || now.boot() != "" {
+			return err
+		}
+		_, err = p.note(ctx, now, map[string]string{keyBoot: now.start() + " " + id})
+		return err
+	})
+	if err != nil { // it costs the next replica a question
+		p.log.Debug("note a container's boot", "instance", c.Config[tagInstance], "error", err)
+	}
+}
+
+func (p *Provider) learnAddress(ctx context.Context, c *container) {
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	var s state
+	_, err := p.client.call(ctx, request{method: http.MethodGet, path: path(c.Name) + "/state"}, &s)
+	if err != nil {
+		p.log.Debug("a container's address cannot be told", "instance", c.Config[tagInstance], "error", err)
+	}
+	found := s.address()
+	p.update(c, func(k *known) {
+		k.asked = time.Now()
+		if found == "" {
+			k.inVain++
+			return
+		}
+		k.address, k.inVain = found, 0
+	})
+}
+
+// state is the part of LXD's api.InstanceState that matters here.
+type state struct {
+	Network map[string]struct {
+		Type      string `json:"type"`
+		Addresses []struct {
+			Family  string `json:"family"`
+			Address string `json:"address"`
+			Scope   string `json:"scope"`
+		} `json:"addresses"`
+	} `json:"network"`
+}
+
+// address is where others reach the container, if LXD knows: IPv4 before IPv6, the first interface
+// by name.
+func (s state) address() string {
+	var found []string
+	for name, nic := range s.Network {
+		for _, a := range nic.Addresses {
+			ip := net.ParseIP(a.Address)
+			if nic.Type != "loopback" && a.Scope == "global" && ip != nil {
+				found = append(found, a.Family+" "+name+" "+ip.String())
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.SortFunc(found, cmp.Compare) // "inet" comes before "inet6"
+	return found[0][strings.LastIndex(found[0], " ")+1:]
+}

@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/lxd/lxdtest"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	containersBridge = "lhbr0"
+	containersGround = "fd42:1ea5:e401::1" // the host, on the bridge
+)
+
+// containers is a cluster whose machines are containers of a real LXD, with the agent as their first
+// process, on a bridge of their own.
+type containers struct {
+	*cluster
+	lxd *lxdtest.LXD
+}
+
+func newContainers(t *testing.T) *containers {
+	t.Helper()
+	l, err := lxdtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	wait, err := lxdtest.BuildInit(t.TempDir())
+	if err == nil {
+		err = l.Import("agent", map[string]string{"/sbin/init": bin("leasehold-agent"), "/bin/wait": wait})
+	}
+	if err == nil {
+		// The kernel of a container gives itself an address on such a network: nothing in it has to.
+		err = l.Do(http.MethodPost, "/1.0/networks", map[string]any{
+			"name": containersBridge, "type": "bridge", "config": map[string]string{
+				"ipv4.address": "none", "ipv6.address": containersGround + "/64", "ipv6.nat": "false", "ipv6.dhcp": "false",
+				"ipv4.firewall": "false", "ipv6.firewall": "false",
+			},
+		}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &containers{
+		cluster: &cluster{world: newWorld(t, "machines"), replicas: map[string]*program{}, listen: map[string]string{}},
+		lxd:     l,
+	}
+	c.startEtcd()
+	c.follow()
+	settings := store.DefaultShardSettings()
+	settings.ReconnectMax, settings.ProviderPoll = store.Duration(reconnect), store.Duration(time.Second)
+	c.put(c.h.keys.Shard(), store.Encode(store.Shard{
+		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default",
+		Created: time.Now().UTC(), Settings: settings,
+	}))
+	providers := filepath.Join(c.dir, "providers.yaml")
+	if err := os.WriteFile(providers, fmt.Appendf(nil,
+		"providers: {lxd: {lxd: {socket: %s, pool: %s, profiles: [], image: agent}}}\n", l.Socket(), lxdtest.Pool),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(addresses.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.replicas["a"] = c.start("a", c.command(bin("leasehold"), "coordinator", "--id", "a",
+		"--listen", net.JoinHostPort(containersGround, port), "--machines", c.machines, "--providers", providers,
+		"--state-dir", filepath.Join(c.dir, "known-a"), "--agent", bin("leasehold-agent"),
+		"--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))
+	c.await("a leader", func() bool { return c.h.leader() != "" })
+	return c
+}
+
+// groupOf writes the file of the group. The generation marks its template.
+func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
+	c.t.Helper()
+	text := fmt.Sprintf(`name: web
+size: %d
+provider: lxd
+template:
+  settings:
+    cpu: 1
+    network: {managed: %s}
+    config: {user.generation: "%d"}
+workload: {run: [/bin/wait]}
+report: {interval: %s, lease_ttl: %s, on_lease_lost: %s}
+stop_timeout: 5s
+`, size, containersBridge, generation, interval, leaseTTL, onLeaseLost)
+	file := filepath.Join(c.dir, "web.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return file
+}
+
+// machine is what LXD says of one.
+type machine struct {
+	Name, Status string
+	Config       map[string]string
+	State        struct {
+		Network map[string]struct {
+			HostName string `json:"host_name"`
+		}
+	}
+}
+
+func (c *containers) listed() []machine {
+	c.t.Helper()
+	var all []machine
+	if err := c.lxd.Do(http.MethodGet, "/1.0/instances?recursion=2", nil, &all); err != nil {
+		c.t.Fatal(err)
+	}
+	return all
+}
+
+func (c *containers) machine(id string) machine {
+	c.t.Helper()
+	for _, m := range c.listed() {
+		if m.Config["user.leasehold.instance"] == id {
+			return m
+		}
+	}
+	c.t.Fatalf("LXD has no machine of %s", id)
+	return machine{}
+}
+
+// exact waits until LXD has a running machine for each wanted instance, and nothing else.
+func (c *containers) exact(what string, size int) {
+	c.t.Helper()
+	c.await(what+": exactly the machines that are recorded", func() bool {
+		wanted := c.h.wanted("web")
+		var have []string
+		for _, m := range c.listed() {
+			have = append(have, m.Config["user.leasehold.instance"])
+			if m.Status != "Running" {
+				return false
+			}
+		}
+		slices.Sort(have)
+		return c.h.complete("web", size) && slices.Equal(have, slices.Sorted(slices.Values(wanted)))
+	})
+}
+
+func (c *containers) setState(id, action string) {
+	c.t.Helper()
+	if err := c.lxd.Do(http.MethodPut, "/1.0/instances/"+c.machine(id).Name+"/state",
+		map[string]any{"action": action, "timeout": 20}, nil); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// replaced does harm to the machine in a slot and waits until its instance is replaced, and no other,
+// for the reason expected.
+func (c *containers) replaced(what, rule string, slot int, harm func(id string)) {
+	c.t.Helper()
+	others := slices.Clone(c.h.wanted("web"))
+	victim := others[slot]
+	others = slices.Delete(others, slot, slot+1)
+	before := c.caughtUp()
+	begun := time.Now()
+	harm(victim)
+	entry := c.awaitEntry("the replacement of what was "+what, before,
+		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+	decided := time.Since(begun)
+	if entry.Rule != rule {
+		c.t.Errorf("%s: replaced by %s, want %s: %s", what, entry.Rule, rule, entry)
+	}
+	c.exact(what, 3)
+	c.t.Logf("%s: replacement decided after %s, healed after %s (%s)", what, decided.Round(10*time.Millisecond),
+		time.Since(begun).Round(10*time.Millisecond), entry.Rule)
+	for _, id := range others {
+		if !slices.Contains(c.h.wanted("web"), id) {
+			c.t.Errorf("%s: %s was replaced as well", what, id)
+		}
+	}
+}
+
+// cut takes the machine of an instance off the network.
+func (c *containers) cut(id string) {
+	c.t.Helper()
+	link := c.machine(id).State.Network["eth0"].HostName
+	if out, err := exec.Command("ip", "link", "set", link, "down").CombinedOutput(); err != nil {
+		c.t.Fatalf("cut %s: %v: %s", link, err, out)
+	}
+}
+
+// bootsAgree fails unless the provider and the agents name the machines' boots alike.
+func (c *containers) bootsAgree() {
+	c.t.Helper()
+	for _, m := range c.listed() {
+		of, boot, _ := strings.Cut(m.Config["user.leasehold.boot"], " ")
+		if told := c.h.alive(m.Config["user.leasehold.instance"]).Record.BootID; of == "" || boot != told {
+			c.t.Errorf("%s: the provider names its boot %q, and its agent %q", m.Name, boot, told)
+		}
+	}
+}
+
+// A group of containers on a real LXD, with nothing in them but the agent as their first process,
+// and a program that waits: it comes up, is hurt in five ways and heals, is restarted, rolls, shrinks
+// and goes, and LXD has exactly the machines that are recorded, each time.
+//
+// proves PROV-8
+func TestAGroupOfContainers(t *testing.T) {
+	t.Parallel()
+	c := newContainers(t)
+	took := func(what string, begun time.Time) {
+		t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond))
+	}
+	begun := time.Now()
+	c.must("group", "apply", "-f", c.groupOf(3, 1, "none"), "--wait")
+	c.exact("the group", 3)
+	took("three machines healthy", begun)
+	c.bootsAgree()
+
+	ids := slices.Clone(c.h.wanted("web"))
+	c.setState(ids[0], "freeze")
+	c.pass(2 * interval) // less than a lease
+	c.setState(ids[0], "unfreeze")
+	c.exact("the thaw", 3)
+	c.unreplaced("web", ids)
+
+	boot := c.h.alive(ids[1]).Record.BootID
+	begun = time.Now()
+	c.must("instance", "restart", ids[1])
+	c.await("another boot", func() bool {
+		now := c.h.alive(ids[1]).Record
+		return now.BootID != "" && now.BootID != boot
+	})
+	c.exact("the restart", 3)
+	took("restarted in place", begun)
+	c.unreplaced("web", ids)
+	c.bootsAgree()
+
+	c.replaced("killed hard", "DET-4", 0, func(id string) {
+		pid, err := c.lxd.InitPID(c.machine(id).Name)
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	c.replaced("stopped at the provider", "DET-4", 1, func(id string) { c.setState(id, "stop") })
+	c.replaced("frozen", "HEAL-2", 2, func(id string) { c.setState(id, "freeze") })
+	c.replaced("cut off", "HEAL-2", 0, c.cut)
+
+	ids = slices.Clone(c.h.wanted("web"))
+	begun = time.Now()
+	c.must("group", "apply", "-f", c.groupOf(3, 2, "poweroff"), "--confirm", "web", "--wait")
+	c.exact("the roll", 3)
+	took("rolled", begun)
+	for _, m := range c.listed() {
+		if slices.Contains(ids, m.Config["user.leasehold.instance"]) || m.Config["user.generation"] != "2" {
+			t.Errorf("after the roll there is %+v", m)
+		}
+	}
+	// It powers itself off before its lease can have ended, and the provider says so.
+	c.replaced("cut off, to power itself off", "DET-4", 1, c.cut)
+	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web", "--wait")
+	c.exact("shrinking", 1)
+
+	c.must("group", "delete", "web", "--confirm", "web", "--wait")
+	c.await("nothing being left", func() bool { return len(c.listed()) == 0 })
+	links, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if master, err := os.Readlink("/sys/class/net/" + link.Name + "/master"); err == nil &&
+			filepath.Base(master) == containersBridge {
+			t.Errorf("link %s is left on the bridge", link.Name)
+		}
+	}
+}
