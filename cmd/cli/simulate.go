@@ -32,7 +32,7 @@ const (
 	maxRuns = 10_000
 	// garbagePercent has garbage be collected more rarely than usual: what a simulated shard holds
 	// is small beside what each plan leaves behind.
-	garbagePercent = 400
+	garbagePercent = 1000
 
 	scenarioPage = "correct the file; docs/simulate.md describes scenarios"
 )
