@@ -387,6 +387,20 @@ func (s *session) lost(why string) {
 	})
 }
 
+// recheck puts the key back, or writes it anew, unless etcd has it as it was written.
+func (s *session) recheck(ctx context.Context) {
+	if s.turn.take(ctx) != nil {
+		return
+	}
+	f, err := s.read(ctx)
+	wrote := s.wrote
+	same := err == nil && f.alive.Present() && f.alive.Modified == wrote
+	s.turn.give()
+	if !same {
+		s.restore(ctx, wrote)
+	}
+}
+
 // restore puts the key back after it was deleted under the open stream: DET-17.
 func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.turn.take(ctx) != nil {

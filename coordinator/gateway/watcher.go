@@ -24,6 +24,9 @@ func (w *watcher) Listed(c *cache.Content) {
 		g.deps.Disturbed("a replica's watch goes on after an interruption")
 	}
 	for _, s := range sessions {
+		if c.Revision < s.wroteAt() {
+			g.recheck(s)
+		}
 		g.check(c, s)
 		if _, shown := c.Reports[s.instance]; !shown {
 			s.unwritten.Store(true)
@@ -141,6 +144,22 @@ func (g *Gateway) restore(s *session, seen store.Revision) {
 			return
 		}
 		s.restore(ctx, seen)
+	})
+}
+
+// recheck compares a session's key with what etcd has, after a List that is older than its last
+// write: the List began before that write, or etcd was restored from older data, in which the
+// session's revisions mean nothing. Then the key would seem to be as it was written until etcd's
+// revision had caught up, and would not be put back before.
+func (g *Gateway) recheck(s *session) {
+	g.goDo(func(ctx context.Context) {
+		select {
+		case g.restores <- struct{}{}:
+			defer func() { <-g.restores }()
+		case <-ctx.Done():
+			return
+		}
+		s.recheck(ctx)
 	})
 }
 
