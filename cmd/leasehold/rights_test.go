@@ -204,6 +204,7 @@ var reading = map[string][]string{
 	"secret list":   nil,
 	"repair":        nil,
 	"auth show":     nil,
+	"provider list": nil,
 }
 
 // changing are commands that change something in etcd.
@@ -246,6 +247,8 @@ var elsewhere = []string{
 	"auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"pki init", "pki issue", "pki rotate", "pki show",
+	"provider show", // which reads what provider list does
+	"provider test",
 }
 
 // proves SEC-4: an operator can do all that the commands do, a viewer can see all of it and change nothing, and is told so

@@ -23,7 +23,7 @@ func NewMachines(ctx context.Context, of func(replica string) provider.Provider)
 // Create makes a machine.
 func (m *Machines) Create(c Call, a *Answer) error {
 	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
-		made, err := p.Create(ctx, c.Request)
+		made, err := p.Create(ctx, c.Request.contract())
 		a.Machines = []provider.Machine{made}
 		return err
 	})

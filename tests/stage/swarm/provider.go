@@ -44,7 +44,7 @@ func (*Provider) Validate(provider.Template) error { return nil }
 
 // Create makes a machine.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
-	a, err := p.call(ctx, "Create", Call{Request: req})
+	a, err := p.call(ctx, "Create", Call{Request: spelled(req)})
 	if err != nil || len(a.Machines) == 0 {
 		return provider.Machine{}, err
 	}

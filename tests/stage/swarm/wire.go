@@ -15,7 +15,35 @@ type Call struct {
 	Left                  time.Duration // until its caller gives it up; 0: it never does
 	Shard, Instance, Boot string
 	Timeout               time.Duration
-	Request               provider.CreateRequest
+	Request               Request
+}
+
+// Request is a provider.CreateRequest as replicas of this release and of the one before spell it:
+// without settings, which machines here have none of.
+type Request struct {
+	Template  Template
+	Zone      string
+	Bootstrap provider.Bootstrap
+}
+
+// Template is the part of a provider.Template that every release spells alike.
+type Template struct {
+	InstanceType string
+	Zones        []string
+}
+
+func spelled(r provider.CreateRequest) Request {
+	return Request{
+		Template: Template{InstanceType: r.Template.InstanceType, Zones: r.Template.Zones},
+		Zone:     r.Zone, Bootstrap: r.Bootstrap,
+	}
+}
+
+func (r Request) contract() provider.CreateRequest {
+	return provider.CreateRequest{
+		Template: provider.Template{InstanceType: r.Template.InstanceType, Zones: r.Template.Zones},
+		Zone:     r.Zone, Bootstrap: r.Bootstrap,
+	}
 }
 
 // Answer is what became of it.
