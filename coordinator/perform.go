@@ -220,11 +220,8 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 		fence = store.LeaseLost{}
 	}
 	return provider.CreateRequest{
-		Template: provider.Template{
-			InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones,
-			Settings: rec.Spec.Template.Settings,
-		},
-		Zone: rec.Zone,
+		Template: providerTemplate(rec.Spec),
+		Zone:     rec.Zone,
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
 			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard,

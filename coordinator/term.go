@@ -86,15 +86,20 @@ func (r *Replica) validate(_ string, g store.Group) string {
 		err = settings.Check(schema, g.Template.Settings)
 	}
 	if err == nil {
-		err = p.Validate(provider.Template{
-			InstanceType: g.Template.InstanceType, Zones: g.Template.Zones,
-			Settings: g.Template.Settings,
-		})
+		err = p.Validate(providerTemplate(g.InstanceSpec()))
 	}
 	if err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+// providerTemplate is the part of a spec that is a provider's business.
+func providerTemplate(s store.InstanceSpec) provider.Template {
+	return provider.Template{
+		InstanceTypes: s.Template.Types(), Zones: s.Template.Zones, Spot: s.Spot, Tags: s.Template.Tags,
+		Settings: s.Template.Settings,
+	}
 }
 
 // settings returns the settings in force. The cache keeps them even while etcd holds others that

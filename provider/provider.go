@@ -75,9 +75,11 @@ type Capabilities struct {
 
 // Template is the part of a group's template that is the provider's business.
 type Template struct {
-	InstanceType string
-	Zones        []string
-	Settings     map[string]any // as Capabilities.Settings describes them
+	InstanceTypes []string // in order of preference; the next is tried where there is no room for one
+	Zones         []string
+	Spot          bool              // the provider may take the machine away, for a lower price
+	Tags          map[string]string // the user's, beside those that name shard, group and instance
+	Settings      map[string]any    // as Capabilities.Settings describes them
 }
 
 // CreateRequest is everything needed to make a machine. Two requests for one instance are equal but

@@ -59,9 +59,19 @@ type Relaunch struct {
 
 // Template is what a machine is. The provider validates its own part, Settings.
 type Template struct {
-	InstanceType string         `json:"instance_type,omitempty"`
-	Zones        []string       `json:"zones,omitempty"`
-	Settings     map[string]any `json:"settings,omitempty"`
+	InstanceType  string            `json:"instance_type,omitempty"`
+	InstanceTypes []string          `json:"instance_types,omitempty"` // instead of the one
+	Zones         []string          `json:"zones,omitempty"`
+	Tags          map[string]string `json:"tags,omitempty"`
+	Settings      map[string]any    `json:"settings,omitempty"`
+}
+
+// Types are the instance types that will do, in order of preference; none: the provider's choice.
+func (t Template) Types() []string {
+	if t.InstanceType != "" {
+		return []string{t.InstanceType}
+	}
+	return t.InstanceTypes
 }
 
 // Workload is what the agent runs on the machine, if anything.
@@ -305,6 +315,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
 		Lifecycle:           g.Lifecycle,
+		Spot:                g.Spot.Enabled,
 		Notices:             notices,
 	}
 }

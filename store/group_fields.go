@@ -8,7 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Field describes one field of a group's spec. The table Fields drives validation and the reference
@@ -126,6 +129,7 @@ func show(v any) string {
 var (
 	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 	labelForm = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,63}$`)
+	tagForm   = regexp.MustCompile(`^[A-Za-z0-9_.:/=+@-]{1,100}$`)
 	varForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
 	endpointForm = regexp.MustCompile(`^https?://[^\s/?#]+(/[^\s?#]*)?$`)
@@ -244,10 +248,36 @@ var fieldsBefore = []Field{
 		ok:    func(g *Group) bool { return len(g.Template.InstanceType) <= 100 },
 	},
 	{
+		Path: "template.instance_types", Type: "list of strings", Default: "none", Rule: "PROV-5",
+		Allowed: "at most 10 different names, and none beside template.instance_type",
+		Doc:     "Kinds of machine in order of preference: the next is tried where the provider has no room for one.",
+		value:   func(g *Group) any { return g.Template.InstanceTypes },
+		ok: func(g *Group) bool {
+			return distinct(g.Template.InstanceTypes, 10) &&
+				(g.Template.InstanceType == "" || len(g.Template.InstanceTypes) == 0)
+		},
+	},
+	{
 		Path: "template.zones", Type: "list of strings", Default: "the provider's",
 		Allowed: "at most 50 different names", Rule: "REC-3", Doc: "Zones over which the instances are spread evenly.",
 		value: func(g *Group) any { return g.Template.Zones },
 		ok:    func(g *Group) bool { return distinct(g.Template.Zones, 50) },
+	},
+	{
+		Path: "template.tags", Type: "map of strings", Default: "none", Rule: "PROV-8",
+		Allowed: "at most 30 tags; letters, digits and _.:/=+@- in a name of at most 100 characters that does " +
+			"not begin with leasehold; at most 255 characters in a value",
+		Doc:   "Tags for the machine, beside Leasehold's own.",
+		value: func(g *Group) any { return g.Template.Tags },
+		ok: func(g *Group) bool {
+			for name, value := range g.Template.Tags {
+				if !tagForm.MatchString(name) || strings.HasPrefix(strings.ToLower(name), "leasehold") ||
+					utf8.RuneCountInString(value) > 255 || strings.ContainsFunc(value, unicode.IsControl) {
+					return false
+				}
+			}
+			return len(g.Template.Tags) <= 30
+		},
 	},
 	{
 		Path: "template.settings", Type: "nested values", Default: "none", Rule: "PROV-3",

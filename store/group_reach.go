@@ -16,7 +16,7 @@ const (
 func ReachOf(path string) Reach {
 	path, _, _ = strings.Cut(path, "[")
 	switch path {
-	case "spot.source", "spot.file", "spot.endpoint":
+	case "spot.enabled", "spot.source", "spot.file", "spot.endpoint":
 		return ReachLater
 	}
 	field, _, _ := strings.Cut(path, ".")

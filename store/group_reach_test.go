@@ -24,6 +24,10 @@ func TestReachFollowsRecordAndTemplate(t *testing.T) {
 		if changed.TemplateHash() != empty {
 			reach = store.ReachByRoll
 		}
+		if name == "spot" {
+			recorded["spot.enabled"] = reach
+			continue
+		}
 		if name != "notices" {
 			recorded[name] = reach
 			continue
@@ -67,6 +71,8 @@ func setSomething(t *testing.T, v reflect.Value) {
 		v.SetString("x")
 	case reflect.Int64:
 		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"x": "y"}))
 	case reflect.Slice:

@@ -146,6 +146,21 @@ func TestBounds(t *testing.T) {
 		},
 		"provider":               {[]any{"process", "qemu"}, []any{"", "Process", "a/b"}},
 		"template.instance_type": {[]any{"", long(100)}, []any{long(101)}},
+		"template.instance_types": {
+			[]any{[]string{}, []string{"large", "small"}, strings.Fields("a b c d e f g h i j")},
+			[]any{[]string{"a", "a"}, []string{""}, []string{long(101)}, strings.Fields("a b c d e f g h i j k")},
+		},
+		"template.tags": {
+			[]any{
+				map[string]string{}, map[string]string{"team": "shop", "a/b.c:d=e@f+g_h-i": ""},
+				map[string]string{long(100): strings.Repeat("é", 255)},
+			},
+			[]any{
+				map[string]string{"": "x"}, map[string]string{"a b": "x"}, map[string]string{"Leasehold:shard": "x"},
+				map[string]string{long(101): ""}, map[string]string{"a": strings.Repeat("é", 256)},
+				map[string]string{"a": "b\n"}, manyTags(31),
+			},
+		},
 		"template.zones": {
 			[]any{[]string{"a", "b"}, list(50)},
 			[]any{[]string{"a", "a"}, []string{""}, list(51), []string{long(101)}},
@@ -541,4 +556,35 @@ func secretsOf(n int) map[string]string {
 		m[fmt.Sprintf("S%d", i)] = fmt.Sprintf("s%d", i)
 	}
 	return m
+}
+
+func manyTags(n int) map[string]string {
+	tags := map[string]string{}
+	for i := range n {
+		tags[fmt.Sprint("tag", i)] = ""
+	}
+	return tags
+}
+
+// proves PROV-5: a group names one type, or several in order of preference
+func TestOneTypeOrSeveral(t *testing.T) {
+	both := store.DefaultGroup()
+	both.Name, both.Provider = "web", "process"
+	both.Template.InstanceType, both.Template.InstanceTypes = "large", []string{"small"}
+	both.Complete()
+	if err := both.Validate(); err == nil || !strings.Contains(err.Error(), "template.instance_types") {
+		t.Errorf("one type and several: %v", err)
+	}
+	one, several := store.Template{InstanceType: "large"}, store.Template{InstanceTypes: []string{"large", "small"}}
+	if got := fmt.Sprint(one.Types(), several.Types(), store.Template{}.Types()); got != "[large] [large small] []" {
+		t.Errorf("types %s", got)
+	}
+	// Who overrides the type of a static group means that one alone.
+	kind := "huge"
+	static := both
+	static.Template = several
+	over := store.Override{Name: "web", Template: store.OverrideTemplate{InstanceType: &kind}}.Over(static)
+	if got := over.Template.Types(); len(got) != 1 || got[0] != kind {
+		t.Errorf("overridden, the types are %v", got)
+	}
 }

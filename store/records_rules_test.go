@@ -361,13 +361,16 @@ func TestInstanceSpecHasAllOfTheGroup(t *testing.T) {
 			distinguish(f, i+1)
 		}
 	}
-	g.Spot.NoticeSpec = store.NoticeSpec{Source: store.NoticeFile, File: "/notice"}
+	g.Spot = store.SpotSpec{Enabled: true, NoticeSpec: store.NoticeSpec{Source: store.NoticeFile, File: "/notice"}}
 	made := g.InstanceSpec()
 	for i := range spec.NumField() {
 		name, got := spec.Field(i).Name, reflect.ValueOf(made).Field(i)
 		want := group.FieldByName(name)
-		if name == "Notices" {
+		switch name {
+		case "Notices":
 			want = reflect.ValueOf(g.Spot.NoticeSpec)
+		case "Spot":
+			want = reflect.ValueOf(g.Spot.Enabled)
 		}
 		if got.IsZero() || !reflect.DeepEqual(got.Interface(), want.Interface()) {
 			t.Errorf("%s is %v, want %v", name, got, want)

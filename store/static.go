@@ -46,7 +46,7 @@ func (o Override) Over(static Group) Group {
 		g.Size = *o.Size
 	}
 	if o.Template.InstanceType != nil {
-		g.Template.InstanceType = *o.Template.InstanceType
+		g.Template.InstanceType, g.Template.InstanceTypes = *o.Template.InstanceType, nil
 	}
 	if len(o.Vars) > 0 {
 		g.Vars = maps.Clone(static.Vars)

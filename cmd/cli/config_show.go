@@ -153,7 +153,7 @@ func showStatic(scr output.Screen, groups []group) error {
 		}
 		t.Add(g.Name, "provider", g.Spec.Provider, static)
 		t.Add(g.Name, "size", fmt.Sprint(g.Spec.Size), from(o.Size != nil))
-		t.Add(g.Name, "template.instance_type", orDash(g.Spec.Template.InstanceType),
+		t.Add(g.Name, "template.instance_type", orDash(strings.Join(g.Spec.Template.Types(), ", ")),
 			from(o.Template.InstanceType != nil))
 		for _, k := range slices.Sorted(maps.Keys(g.Spec.Vars)) {
 			_, set := o.Vars[k]

@@ -131,7 +131,10 @@ func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 		return provider.Template{}, failure(Usage, "give a file with one group", "%s has %d groups", c.File, len(groups))
 	}
 	t := groups[0].Group.Template
-	return provider.Template{InstanceType: t.InstanceType, Zones: t.Zones, Settings: t.Settings}, nil
+	return provider.Template{
+		InstanceTypes: t.Types(), Zones: t.Zones, Spot: groups[0].Group.Spot.Enabled, Tags: t.Tags,
+		Settings: t.Settings,
+	}, nil
 }
 
 // play plays the promises, and shows each as soon as it is played.

@@ -23,7 +23,7 @@ type refusal struct {
 // others share. Any other answer shows that what was refused is refused no more; an error without a
 // meaning shows nothing. The caller holds e.mu.
 func (e *Evidence) noteRefusal(rec store.Instance, err error, now time.Time) (refused bool) {
-	quota := plan.Refused{Provider: rec.Spec.Provider, Type: rec.Spec.Template.InstanceType}
+	quota := plan.RefusedOf(rec.Spec)
 	all := plan.Refused{Provider: rec.Spec.Provider}
 	kind := provider.KindOf(err)
 	if err != nil && kind == provider.Temporary {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -43,8 +44,14 @@ type Snapshot struct {
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
-// Refused names what is refused: machines of a type, or all of a provider where Type is empty.
+// Refused names what is refused: machines of a type, or all of a provider where Type is empty. A
+// list of types, each of which would do, is refused as a whole.
 type Refused struct{ Provider, Type string }
+
+// RefusedOf names the machines that are made as a spec says.
+func RefusedOf(s store.InstanceSpec) Refused {
+	return Refused{Provider: s.Provider, Type: strings.Join(s.Template.Types(), ",")}
+}
 
 // Refusal is a creation that failed for a reason that others share: a quota or credentials.
 type Refusal struct {
@@ -55,7 +62,7 @@ type Refusal struct {
 // refusal returns what keeps a machine of a member's kind from being made.
 func (d *draft) refusal(m *member) (of Refused, r Refusal, refused bool) {
 	spec := &m.Record.Spec
-	for _, of := range []Refused{{spec.Provider, ""}, {spec.Provider, spec.Template.InstanceType}} {
+	for _, of := range []Refused{{spec.Provider, ""}, RefusedOf(*spec)} {
 		if r, refused := d.s.Refusals[of]; refused {
 			return of, r, true
 		}

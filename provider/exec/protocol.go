@@ -100,13 +100,14 @@ type description struct {
 type templateParams struct {
 	InstanceTypes []string       `json:"instance_types"` // in order of preference
 	Zones         []string       `json:"zones,omitempty"`
+	Spot          bool           `json:"spot"`
 	Settings      map[string]any `json:"settings"`
 }
 
 func templateOf(t provider.Template) templateParams {
-	p := templateParams{InstanceTypes: []string{}, Zones: t.Zones, Settings: t.Settings}
-	if t.InstanceType != "" {
-		p.InstanceTypes = append(p.InstanceTypes, t.InstanceType)
+	p := templateParams{InstanceTypes: t.InstanceTypes, Zones: t.Zones, Spot: t.Spot, Settings: t.Settings}
+	if p.InstanceTypes == nil {
+		p.InstanceTypes = []string{}
 	}
 	if p.Settings == nil {
 		p.Settings = map[string]any{}
@@ -114,7 +115,7 @@ func templateOf(t provider.Template) templateParams {
 	return p
 }
 
-// createParams make a machine. Later versions add spot, disks and addresses; a program ignores
+// createParams make a machine. Later versions add disks and addresses; a program ignores
 // parameters that it does not know.
 type createParams struct {
 	templateParams

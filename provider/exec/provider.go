@@ -171,11 +171,14 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 				len(document), most),
 		}
 	}
-	b := req.Bootstrap
+	b, tags := req.Bootstrap, req.Template.Tags
+	if tags == nil {
+		tags = map[string]string{}
+	}
 	var m machine
 	err = p.call(ctx, "create", b.Shard, b.Instance, createParams{
 		templateParams: templateOf(req.Template), Zone: req.Zone, Group: b.Group, Slot: b.Slot,
-		Tags: map[string]string{}, Bootstrap: string(document),
+		Tags: tags, Bootstrap: string(document),
 	}, &m)
 	if err != nil {
 		return provider.Machine{}, err

@@ -128,6 +128,9 @@ func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, err
 		tagShard: b.Shard, tagInstance: b.Instance, tagGroup: b.Group, tagZone: req.Zone,
 		tagTemplate: templateHash(req.Template), keyPatience: b.StopTimeout, keyStep: noteOf(stepNew, now),
 	}
+	for k, v := range req.Template.Tags {
+		config["user."+k] = v
+	}
 	for k, v := range s.Config {
 		config[k] = v
 	}

@@ -62,9 +62,9 @@ func (p *Provider) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones
 // shows when a container is made.
 func (p *Provider) Validate(t provider.Template) error {
 	var errs []error
-	if t.InstanceType != "" {
+	if len(t.InstanceTypes) > 0 {
 		errs = append(errs, fmt.Errorf("%w: instance_type %q: containers of LXD have none: use settings.cpu and settings.memory",
-			provider.ErrInvalid, t.InstanceType))
+			provider.ErrInvalid, t.InstanceTypes[0]))
 	}
 	for _, z := range t.Zones {
 		if _, is := p.zones[z]; !is {

@@ -57,7 +57,7 @@ func TestSettingsAreChecked(t *testing.T) {
 			t.Errorf("%v: %v, want %q", bad, err, want)
 		}
 	}
-	if err := p.Validate(provider.Template{InstanceType: "c1"}); !errors.Is(err, provider.ErrInvalid) {
+	if err := p.Validate(provider.Template{InstanceTypes: []string{"c1"}}); !errors.Is(err, provider.ErrInvalid) {
 		t.Errorf("an instance type: %v", err)
 	}
 	bare, err := New(Config{})

@@ -157,9 +157,9 @@ func (p *Provider) Capabilities() provider.Capabilities {
 // there are no settings.
 func (p *Provider) Validate(t provider.Template) error {
 	var errs []error
-	if t.InstanceType != "" {
+	if len(t.InstanceTypes) > 0 {
 		errs = append(errs, fmt.Errorf("%w: instance_type %q: a process on this host has no type: remove it",
-			provider.ErrInvalid, t.InstanceType))
+			provider.ErrInvalid, t.InstanceTypes[0]))
 	}
 	for _, z := range t.Zones {
 		if !slices.Contains(p.zones, z) {

@@ -68,7 +68,7 @@ func TestValidate(t *testing.T) {
 		"empty":   {provider.Template{}, nil},
 		"zones":   {provider.Template{Zones: []string{"b", "a"}}, nil},
 		"no zone": {provider.Template{Zones: []string{"a", "c"}}, []string{`"c"`, "a, b"}},
-		"type":    {provider.Template{InstanceType: "small"}, []string{`"small"`, "remove it"}},
+		"type":    {provider.Template{InstanceTypes: []string{"small"}}, []string{`"small"`, "remove it"}},
 		"settings": {
 			provider.Template{Settings: map[string]any{"image": "x", "cpu": "2"}},
 			[]string{`"cpu"`, `"image"`},

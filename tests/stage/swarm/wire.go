@@ -34,14 +34,14 @@ type Template struct {
 
 func spelled(r provider.CreateRequest) Request {
 	return Request{
-		Template: Template{InstanceType: r.Template.InstanceType, Zones: r.Template.Zones},
+		Template: Template{InstanceType: strings.Join(r.Template.InstanceTypes, ","), Zones: r.Template.Zones},
 		Zone:     r.Zone, Bootstrap: r.Bootstrap,
 	}
 }
 
 func (r Request) contract() provider.CreateRequest {
 	return provider.CreateRequest{
-		Template: provider.Template{InstanceType: r.Template.InstanceType, Zones: r.Template.Zones},
+		Template: provider.Template{InstanceTypes: strings.Split(r.Template.InstanceType, ","), Zones: r.Template.Zones},
 		Zone:     r.Zone, Bootstrap: r.Bootstrap,
 	}
 }
