@@ -152,13 +152,18 @@ func TestBounds(t *testing.T) {
 		},
 		"template.tags": {
 			[]any{
-				map[string]string{}, map[string]string{"team": "shop", "a/b.c:d=e@f+g_h-i": ""},
+				map[string]string{},
+				map[string]string{"team": "shop", "a/b.c:d=e@f+g_h-i": ""},
 				map[string]string{long(100): strings.Repeat("é", 255)},
 			},
 			[]any{
-				map[string]string{"": "x"}, map[string]string{"a b": "x"}, map[string]string{"Leasehold:shard": "x"},
-				map[string]string{long(101): ""}, map[string]string{"a": strings.Repeat("é", 256)},
-				map[string]string{"a": "b\n"}, manyTags(31),
+				map[string]string{"": "x"},
+				map[string]string{"a b": "x"},
+				map[string]string{"Leasehold:shard": "x"},
+				map[string]string{long(101): ""},
+				map[string]string{"a": strings.Repeat("é", 256)},
+				map[string]string{"a": "b\n"},
+				manyTags(31),
 			},
 		},
 		"template.zones": {
