@@ -165,6 +165,16 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
 				rec.ID, "error", out.Err)
 		}
+	case leader.RemoveCopy:
+		t.r.deps.Before("provider remove copy", rec.ID)
+		if remover, can := p.(provider.CopyRemover); can {
+			out.Err = remover.RemoveCopy(call, t.shard.ID, rec.ID, c.Copy.Ref, c.Copy.Call)
+		} else {
+			out.Err = fmt.Errorf("provider %s lists several machines for one instance, and cannot remove one of them",
+				rec.Spec.Provider)
+		}
+		t.called(ctx, c, plan.CallRemoveCopy, out.Err)
+		t.r.deps.Before("provider removed copy", rec.ID)
 	case leader.Delete:
 		t.r.deps.Before("provider delete", rec.ID)
 		out.Err = p.Delete(call, t.shard.ID, rec.ID)
@@ -222,6 +232,7 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 	return provider.CreateRequest{
 		Template: providerTemplate(rec.Spec),
 		Zone:     rec.Zone,
+		Call:     store.CallOf(token.hash()),
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
 			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard,

@@ -39,6 +39,14 @@ func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Durat
 	}, nil
 }
 
+// hash is what etcd has of the token; "" if there is none.
+func (j joinToken) hash() string {
+	if j.secret == "" {
+		return ""
+	}
+	return store.TokenHash(j.secret)
+}
+
 func (j joinToken) writes() []store.Write {
 	if j.secret == "" {
 		return nil

@@ -67,6 +67,10 @@ type Capabilities struct {
 	// Remembers: a Create after the Delete of an instance fails with ErrDeleted. Without it a Create
 	// that arrives late makes a machine again, which is found without a record and removed (REC-8).
 	Remembers bool
+	// Copies: neither names nor tokens are unique there, so that calls which overlap, or one whose
+	// answer was lost, may make several machines for one instance (PROV-4). List shows each of them
+	// with the call that made it, and the provider implements CopyRemover. Delete removes them all.
+	Copies bool
 	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
 	MaxBootstrap int
 	// Settings is the JSON Schema of Template.Settings; nil: Validate alone knows them.
@@ -83,11 +87,14 @@ type Template struct {
 }
 
 // CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
-// for the join token, the coordinators' addresses and the certificate authority.
+// for the call, the join token, the coordinators' addresses and the certificate authority.
 type CreateRequest struct {
 	Template  Template
 	Zone      string
 	Bootstrap Bootstrap // names the instance and the shard
+	// Call tells this call from others for the instance. Only a provider with Capabilities.Copies
+	// needs it: it is a tag of the machine there.
+	Call string
 }
 
 // State is a machine's state as its provider reports it.
@@ -120,6 +127,14 @@ type Machine struct {
 	Zone     string
 	Address  string // where its workload is reached, if the provider knows
 	BootID   string // of the machine's present boot, if the provider knows
+	Call     string // the tag, where there may be several for one instance
+}
+
+// CopyRemover is implemented by a provider with Capabilities.Copies.
+type CopyRemover interface {
+	// RemoveCopy removes the one machine of an instance that has this Ref. If it is gone, is not the
+	// instance's, or was not made by that call, nothing is done.
+	RemoveCopy(ctx context.Context, shard, instance, ref, call string) error
 }
 
 // SecretUser is implemented by a provider that is configured with secrets of the shard. The

@@ -112,6 +112,7 @@ const (
 	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text; Slot, Name: why it is given up
 	BlockedByProvider         BlockedKind = "provider"          // Text: its error
 	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
+	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
 	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
 	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Text
@@ -132,7 +133,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByWithdrawal, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtection, BlockedByHealProtection,
 	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
-	BlockedByEarlierCalls,
+	BlockedByCopies, BlockedByEarlierCalls,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe,
 }

@@ -31,6 +31,10 @@ type Joined struct {
 // NewToken makes a join token. It is given to one machine and never stored.
 func NewToken() string { return rand.Text() + rand.Text() }
 
+// CallOf names a call to a provider by the hash of the token that its machine got: it tells the
+// machines of several calls for one instance apart, and no token can be made from it.
+func CallOf(hash string) string { return hash[:min(16, len(hash))] }
+
 // TokenHash is what is stored of a token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))

@@ -52,6 +52,7 @@ func (w *World) call(c plan.Call) bool {
 		m.gone = true
 		w.evidence.Removed(rec.ID, nil)
 		w.lists = w.now.Add(soon)
+	case plan.CallRemoveCopy: // there are none
 	}
 	return true
 }

@@ -108,6 +108,19 @@ func (e *Evidence) Removed(id string, err error) {
 	})
 }
 
+// CopyRemoved notes how the removal of a machine went that had been made in vain. Lists show it for
+// a while: the next one that does not has it forgotten.
+func (e *Evidence) CopyRemoved(id string, err error) {
+	e.finish(id, func(w *witness) {
+		if err != nil {
+			e.failed(w, err)
+			return
+		}
+		w.succeeded()
+		w.sighting.Copies, w.copiesFrom = nil, e.cfg.Now().Add(e.cfg.Capabilities[w.provider].Consistency)
+	})
+}
+
 // Restarted notes how the restart with a token went.
 func (e *Evidence) Restarted(id, token string, err error) {
 	e.finish(id, func(w *witness) {

@@ -117,6 +117,7 @@ type witness struct {
 	lastState    store.StreamState
 	silentSince  time.Time
 	sighting     plan.Sighting
+	copiesFrom   time.Time // Lists begun before may show machines that were removed (PROV-4)
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
 	failures     int  // of calls in a row

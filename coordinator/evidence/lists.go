@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -13,8 +15,16 @@ import (
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
 	byID := e.places
+	several := map[string][]int{} // machines of an instance that has more than one
 	for i := range machines {
-		byID[machines[i].Instance] = i
+		id := machines[i].Instance
+		if first, there := byID[id]; there {
+			if several[id] == nil {
+				several[id] = []int{first}
+			}
+			several[id] = append(several[id], i)
+		}
+		byID[id] = i
 	}
 	wrong := e.disproved(name, byID)
 	for id, w := range e.instances {
@@ -22,14 +32,25 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 			continue
 		}
 		at, there := byID[id]
+		if there && several[id] != nil {
+			at = own(several[id], machines, c.Joined[id].Record)
+		}
 		old := w.sighting
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
 		if there {
-			m := &machines[at]
+			m, joined := &machines[at], c.Joined[id].Record
 			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
 			now.BootID = m.BootID
 			if now.Down && m.Why != "" {
 				now.State += " (" + m.Why + ")"
+			}
+			now.Copies = copies(several[id], at, machines, joined)
+			if begun.Before(w.copiesFrom) {
+				now.Copies = nil
+			}
+			if anothers(m, joined) {
+				now.Down = false // it tells nothing of the machine that registered
+				now.State += " (another call's machine)"
 			}
 		}
 		// of two boots nothing was said twice
@@ -52,7 +73,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		w.sighting = now
 		w.version++
-		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
+		if !same || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
 			w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}
@@ -61,6 +82,51 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	clear(byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
+}
+
+// own is which of several machines an instance's is: the one whose call's token was used, or else
+// one that runs, so that a copy which is down tells nothing of the instance.
+func own(several []int, machines []provider.Machine, joined store.Joined) int {
+	best := several[0]
+	for _, i := range several {
+		m := &machines[i]
+		if joined.Token != "" && m.Call == store.CallOf(joined.Token) {
+			return i
+		}
+		if machines[best].State.Down() && !m.State.Down() {
+			best = i
+		}
+	}
+	return best
+}
+
+// anothers reports whether a machine was made by another call than the one that registered.
+func anothers(m *provider.Machine, joined store.Joined) bool {
+	return m.Call != "" && joined.Token != "" && m.Call != store.CallOf(joined.Token)
+}
+
+// copies are the other machines of an instance. One may go if one of our calls made it, and the
+// machine of another call has registered: then it never will. A machine that has the call of
+// another one was copied from it by somebody.
+func copies(several []int, own int, machines []provider.Machine, joined store.Joined) []plan.Copy {
+	if len(several) == 0 {
+		return nil
+	}
+	of := map[string]int{} // machines by call
+	for _, i := range several {
+		of[machines[i].Call]++
+	}
+	registered := joined.Token != "" && of[store.CallOf(joined.Token)] == 1
+	var list []plan.Copy
+	for _, i := range several {
+		if m := &machines[i]; i != own {
+			list = append(list, plan.Copy{
+				Ref: m.Ref, Call: m.Call, Spare: registered && m.Call != "" && of[m.Call] == 1 && m.Ref != "",
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
+	return list
 }
 
 // disproved reports whether a List misses a machine whose agent has an open stream: then the

@@ -2,9 +2,11 @@ package evidence_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -87,5 +89,89 @@ func TestEvidenceTellsSinceWhen(t *testing.T) {
 	}
 	if got := w.instance("web", "web-0").Calls.RemovalFailed; !got.Equal(first) {
 		t.Errorf("removals fail since %s, want %s", got, first)
+	}
+}
+
+// Of several machines of one instance the one whose call's token was used is the instance's. Another
+// one may go if a call of its own made it. What it is in tells nothing of the instance, and before
+// one of them has registered neither may go.
+//
+// proves PROV-4, SAFE-1
+func TestMachinesOfOneInstance(t *testing.T) {
+	token := store.TokenHash("used")
+	used := store.CallOf(token)
+	machine := func(ref, call string, state provider.State) provider.Machine {
+		return provider.Machine{Instance: "web-0", Ref: ref, Call: call, State: state}
+	}
+	own, crashed := machine("own", used, provider.StateRunning), machine("own", used, provider.StateCrashed)
+	spare := machine("b", "other", provider.StateCrashed)
+	for name, test := range map[string]struct {
+		machines []provider.Machine
+		unjoined bool
+		want     string
+		down     bool
+		copies   []plan.Copy
+	}{
+		"one":           {machines: []provider.Machine{own}, want: "own"},
+		"one, untagged": {machines: []provider.Machine{machine("own", "", provider.StateCrashed)}, want: "own", down: true},
+		"made in vain": {
+			machines: []provider.Machine{own, spare}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
+		},
+		"made in vain, listed first": {
+			machines: []provider.Machine{spare, own}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
+		},
+		"the instance's crashed": {
+			machines: []provider.Machine{crashed, machine("b", "other", provider.StateRunning)}, want: "own", down: true,
+			copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
+		},
+		"copied by hand": {
+			machines: []provider.Machine{own, machine("b", used, provider.StateCrashed)}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: used}},
+		},
+		"another call's was copied": {
+			machines: []provider.Machine{own, machine("c", "other", provider.StateRunning), spare}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: "other"}, {Ref: "c", Call: "other"}},
+		},
+		"untagged beside it": {
+			machines: []provider.Machine{own, machine("b", "", provider.StateRunning)}, want: "own",
+			copies: []plan.Copy{{Ref: "b"}},
+		},
+		"without a name": {
+			machines: []provider.Machine{own, machine("", "other", provider.StateRunning)}, want: "own",
+			copies: []plan.Copy{{Call: "other"}},
+		},
+		"only another call's": {machines: []provider.Machine{spare}, want: "b"},
+		"nothing registered": {
+			unjoined: true, machines: []provider.Machine{spare, own}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other"}},
+		},
+		"nothing registered, all down": {
+			unjoined: true, machines: []provider.Machine{spare, crashed}, want: "b", down: true,
+			copies: []plan.Copy{{Ref: "own", Call: used}},
+		},
+	} {
+		w := newWorld(t)
+		w.run("web", "web-0")
+		if !test.unjoined {
+			w.put(keys.Joined("web-0"), store.Joined{Schema: store.Schema, Instance: "web-0", Token: token})
+		}
+		w.lead()
+		w.evidence.ListedBy("mem", w.now, test.machines, w.content)
+		got := w.instance("web", "web-0").Sighting
+		if got.Ref != test.want || got.Down != test.down || !slices.Equal(got.Copies, test.copies) {
+			t.Errorf("%s: %+v, want %s, down %t, copies %v", name, got, test.want, test.down, test.copies)
+		}
+
+		// After a copy was removed, Lists that may show it yet tell of none.
+		w.evidence.Busy("web-0")
+		w.evidence.CopyRemoved("web-0", nil)
+		w.evidence.ListedBy("mem", w.now, test.machines, w.content)
+		if got := w.instance("web", "web-0").Sighting.Copies; len(got) > 0 {
+			t.Errorf("%s: removed, there are %v", name, got)
+		}
+		w.pass(time.Second) // consistency
+		w.evidence.ListedBy("mem", w.now, test.machines, w.content)
+		if got := w.instance("web", "web-0").Sighting.Copies; !slices.Equal(got, test.copies) {
+			t.Errorf("%s: later there are %v, want %v", name, got, test.copies)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestSightings(t *testing.T) {
 		} else {
 			c.want.Begun = got.Begun
 		}
-		if got != c.want {
+		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("List %d: seen is\n%+v\nwant\n%+v", i, got, c.want)
 		}
 		if planned := slices.Contains(w.takeAll(), "web"); planned != c.planned || w.woken != 1 {

@@ -117,6 +117,7 @@ type (
 		Instance  store.Instance
 		Begun     time.Time
 		Deadline  time.Time
+		Copy      plan.Copy // of RemoveCopy
 	}
 
 	// Dequeued reports that a call left its queue.
@@ -162,4 +163,5 @@ const (
 	Restart
 	Stop
 	Delete
+	RemoveCopy
 )

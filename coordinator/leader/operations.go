@@ -52,6 +52,8 @@ func (l *Leader) beginCall(now time.Time, v View, call plan.Call) {
 		l.do(l.recordCreation(op, in.Key))
 	case plan.CallRestart:
 		l.do(l.recordRestart(op, in.Key))
+	case plan.CallRemoveCopy:
+		l.do(l.recordCopy(op, in.Key))
 	default:
 		l.do(Verify{Operation: op.number, Instance: in.Record, Conditions: call.Conditions})
 	}
@@ -118,6 +120,22 @@ func (l *Leader) recordRestart(op *operation, key string) Record {
 	}
 }
 
+// recordCopy writes that a machine that was made in vain is about to be removed.
+func (l *Leader) recordCopy(op *operation, key string) Record {
+	rec := &op.record
+	why := "provider " + rec.Spec.Provider + " is asked to remove machine " + op.call.Copy.Ref +
+		": another call for the instance made it, and it has not registered"
+	rec.Last = store.Decision{Rule: "PROV-4", Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
+	return Record{
+		Operation: op.number, Kind: plan.CallRemoveCopy, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
+		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
+		Entries: []store.JournalEntry{{
+			Kind: store.EntryCall, Rule: "PROV-4", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(),
+			Revision: op.call.Revision,
+		}},
+	}
+}
+
 // recorded makes the call if its record is written. If it could not be, the provider is not called.
 func (l *Leader) recorded(now time.Time, e Recorded) {
 	op := l.operations[e.Operation]
@@ -127,8 +145,12 @@ func (l *Leader) recorded(now time.Time, e Recorded) {
 	}
 	l.cfg.Evidence.Wrote(op.record.Group, e.Revision)
 	method := Create
-	if op.call.Kind == plan.CallRestart {
+	switch op.call.Kind {
+	case plan.CallRestart:
 		method = Restart
+	case plan.CallRemoveCopy:
+		method = RemoveCopy
+	case plan.CallCreate, plan.CallRemove: // a removal is verified instead
 	}
 	l.invoke(now, op, method, l.deadline(op))
 }
@@ -152,7 +174,9 @@ func (l *Leader) invoke(now time.Time, op *operation, method Method, deadline ti
 	if method == Delete {
 		begun = op.begun // a removal is one call that consists of two
 	}
-	l.do(Invoke{Operation: op.number, Method: method, Instance: op.record, Begun: begun, Deadline: deadline})
+	l.do(Invoke{
+		Operation: op.number, Method: method, Instance: op.record, Begun: begun, Deadline: deadline, Copy: op.call.Copy,
+	})
 }
 
 // answered takes up a provider's answer.
@@ -164,6 +188,9 @@ func (l *Leader) answered(now time.Time, e Answered) {
 	case op.method == Restart:
 		l.cfg.Evidence.Restarted(op.record.ID, op.record.Restart.Token, e.Err)
 		l.requestList(op.call.Provider) // earlier Lists show the previous boot
+	case op.method == RemoveCopy:
+		l.cfg.Evidence.CopyRemoved(op.record.ID, e.Err)
+		l.requestList(op.call.Provider)
 	case op.method == Stop && !errors.Is(e.Err, provider.ErrThrottled): // a machine that did not stop is removed all the same
 		l.invoke(now, op, Delete, now.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout))
 		return

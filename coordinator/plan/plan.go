@@ -79,6 +79,8 @@ const (
 	CallRemove CallKind = "remove" // stop, then delete, of an instance that is deleting
 	// CallRestart is the restart of the machine of an instance that is stopping.
 	CallRestart CallKind = "restart"
+	// CallRemoveCopy removes a machine that was made in vain beside an instance's own (PROV-4).
+	CallRemoveCopy CallKind = "remove copy"
 )
 
 // Call is work for a provider. It follows from the phase of a record, so the next leader finds
@@ -94,6 +96,7 @@ type Call struct {
 	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call
 	// that has not begun.
 	Conditions []store.Condition
+	Copy       Copy // that is to be removed
 }
 
 // Compute decides what to do. It never changes the snapshot.

@@ -462,6 +462,7 @@ func (d *draft) callProvider() {
 			continue
 		}
 		var kind CallKind
+		spare, several := m.spareCopy()
 		switch {
 		case m.phase == store.Pending || m.phase == store.Creating:
 			if d.spec == nil || d.g.Unreadable != "" {
@@ -478,6 +479,8 @@ func (d *draft) callProvider() {
 			kind = CallRestart
 		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
 			kind = CallRemove
+		case several && m.phase != store.Deleting:
+			kind = CallRemoveCopy
 		default:
 			continue
 		}
@@ -487,10 +490,19 @@ func (d *draft) callProvider() {
 		}
 		d.calls = append(d.calls, Call{
 			Kind: kind, Instance: m.ID(), Group: d.g.Name, Provider: m.Record.Spec.Provider, Rank: rank(kind, m),
-			Record: m.Modified, Revision: d.s.Revision,
+			Record: m.Modified, Revision: d.s.Revision, Copy: spare,
 			Conditions: append(d.common(), m.Unchanged()),
 		})
 	}
+}
+
+// spareCopy is a machine beside the instance's own that one of our calls made in vain.
+func (m *member) spareCopy() (c Copy, there bool) {
+	i := slices.IndexFunc(m.Sighting.Copies, func(c Copy) bool { return c.Spare })
+	if i < 0 {
+		return Copy{}, false
+	}
+	return m.Sighting.Copies[i], true
 }
 
 // triedRefusals are the refusals of which a creation under way tries whether they are over.
@@ -557,7 +569,7 @@ func (d *draft) halted() string {
 // before removals (REC-9).
 func rank(kind CallKind, m *member) int {
 	switch {
-	case kind == CallRemove:
+	case kind == CallRemove || kind == CallRemoveCopy:
 		return 3
 	case m.Record.Last.Rule == "ROLL-1" || m.Record.Last.Rule == "EXP-1":
 		return 1

@@ -178,8 +178,21 @@ type Sighting struct {
 	// first of them was begun.
 	Times int
 	Since time.Time
+	// Copies are other machines that the List has for the instance, in order of Ref (PROV-4). What is
+	// said above is of the machine that registered, if that is known; otherwise the machine is down
+	// only if all of them are.
+	Copies []Copy
 	// Sure is how many of them, last in a row, missed no machine whose agent has an open stream.
 	Sure int
+}
+
+// Copy is one more machine of an instance.
+type Copy struct {
+	Ref  string
+	Call string
+	// Spare: one of our own calls made it, and it was the machine of another call that registered. It
+	// never will, and may go.
+	Spare bool
 }
 
 // Calls is what is known of the provider calls for an instance.

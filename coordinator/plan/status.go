@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -283,10 +284,29 @@ func (d *draft) blockRefused() {
 	}
 }
 
+// blockCopies tells of machines beside an instance's own that somebody else made, or nobody knows
+// who: they are left alone (PROV-4).
+func (d *draft) blockCopies(m *member) {
+	if len(m.Sighting.Copies) == 0 || !m.phase.Registered() {
+		return // all of them go, or one of them may yet register and show which are in vain
+	}
+	var refs []string
+	for _, c := range m.Sighting.Copies {
+		if !c.Spare {
+			refs = append(refs, c.Ref)
+		}
+	}
+	if len(refs) > 0 {
+		d.block("PROV-4", m.task(store.WorkInstance), store.BlockedByCopies,
+			store.BlockedFacts{Count: len(refs), Text: strings.Join(refs[:min(3, len(refs))], ", ")})
+	}
+}
+
 func (d *draft) blockedWork() []store.Blocked {
 	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
 	d.blockRefused()
 	for _, m := range d.members {
+		d.blockCopies(m)
 		if m.phase == store.Running {
 			continue
 		}

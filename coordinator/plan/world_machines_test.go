@@ -167,7 +167,7 @@ func (w *world) answer(c *call) {
 	case CallRestart:
 		k.calls.Restarted = c.token
 		return
-	case CallCreate: // see below
+	case CallCreate, CallRemoveCopy: // see below
 	}
 	k.calls.Made, k.calls.Ref = true, "ref-"+c.Instance
 	provable(w.now.Add(consistency))

@@ -163,6 +163,8 @@ func Why(b *store.Blocked) string {
 		return "a probe in a storm makes the replacement first, and max_expansion is used up"
 	case store.BlockedByRefusal:
 		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
+	case store.BlockedByCopies:
+		return fmt.Sprintf("the provider lists %s more with its tags, which none of our calls made: %s", number(of.Count, "machine"), of.Text)
 	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
 		return of.Text
 	default:
@@ -255,6 +257,8 @@ func Until(b *store.Blocked) string {
 		return "the provider is asked again"
 	case store.BlockedByRefusal:
 		return "the provider accepts one: it is asked with one machine every 20s"
+	case store.BlockedByCopies:
+		return "the tags are taken off what is not the instance, or the machine is removed at the provider"
 	case store.BlockedByEarlierCalls:
 		return "that call has timed out and a list shows no machine"
 	case store.BlockedByStartup:

@@ -54,6 +54,7 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByChecks:           "the text | it passes its checks, or fails after 1m0s | ",
 		store.BlockedByChecksGivenUp:    "the text; it is not healed, because slot 3 is given up: ada | it passes its checks, or leasehold group retry web | ",
 		store.BlockedByProvider:         "the text | the provider is asked again | ",
+		store.BlockedByCopies:           "the provider lists 2 machines more with its tags, which none of our calls made: the text | the tags are taken off what is not the instance, or the machine is removed at the provider | ",
 		store.BlockedByRefusal:          "provider ada: the text (2 machines wait) | the provider accepts one: it is asked with one machine every 20s | ",
 		store.BlockedByEarlierCalls:     "an earlier call may still create its machine | that call has timed out and a list shows no machine | ",
 		store.BlockedByFlapping:         "slot 3 flaps: 2 failures | its wait of 1m0s is over | ",

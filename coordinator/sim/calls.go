@@ -58,5 +58,7 @@ func (t *term) invoke(c leader.Invoke) {
 		cloud.stop(rec.ID, rec.Spec.StopTimeout.D(), answer)
 	case leader.Delete:
 		t.after(t.w.chance.upTo(commitTakes), false, func() { cloud.delete(rec.ID, answer) })
+	case leader.RemoveCopy: // there are none
+		answer(provider.Machine{}, nil)
 	}
 }

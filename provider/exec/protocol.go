@@ -91,6 +91,7 @@ type description struct {
 		Crashes   bool `json:"crashes"`
 		Remembers bool `json:"remembers"`
 		Console   bool `json:"console"`
+		Copies    bool `json:"copies"`
 		Validate  bool `json:"validate"`
 	} `json:"capabilities"`
 	Settings json.RawMessage `json:"settings"`
@@ -124,6 +125,12 @@ type createParams struct {
 	Slot      int               `json:"slot"`
 	Tags      map[string]string `json:"tags"` // to put on the machine, beside its shard and instance
 	Bootstrap string            `json:"bootstrap"`
+	Call      string            `json:"call"`
+}
+
+type copyParams struct {
+	Ref  string `json:"ref"`
+	Call string `json:"call"`
 }
 
 type stopParams struct {
@@ -160,6 +167,7 @@ type machine struct {
 	Zone     string `json:"zone"`
 	Address  string `json:"address"`
 	Boot     string `json:"boot"`
+	Call     string `json:"call"`
 }
 
 // read checks what the program says of a machine: it must be of the shard that was asked for.
@@ -177,6 +185,6 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 	}
 	return provider.Machine{
 		Instance: m.Instance, Shard: m.Shard, Group: m.Group, Ref: m.Ref, State: state, Why: clip(m.Why),
-		Zone: m.Zone, Address: m.Address, BootID: m.Boot,
+		Zone: m.Zone, Address: m.Address, BootID: m.Boot, Call: clip(m.Call),
 	}, nil
 }

@@ -94,7 +94,7 @@ func (p *Provider) describe(ctx context.Context) error {
 	}
 	c := provider.Capabilities{
 		Zones: d.Zones, Boots: d.Capabilities.Boots, Crashes: d.Capabilities.Crashes,
-		Remembers: d.Capabilities.Remembers, MaxBootstrap: d.MaxBootstrap, Settings: d.Settings,
+		Remembers: d.Capabilities.Remembers, Copies: d.Capabilities.Copies, MaxBootstrap: d.MaxBootstrap, Settings: d.Settings,
 	}
 	for _, f := range []struct {
 		name      string
@@ -178,7 +178,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	var m machine
 	err = p.call(ctx, "create", b.Shard, b.Instance, createParams{
 		templateParams: templateOf(req.Template), Zone: req.Zone, Group: b.Group, Slot: b.Slot,
-		Tags: tags, Bootstrap: string(document),
+		Tags: tags, Bootstrap: string(document), Call: req.Call,
 	}, &m)
 	if err != nil {
 		return provider.Machine{}, err
@@ -197,6 +197,11 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	return gone(p.call(ctx, "delete", shard, instance, nil, &struct{}{}))
+}
+
+// RemoveCopy is asked only of a program with the capability copies.
+func (p *Provider) RemoveCopy(ctx context.Context, shard, instance, ref, call string) error {
+	return gone(p.call(ctx, "remove_copy", shard, instance, copyParams{Ref: ref, Call: call}, &struct{}{}))
 }
 
 // gone takes a machine that is not there for one that need not be stopped or deleted any more.

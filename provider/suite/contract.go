@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -55,11 +56,12 @@ func createTwice(s *subject) {
 	}
 }
 
-// proves SAFE-8
+// proves SAFE-8, PROV-4
 func createAtOnce(s *subject) {
 	const callers = 8
 	refs := make([]string, callers)
 	var wg sync.WaitGroup
+	copies := s.p.Capabilities().Copies
 	for i := range callers {
 		ctx, req := s.ctx(), s.request(s.instance(1))
 		wg.Go(func() {
@@ -72,15 +74,46 @@ func createAtOnce(s *subject) {
 	}
 	wg.Wait()
 	for _, ref := range refs {
-		if ref != refs[0] {
+		if ref != refs[0] && !copies {
 			s.errorf("several machines: %q", refs)
 			break
 		}
 	}
 	s.awaitState(s.instance(1), provider.StateRunning)
+	if copies {
+		s.removeCopies(refs[0])
+	}
 	if got := s.list(); len(got) != 1 {
 		s.errorf("listed %d machines: %+v", len(got), got)
 	}
+}
+
+// removeCopies removes each machine but one, as it is listed. One that another call made stays.
+func (s *subject) removeCopies(stays string) {
+	remover, can := s.p.(provider.CopyRemover)
+	if !can {
+		s.fatalf("Copies, and no RemoveCopy")
+	}
+	for _, m := range s.list() {
+		if m.Call == "" {
+			s.errorf("machine %s is listed without its call", m.Ref)
+		}
+		if m.Ref == stays {
+			if err := remover.RemoveCopy(s.ctx(), s.shard, m.Instance, m.Ref, "another-call"); err != nil {
+				s.errorf("RemoveCopy of another call's machine: %v", err)
+			}
+			continue
+		}
+		for range 2 { // told twice
+			if err := remover.RemoveCopy(s.ctx(), s.shard, m.Instance, m.Ref, m.Call); err != nil {
+				s.errorf("RemoveCopy: %v", err)
+			}
+		}
+	}
+	s.poll(s.Patience+s.p.Capabilities().Consistency, func() (bool, string) {
+		l := s.list()
+		return len(l) == 1 && l[0].Ref == stays, fmt.Sprintf("all but machine %s were removed; listed are %+v", stays, l)
+	})
 }
 
 // proves SAFE-8

@@ -85,6 +85,7 @@ func Request(shard, instance, zone string, t provider.Template) provider.CreateR
 	return provider.CreateRequest{
 		Template: t,
 		Zone:     zone,
+		Call:     word(),
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Slot: 1, Zone: zone, Shard: shard,
 			ShardName:    "test",
