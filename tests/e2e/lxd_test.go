@@ -27,7 +27,8 @@ const (
 // process, on a bridge of their own.
 type containers struct {
 	*cluster
-	lxd *lxdtest.LXD
+	lxd       *lxdtest.LXD
+	providers string
 }
 
 func newContainers(t *testing.T) *containers {
@@ -69,25 +70,51 @@ func newContainers(t *testing.T) *containers {
 		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default",
 		Created: time.Now().UTC(), Settings: settings,
 	}))
-	providers := filepath.Join(c.dir, "providers.yaml")
-	if err := os.WriteFile(providers, fmt.Appendf(nil,
-		"providers: {lxd: {lxd: {socket: %s, pool: %s, profiles: [], image: agent}}}\n", l.Socket(), lxdtest.Pool),
+	c.providers = filepath.Join(c.dir, "providers.yaml")
+	if err := os.WriteFile(c.providers, fmt.Appendf(nil,
+		"providers: {lxd: {lxd: {socket: %s, pool: %s, profiles: [], image: agent, call_timeout: 20s}}}\n", l.Socket(), lxdtest.Pool),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(addresses.FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.replicas["a"] = c.start("a", c.command(bin("leasehold"), "coordinator", "--id", "a",
-		"--listen", net.JoinHostPort(containersGround, port), "--machines", c.machines, "--providers", providers,
-		"--state-dir", filepath.Join(c.dir, "known-a"), "--agent", bin("leasehold-agent"),
-		"--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))
-	c.await("a leader", func() bool { return c.h.leader() != "" })
+	c.replica("a")
+	c.replica("b")
+	c.await("a leader", func() bool {
+		return c.h.leader() != "" && len(currentOf[store.Replica](c.h, store.KindReplicas)) == 2
+	})
 	return c
 }
 
-// groupOf writes the file of the group. The generation marks its template.
+// replica starts a coordinator on the bridge, where it listened before if it ever ran.
+func (c *containers) replica(id string) {
+	c.t.Helper()
+	if c.listen[id] == "" {
+		_, port, err := net.SplitHostPort(addresses.FreeAddress(c.t))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.listen[id] = net.JoinHostPort(containersGround, port)
+	}
+	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id,
+		"--listen", c.listen[id], "--machines", c.machines, "--providers", c.providers,
+		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", bin("leasehold-agent"),
+		"--session-ttl", "2s", "--http", "off", "--log-level", "debug"))
+}
+
+// killLeaderAt kills the coordinator that leads once the journal has such an entry, and starts it
+// again. The one that it was killed for may have come from it or from the one before.
+func (c *containers) killLeaderAt(what string, after store.Revision, is func(noted) bool) {
+	c.t.Helper()
+	c.awaitEntry(what, after, is)
+	id := c.h.leader()
+	if c.replicas[id] == nil {
+		c.t.Fatalf("%s: %q leads", what, id)
+	}
+	c.replicas[id].kill()
+	c.replica(id)
+}
+
+// groupOf writes the file of the group. The generation marks its template. There is room for machines
+// whose removal a new leader has yet to prove: a call of the one before may be under way.
 func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
 	c.t.Helper()
 	text := fmt.Sprintf(`name: web
@@ -101,6 +128,7 @@ template:
 workload: {run: [/bin/wait]}
 report: {interval: %s, lease_ttl: %s, on_lease_lost: %s}
 stop_timeout: 5s
+budget: {max_expansion: 3}
 `, size, containersBridge, generation, interval, leaseTTL, onLeaseLost)
 	file := filepath.Join(c.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -166,8 +194,8 @@ func (c *containers) setState(id, action string) {
 }
 
 // replaced does harm to the machine in a slot and waits until its instance is replaced, and no other,
-// for the reason expected.
-func (c *containers) replaced(what, rule string, slot int, harm func(id string)) {
+// for the reason expected. The coordinator that leads is killed in the middle of it.
+func (c *containers) replaced(what, rule string, slot int, amid func(noted) bool, harm func(id string)) {
 	c.t.Helper()
 	others := slices.Clone(c.h.wanted("web"))
 	victim := others[slot]
@@ -178,6 +206,7 @@ func (c *containers) replaced(what, rule string, slot int, harm func(id string))
 	entry := c.awaitEntry("the replacement of what was "+what, before,
 		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 	decided := time.Since(begun)
+	c.killLeaderAt("what is done for what was "+what, before, amid)
 	if entry.Rule != rule {
 		c.t.Errorf("%s: replaced by %s, want %s: %s", what, entry.Rule, rule, entry)
 	}
@@ -211,11 +240,18 @@ func (c *containers) bootsAgree() {
 	}
 }
 
+// removes, asks and creates are moments of a replacement: it is decided, the creation is recorded
+// and under way, and the machine is there.
+func removes(n noted) bool { return n.To == store.Deleting }
+func asks(n noted) bool    { return n.To == store.Creating }
+func creates(n noted) bool { return n.To == store.Booting }
+
 // A group of containers on a real LXD, with nothing in them but the agent as their first process,
 // and a program that waits: it comes up, is hurt in five ways and heals, is restarted, rolls, shrinks
-// and goes, and LXD has exactly the machines that are recorded, each time.
+// and goes, and LXD has exactly the machines that are recorded, each time, though the coordinator
+// that leads is killed in the middle of all that.
 //
-// proves PROV-8
+// proves PROV-8, SAFE-8, ELECT-1
 func TestAGroupOfContainers(t *testing.T) {
 	t.Parallel()
 	c := newContainers(t)
@@ -247,7 +283,7 @@ func TestAGroupOfContainers(t *testing.T) {
 	c.unreplaced("web", ids)
 	c.bootsAgree()
 
-	c.replaced("killed hard", "DET-4", 0, func(id string) {
+	c.replaced("killed hard", "DET-4", 0, asks, func(id string) {
 		pid, err := c.lxd.InitPID(c.machine(id).Name)
 		if err == nil {
 			err = syscall.Kill(pid, syscall.SIGKILL)
@@ -256,13 +292,19 @@ func TestAGroupOfContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	c.replaced("stopped at the provider", "DET-4", 1, func(id string) { c.setState(id, "stop") })
-	c.replaced("frozen", "HEAL-2", 2, func(id string) { c.setState(id, "freeze") })
-	c.replaced("cut off", "HEAL-2", 0, c.cut)
+	c.replaced("stopped at the provider", "DET-4", 1, removes, func(id string) { c.setState(id, "stop") })
+	c.replaced("frozen", "HEAL-2", 2, creates, func(id string) { c.setState(id, "freeze") })
+	c.replaced("cut off", "HEAL-2", 0, asks, c.cut)
 
 	ids = slices.Clone(c.h.wanted("web"))
 	begun = time.Now()
-	c.must("group", "apply", "-f", c.groupOf(3, 2, "poweroff"), "--confirm", "web", "--wait")
+	before := c.caughtUp()
+	c.must("group", "apply", "-f", c.groupOf(3, 2, "poweroff"), "--confirm", "web")
+	c.killLeaderAt("the roll", before, asks)
+	c.await("the roll", func() bool {
+		now := c.h.wanted("web")
+		return !slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(now, id) })
+	})
 	c.exact("the roll", 3)
 	took("rolled", begun)
 	for _, m := range c.listed() {
@@ -271,8 +313,10 @@ func TestAGroupOfContainers(t *testing.T) {
 		}
 	}
 	// It powers itself off before its lease can have ended, and the provider says so.
-	c.replaced("cut off, to power itself off", "DET-4", 1, c.cut)
-	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web", "--wait")
+	c.replaced("cut off, to power itself off", "DET-4", 1, creates, c.cut)
+	before = c.caughtUp()
+	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web")
+	c.killLeaderAt("shrinking", before, removes)
 	c.exact("shrinking", 1)
 
 	c.must("group", "delete", "web", "--confirm", "web", "--wait")
