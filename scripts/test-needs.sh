@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
-# freezes a file system; provider/exec tries a program that reads JSON with jq; provider/lxd and tests/e2e make
+# freezes a file system; the examples of provider/exec are programs in shell and Python; provider/lxd and tests/e2e make
 # containers of a real LXD. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
@@ -23,7 +23,12 @@ if ! command -v go >/dev/null; then
 fi
 
 networks() { command -v ip >/dev/null && command -v nsenter >/dev/null; }
-programs() { command -v jq >/dev/null && command -v flock >/dev/null && command -v setsid >/dev/null; }
+programs() {
+	local p
+	for p in jq flock setsid python3 curl; do
+		command -v "$p" >/dev/null || return 1
+	done
+}
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 
 # Only root can run an LXD: the tests of provider/lxd say so to others, and scripts/lxd.sh installs it.
@@ -33,14 +38,14 @@ needed=()
 compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
-programs || needed+=(jq util-linux)
+programs || needed+=(jq util-linux python3 curl ca-certificates)
 [ ${#needed[@]} -gt 0 ] || exec "$(dirname "$0")/lxd.sh" install
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
-	programs || echo "error: provider/exec needs jq, flock and setsid on the PATH" >&2
+	programs || echo "error: the examples of provider/exec need jq, flock, setsid, python3 and curl on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
 fi
@@ -61,7 +66,7 @@ if ! networks; then
 	exit 1
 fi
 if ! programs; then
-	echo "error: there still is no jq, flock or setsid on the PATH after installing them" >&2
+	echo "error: there still is no jq, flock, setsid, python3 or curl on the PATH after installing them" >&2
 	echo "next: add /usr/bin to the PATH" >&2
 	exit 1
 fi
