@@ -220,12 +220,15 @@ func (c *containers) replaced(what, rule string, slot int, amid func(noted) bool
 	}
 }
 
-// cut takes the machine of an instance off the network.
-func (c *containers) cut(id string) {
+// cut takes the machine of an instance off the network, and mend puts it back.
+func (c *containers) cut(id string)  { c.setLink(id, "down") }
+func (c *containers) mend(id string) { c.setLink(id, "up") }
+
+func (c *containers) setLink(id, state string) {
 	c.t.Helper()
 	link := c.machine(id).State.Network["eth0"].HostName
-	if out, err := exec.Command("ip", "link", "set", link, "down").CombinedOutput(); err != nil {
-		c.t.Fatalf("cut %s: %v: %s", link, err, out)
+	if out, err := exec.Command("ip", "link", "set", link, state).CombinedOutput(); err != nil {
+		c.t.Fatalf("set %s %s: %v: %s", link, state, err, out)
 	}
 }
 

@@ -1,0 +1,193 @@
+//go:build nightly
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+var (
+	containerSeeds = flag.Uint64("container-seeds", 3, "how many seeds of harm to containers are played")
+	containerSeed  = flag.Uint64("container-seed", 0, "play this one alone")
+)
+
+// chaos does harm to a group of containers, as a seed says, and knows who may be replaced for it.
+type chaos struct {
+	*containers
+	rng        *rand.Rand
+	size       int
+	generation int
+	may        map[string]string // instances that may be removed, and why
+}
+
+// A group of containers is hurt at random, with coordinators killed and etcd restarted in between,
+// while it is scaled and rolled. After each round LXD has exactly the machines that are recorded, and
+// in all that time nobody was removed but who was hurt so that it had to be, or by order.
+//
+// proves PROV-8, SAFE-1, SAFE-8
+func TestContainersUnderRandomHarm(t *testing.T) {
+	first, last := uint64(1), *containerSeeds
+	if *containerSeed != 0 {
+		first, last = *containerSeed, *containerSeed
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := &chaos{
+				containers: newContainers(t), rng: rand.New(rand.NewPCG(seed, 16)), size: 4, generation: 1,
+				may: map[string]string{},
+			}
+			c.apply()
+			c.exact("the group", c.size)
+			before := c.caughtUp()
+			for round := range 12 {
+				what := c.round()
+				t.Logf("round %d: %s", round, strings.Join(what, "; "))
+				c.exact(fmt.Sprintf("round %d: %s", round, strings.Join(what, "; ")), c.size)
+			}
+			for _, e := range c.h.entries(before, func(n noted) bool { return n.To == store.Deleting }) {
+				if c.may[e.Instance] == "" {
+					t.Errorf("removed, and nothing was wrong with it: %s", e)
+				}
+			}
+			c.must("group", "delete", "web", "--confirm", "web", "--wait")
+			c.await("nothing being left", func() bool { return len(c.listed()) == 0 })
+		})
+	}
+}
+
+func (c *chaos) apply() {
+	c.t.Helper()
+	c.must("group", "apply", "-f", c.groupOf(c.size, c.generation, "none"), "--confirm", "web")
+}
+
+// round does one or two things at once, and returns what they were.
+func (c *chaos) round() []string {
+	c.t.Helper()
+	well := slices.Clone(c.h.wanted("web"))
+	c.rng.Shuffle(len(well), func(i, j int) { well[i], well[j] = well[j], well[i] })
+	harms := []func(id string) string{c.killHard, c.stopIt, c.freeze, c.cutOff, c.freezeBriefly, c.cutBriefly, c.restart}
+	troubles := []func() string{c.killLeader, c.killOther, c.restartEtcd, c.scale, c.roll}
+	before := c.may[well[0]]
+	what := []string{harms[c.rng.IntN(len(harms))](well[0])}
+	if c.rng.IntN(2) == 0 {
+		what = append(what, troubles[c.rng.IntN(len(troubles))]())
+	}
+	if now := c.may[well[0]]; now != before && !strings.HasPrefix(now, "by order") {
+		c.await("the replacement of "+well[0], func() bool { return !slices.Contains(c.h.wanted("web"), well[0]) })
+	}
+	return what
+}
+
+func (c *chaos) hurt(id, how string) string {
+	c.may[id] = how
+	return id + " was " + how
+}
+
+func (c *chaos) killHard(id string) string {
+	pid, err := c.lxd.InitPID(c.machine(id).Name)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.hurt(id, "killed")
+}
+
+func (c *chaos) stopIt(id string) string {
+	c.setState(id, "stop")
+	return c.hurt(id, "stopped")
+}
+
+func (c *chaos) freeze(id string) string {
+	c.setState(id, "freeze")
+	return c.hurt(id, "frozen")
+}
+
+func (c *chaos) cutOff(id string) string {
+	c.cut(id)
+	return c.hurt(id, "cut off")
+}
+
+// freezeBriefly freezes a machine for less than its lease lasts.
+func (c *chaos) freezeBriefly(id string) string {
+	c.setState(id, "freeze")
+	c.pass(time.Duration(c.rng.Int64N(int64(2 * interval))))
+	c.setState(id, "unfreeze")
+	return id + " was frozen briefly"
+}
+
+// cutBriefly cuts a machine off for less than its lease lasts.
+func (c *chaos) cutBriefly(id string) string {
+	c.cut(id)
+	c.pass(time.Duration(c.rng.Int64N(int64(2 * interval))))
+	c.mend(id)
+	return id + " was cut off briefly"
+}
+
+func (c *chaos) restart(id string) string {
+	boot := c.h.alive(id).Record.BootID
+	c.must("instance", "restart", id)
+	c.await("another boot of "+id, func() bool {
+		now := c.h.alive(id).Record.BootID
+		return now != "" && now != boot
+	})
+	return id + " was restarted"
+}
+
+func (c *chaos) killLeader() string {
+	id := c.h.leader()
+	if id == "" {
+		return "nobody led"
+	}
+	c.replicas[id].kill()
+	c.replica(id)
+	return "coordinator " + id + ", which led, was killed"
+}
+
+func (c *chaos) killOther() string {
+	for id := range c.replicas {
+		if id != c.h.leader() {
+			c.replicas[id].kill()
+			c.replica(id)
+			return "coordinator " + id + " was killed"
+		}
+	}
+	return "there is no other coordinator"
+}
+
+func (c *chaos) restartEtcd() string {
+	c.etcd.kill()
+	c.startEtcd()
+	return "etcd was killed and started again"
+}
+
+// scale changes the size; who goes is the planner's choice.
+func (c *chaos) scale() string {
+	c.size = 3 + c.rng.IntN(3)
+	c.mayGo("by order: scaled")
+	c.apply()
+	return fmt.Sprintf("scaled to %d", c.size)
+}
+
+func (c *chaos) roll() string {
+	c.generation++
+	c.mayGo("by order: rolled")
+	c.apply()
+	return fmt.Sprintf("rolled to generation %d", c.generation)
+}
+
+func (c *chaos) mayGo(why string) {
+	for _, id := range c.h.wanted("web") {
+		c.may[id] = why
+	}
+}
