@@ -130,6 +130,11 @@ faults: ## hurt whole clusters of real processes as seeds say, and judge them (S
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
+.PHONY: containers
+containers: ## hurt groups of containers of a real LXD as seeds say (SEEDS=10, or one: SEED=…)
+	scripts/test-needs.sh
+	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
+
 .PHONY: failover
 failover: ## kill the leader again and again under load, and measure how soon another acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
 	scripts/test-needs.sh

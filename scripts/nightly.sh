@@ -10,6 +10,7 @@ tests() { TIER=nightly TEST_TIMEOUT=30m scripts/test.sh; }
 worlds() { make sim SEEDS=10000; }
 senses() { make senses AGENTS=1000; }
 faults() { make faults SEEDS=200; }
+containers() { make containers SEEDS=10; }
 mutants() { make mutants; }
 planner() { scripts/break-planner.sh; }
 mutations() { # of the packages whose survivors are all listed
@@ -25,7 +26,7 @@ compare() { make bench-compare; }
 fuzz() { make fuzz FUZZTIME=2m; }
 soak() { make soak FOR=1h; }
 
-all=(tests worlds senses faults mutants planner mutations failover detection compare fuzz soak)
+all=(tests worlds senses faults containers mutants planner mutations failover detection compare fuzz soak)
 [ $# -gt 0 ] || set -- "${all[@]}"
 for phase in "$@"; do
 	if [[ " ${all[*]} " != *" $phase "* ]]; then

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	containerSeeds = flag.Uint64("container-seeds", 3, "how many seeds of harm to containers are played")
+	containerSeeds = flag.Uint64("container-seeds", 1, "how many seeds of harm to containers are played")
 	containerSeed  = flag.Uint64("container-seed", 0, "play this one alone")
 )
 
