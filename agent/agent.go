@@ -316,7 +316,7 @@ func (a *Agent) perform(background context.Context, orders []session.Order) {
 	}
 }
 
-// goodbye is what there is to say at the end (DET-8).
+// goodbye is the agent's last message (DET-8).
 func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	evacuation := a.deps.Evacuation.Latest()
 	switch {

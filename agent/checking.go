@@ -26,7 +26,7 @@ type Checks interface {
 	Close()
 }
 
-// verdicts are those of the checks, as the state file has them.
+// verdicts are the checks' verdicts, as the state file has them.
 type verdicts struct {
 	Boot   string                    `json:"boot"` // in which they were come to
 	Checks map[string]checks.Verdict `json:"checks,omitempty"`

@@ -44,7 +44,7 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 	return store.PutLeased(j.r.keys.Event(e.At, hex.EncodeToString(id)), store.Encode(e), lease), nil
 }
 
-// now returns the time, always later than that of the previous entry: entries are read in the order
+// now returns the time, always later than the previous entry's: entries are read in the order
 // in which they were made, however coarse the clock. A clock that was set back for good is
 // believed.
 func (j *journal) now() time.Time {

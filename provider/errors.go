@@ -17,10 +17,10 @@ const (
 	// another type may have room.
 	Capacity Kind = "capacity"
 	// Quota: the account may not have more of this. It was not made, and no other machine of the
-	// provider will be until somebody raises the quota or something is removed.
+	// provider will be until the quota is raised or something is removed.
 	Quota Kind = "quota"
 	// Credentials: the provider refuses who asks. Nothing was done, and nothing will be until
-	// somebody mends the credentials.
+	// the credentials are mended.
 	Credentials Kind = "credentials"
 	// Invalid: the template is wrong, and repeating the call does not help.
 	Invalid Kind = "invalid"

@@ -17,7 +17,7 @@ const mostSpecs = 10_000
 func (s *InstanceSpecs) Decode(kv KV) (Versioned[Instance], error) {
 	record := struct {
 		Instance
-		Spec sharedSpec `json:"spec"` // goes before that of Instance
+		Spec sharedSpec `json:"spec"` // goes before Instance's
 	}{Spec: sharedSpec{from: s}}
 	err := decodeInto(kv, &record)
 	v := Versioned[Instance]{

@@ -33,7 +33,7 @@ type Instance struct {
 	Restart    *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
 	// deleting: it was found dead, and its machine uses no budget (REC-18)
 	Dead     bool   `json:"dead,omitempty"`
-	Boot     string `json:"boot,omitempty"`     // that of the machine when the instance got healthy last
+	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
 	Relaunch int    `json:"relaunch,omitempty"` // how many of its group's relaunches it has gone through
 	// hash of what its agent is to have applied: see InstanceSpec.ConfigHash
 	Config string `json:"config,omitempty"`
@@ -88,7 +88,7 @@ type Restart struct {
 	Level string    `json:"level"` // RestartWorkload or RestartMachine
 	Rule  string    `json:"rule"`
 	Token string    `json:"token"` // tells this restart from others, in what the agent reports
-	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
+	Boot  string    `json:"boot"`  // the machine's boot before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`
 	// the instance had failed and is being healed, also if a roll restarts it meanwhile
 	Heals bool `json:"heals,omitempty"`

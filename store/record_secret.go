@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Secret is a value for workloads alone, encrypted (SEC-6). Whoever reads etcd learns its name,
+// Secret is a value for workloads alone, encrypted (SEC-6). A reader of etcd learns its name,
 // when it was set, and how long it is.
 type Secret struct {
 	Schema  int    `json:"schema"`

@@ -44,7 +44,7 @@ type Hold struct {
 	Seen Revision `json:"seen,omitempty"`
 }
 
-// Release ends the hold. Whoever does has seen what was the reason for it.
+// Release ends the hold. The operator who does so has seen the reason for it.
 func (s *Shard) Release(at time.Time) {
 	if h := s.Hold; h != nil && (h.Extras > 0 || h.Damage > 0) {
 		r := Reviewed{Extras: h.Extras, Damage: h.Damage, Seen: h.Seen, At: at}
@@ -95,7 +95,7 @@ type ShardSettings struct {
 	raw map[string]json.RawMessage
 }
 
-// DefaultShardSettings are those of rules.md.
+// DefaultShardSettings returns the defaults of docs/rules.md.
 func DefaultShardSettings() ShardSettings {
 	hour := Duration(time.Hour)
 	return ShardSettings{

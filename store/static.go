@@ -15,7 +15,7 @@ type Override struct {
 	Name     string            `json:"name"`
 	Size     *int              `json:"size,omitempty"`
 	Template OverrideTemplate  `json:"template,omitzero"`
-	Vars     map[string]string `json:"vars,omitempty"` // added to those of the static group, or in their place
+	Vars     map[string]string `json:"vars,omitempty"` // added to the static group's, or in their place
 	OperatorState
 }
 

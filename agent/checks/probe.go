@@ -83,7 +83,7 @@ func newTCPProbe(c *protocol.TCPCheck) (probe, error) {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // then it is closed in order, and waits in the kernel for a minute
 		}
-		_ = conn.Close() // it was taken: that is all there is to know
+		_ = conn.Close() // it was taken: that is all the check asks
 		return ""
 	}, nil
 }

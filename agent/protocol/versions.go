@@ -18,7 +18,7 @@ const (
 // Versions are those that one side speaks.
 type Versions struct{ Newest, Oldest uint32 }
 
-// Spoken are those of this program.
+// Spoken are the versions that this program speaks.
 func Spoken() Versions { return Versions{Newest, Oldest} }
 
 // VersionsOf returns the versions that the other end announced. Without a newest version it speaks

@@ -56,7 +56,7 @@ func (c *Session) try(now time.Time) []Order {
 	}
 	address, ok := c.replicas.after(avoid, c.wide())
 	if !ok {
-		// Nobody else to go to. A new list or the end of this stream changes that; until then look
+		// No other replica is known. A new list or the end of this stream changes that; until then look
 		// rarely.
 		c.tryAt = now.Add(c.cfg.ReconnectMax)
 		return nil

@@ -37,7 +37,7 @@ func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]stri
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(&last, r) }) // ends with the last writer, or with the pipe
 	ended := awaitEnd(ctx, rec.PID, rec.Start)
-	// Nobody has asked for its exit code yet, so the group's number is still its own.
+	// Its exit code has not been read yet, so the group's number is still its own.
 	killed := signalGroup(rec.PID, syscall.SIGKILL)
 	_ = cmd.Wait()                                   // what it says is in ProcessState
 	_ = r.SetReadDeadline(time.Now().Add(lastWords)) // one that left its group may hold the other end for ever

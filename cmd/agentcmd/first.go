@@ -119,7 +119,7 @@ func startAgent(program string, args []string) (int, error) {
 	return pid, p.Release()
 }
 
-// firstEnvironment adds what nobody sets for a first process.
+// firstEnvironment adds what a first process is not given.
 func firstEnvironment(env []string) []string {
 	for _, v := range []string{
 		provider.EnvBootstrap + "=" + DefaultBootstrap,

@@ -113,7 +113,7 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 }
 
 // contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong
-// is told of that contender.
+// is printed of that contender.
 func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named,
 	error,
 ) {

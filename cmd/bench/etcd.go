@@ -41,7 +41,7 @@ type etcdResult struct {
 	Slow     []capacity.Measured `json:"slow,omitempty"`
 }
 
-// Run measures what an etcd can do: one of its own, or that of --endpoints.
+// Run measures what an etcd can do: its own, or the one that --endpoints names.
 func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err

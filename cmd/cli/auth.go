@@ -203,7 +203,7 @@ func (s *Session) changeUser(ctx context.Context, name string,
 	})
 }
 
-// addable refuses names that cannot be those of a user.
+// addable refuses names that no user can have.
 func (s *Session) addable(name string) error {
 	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") ||
 		name != strings.TrimSpace(name) {

@@ -63,7 +63,7 @@ func (c *AuthInit) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// users are those of --users.
+// users returns the users that --users names.
 func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 	users := map[string]store.Role{}
 	if len(c.Users) == 1 && c.Users[0] == "none" {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// groupStory is what is told of a group.
+// groupStory is what explain shows of a group.
 type groupStory struct {
 	Group     string          `json:"group"`
 	State     string          `json:"state"`

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// instanceStory is what is told of an instance.
+// instanceStory is what explain shows of an instance.
 type instanceStory struct {
 	Instance string         `json:"instance"`
 	Group    string         `json:"group,omitempty"`

@@ -19,7 +19,7 @@ type look struct {
 
 func timerEnds(t store.Timer) time.Time { return t.Start.Add(t.For.D()) }
 
-// instanceLooks are those of an instance's own timers.
+// instanceLooks are the looks for an instance's own timers.
 func instanceLooks(i store.Instance) []look {
 	var all []look
 	if d := i.Drain; d != nil && i.Phase == store.Draining && d.Done == "" {
@@ -49,7 +49,7 @@ func instanceLooks(i store.Instance) []look {
 	return all
 }
 
-// slotLooks are those of a slot that flaps.
+// slotLooks are the looks for a slot that flaps.
 func slotLooks(s store.Slot) []look {
 	var all []look
 	if s.Retry != nil {
@@ -67,7 +67,7 @@ func slotLooks(s store.Slot) []look {
 	return all
 }
 
-// statusLooks are those of a storm and of a roll.
+// statusLooks are the looks for a storm and a roll.
 func statusLooks(st store.Status) []look {
 	var all []look
 	if s := st.Storm; s != nil {

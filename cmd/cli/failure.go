@@ -32,7 +32,7 @@ const (
 	Interrupted = program.Interrupted
 )
 
-// Failure is an end other than done, as the operator is told of it.
+// Failure is an end other than done, as the operator reads it.
 type Failure = program.Failure
 
 func failure(code Code, next, format string, args ...any) *Failure {

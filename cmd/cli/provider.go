@@ -52,7 +52,7 @@ func (c *ProviderList) Run(ctx context.Context, s *Session) error {
 	return t.Write(s.screen(), s.wide())
 }
 
-// providers are those of the running coordinators.
+// providers returns the providers of the running coordinators.
 func (s *Session) providers(ctx context.Context) ([]providerShown, error) {
 	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {

@@ -26,7 +26,7 @@ type group struct {
 	StatusBad error
 }
 
-// revision is that of the spec: of the newer one of a static group and what is set beside it. 0:
+// revision is the spec's: the newer one's of a static group and what is set beside it. 0:
 // there is none.
 func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
 

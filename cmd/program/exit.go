@@ -26,7 +26,7 @@ const (
 	Interrupted Code = 130
 )
 
-// Failure is an end other than done, as the operator is told of it.
+// Failure is an end other than done, as the operator reads it.
 type Failure struct {
 	Code Code
 	What string // one line

@@ -23,7 +23,7 @@ const (
 type Reader struct {
 	File     string // its name, for messages
 	Problems Problems
-	// Places holds where each part of a Value stands, by its path; nil: nobody asks.
+	// Places holds where each part of a Value stands, by its path; nil: not wanted.
 	Places map[string]*yaml.Node
 }
 

@@ -17,7 +17,7 @@ const mostExact = 1 << 53
 // to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
-// Value reads a value of any shape, whose schema somebody else knows, as JSON has it. Nothing is
+// Value reads a value of any shape, whose schema the caller does not know, as JSON has it. Nothing is
 // taken for what it is not: only plain numbers are numbers.
 func (r *Reader) Value(path string, value *yaml.Node) any {
 	if !r.NoAlias(path, value) {

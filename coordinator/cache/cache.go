@@ -39,7 +39,7 @@ type Content struct {
 	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
 	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
 	Gone       map[string]Note            // what was deleted on purpose, by key
-	GoneIn     map[string]map[string]Note // those of instances, by group and ID
+	GoneIn     map[string]map[string]Note // the instances' notes, by group and ID
 
 	specs store.InstanceSpecs
 	texts texts

@@ -108,7 +108,7 @@ func (e *Evidence) Removed(id string, err error) {
 	})
 }
 
-// CopyRemoved notes how the removal of a machine went that had been made in vain. Lists show it for
+// CopyRemoved notes how the removal of an instance's second machine went. Lists show it for
 // a while: the next one that does not has it forgotten.
 func (e *Evidence) CopyRemoved(id string, err error) {
 	e.finish(id, func(w *witness) {

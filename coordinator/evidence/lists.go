@@ -107,7 +107,7 @@ func anothers(m *provider.Machine, joined store.Joined) bool {
 
 // copies are the other machines of an instance. One may go if one of our calls made it, and the
 // machine of another call has registered: then it never will. A machine that has the call of
-// another one was copied from it by somebody.
+// another one is a copy of it that an operator made.
 func copies(several []int, own int, machines []provider.Machine, joined store.Joined) []plan.Copy {
 	if len(several) == 0 {
 		return nil

@@ -238,7 +238,7 @@ func restartOf(rec store.Instance) string {
 	return rec.Restart.Token
 }
 
-// seeStream notes since when the stream is in its state. That of our first listing it may have
+// seeStream notes since when the stream is in its state. The state in our first listing it may have
 // entered before our time.
 func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 	switch {

@@ -79,7 +79,7 @@ func (r *rooms) take(n int) rooms {
 // those of a whole shard for ever.
 const mostRoom = 4096
 
-// makeRoom makes room for all instances and slots of the groups, reusing that of the last snapshot
+// makeRoom makes room for all instances and slots of the groups, reusing the last snapshot's
 // if it is large enough. Most plans are of one group, many times, and most of its instances have
 // not changed: they are already there.
 func (e *Evidence) makeRoom(c *cache.Content, groups []string) {

@@ -39,7 +39,7 @@ func (e *Evidence) seeTimers(o owner, timers []store.NamedTimer, first bool) {
 }
 
 // left is how long a timer has to run. We see our own timers as they begin; a leader before us may
-// have begun those of our first listing, of which we take what remains.
+// have begun the timers of our first listing, of which we take what remains.
 func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Duration {
 	whole := t.Timer.For.D()
 	if !first {

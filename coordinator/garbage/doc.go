@@ -9,7 +9,7 @@
 // again and again.
 //
 // So no data wakes them. A collection is begun before Go would begin it, nothing more is read from
-// connections meanwhile, and all threads that are idle then help of their own accord. Nobody but
+// connections meanwhile, and all threads that are idle then help of their own accord. Nothing but
 // agents waits, whose leases outlast it, and for less long than they did before.
 //
 //	collector.go  when a collection is begun

@@ -20,7 +20,7 @@ const (
 	reportTries   = 5
 )
 
-// notes writes reports down, those of many agents in one transaction. A report with something new
+// notes writes reports down, many agents' in one transaction. A report with something new
 // is written at once, together with what waits; while all writers are busy the newest of each agent
 // waits, and no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
 type reportWriter struct {
@@ -184,7 +184,7 @@ func (w *reportWriter) overtaken(e entry, gone bool) {
 		w.done(e, true) // a write of ours came between
 		return
 	}
-	// Nobody took alive over, else the stream would end: a write of ours that we gave up has
+	// No other session took alive over, else the stream would end: a write of ours that we gave up has
 	// landed. The next report puts it right.
 	e.s.doubtful.Store(true)
 	w.written(e, store.ErrConflict)

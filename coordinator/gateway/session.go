@@ -65,7 +65,7 @@ type session struct {
 	held     uint64            // sequence of the last report that was accepted
 
 	// turn is held over each exchange with the store, so that what a session writes is written in
-	// order. Whoever waits for it waits no longer than for the store itself.
+	// order. A caller that waits for it waits no longer than for the store itself.
 	turn       turn
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written

@@ -17,7 +17,7 @@ const (
 // together writes what many sessions want written at the same moment in one transaction, such as
 // when all agents of a replica that is gone come here: etcd takes those many times more cheaply.
 // Each keeps its own conditions, and what does not hold for one keeps no other from being written.
-// Whoever comes alone is written alone, at once.
+// A state that comes alone is written alone, at once.
 type stateWriter struct {
 	g *Gateway
 

@@ -24,7 +24,7 @@ const (
 	strayRate     = 500     // a second; the others come again
 	strayBurst    = 1000
 	strayAgain    = 24 * time.Hour // until one is noted again, on a lease that lasts for longer
-	strayLeaseFor = time.Hour      // those of so much time share a lease
+	strayLeaseFor = time.Hour      // strays of so much time share a lease
 	mostConflicts = 1000           // within conflictEvery
 	mostUnnoted   = 100_000        // that are counted, at 100 bytes each
 	unnotedFor    = 10 * time.Minute

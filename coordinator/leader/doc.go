@@ -3,7 +3,7 @@
 // Leader.Next says when to step again. Two shells drive it: the coordinator, on etcd and real
 // providers, and coordinator/sim, in virtual time. So a simulation runs the loop that ships.
 //
-//	events.go      what can happen, and what there is to do
+//	events.go      what can happen, and what is to be done
 //	leader.go      rounds: look at the cache, plan, commit one transaction after the other
 //	operations.go  provider calls from their queue to their outcome
 //	calls.go       which calls begin when; pace.go is the rate of creations

@@ -120,7 +120,7 @@ func (l *Leader) recordRestart(op *operation, key string) Record {
 	}
 }
 
-// recordCopy writes that a machine that was made in vain is about to be removed.
+// recordCopy writes that a second machine of the instance is about to be removed.
 func (l *Leader) recordCopy(op *operation, key string) Record {
 	rec := &op.record
 	why := "provider " + rec.Spec.Provider + " is asked to remove machine " + op.call.Copy.Ref +

@@ -79,7 +79,7 @@ const (
 	CallRemove CallKind = "remove" // stop, then delete, of an instance that is deleting
 	// CallRestart is the restart of the machine of an instance that is stopping.
 	CallRestart CallKind = "restart"
-	// CallRemoveCopy removes a machine that was made in vain beside an instance's own (PROV-4).
+	// CallRemoveCopy removes a second machine that one of our calls made (PROV-4).
 	CallRemoveCopy CallKind = "remove copy"
 )
 
@@ -465,7 +465,7 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	d.forcedOut(sl, good)
 }
 
-// moving reports whether its agent is on its way to another replica. Nobody relies on it before it
+// moving reports whether its agent is on its way to another replica. It is not relied on before it
 // has arrived, nor lets it go.
 func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
 

@@ -496,7 +496,7 @@ func (d *draft) callProvider() {
 	}
 }
 
-// spareCopy is a machine beside the instance's own that one of our calls made in vain.
+// spareCopy returns a second machine that one of our own calls made for the instance.
 func (m *member) spareCopy() (c Copy, there bool) {
 	i := slices.IndexFunc(m.Sighting.Copies, func(c Copy) bool { return c.Spare })
 	if i < 0 {

@@ -405,7 +405,7 @@ func (d *draft) openZones(provider string, t *store.Template) []string {
 	return zones
 }
 
-// wantedZones are those of the group's template.
+// wantedZones are the zones of the group's template.
 func (d *draft) wantedZones() []string { return d.namedZones(d.spec.Provider, &d.spec.Template) }
 
 // namedZones are those that a template names, else all that its provider has, in order.

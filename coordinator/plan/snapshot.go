@@ -377,7 +377,7 @@ func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 	good := d.g.Status.Record.LastGood
 	a.Evidence = append(slices.Clone(a.Evidence),
 		fmt.Sprintf("status/%s: template %s of revision %d was good", d.g.Name, rec.Template, good.Revision))
-	if a.Instance != rec.ID { // else the reason of the record is that of the action
+	if a.Instance != rec.ID { // else the record's reason is the action's
 		a.Why += "; " + d.fallback.why
 	}
 }

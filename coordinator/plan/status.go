@@ -284,11 +284,11 @@ func (d *draft) blockRefused() {
 	}
 }
 
-// blockCopies tells of machines beside an instance's own that somebody else made, or nobody knows
-// who: they are left alone (PROV-4).
+// blockCopies tells of machines beside an instance's own that none of our calls made: they are
+// left alone (PROV-4).
 func (d *draft) blockCopies(m *member) {
 	if len(m.Sighting.Copies) == 0 || !m.phase.Registered() {
-		return // all of them go, or one of them may yet register and show which are in vain
+		return // all of them go, or one of them may yet register, which shows that the others are not needed
 	}
 	var refs []string
 	for _, c := range m.Sighting.Copies {
@@ -594,7 +594,7 @@ func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
 	}
 }
 
-// without are those of rules whose decisions rest on more than a verdict.
+// without are the rules whose decisions rest on more than a verdict.
 var without = map[string]store.Counterfactual{
 	"HEAL-6":  store.UnlessDown,
 	"HEAL-8":  store.UnlessRoom,

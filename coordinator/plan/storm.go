@@ -83,7 +83,7 @@ func (m *member) silent() bool {
 }
 
 // countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent
-// within storm.window. Whoever was lost and is replaced already counts, too: else those that are
+// within storm.window. An instance that was lost and is replaced already counts, too: else those that are
 // seen first would hide that they were the first of many.
 func (d *draft) countLosses() {
 	if d.spec == nil {

@@ -37,7 +37,7 @@ var topics = map[store.BlockedKind]Topic{
 	store.BlockedByUnsettled: TopicBudget,
 }
 
-// olderTopics are those of what a release without kinds wrote.
+// olderTopics are the topics of what a release without kinds wrote.
 var olderTopics = map[string]Topic{
 	"SAFE-12": TopicHold, "SAFE-2": TopicStorm, "FLAP-5": TopicHaltedRoll, "ROLL-4": TopicHaltedRoll,
 	"FLAP-3": TopicGivenUp, "REC-17": TopicSpread, "SAFE-15": TopicDamage, "HEAL-12": TopicProvider,

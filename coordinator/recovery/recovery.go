@@ -17,7 +17,7 @@ type Shard struct {
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
 	Sessions  map[string]store.Alive    // the agents' sessions, by instance
-	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made
+	// Silent: machines whose agents are silent are placed too. It is not known what they were made
 	// from, so that a roll replaces them.
 	Silent bool
 }

@@ -113,7 +113,7 @@ func (r Ring) IDs() []string {
 	return ids
 }
 
-// Fingerprints are those of the keys, in their order.
+// Fingerprints returns the keys' fingerprints, in their order.
 func (r Ring) Fingerprints() []string {
 	out := make([]string, len(r.keys))
 	for i, k := range r.keys {

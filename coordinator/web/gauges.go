@@ -222,7 +222,7 @@ func (m *machines) count(now time.Time) (orphans, missing int, known bool) {
 	return m.orphans, m.missing, m.known
 }
 
-// interruptions counts those of the watch.
+// interruptions counts the watch's interruptions.
 type interruptions struct{ restarts prometheus.Counter }
 
 // Listed needs no action.

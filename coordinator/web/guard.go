@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// headers are those of every answer, refusals included. There is no script, style or frame in
+// headers go with every answer, refusals included. There is no script, style or frame in
 // anything that is served, and no other origin may read it: so there are no CORS headers, ever.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},

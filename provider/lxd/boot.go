@@ -80,7 +80,7 @@ const bootTimeout = 5 * time.Second
 var bootForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // readBoot asks the container for its kernel's boot ID: LXC gives each start one of its own. It
-// returns "" if that cannot be told, or if it may be that of another start than the one that was
+// returns "" if that cannot be told, or if it may belong to another start than the one that was
 // read.
 func (p *Provider) readBoot(ctx context.Context, c *container) string {
 	if c.Status != isRunning || c.start() == "" {

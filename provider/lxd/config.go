@@ -16,7 +16,7 @@ import (
 // Config says where LXD is, and what containers have unless their template says otherwise.
 type Config struct {
 	Socket string `json:"socket,omitempty"` // default: the first of sockets that exists
-	// URL is that of a server that is reached by HTTPS instead of a socket, such as
+	// URL names a server that is reached by HTTPS instead of a socket, such as
 	// https://lxd.example:8443. It needs the other three.
 	URL        string `json:"url,omitempty"`
 	Cert       string `json:"cert,omitempty"`        // file of the client's certificate, PEM
@@ -49,7 +49,7 @@ var sockets = []string{
 	"/var/snap/lxd/common/lxd/unix.socket", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket",
 }
 
-// New checks the configuration. It speaks to nobody: LXD may come up later.
+// New checks the configuration. It does not connect: LXD may come up later.
 func New(c Config) (*Provider, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -70,7 +70,7 @@ func (c *container) step() (step, time.Time) {
 
 func noteOf(s step, now time.Time) string { return string(s) + " " + now.UTC().Format(time.RFC3339) }
 
-// boot is the kernel's boot ID of the last start, "" if nobody has noted it.
+// boot is the kernel's boot ID of the last start, "" if it has not been noted.
 func (c *container) boot() string {
 	of, id, _ := strings.Cut(c.Config[keyBoot], " ")
 	if of == "" || of != c.start() {
@@ -161,7 +161,7 @@ func (p *Provider) find(ctx context.Context, shard, instance string) (c *contain
 }
 
 // note changes keys of a container's configuration, if it is as it was read, and looks again. The
-// error of one that was changed meanwhile is that of changed.
+// error of one that was changed meanwhile is changed's.
 func (p *Provider) note(ctx context.Context, c *container, keys map[string]string) (*container, error) {
 	err := retry(ctx, func() error {
 		_, err := p.client.call(ctx, request{

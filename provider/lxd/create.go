@@ -75,7 +75,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (*con
 	if what, _ := c.step(); what == stepStarted {
 		return c, nil
 	}
-	// Whoever began this container may be gone while LXD still unpacks its image.
+	// The call that began this container may have died while LXD still unpacks its image.
 	if err := p.awaitCreation(ctx, name); err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (p *Provider) awaitCreation(ctx context.Context, name string) error {
 func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootstrap) (*container, error) {
 	for {
 		if c.up() {
-			// Somebody else's call has started it, or ours whose answer was lost.
+			// Another call has started it, or ours whose answer was lost.
 			return p.noteStarted(ctx, c)
 		}
 		now, err := p.note(ctx, c, map[string]string{keyStep: noteOf(stepStarting, time.Now()), keyWhy: ""})

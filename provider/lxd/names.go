@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// prefix is that of all containers' names.
+// prefix begins the names of all containers.
 const prefix = "ls-"
 
-// LXD's names are those of hosts: letters, digits and '-', neither first a digit nor last a '-'.
+// LXD's names are host names: letters, digits and '-', neither first a digit nor last a '-'.
 const maxName = 63
 
 // nameOf is the container of an instance. An ID that is no part of a host's name, or is too long,

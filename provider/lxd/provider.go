@@ -87,7 +87,7 @@ func (p *Provider) Validate(t provider.Template) error {
 
 // turn is held by the one call for a container that may change it.
 type turn struct {
-	free    chan struct{} // has a token when nobody holds it
+	free    chan struct{} // has a token when no call holds it
 	waiting int
 }
 

@@ -17,7 +17,7 @@ type settings struct {
 	CPU      int
 	Memory   string
 	Disk     string
-	Profiles []string // nil: those of the provider's configuration
+	Profiles []string // nil: the configuration's
 	Network  network
 	Config   map[string]string
 }
@@ -66,7 +66,7 @@ func mayPass(key string) bool {
 	return false
 }
 
-// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration.
+// schemaOf is the JSON Schema of the settings. Its defaults are the configuration's.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description, pattern string) map[string]any {
 		s := map[string]any{"type": "string", "description": description}

@@ -29,7 +29,7 @@ type Fault struct {
 
 	Delay  time.Duration // the call takes so much longer, before anything happens
 	Hang   bool          // no answer until the caller's context ends
-	Err    error         // the answer; nil: that of the call itself, if it does not hang
+	Err    error         // the answer; nil: the call's own, if it does not hang
 	Effect Effect        // whether a call that hangs or answers Err does something all the same
 	Late   time.Duration // for EffectLate: so long after the call has ended
 

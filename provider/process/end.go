@@ -223,7 +223,7 @@ func (p *Provider) delete(ctx context.Context, shard, instance string) error {
 		p.log.Info("machine deleted", "group", r.Group, "instance", instance)
 	}
 	p.prune()
-	// Whoever waits for this lock finds the file gone and takes a new one.
+	// A call that waits for this lock finds the file gone and takes a new one.
 	if err := os.Remove(filepath.Join(p.dir, locksDir, instance)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

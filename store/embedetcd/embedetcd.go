@@ -118,7 +118,7 @@ func startOn(ctx context.Context, cfg Config, host, port string) (*Server, error
 		return startAt(ctx, cfg, host, port)
 	}
 	// etcd writes the address that it advertises into its data, so it must know the port
-	// beforehand. Somebody may take it in the moment between.
+	// beforehand. Another program may take it in the moment between.
 	var err error
 	for range 10 {
 		if port, err = freePort(host); err != nil {

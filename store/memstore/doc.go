@@ -14,7 +14,7 @@
 //   - Leases end by themselves, on the clock. With [RealClock] that also holds inside a testing/synctest bubble, if the
 //     database was made in it.
 //   - A watch that is not read costs memory and nothing else: commits never wait for it.
-//   - Whoever makes a database closes it. Then, and when a watch's context ends, nothing of it is left running.
+//   - The maker of a database closes it. Then, and when a watch's context ends, nothing of it is left running.
 //
 // # What it does not do
 //

@@ -129,7 +129,7 @@ func (db *Database) awakeAll() {
 // ConnectionFaults are what can befall one client's connection.
 type ConnectionFaults struct{ s *Store }
 
-// Faults are those of this client's connection.
+// Faults returns the faults of this client's connection.
 func (s *Store) Faults() ConnectionFaults { return ConnectionFaults{s} }
 
 // Cut makes every call fail at once with ErrUnavailable, and silences the watches. Leases run on.

@@ -114,7 +114,8 @@ func (c *containers) killLeaderAt(what string, after store.Revision, is func(not
 }
 
 // groupOf writes the file of the group. The generation marks its template. There is room for machines
-// whose removal a new leader has yet to prove: a call of the one before may be under way.
+// whose removal a new leader has yet to prove: a call of the one before may be under way. Losses come so
+// fast here that they would be a storm.
 func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
 	c.t.Helper()
 	text := fmt.Sprintf(`name: web
@@ -129,6 +130,7 @@ workload: {run: [/bin/wait]}
 report: {interval: %s, lease_ttl: %s, on_lease_lost: %s}
 stop_timeout: 5s
 budget: {max_expansion: 3}
+storm: {min: 20}
 `, size, containersBridge, generation, interval, leaseTTL, onLeaseLost)
 	file := filepath.Join(c.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

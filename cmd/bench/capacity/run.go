@@ -47,7 +47,7 @@ type Measured struct {
 	Most      float64 `json:"max_ms"`
 	// CPU is processor time of the store for each of them, in microseconds; 0: not known.
 	CPU float64 `json:"store_cpu_us,omitempty"`
-	// OwnCPU is that of this side.
+	// OwnCPU is this side's.
 	OwnCPU float64 `json:"own_cpu_us,omitempty"`
 }
 

@@ -16,7 +16,7 @@ const Zone = "local"
 // gone is the state, between cloud and provider, of a machine that is not there any more.
 const gone provider.State = "gone"
 
-// Cloud is the machines of a bench: nothing but a list. Whoever reads Made and Deleted gives them
+// Cloud is the machines of a bench: nothing but a list. The reader of Made and Deleted gives them
 // agents.
 type Cloud struct {
 	// Made gets machines that were made, Deleted those that were removed; both must be read.

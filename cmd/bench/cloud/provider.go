@@ -36,7 +36,7 @@ func NewProvider(socket string) *Provider {
 	return &Provider{socket: socket, machines: map[string]provider.Machine{}}
 }
 
-// Capabilities are those of a provider that answers within seconds and forgets nothing.
+// Capabilities describe a provider that answers within seconds and forgets nothing.
 func (*Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: []string{Zone}, CallTimeout: 40 * time.Second}
 }

@@ -44,7 +44,7 @@ type Crowd struct {
 	now     func() time.Time
 	loops   []*loop
 
-	ctx    context.Context //nolint:containedctx // that of Run, for what an agent begins
+	ctx    context.Context //nolint:containedctx // Run's, for what an agent begins
 	cancel context.CancelFunc
 	work   sync.WaitGroup // all goroutines
 

@@ -51,7 +51,7 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	return news
 }
 
-// report returns a report. Its memory is that of the next message. A message whose parts are
+// report returns a report. The next message reuses its memory. A message whose parts are
 // put behind each other is the whole message: what changes with every report comes first, then what
 // is encoded once.
 func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
@@ -69,7 +69,7 @@ func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	return l.message
 }
 
-// heartbeat returns a heartbeat. Its memory is that of the next message.
+// heartbeat returns a heartbeat. The next message reuses its memory.
 func (l *loop) heartbeat(sequence, report uint64) []byte {
 	l.beat.Sequence, l.beat.Report, l.beat.CpuPercent, l.beat.MemoryPercent = sequence, report, 12.5, 37.5
 	l.part, _ = proto.MarshalOptions{}.MarshalAppend(l.part[:0], &l.beat) // it has no text that could be invalid

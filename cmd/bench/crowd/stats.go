@@ -91,7 +91,7 @@ func sum[N int | uint64](a, b map[string]N) map[string]N {
 	return a
 }
 
-// Stats are those of now.
+// Stats returns the present figures.
 func (c *Crowd) Stats() Stats {
 	var all Stats
 	for _, l := range c.loops {

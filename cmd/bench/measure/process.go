@@ -79,7 +79,7 @@ func Cores(before, after Usage) float64 {
 	return (after.CPU - before.CPU).Seconds() / took.Seconds()
 }
 
-// Machine is what there is to be used.
+// Machine is the capacity of this machine.
 type Machine struct {
 	Processors      int    `json:"processors"`
 	Memory          uint64 `json:"memory_bytes"`           // all of it

@@ -109,7 +109,7 @@ func (a *Agents) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stats are those of now.
+// Stats returns the present figures.
 func (a *Agents) Stats() AgentsStats {
 	trouble, _ := a.trouble.Load().(string) // there may be none
 	return AgentsStats{
@@ -198,7 +198,7 @@ func (g *agent) count(err error) {
 	}
 }
 
-// report keeps the lease, if that does not happen by itself, and puts what there is to say.
+// report keeps the lease, if that does not happen by itself, and puts the agent's news.
 func (g *agent) report(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, g.of.cfg.Interval)
 	defer cancel()

@@ -44,7 +44,7 @@ func NewDetector(endpoint string, patience time.Duration) (*Detector, error) {
 // Close closes the client.
 func (d *Detector) Close() error { return d.client.Close() }
 
-// Stats are those of now.
+// Stats returns the present figures.
 func (d *Detector) Stats() DetectorStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +80,7 @@ func (d *Detector) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// roll is who is there, and who was.
+// roll holds the agents that are present, and those that were.
 type roll struct {
 	alive    map[string]bool
 	gone     map[string]time.Time // since when

@@ -13,7 +13,7 @@
 // # Invariants
 //
 //   - Every contender has an etcd of its own that begins empty, and has the machine to itself.
-//   - No agent ever fails. Whoever is declared dead was alive: a false positive.
+//   - No agent ever fails. An agent that is declared dead was alive: a false positive.
 //   - Nothing is waited for without end. What a contender did not come to is missing among its figures, with the reason, and the next one begins.
 //   - A rival is written as etcd's documentation has it, and not against itself: it takes its lease up again when that was lost, spreads its reports, and is not
 //     encrypted.

@@ -81,7 +81,7 @@ func (c *crowds) remove(ids []string) error {
 	return c.each(ids, func(r *remote, ids []string) error { return r.Remove(ids) })
 }
 
-// stats are those of all together.
+// stats are the sums of all crowds.
 func (c *crowds) stats() (crowd.Stats, error) {
 	var all crowd.Stats
 	for _, p := range c.all {

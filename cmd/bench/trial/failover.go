@@ -66,7 +66,7 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	r.Outage = timesOf(outage)
 	r.Refused, r.Troubles = more(after.Refused, before.stats.Refused), more(after.Troubles, before.stats.Troubles)
 	r.Processes = t.usage.between(before.usage, t.usage.read())
-	// Whoever is to be judged lost is judged once the grace is over.
+	// Losses are judged once the grace is over.
 	if err := t.calm(ctx); err != nil {
 		return r, err
 	}

@@ -246,7 +246,7 @@ func MostOwnConnections() (int, error) {
 	return guard.DefaultBounds(descriptors).Total, err
 }
 
-// feed gives machines that are made an agent, and takes that of those that are removed.
+// feed gives machines that are made an agent, and takes the agents of removed ones away.
 func (t *Trial) feed() {
 	for {
 		var err error

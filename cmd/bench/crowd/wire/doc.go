@@ -7,7 +7,7 @@
 // The client of google.golang.org/grpc needs two goroutines and 10 KiB for each stream, five
 // goroutines for each connection, and six times the processor time for a message
 // (BenchmarkStreams). A bench that shares its processors with what it measures cannot afford that.
-// A gateway receives the same from both: frames are those of golang.org/x/net/http2, and this
+// A gateway receives the same from both: both send the frames of golang.org/x/net/http2, and this
 // package is tested against gRPC's own server.
 //
 // # Invariants
