@@ -90,7 +90,7 @@ func createAtOnce(s *subject) {
 
 // removeCopies removes each machine but one, as it is listed. One that another call made stays.
 func (s *subject) removeCopies(stays string) {
-	remover, can := s.p.(provider.CopyRemover)
+	remover, can := s.opened.(provider.CopyRemover)
 	if !can {
 		s.fatalf("Copies, and no RemoveCopy")
 	}

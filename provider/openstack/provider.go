@@ -1,0 +1,141 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Provider makes machines that are servers of Nova. Several, in this process or in others, may use
+// one project at once.
+type Provider struct {
+	config  Config
+	timeout time.Duration
+	schema  json.RawMessage
+	log     *slog.Logger
+	http    *http.Client
+	idle    func() // closes connections that nothing uses
+	lookup  func(name string) (string, error)
+	turns   *turns
+
+	login chan struct{} // held by the one call that asks Keystone for a token
+
+	mu      sync.Mutex
+	session *session        // nil: there is no token that is known to be good
+	known   map[string]seen // by server ID: what a part of Nova that is down cannot tell
+}
+
+// seen is what stays of a server that was seen once. A server of somebody else has no shard.
+type seen struct {
+	shard, instance, group, zone, call, address string
+}
+
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Console     = (*Provider)(nil)
+	_ provider.CopyRemover = (*Provider)(nil)
+	_ provider.SecretUser  = (*Provider)(nil)
+)
+
+// UseSecrets says where the values of the shard's secrets are. Each new token reads them again, so
+// a password may be changed while the coordinator runs.
+func (p *Provider) UseSecrets(lookup func(name string) (string, error)) { p.lookup = lookup }
+
+// Capabilities declares no Boots: Nova names none. Consistency is zero, since Create returns when
+// Nova has the server in its database, and Delete when Nova answers 404 for it.
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{
+		Zones: p.zoneNames(), CallTimeout: p.timeout, Crashes: true, Copies: true, MaxBootstrap: maxBootstrap,
+		Settings: p.schema,
+	}
+}
+
+func (p *Provider) zoneNames() []string { return slices.Sorted(maps.Keys(p.config.Zones)) }
+
+// Validate looks at the form of a template alone: whether OpenStack has its image, flavors and
+// networks shows when a server is made.
+func (p *Provider) Validate(t provider.Template) error {
+	var wrong []error
+	if t.Spot {
+		wrong = append(wrong, errors.New("spot: OpenStack has no spot machines: remove it"))
+	}
+	if len(t.InstanceTypes) == 0 && len(p.config.Flavors) == 0 {
+		wrong = append(wrong, errors.New("instance_type: is missing, and the provider's configuration has no flavors either"))
+	}
+	for _, z := range t.Zones {
+		if _, is := p.config.Zones[z]; !is {
+			wrong = append(wrong, fmt.Errorf("zone %q: this OpenStack has %s", z, strings.Join(p.zoneNames(), ", ")))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Tags)) {
+		if err := checkTag(key, t.Tags[key]); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	s, err := p.readSettings(t.Settings)
+	switch {
+	case err != nil:
+		wrong = append(wrong, err)
+	case s.Image == "":
+		wrong = append(wrong, errors.New("settings.image: is missing, and the provider's configuration has no image either"))
+	}
+	for i, err := range wrong {
+		if !errors.Is(err, provider.ErrInvalid) {
+			wrong[i] = fmt.Errorf("%w: %w", provider.ErrInvalid, err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// turns keep calls of this process for one instance apart. Calls of other processes may overlap.
+type turns struct {
+	mu    sync.Mutex
+	calls map[string]*turn
+}
+
+type turn struct {
+	free    chan struct{} // has a token when no call holds it
+	waiting int
+}
+
+func newTurns() *turns { return &turns{calls: map[string]*turn{}} }
+
+// take runs f while no other call for the same instance runs.
+func (ts *turns) take(ctx context.Context, name string, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ts.mu.Lock()
+	t := ts.calls[name]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		ts.calls[name] = t
+	}
+	t.waiting++
+	ts.mu.Unlock()
+	defer func() {
+		ts.mu.Lock()
+		if t.waiting--; t.waiting == 0 {
+			delete(ts.calls, name)
+		}
+		ts.mu.Unlock()
+	}()
+	select {
+	case <-t.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { t.free <- struct{}{} }()
+	return f()
+}
