@@ -29,7 +29,7 @@ require (
 
 require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 
-require github.com/gophercloud/gophercloud/v2 v2.15.0 // indirect
+require github.com/gophercloud/gophercloud/v2 v2.15.0
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/exec"
 	"github.com/leasehold/leasehold/provider/lxd"
+	"github.com/leasehold/leasehold/provider/openstack"
 	"github.com/leasehold/leasehold/provider/process"
 	"go.yaml.in/yaml/v4"
 )
@@ -46,6 +47,13 @@ var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logg
 			return nil, err
 		}
 		return opened(lxd.New(c))
+	},
+	"openstack": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := openstack.Config{Logger: log}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return opened(openstack.New(c))
 	},
 	"process": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		var c struct {

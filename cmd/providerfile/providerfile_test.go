@@ -29,7 +29,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {A: {exec: {}}}":          "must be a name",
 		"providers: {a: exec}":                "one kind of provider",
 		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
-		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are exec, lxd, process: did you mean exec?`,
+		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are exec, lxd, openstack, process: did you mean exec?`,
 		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
 	} {
 		_, err := read(t, text)
