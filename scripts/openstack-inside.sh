@@ -131,13 +131,12 @@ enabled = false
 instances = -1
 cores = -1
 ram = -1
-[wsgi]
-api_paste_config = $(find /usr/share/nova* /etc/nova -name api-paste.ini | head -1)
 [oslo_concurrency]
 lock_path = /run/leasehold
 [scheduler]
 discover_hosts_in_cells_interval = 5
 CONF
+	cp /usr/share/nova-common/api-paste.ini /etc/nova/
 }
 
 setup() {
@@ -146,14 +145,15 @@ setup() {
 	mariadb -e "CREATE USER IF NOT EXISTS leasehold@'127.0.0.1' IDENTIFIED BY 'secret'; CREATE USER IF NOT EXISTS leasehold@localhost IDENTIFIED BY 'secret'"
 	local name
 	for name in keystone glance placement nova nova_api nova_cell0; do
-		mariadb -e "CREATE DATABASE IF NOT EXISTS $name; GRANT ALL ON $name.* TO leasehold@'127.0.0.1'; GRANT ALL ON $name.* TO leasehold@localhost"
+		mariadb -e "DROP DATABASE IF EXISTS $name; CREATE DATABASE $name; GRANT ALL ON $name.* TO leasehold@'127.0.0.1'; GRANT ALL ON $name.* TO leasehold@localhost"
 	done
 	getent passwd keystone >/dev/null || useradd --system keystone
 	install -d -o keystone -g keystone /etc/keystone/fernet-keys /etc/keystone/credential-keys /var/log/keystone
 	keystone-manage db_sync
 	keystone-manage fernet_setup --keystone-user root --keystone-group root
 	keystone-manage credential_setup --keystone-user root --keystone-group root
-	keystone-manage bootstrap --bootstrap-password secret --bootstrap-public-url http://127.0.0.1:5000/v3 --bootstrap-region-id RegionOne
+	keystone-manage bootstrap --bootstrap-password secret --bootstrap-public-url http://127.0.0.1:5000/v3 \
+		--bootstrap-internal-url http://127.0.0.1:5000/v3 --bootstrap-admin-url http://127.0.0.1:5000/v3 --bootstrap-region-id RegionOne
 	python3 -c 'from glance.cmd.manage import main; main()' db_sync
 	placement-manage db sync
 	local nova="from nova.cmd.manage import main; main()"
@@ -161,8 +161,18 @@ setup() {
 	python3 -c "$nova" cell_v2 map_cell0
 	python3 -c "$nova" cell_v2 create_cell --name cell1 || true # it is there
 	python3 -c "$nova" db sync
+	keystone
+	administrator catalog
 	services
-	python3 - <<'PYTHON'
+	administrator things
+	halt
+}
+
+# administrator makes what an administrator makes: the catalog and a user, or a flavor and an image.
+administrator() {
+	python3 - "$1" <<'PYTHON'
+import sys
+
 import requests
 
 identity = "http://127.0.0.1:5000/v3"
@@ -181,30 +191,34 @@ def post(url, body):
         answer.raise_for_status()
         return answer.json()
 
-for kind, name, url in [("image", "glance", "http://127.0.0.1:9292"), ("placement", "placement", "http://127.0.0.1:8778"),
-                        ("compute", "nova", "http://127.0.0.1:8774/v2.1"), ("network", "neutron", "http://127.0.0.1:9696")]:
-    service = post(identity + "/services", {"service": {"type": kind, "name": name}})["service"]["id"]
-    for interface in ("public", "internal", "admin"):
-        post(identity + "/endpoints", {"endpoint": {
-            "service_id": service, "interface": interface, "url": url, "region_id": "RegionOne"}})
-project = post(identity + "/projects", {"project": {"name": "machines", "domain_id": "default"}})["project"]["id"]
-member = post(identity + "/users", {"user": {
-    "name": "leasehold", "password": "hunter2", "domain_id": "default", "default_project_id": project}})["user"]["id"]
-role = http.get(identity + "/roles?name=member").json()["roles"][0]["id"]
-http.put(f"{identity}/projects/{project}/users/{member}/roles/{role}").raise_for_status()
-for name, ram in (("m1.small", 128), ("m1.huge", 1 << 30)):
-    post("http://127.0.0.1:8774/v2.1/flavors", {"flavor": {"name": name, "ram": ram, "vcpus": 1, "disk": 0}})
-image = post("http://127.0.0.1:9292/v2/images", {
-    "name": "debian-12", "disk_format": "raw", "container_format": "bare", "visibility": "public"})["id"]
-http.put(f"http://127.0.0.1:9292/v2/images/{image}/file", data=b"\0" * 1024,
-         headers={"Content-Type": "application/octet-stream"}).raise_for_status()
+if sys.argv[1] == "catalog":
+    for kind, name, url in [("image", "glance", "http://127.0.0.1:9292"), ("placement", "placement", "http://127.0.0.1:8778"),
+                            ("compute", "nova", "http://127.0.0.1:8774/v2.1"), ("network", "neutron", "http://127.0.0.1:9696")]:
+        service = post(identity + "/services", {"service": {"type": kind, "name": name}})["service"]["id"]
+        for interface in ("public", "internal", "admin"):
+            post(identity + "/endpoints", {"endpoint": {
+                "service_id": service, "interface": interface, "url": url, "region_id": "RegionOne"}})
+    project = post(identity + "/projects", {"project": {"name": "machines", "domain_id": "default"}})["project"]["id"]
+    member = post(identity + "/users", {"user": {
+        "name": "leasehold", "password": "hunter2", "domain_id": "default", "default_project_id": project}})["user"]["id"]
+    role = http.get(identity + "/roles?name=member").json()["roles"][0]["id"]
+    http.put(f"{identity}/projects/{project}/users/{member}/roles/{role}").raise_for_status()
+else:
+    for name, ram in (("m1.small", 128), ("m1.huge", 1 << 30)):
+        post("http://127.0.0.1:8774/v2.1/flavors", {"flavor": {"name": name, "ram": ram, "vcpus": 1, "disk": 0}})
+    image = post("http://127.0.0.1:9292/v2/images", {
+        "name": "debian-12", "disk_format": "raw", "container_format": "bare", "visibility": "public"})["id"]
+    http.put(f"http://127.0.0.1:9292/v2/images/{image}/file", data=b"\0" * 1024,
+             headers={"Content-Type": "application/octet-stream"}).raise_for_status()
 PYTHON
-	halt
+}
+
+keystone() {
+	api keystone 5000 /usr/bin/keystone-wsgi-public
+	await Keystone 600 listens 5000
 }
 
 services() {
-	api keystone 5000 /usr/bin/keystone-wsgi-public
-	await Keystone 600 listens 5000
 	neutron
 	api placement 8778 /usr/bin/placement-api
 	api glance 9292 /usr/bin/glance-wsgi-api
@@ -223,6 +237,7 @@ halt() {
 
 run() {
 	base
+	keystone
 	services
 	# Nova has a host when its service reports.
 	await 'a host of Nova' 1800 has_host

@@ -40,7 +40,7 @@ type Config struct {
 	Endpoints map[string]string `json:"endpoints,omitempty"`
 
 	Image          string   `json:"image,omitempty"`           // of templates that name none
-	Flavors        []string `json:"flavors,omitempty"`         // of templates that name no instance_type
+	Flavors        []string `json:"flavors,omitempty"`         // of templates that name no instance types
 	KeyName        string   `json:"key_name,omitempty"`        // of templates that name none
 	SecurityGroups []string `json:"security_groups,omitempty"` // of templates that name none
 

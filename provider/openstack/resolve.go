@@ -71,7 +71,7 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 			i = slices.IndexFunc(all, func(f flavors.Flavor) bool { return f.Name == t })
 		}
 		if i < 0 {
-			return nil, invalid("instance_type: Nova has no flavor %q that this project may use", t)
+			return nil, invalid("instance_types: Nova has no flavor %q that this project may use", t)
 		}
 		out = append(out, flavor{all[i].ID, all[i].Name})
 	}

@@ -138,7 +138,7 @@ func TestTemplatesAreChecked(t *testing.T) {
 		}
 	}
 	bare := on(t, newCloud(t), func(c *Config) { c.Image, c.Flavors = "", nil })
-	if err := bare.Validate(provider.Template{}); err == nil || !strings.Contains(err.Error(), "instance_type: is missing") ||
+	if err := bare.Validate(provider.Template{}); err == nil || !strings.Contains(err.Error(), "instance_types: are missing") ||
 		!strings.Contains(err.Error(), "settings.image: is missing") {
 		t.Errorf("without defaults: %v", err)
 	}
