@@ -205,7 +205,7 @@ if sys.argv[1] == "catalog":
     http.put(f"{identity}/projects/{project}/users/{member}/roles/{role}").raise_for_status()
 else:
     for name, ram in (("m1.small", 128), ("m1.huge", 1 << 30)):
-        post("http://127.0.0.1:8774/v2.1/flavors", {"flavor": {"name": name, "ram": ram, "vcpus": 1, "disk": 0}})
+        post("http://127.0.0.1:8774/v2.1/flavors", {"flavor": {"name": name, "ram": ram, "vcpus": 1, "disk": 1}})
     image = post("http://127.0.0.1:9292/v2/images", {
         "name": "debian-12", "disk_format": "raw", "container_format": "bare", "visibility": "public"})["id"]
     http.put(f"http://127.0.0.1:9292/v2/images/{image}/file", data=b"\0" * 1024,

@@ -31,7 +31,9 @@ packages=$(go list "${tags[@]}" "$@" | sort -u)
 # Most of their time they wait, so by day they run side by side.
 attack=$(below tests/attack)   # the attackers send as much as they can
 senses=$(below tests/senses)
-programs=$(below 'tests/(bench|detect|e2e|secrets)|provider/lxd') # few programs each; LXD is one
+real=provider/lxd                                               # LXD is a program as well
+[ "$tier" = everyday ] || real='provider/(lxd|openstack)' # and so is, at night, OpenStack
+programs=$(below "tests/(bench|detect|e2e|secrets)|$real") # few programs each
 faults=$(both "$(below tests/faults)" "$module/tests/faults") # its parts are tested with the others
 clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
 computing=$(minus "$packages" "$clusters")

@@ -165,7 +165,7 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 		}
 		return err
 	})
-	if e, is := refused(err); is && e.Actual == http.StatusBadRequest && !noAddress(textOf(e)) {
+	if e, is := refused(err); is && ofTheTemplate(e.Actual, textOf(e)) {
 		return nil, &provider.Error{Kind: provider.Invalid, Message: textOf(e)}
 	}
 	if err != nil {

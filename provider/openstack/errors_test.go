@@ -81,6 +81,7 @@ func TestErrorsHaveAKind(t *testing.T) {
 		"too fast":     {429, "Too many requests", "7", provider.Throttled, ""},
 		"over limit":   {413, "Over limit", "7", provider.Throttled, ""},
 		"bad template": {400, "Invalid key_name provided.", "", provider.Invalid, ""},
+		"no disk":      {403, "Only volume-backed servers are allowed for flavors with zero disk.", "", provider.Invalid, ""},
 		"conflict":     {409, "Port is still in use.", "", provider.Temporary, ""},
 		"broken":       {500, "Unexpected API Error.", "", provider.Temporary, ""},
 		"no gateway":   {502, "", "", provider.Temporary, ""},
