@@ -65,6 +65,8 @@ const (
 	defaultRate    = 20
 	defaultZone    = "nova"
 	requestTimeout = time.Minute // one request, not one call
+	handshake      = 10 * time.Second
+	idleFor        = 30 * time.Second
 	maxIdle        = 16
 )
 
@@ -106,8 +108,10 @@ func open(c Config) (*Provider, error) {
 			return nil, fmt.Errorf("call_timeout %q: must be a duration such as 5m", c.CallTimeout)
 		}
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http's own
-	transport.MaxIdleConnsPerHost = maxIdle
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake,
+		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleFor,
+	}
 	if c.CA != "" {
 		text, err := os.ReadFile(c.CA)
 		if err != nil {

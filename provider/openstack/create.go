@@ -158,7 +158,7 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 		}
 		made, err := servers.Create(ctx, s.compute, b, nil).Extract()
 		if err == nil && made.ID == "" {
-			err = errors.New("Nova's answer has no server: one may have been made")
+			err = errors.New("the answer to the create has no server: one may have been made")
 		}
 		if err == nil {
 			id = made.ID
@@ -242,7 +242,7 @@ func (p *Provider) remove(ctx context.Context, s *server) error {
 		case !deleted:
 			deleted, err = p.act(ctx, func(c *session) error { return servers.Delete(ctx, c.compute, s.ID).ExtractErr() })
 		case now.Status == statusError && now.Task == "":
-			return false, fmt.Errorf("Nova could not delete server %s: %s", s.ID, cmp.Or(now.Fault.Message, "it gives no reason"))
+			return false, fmt.Errorf("server %s could not be deleted: %s", s.ID, cmp.Or(now.Fault.Message, "it gives no reason"))
 		}
 		return false, err
 	})

@@ -165,7 +165,7 @@ func (p *Provider) restart(ctx context.Context, s *server) error {
 		case asked && now.Status == statusActive:
 			return true, nil
 		case asked && now.Status == statusError:
-			return false, fmt.Errorf("Nova could not boot server %s: %s", s.ID, now.Fault.Message)
+			return false, fmt.Errorf("server %s did not boot: %s", s.ID, now.Fault.Message)
 		}
 		begun, err := p.boot(ctx, now)
 		asked = asked || begun

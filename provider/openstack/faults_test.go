@@ -29,7 +29,9 @@ func TestFaults(t *testing.T) {
 	t.Cleanup(behind.CloseIdleConnections)
 	tooFast := faultproxy.Answer{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"0.01"}}}
 	faults := []faultproxy.Fault{
-		{Kind: faultproxy.Lose}, {Kind: faultproxy.Swallow}, {Kind: faultproxy.Cut},
+		{Kind: faultproxy.Lose},
+		{Kind: faultproxy.Swallow},
+		{Kind: faultproxy.Cut},
 		{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: http.StatusInternalServerError}},
 		{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: http.StatusBadGateway, Body: "<html>"}},
 		{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: http.StatusUnauthorized}},

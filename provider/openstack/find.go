@@ -16,8 +16,7 @@ import (
 func (p *Provider) get(ctx context.Context, id string) (*server, error) {
 	var answer struct{ Server *server }
 	err := p.patient(ctx, func(s *session) error {
-		_, err := s.compute.Get(ctx, s.compute.ServiceURL("servers", url.PathEscape(id)), &answer, nil)
-		return err
+		return fetch(ctx, s.compute, s.compute.ServiceURL("servers", url.PathEscape(id)), &answer)
 	})
 	switch {
 	case isStatus(err, http.StatusNotFound):
@@ -41,18 +40,17 @@ func (p *Provider) page(ctx context.Context, query url.Values) (servers []*serve
 		} `json:"servers_links"`
 	}
 	err = p.patient(ctx, func(s *session) error {
-		_, err := s.compute.Get(ctx, s.compute.ServiceURL("servers", "detail")+"?"+query.Encode(), &answer, nil)
-		return err
+		return fetch(ctx, s.compute, s.compute.ServiceURL("servers", "detail")+"?"+query.Encode(), &answer)
 	})
 	if err != nil {
 		return nil, false, err
 	}
 	if answer.Servers == nil {
-		return nil, false, errors.New("Nova's list has no servers in it, not even none: something else answered")
+		return nil, false, errors.New("the list of servers has none in it, and does not say that there are none: something else than Nova answered")
 	}
 	for _, s := range *answer.Servers {
 		if s == nil || s.ID == "" {
-			return nil, false, errors.New("Nova's list has a server without an ID")
+			return nil, false, errors.New("the list of servers has one without an ID")
 		}
 	}
 	for _, l := range answer.Links {
@@ -83,7 +81,7 @@ func (p *Provider) pages(ctx context.Context, query url.Values) ([]*server, erro
 			return all, nil
 		}
 		if fresh == 0 {
-			return nil, errors.New("Nova's list goes in a circle")
+			return nil, errors.New("the list of servers goes in a circle")
 		}
 		query.Set("marker", servers[len(servers)-1].ID)
 	}

@@ -161,8 +161,7 @@ func (p *Provider) roomiest(ctx context.Context, ids []string) []string {
 			if s.network == nil {
 				return http.ErrNotSupported
 			}
-			_, err := s.network.Get(ctx, s.network.ServiceURL("network-ip-availabilities", url.PathEscape(id)), &answer, nil)
-			return err
+			return fetch(ctx, s.network, s.network.ServiceURL("network-ip-availabilities", url.PathEscape(id)), &answer)
 		})
 		if err != nil {
 			p.log.Debug("the free addresses of a network cannot be told", "network", id, "error", err)

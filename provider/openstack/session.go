@@ -74,6 +74,12 @@ func (p *Provider) patient(ctx context.Context, f func(s *session) error) error 
 	}
 }
 
+// fetch reads JSON.
+func fetch(ctx context.Context, c *gophercloud.ServiceClient, url string, into any) error {
+	_, err := c.Get(ctx, url, into, nil) //nolint:bodyclose // it is closed once it is read as JSON
+	return err
+}
+
 func pause(ctx context.Context, wait time.Duration) error {
 	t := time.NewTimer(wait)
 	defer t.Stop()
