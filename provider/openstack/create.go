@@ -53,7 +53,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (prov
 		if s == nil {
 			continue // deleted meanwhile
 		}
-		if !s.neverRan() || !hasNoRoom(s) {
+		if !s.inVain() {
 			return s.machine(), nil
 		}
 		// It is a try of an earlier call, in vain. Nothing of it has run.
@@ -77,8 +77,6 @@ func compareBools(a, b bool) int {
 	}
 	return 1
 }
-
-func hasNoRoom(s *server) bool { return full(s.Fault.Message) || noAddress(s.Fault.Message) }
 
 // scheduled waits until Nova has found a host for a server, or has given up.
 func (p *Provider) scheduled(ctx context.Context, id string) (*server, error) {

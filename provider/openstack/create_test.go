@@ -41,16 +41,26 @@ func TestTypesInOrderOfPreference(t *testing.T) {
 }
 
 // A call that died after Nova found no room leaves a server that never ran. The next call removes it.
+// One that failed for another reason, or that has run, stays.
+//
+// proves PROV-5
 func TestATryInVainOfAnEarlierCallIsRemoved(t *testing.T) {
-	c := newCloud(t)
-	p := on(t, c, nil)
-	dead := c.Add(openstacktest.Server{
-		Name: nameOf("i-1"), Status: "ERROR", Fault: "No valid host was found.",
-		Metadata: map[string]string{tagShard: shard, tagInstance: "i-1", tagCall: "earlier"},
-	})
-	m := mustCreate(t, p, request("i-1"))
-	if all := c.Servers(); len(all) != 1 || m.Ref == dead || all[0].ID != m.Ref {
-		t.Errorf("there are %+v", all)
+	for fault, goes := range map[string]bool{
+		"No valid host was found.": true, "No fixed IP addresses available for network: net-a": true,
+		"Maximum number of ports exceeded": true, "Build of instance aborted: the image is corrupt": false,
+	} {
+		for _, ran := range []bool{false, true} {
+			c := newCloud(t)
+			p := on(t, c, nil)
+			dead := c.Add(openstacktest.Server{
+				Name: nameOf("i-1"), Status: "ERROR", Fault: fault, Launched: ran,
+				Metadata: map[string]string{tagShard: shard, tagInstance: "i-1", tagCall: "earlier"},
+			})
+			m := mustCreate(t, p, request("i-1"))
+			if all := c.Servers(); len(all) != 1 || (m.Ref != dead) != (goes && !ran) || all[0].ID != m.Ref {
+				t.Errorf("%s, ran %t: there are %+v", fault, ran, all)
+			}
+		}
 	}
 }
 

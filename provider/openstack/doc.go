@@ -7,6 +7,7 @@
 //	server.go     a server as Nova shows it, and what that means for its machine
 //	find.go       the servers of an instance, and all servers of a shard
 //	create.go     Create: types in order of preference, networks of the zone
+//	resolve.go    names of images, flavors and networks; which network has free addresses
 //	end.go        Stop, Delete, Restart, RemoveCopy, Console
 //	userdata.go   how the bootstrap document reaches the machine
 //

@@ -74,6 +74,11 @@ func (s *server) hidden() bool { return s.Status == statusUnknown && s.Metadata 
 // neverRan: nothing of this server has ever run.
 func (s *server) neverRan() bool { return s.Status == statusError && s.LaunchedAt == "" }
 
+// inVain: there was no room for it, or no quota. Another try may find some.
+func (s *server) inVain() bool {
+	return s.neverRan() && (full(s.Fault.Message) || noAddress(s.Fault.Message) || isQuota(s.Fault.Message))
+}
+
 // scheduling: Nova has not yet found a host for it.
 func (s *server) scheduling() bool {
 	return s.Status == statusBuild && (s.Task == "" || s.Task == "scheduling")
