@@ -35,11 +35,12 @@ base() {
 	await RabbitMQ 1200 listens 5672
 }
 
-# api serves a WSGI program by its port, for the other services, and by a socket, for us.
+# api serves a WSGI program by its port, for the other services, and by a socket, for us. Each process has one thread:
+# Nova's use of eventlet hangs with more.
 api() { # name port program
 	uwsgi --plugin python3 --http-socket "127.0.0.1:$2" --http-socket "$sockets/$1.sock" --chmod-socket=666 \
-		--wsgi-file "$3" --processes 2 --enable-threads --threads 4 --master --die-on-term --lazy-apps --buffer-size 65535 \
-		--add-header 'Connection: close' --pyargv '' >"$log/$1" 2>&1 &
+		--wsgi-file "$3" --processes 4 --enable-threads --master --die-on-term --lazy-apps --buffer-size 65535 \
+		--add-header 'Connection: close' >"$log/$1" 2>&1 &
 }
 
 neutron() {
@@ -236,6 +237,7 @@ halt() {
 }
 
 run() {
+	began=$(date -u '+%F %T')
 	base
 	keystone
 	services
@@ -246,8 +248,10 @@ run() {
 	halt
 }
 
+# has_host: the fake hypervisor's service has reported since the start. What it reported earlier is in the databases.
 has_host() {
-	mariadb -N -e "SELECT 1 FROM nova_api.host_mappings LIMIT 1" | grep -q 1 &&
+	mariadb -N -e "SELECT 1 FROM nova.services WHERE services.binary = 'nova-compute' AND last_seen_up >= '$began'" | grep -q 1 &&
+		mariadb -N -e "SELECT 1 FROM nova_api.host_mappings LIMIT 1" | grep -q 1 &&
 		mariadb -N -e "SELECT 1 FROM placement.inventories WHERE total > 0 LIMIT 1" | grep -q 1
 }
 
