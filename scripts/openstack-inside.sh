@@ -63,6 +63,8 @@ PYTHON
 
 configure() {
 	mkdir -p /etc/keystone /etc/glance /etc/placement /etc/nova
+	cp -r /usr/share/glance-common/. /etc/glance/
+	cp /usr/share/nova-common/api-paste.ini /etc/nova/
 	local auth='auth_type = password
 auth_url = http://127.0.0.1:5000/v3
 www_authenticate_uri = http://127.0.0.1:5000/v3
@@ -88,7 +90,6 @@ connection = $db/glance
 $auth
 [paste_deploy]
 flavor = keystone
-config_file = $(find /usr/share/glance* /etc/glance -name glance-api-paste.ini | head -1)
 [glance_store]
 default_backend = files
 [files]
@@ -137,7 +138,6 @@ lock_path = /run/leasehold
 [scheduler]
 discover_hosts_in_cells_interval = 5
 CONF
-	cp /usr/share/nova-common/api-paste.ini /etc/nova/
 }
 
 setup() {

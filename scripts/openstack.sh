@@ -24,10 +24,18 @@ needs_root() {
 	[ "$(id -u)" -eq 0 ] || fail "a real OpenStack needs root: it lives in a directory and namespaces of its own" "run it as root"
 }
 
-install() {
-	needs_root
-	[ ! -e "$root/.complete" ] || return 0
-	command -v apt-get >/dev/null || fail "this installs Debian's packages, and there is no apt-get" "run it on Debian or Ubuntu"
+# alone waits until no other script uses the directory.
+alone() {
+	mkdir -p "$cache"
+	exec 9>"$cache/lock"
+	if ! flock -n 9; then
+		echo "openstack.sh: another test has the OpenStack: waiting for its end" >&2
+		flock 9
+	fi
+}
+
+# packages makes the directory, with all packages in it.
+packages() {
 	export DEBIAN_FRONTEND=noninteractive
 	if ! command -v debootstrap >/dev/null; then
 		apt-get update -qq || true # an old list may do
@@ -54,6 +62,14 @@ install() {
 		for package in nova-common glance-common; do dpkg-deb -x ${package}_*.deb /; done
 		apt-get clean
 	' >>"$cache/install.log" 2>&1 || fail "OpenStack could not be installed" "read $cache/install.log"
+	touch "$root/.installed"
+}
+
+install() {
+	needs_root
+	[ ! -e "$root/.complete" ] || return 0
+	command -v apt-get >/dev/null || fail "this installs Debian's packages, and there is no apt-get" "run it on Debian or Ubuntu"
+	[ -e "$root/.installed" ] || packages
 	inside setup >>"$cache/install.log" 2>&1 </dev/null || fail "OpenStack could not be set up" "read $cache/install.log"
 	touch "$root/.complete"
 }
@@ -72,12 +88,7 @@ inside() {
 
 run() {
 	needs_root
-	mkdir -p "$cache"
-	exec 9>"$cache/lock"
-	if ! flock -n 9; then
-		echo "openstack.sh: another test has the OpenStack: waiting for its end" >&2
-		flock 9
-	fi
+	alone
 	install </dev/null
 	# Paths of sockets are short.
 	short=$(mktemp -d /tmp/lh-os-XXXXXX)
@@ -89,7 +100,11 @@ run() {
 }
 
 case ${1:-} in
-install) install ;;
+install)
+	needs_root
+	alone
+	install
+	;;
 run) run ;;
 *)
 	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
