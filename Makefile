@@ -130,6 +130,10 @@ faults: ## hurt whole clusters of real processes as seeds say, and judge them (S
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
+.PHONY: promises
+promises: ## play the contract suite against every provider and write docs/providers/promises.md (NIGHT=1: also what takes long)
+	scripts/promises.sh $(if $(NIGHT),nightly)
+
 .PHONY: containers
 containers: ## hurt groups of containers of a real LXD as seeds say (SEEDS=10, or one: SEED=…)
 	scripts/test-needs.sh
