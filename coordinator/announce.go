@@ -63,7 +63,7 @@ func capabilitiesOf(providers map[string]provider.Provider) map[string]store.Pro
 		shown := store.ProviderCapabilities{
 			Zones: c.Zones, Consistency: store.Duration(c.Consistency), CallTimeout: store.Duration(c.CallTimeout),
 			Boots: c.Boots, Crashes: c.Crashes, Remembers: c.Remembers, Console: console,
-			MaxBootstrap: c.MaxBootstrap,
+			MaxBootstrap: c.MaxBootstrap, Site: c.Site,
 		}
 		if err := json.Unmarshal(c.Settings, &shown.Settings); err != nil {
 			shown.Settings = nil // it has none

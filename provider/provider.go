@@ -71,6 +71,9 @@ type Capabilities struct {
 	// answer was lost, may make several machines for one instance (PROV-4). List shows each of them
 	// with the call that made it, and the provider implements CopyRemover. Delete removes them all.
 	Copies bool
+	// Site names where the machines are, if only coordinators at the same site see them: a host, a
+	// directory. Lists from another site prove nothing of them. "": all see the same machines.
+	Site string
 	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
 	MaxBootstrap int
 	// Settings is the JSON Schema of Template.Settings; nil: Validate alone knows them.

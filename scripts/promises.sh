@@ -16,7 +16,7 @@ status=0
 LEASEHOLD_PROMISES=$results go test "${tags[@]}" -count=1 -timeout 60m ./provider/... \
 	-run 'TestContract|TestOnAReal|KeepsTheContract' || status=1
 LEASEHOLD_PROMISES=$results go test -count=1 -timeout 10m ./tests/e2e -run '^TestTheExampleInPython$' || status=1
-go run ./provider/providertest/promises "$results" >docs/providers/promises.md.new
+go run ./tests/promises "$results" >docs/providers/promises.md.new
 mv docs/providers/promises.md.new docs/providers/promises.md
 echo "promises: wrote docs/providers/promises.md" >&2
 exit $status

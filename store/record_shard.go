@@ -201,6 +201,7 @@ type ProviderCapabilities struct {
 	Crashes      bool           `json:"crashes,omitempty"`
 	Remembers    bool           `json:"remembers,omitempty"`
 	Console      bool           `json:"console,omitempty"`
+	Site         string         `json:"site,omitempty"` // where its machines are, if only this replica's neighbours see them
 	MaxBootstrap int            `json:"max_bootstrap,omitempty"`
 	Settings     map[string]any `json:"settings,omitempty"` // the JSON Schema of a template's settings
 }
