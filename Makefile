@@ -53,6 +53,11 @@ nightly: ## everything that there is to test, before a release: hours (PHASES='w
 	scripts/test-needs.sh
 	scripts/nightly.sh $(PHASES)
 
+.PHONY: agents
+agents: ## build the agent for each architecture into bin/, for coordinators that serve it (--downloads)
+	GOARCH=amd64 $(GOBUILD) -o bin/leasehold-agent-linux-amd64 ./cmd/leasehold-agent
+	GOARCH=arm64 $(GOBUILD) -o bin/leasehold-agent-linux-arm64 ./cmd/leasehold-agent
+
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"

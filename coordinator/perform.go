@@ -221,11 +221,13 @@ func (t *term) called(ctx context.Context, c leader.Invoke, kind plan.CallKind, 
 // request returns what a provider needs to make an instance's machine.
 func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
+	var agent provider.AgentSource
 	var coordinators []string
 	t.r.cache.View(func(c *cache.Content) {
 		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 			coordinators = append(coordinators, c.Replicas[id].Record.Address)
 		}
+		agent = agentSource(t.shard.ID, t.r.cfg.ID, c.Replicas)
 	})
 	if len(coordinators) == 0 {
 		coordinators = []string{t.r.cfg.Advertise}
@@ -237,6 +239,7 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 	return provider.CreateRequest{
 		Template: providerTemplate(rec.Spec),
 		Zone:     rec.Zone,
+		Agent:    agent,
 		Call:     store.CallOf(token.hash()),
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
