@@ -79,14 +79,12 @@ func (p *Provider) launch(ctx context.Context, k key, req provider.CreateRequest
 	if len(machineTypes) == 0 {
 		machineTypes = []string{""} // the launch template's
 	}
-	tokens := tokensOf(k)
 	var full []error
 	unsupported := true // by every type
 next:
 	for _, typ := range machineTypes {
 		for _, subnet := range subnets {
-			m, rest, err := p.run(ctx, k, attempt(in, typ, subnet), tokens)
-			tokens = rest
+			m, err := p.run(ctx, k, attempt(in, typ, subnet))
 			switch code := codeOf(err); {
 			case err == nil:
 				return m, nil
@@ -111,13 +109,16 @@ next:
 	return provider.Machine{}, out
 }
 
-// run runs one machine with the first of the client tokens. If EC2 knows that token from a request
-// that was not the same (the join token differs each time), that request's machine is the one. A
-// token is passed over only if EC2 has shown no machine of it for the time of its consistency:
-// then it is that of a request that was refused. The tokens that are left are returned.
-func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput, tokens []string) (provider.Machine, []string, error) {
+// run runs one machine with the first client token that is not spent. If EC2 knows that token from a
+// request that was not the same (the join token differs each time), that request's machine is the
+// one. A token is spent only if EC2 has shown no machine of it for the time of its consistency: then
+// it is that of a request that was refused.
+func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput) (none provider.Machine, err error) {
 	for {
-		in.ClientToken = aws.String(tokens[0])
+		p.mu.Lock()
+		n := p.spent[k]
+		p.mu.Unlock()
+		in.ClientToken = aws.String(tokenOf(k, n))
 		var out *ec2.RunInstancesOutput
 		err := p.call(ctx, string(in.InstanceType), func(ctx context.Context) (err error) {
 			out, err = p.api.RunInstances(ctx, in)
@@ -125,25 +126,22 @@ func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput, to
 		})
 		switch {
 		case err == nil && len(out.Instances) == 1:
-			m, err := p.accepted(k, in, instance{out.Instances[0]})
-			return m, tokens, err
+			return p.accepted(k, in, instance{out.Instances[0]})
 		case err == nil:
-			return provider.Machine{}, tokens, fmt.Errorf("run instance: EC2 answered with %d machines instead of one", len(out.Instances))
+			return none, fmt.Errorf("run instance: EC2 answered with %d machines instead of one", len(out.Instances))
 		case codeOf(err) != codeMismatch:
-			return provider.Machine{}, tokens, fmt.Errorf("run instance: %w", err)
+			return none, fmt.Errorf("run instance: %w", err)
 		}
-		found, err := p.awaitToken(ctx, tokens[0])
+		found, err := p.awaitToken(ctx, *in.ClientToken)
 		if err != nil {
-			return provider.Machine{}, tokens, fmt.Errorf("run instance: an earlier call may have made it: %w", err)
+			return none, fmt.Errorf("run instance: an earlier call may have made it: %w", err)
 		}
 		if found != nil {
-			m, err := p.accepted(k, in, *found)
-			return m, tokens, err
+			return p.accepted(k, in, *found)
 		}
-		if len(tokens) == 1 {
-			return provider.Machine{}, tokens, errors.New("run instance: EC2 knows all client tokens of this instance and shows no machine")
-		}
-		tokens = tokens[1:]
+		p.mu.Lock()
+		p.spent[k] = n + 1
+		p.mu.Unlock()
 	}
 }
 

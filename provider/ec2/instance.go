@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -57,21 +58,17 @@ func (i instance) spot() bool { return i.InstanceLifecycle == types.InstanceLife
 // somebody made of it may have its tags, but never its client token.
 func (i instance) isOf(k key) bool {
 	return i.tag(tagShard) == k.shard && i.tag(tagInstance) == k.instance &&
-		slices.Contains(tokensOf(k), aws.ToString(i.ClientToken))
+		strings.HasPrefix(aws.ToString(i.ClientToken), tokenPrefix(k))
 }
 
-// maxTokens is how many client tokens there are for one machine.
-const maxTokens = 4
-
-// tokensOf are the client tokens of a machine, in the order in which they are used.
-func tokensOf(k key) []string {
+// tokenPrefix is how all client tokens of a machine begin.
+func tokenPrefix(k key) string {
 	sum := sha256.Sum256([]byte(k.shard + "\x00" + k.instance))
-	tokens := make([]string, maxTokens)
-	for n := range tokens {
-		tokens[n] = fmt.Sprintf("leasehold-%s-%d", hex.EncodeToString(sum[:20]), n)
-	}
-	return tokens
+	return "leasehold-" + hex.EncodeToString(sum[:20]) + "-"
 }
+
+// tokenOf is the n-th client token of a machine, of at most 64 characters.
+func tokenOf(k key, n int) string { return tokenPrefix(k) + strconv.Itoa(n) }
 
 // reason is EC2's code of why the machine is in its state.
 func (i instance) reason() string {

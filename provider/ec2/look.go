@@ -147,6 +147,7 @@ func (p *Provider) born(k key, m provider.Machine) {
 		}
 	}
 	p.young[k] = newborn{m, now}
+	delete(p.spent, k)
 }
 
 // unseen is the machine that was made so lately that EC2 may not show it yet.
@@ -207,6 +208,7 @@ func (p *Provider) deleted(k key, dead []instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.young, k)
+	delete(p.spent, k)
 	now := time.Now()
 	for id, at := range p.gone {
 		if now.Sub(at) > forgetAfter {

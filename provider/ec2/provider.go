@@ -36,6 +36,7 @@ type Provider struct {
 	mu      sync.Mutex
 	locks   map[key]*lock          // one call at a time for a machine
 	young   map[key]newborn        // made so lately that EC2 may not show them yet
+	spent   map[key]int            // how many client tokens of a machine EC2 has taken and made nothing of
 	gone    map[string]time.Time   // EC2's IDs of terminated machines that Delete has seen, and when
 	batches map[string]*batch      // by shard: looks that wait for their turn
 	roots   map[string]string      // by image: its root device

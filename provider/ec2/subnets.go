@@ -29,13 +29,16 @@ func (p *Provider) subnetsOf(ctx context.Context, zone string) ([]string, error)
 		return ids, nil
 	}
 	p.mu.Lock()
-	known := p.free[zone]
+	known, asked := p.free[zone], time.Now()
+	fresh := known.ids != nil && asked.Sub(known.asked) < freshFor
+	if known.ids != nil && !fresh {
+		p.free[zone] = freeSubnets{known.ids, asked} // one call asks anew, the others take what is known
+	}
 	p.mu.Unlock()
-	if known.ids != nil && time.Since(known.asked) < freshFor {
+	if fresh {
 		return known.ids, nil
 	}
 	var out *ec2.DescribeSubnetsOutput
-	asked := time.Now()
 	err := p.read(ctx, "zone "+zone, func(ctx context.Context) (err error) {
 		out, err = p.api.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: ids})
 		return err

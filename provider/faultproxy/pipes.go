@@ -1,7 +1,10 @@
 package faultproxy
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -53,5 +56,25 @@ func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // Client is an HTTP client of what listens.
 func (p *Pipes) Client(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: p.Dial, MaxIdleConnsPerHost: 64}}
+	return &http.Client{
+		Timeout: timeout, Transport: sender{&http.Transport{DialContext: p.Dial, MaxIdleConnsPerHost: 64}},
+	}
+}
+
+// sender sends a copy of a request's body. A pipe holds nothing, so an answer may come before the
+// transport has noticed the end of the body, and some clients close the body then, which would break
+// the connection.
+type sender struct{ *http.Transport }
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return s.Transport.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return s.Transport.RoundTrip(r)
 }

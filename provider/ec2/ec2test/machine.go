@@ -229,3 +229,13 @@ func (s *Server) Tags(id string) (ofMachine, ofVolume map[string]string) {
 	}
 	return nil, nil
 }
+
+// Placed is a machine's type and subnet.
+func (s *Server) Placed(id string) (typ, subnet string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.machines[id]; m != nil {
+		return m.typ, m.subnet
+	}
+	return "", ""
+}
