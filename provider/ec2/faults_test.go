@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/url"
 	"strings"
@@ -54,15 +52,9 @@ func imagine(t *testing.T, c ec2test.Config, faults ...faultproxy.Fault) *imagin
 	t.Helper()
 	w := &imagined{t: t, server: ec2test.New(c), pipes: faultproxy.NewPipes()}
 	w.proxy = faultproxy.New(w.server, 1, faults...)
-	over := &http.Server{Handler: w.proxy, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = over.Serve(w.pipes) // it is closed
-	}()
+	stop := w.pipes.Serve(w.proxy)
 	t.Cleanup(func() {
-		_ = over.Close() // its connections are pipes
-		<-ended
+		stop()
 		w.server.Close()
 	})
 	return w

@@ -3,7 +3,6 @@ package faultproxy
 import (
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,17 +13,11 @@ import (
 // serve serves the proxy over pipes and returns what sends a request: its answer or error.
 func serve(t *testing.T, p *Proxy) func(body string) (string, error) {
 	pipes := NewPipes()
-	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(pipes) // it is closed
-	}()
+	stop := pipes.Serve(p)
 	client := pipes.Client(time.Minute)
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
-		_ = server.Close() // its connections are pipes
-		<-ended
+		stop()
 	})
 	return func(body string) (string, error) {
 		// POST is not repeated by net/http, whatever happens to it.

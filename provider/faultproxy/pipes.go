@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -51,6 +52,23 @@ func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// Serve answers requests until it is stopped.
+func (p *Pipes) Serve(h http.Handler) (stop func()) {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // connections break on purpose
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(p) // until it is closed
+	}()
+	return func() {
+		_ = server.Close() // of pipes
+		<-ended
 	}
 }
 
