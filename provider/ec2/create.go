@@ -93,7 +93,7 @@ next:
 			case code == codeUnsupported:
 				full = append(full, err)
 				continue next
-			case errors.Is(err, provider.ErrCapacity), provider.KindOf(err) == provider.Capacity:
+			case provider.KindOf(err) == provider.Capacity:
 				full, unsupported = append(full, err), false
 				continue next // all subnets of the zone are in one availability zone
 			default:
@@ -147,7 +147,7 @@ func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput) (n
 
 // accepted is a machine of this instance's client token.
 func (p *Provider) accepted(k key, in *ec2.RunInstancesInput, i instance) (provider.Machine, error) {
-	if i.ending() && (!i.endedByItself() || p.isGone(i)) {
+	if i.terminated() && (!i.endedByItself() || p.isGone(i)) {
 		return provider.Machine{}, provider.ErrDeleted
 	}
 	if i.tag(tagInstance) == "" { // EC2 shows tags later than machines

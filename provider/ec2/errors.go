@@ -127,24 +127,22 @@ func (p *Provider) read(ctx context.Context, scope string, request func(context.
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		pause := time.Duration(0)
+		var pause time.Duration
 		switch kind := provider.KindOf(err); {
 		case kind == provider.Throttled:
 			after, _ := provider.RetryAfter(err)
 			if end, is := ctx.Deadline(); is && time.Until(end) <= after {
 				return err
 			}
-			// The gate is closed for that time.
+			pause = after
 		case kind == provider.Temporary && failed < tries-1:
 			failed++
 			pause = time.Duration(failed) * p.poll / 2
 		default:
 			return err
 		}
-		if pause > 0 {
-			if err := wait(ctx, pause); err != nil {
-				return err
-			}
+		if err := wait(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

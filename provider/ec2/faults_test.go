@@ -118,8 +118,10 @@ func TestAThousandMachinesWithFaults(t *testing.T) {
 		describe := action("DescribeInstances")
 		w := imagine(t, c,
 			faultproxy.Fault{Kind: faultproxy.Refuse, From: 2 * time.Minute, Until: 4 * time.Minute, Answer: refusal(403, "ExpiredToken")},
-			faultproxy.Fault{Kind: faultproxy.Refuse, From: 5 * time.Minute, Until: 6 * time.Minute, When: action("RunInstances"),
-				Answer: refusal(400, "VcpuLimitExceeded")},
+			faultproxy.Fault{
+				Kind: faultproxy.Refuse, From: 5 * time.Minute, Until: 6 * time.Minute, When: action("RunInstances"),
+				Answer: refusal(400, "VcpuLimitExceeded"),
+			},
 			faultproxy.Fault{Kind: faultproxy.Swallow, When: action("RunInstances"), Chance: .2},
 			faultproxy.Fault{Kind: faultproxy.Refuse, Chance: .05, Answer: refusal(500, "InternalError")},
 			faultproxy.Fault{Kind: faultproxy.Refuse, Chance: .02, Answer: refusal(503, "RequestLimitExceeded")},
@@ -286,6 +288,33 @@ func TestListIsWhole(t *testing.T) {
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Cut, When: second})
 		if machines, err := p.List(t.Context(), "sh1"); err == nil || len(machines) > 0 {
 			t.Errorf("%d machines of a list that was cut off, %v", len(machines), err)
+		}
+	})
+}
+
+// No more requests are sent than are allowed: a call whose turn would come too late says when to come
+// again, and sends none.
+//
+// proves PROV-5
+func TestRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := imagine(t, account())
+		p := w.provider(func(c *Config) { c.CallsPerMinute = 2 })
+		for range 2 {
+			if _, err := p.List(t.Context(), "sh1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := p.List(ctx, "sh1"); provider.KindOf(err) != provider.Throttled {
+			t.Errorf("a third list: %v", err)
+		}
+		if got := w.server.Requests()["DescribeInstances"]; got != 2 {
+			t.Errorf("%d requests", got)
+		}
+		if _, err := p.List(t.Context(), "sh1"); err != nil {
+			t.Errorf("with time to wait: %v", err)
 		}
 	})
 }

@@ -2,9 +2,8 @@ package ec2test
 
 import (
 	"context"
-	"time"
-
 	"fmt"
+	"time"
 )
 
 // The states of a machine, as EC2 numbers them.
