@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -13,17 +14,20 @@ import (
 
 // List lists what has the shard's tag, also what this provider did not make. A terminated machine is
 // listed while it is evidence: it ended by itself, it has no successor, and no Delete has seen it.
+// What this provider made comes last: who keeps one machine of an instance by its ID keeps that.
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var live, dead []instance
+	var strange, live, dead []instance
 	err := p.pages(ctx, func() []types.Filter { return []types.Filter{filter("tag:"+tagShard, shard)} },
 		func(i instance) {
 			switch {
 			case i.tag(tagShard) != shard || i.tag(tagInstance) == "":
-			case !i.terminated():
+			case !i.terminated() && i.isOf(key{shard, i.tag(tagInstance)}):
 				live = append(live, i)
+			case !i.terminated():
+				strange = append(strange, i)
 			case i.endedByItself() && !p.isGone(i):
 				dead = append(dead, i)
 			}
@@ -31,15 +35,17 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	if err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
-	machines := make([]provider.Machine, 0, len(live))
-	seen, there := map[string]bool{}, map[string]bool{}
-	for _, i := range append(live, dead...) {
-		// Machines that come or go while pages are read may be on two of them.
-		if seen[i.id()] || i.terminated() && there[i.tag(tagInstance)] {
-			continue
+	there := map[string]bool{}
+	for _, i := range live {
+		there[i.tag(tagInstance)] = true
+	}
+	dead = slices.DeleteFunc(dead, func(i instance) bool { return there[i.tag(tagInstance)] })
+	machines, seen := make([]provider.Machine, 0, len(live)), map[string]bool{}
+	for _, i := range slices.Concat(strange, dead, live) {
+		if !seen[i.id()] { // what comes or goes while pages are read may be on two of them
+			machines = append(machines, i.machine())
 		}
-		seen[i.id()], there[i.tag(tagInstance)] = true, true
-		machines = append(machines, i.machine())
+		seen[i.id()] = true
 	}
 	return machines, nil
 }
