@@ -157,7 +157,6 @@ func (p *Provider) restart(ctx context.Context, k key) error {
 		}
 		i := s.live[0]
 		ids := []string{i.id()}
-		err = errStopping
 		switch i.state() {
 		case types.InstanceStateNamePending:
 			return nil // it boots
@@ -171,6 +170,8 @@ func (p *Provider) restart(ctx context.Context, k key) error {
 				_, err := p.api.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: ids})
 				return err
 			})
+		default:
+			err = errStopping
 		}
 		if !errors.Is(err, errStopping) && !passing(err) {
 			return err

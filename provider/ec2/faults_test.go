@@ -92,6 +92,7 @@ func persist(t *testing.T, call func(ctx context.Context, attempt int) error) {
 		case provider.Invalid:
 			t.Errorf("an error that would end it: %v", err)
 			return
+		default:
 		}
 		if err == nil {
 			return

@@ -121,6 +121,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Stale:
 		stale.write(w, len(stale.Body))
 		return
+	default: // the server sees it
 	}
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
 	p.server.ServeHTTP(rec, r)
@@ -135,8 +136,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(fmt.Errorf("the server's connection cannot be flushed: %w", err))
 		}
 		panic(http.ErrAbortHandler)
+	default:
+		answer.write(w, len(answer.Body))
 	}
-	answer.write(w, len(answer.Body))
 }
 
 // choose returns the fault that hits a request, and the answer if that is an old one.

@@ -80,8 +80,6 @@ func (q *query) done() *fault {
 	return nil
 }
 
-const namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
-
 func respond(w http.ResponseWriter, answer any, f *fault) {
 	status := http.StatusOK
 	if f != nil {
