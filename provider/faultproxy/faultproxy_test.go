@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,18 +34,17 @@ func serve(t *testing.T, p *Proxy) func(body string) (string, error) {
 
 func TestEachFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reached := 0
+		var reached atomic.Int64
 		p := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			reached++
-			fmt.Fprintf(w, "answer %d", reached)
+			fmt.Fprintf(w, "answer %d", reached.Add(1))
 		}), 1)
 		send := serve(t, p)
-		expect := func(what string, body, want string, fails bool, reaches int) {
+		expect := func(what string, body, want string, fails bool, reaches int64) {
 			t.Helper()
-			before := reached
+			before := reached.Load()
 			got, err := send(body)
-			if (err != nil) != fails || !fails && got != want || reached-before != reaches {
-				t.Errorf("%s: %q, %v, and the server was reached %d times", what, got, err, reached-before)
+			if (err != nil) != fails || !fails && got != want || reached.Load()-before != reaches {
+				t.Errorf("%s: %q, %v, and the server was reached %d times", what, got, err, reached.Load()-before)
 			}
 		}
 		expect("nothing wrong", "a", "200 answer 1", false, 1)
@@ -58,8 +58,10 @@ func TestEachFault(t *testing.T) {
 		expect("cut", "a", "", true, 1)
 		p.Add(Fault{Kind: Stale, Age: 10 * time.Second, When: func(_ *http.Request, b []byte) bool { return string(b) == "b" }})
 		expect("nothing to be stale with", "b", "200 answer 4", false, 1)
-		time.AfterFunc(9*time.Second, func() { expect("stale", "b", "200 answer 4", false, 0) })
-		timer := time.NewTimer(11 * time.Second)
+		timer := time.NewTimer(9 * time.Second)
+		<-timer.C
+		expect("stale", "b", "200 answer 4", false, 0)
+		timer.Reset(2 * time.Second)
 		<-timer.C
 		expect("too old", "b", "200 answer 5", false, 1)
 		expect("another request", "a", "200 answer 6", false, 1)
