@@ -1,0 +1,36 @@
+package ec2test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const bootstrapPath = "/etc/leasehold/bootstrap.json"
+
+// BootstrapOf is the bootstrap document that cloud-init would write for user data: that of the last
+// cloud-config in it, which has to be JSON.
+func BootstrapOf(userData []byte) ([]byte, error) {
+	text := string(userData)
+	at := strings.LastIndex(text, "#cloud-config\n{")
+	if at < 0 {
+		return nil, errors.New("there is no cloud-config of JSON")
+	}
+	var config struct {
+		Files []struct {
+			Path, Permissions, Encoding, Content string
+		} `json:"write_files"`
+		Run [][]string `json:"runcmd"`
+	}
+	if err := json.NewDecoder(strings.NewReader(text[at+len("#cloud-config\n"):])).Decode(&config); err != nil {
+		return nil, fmt.Errorf("read cloud-config: %w", err)
+	}
+	for _, f := range config.Files {
+		if f.Path == bootstrapPath && f.Permissions == "0600" && f.Encoding == "b64" && len(config.Run) == 1 {
+			return base64.StdEncoding.DecodeString(f.Content)
+		}
+	}
+	return nil, errors.New("the cloud-config does not write " + bootstrapPath + " and start the agent")
+}
