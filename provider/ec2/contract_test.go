@@ -93,7 +93,7 @@ func TestContract(t *testing.T) {
 			s, endpoint := serve(t, c)
 			p := open(t, configuration(endpoint))
 			// EC2 names no boots.
-			providertest.Run(t, providertest.Harness{
+			providertest.Run(t, "ec2 (our server)", providertest.Harness{
 				Open:     func() (provider.Provider, error) { return p, nil },
 				Kill:     func(m provider.Machine) error { return s.Kill(m.Ref) },
 				Remains:  func(m provider.Machine) string { return s.Remains(m.Ref) },

@@ -182,7 +182,7 @@ func (p *Provider) input(ctx context.Context, k key, req provider.CreateRequest)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provider.ErrInvalid, err)
 	}
-	data, err := userData(req.Bootstrap, s.UserData)
+	data, err := userData(req, s.UserData)
 	if err != nil {
 		return nil, err
 	}

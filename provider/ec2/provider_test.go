@@ -1,7 +1,10 @@
 package ec2
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -274,21 +277,26 @@ func TestWhatIsMade(t *testing.T) {
 
 // User data has what the template adds first, and always has room for the largest bootstrap document.
 func TestUserData(t *testing.T) {
-	b := request("web-1", "a").Bootstrap
+	req := request("web-1", "a")
+	b := &req.Bootstrap
 	plain, err := b.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.CA = strings.Repeat("x", maxBootstrap-len(plain)-len(`,"ca":""`))
+	noise := make([]byte, (maxBootstrap-len(plain)-len(`,"ca":""`))/2) // does not get shorter than its half
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	b.CA = hex.EncodeToString(noise) + strings.Repeat("x", (maxBootstrap-len(plain)-len(`,"ca":""`))%2)
 	if document, err := b.Encode(); err != nil || len(document) != maxBootstrap {
 		t.Fatalf("%d bytes, %v", len(document), err)
 	}
-	text, err := userData(b, "#cloud-config\n"+strings.Repeat("#", maxUserData-14))
+	text, err := userData(req, "#cloud-config\n"+strings.Repeat("#", maxUserData-14))
 	if err != nil {
 		t.Fatal(err)
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(data) > maxSize || !strings.HasPrefix(string(data), "Content-Type: multipart/mixed;") {
+	if err != nil || len(data) > maxSize || !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		t.Errorf("%d bytes, %v: %.80s", len(data), err, data)
 	}
 	ours, err := ec2test.BootstrapOf(data)
@@ -298,8 +306,12 @@ func TestUserData(t *testing.T) {
 	if got, err := provider.ReadBootstrap(ours); err != nil || got.CA != b.CA {
 		t.Errorf("the document: %v", err)
 	}
-	b.CA += strings.Repeat("x", maxSize)
-	if _, err := userData(b, ""); !errors.Is(err, provider.ErrInvalid) {
+	noise = make([]byte, maxSize)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	b.CA = hex.EncodeToString(noise)
+	if _, err := userData(req, ""); !errors.Is(err, provider.ErrInvalid) {
 		t.Errorf("too much: %v", err)
 	}
 }

@@ -2,73 +2,55 @@ package ec2
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/textproto"
 	"strings"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/userdata"
 )
 
-// EC2 allows 16 KiB of user data. What a template adds has its share, so that a document of
-// maxBootstrap bytes always fits: it grows by a third as base64.
+// EC2 allows 16 KiB of user data, which are compressed. What a template adds has its share, so that a
+// document of maxBootstrap bytes always fits.
 const (
 	maxSize      = 16 << 10
 	maxUserData  = 4 << 10
 	maxBootstrap = 8 << 10
 )
 
-const (
-	bootstrapPath = "/etc/leasehold/bootstrap.json"
-	agentUnit     = "leasehold-agent.service"
-)
-
 // boundary divides the parts of user data. The text of a template cannot contain it by accident.
 const boundary = "==leasehold-7d1c5f0e5b0a4c7b=="
 
 // userData is what cloud-init carries out at the machine's first boot: what the template adds, then
-// ours, which writes the bootstrap document and starts the agent.
-func userData(b provider.Bootstrap, more string) (string, error) {
-	document, err := b.Encode()
+// ours, which writes the bootstrap document, fetches the agent if the image has none, and starts it.
+func userData(req provider.CreateRequest, more string) (string, error) {
+	text, err := userdata.CloudConfig(req.Bootstrap, req.Agent)
 	if err != nil {
 		return "", err
 	}
-	ours, err := cloudConfig(document)
-	if err != nil {
-		return "", err
-	}
-	text := ours
 	if more != "" {
 		if strings.Contains(more, boundary) {
 			return "", fmt.Errorf("%w: settings.user_data: contains the line that divides it from Leasehold's part", provider.ErrInvalid)
 		}
-		if text, err = parts(more, ours); err != nil {
+		if text, err = parts(more, text); err != nil {
 			return "", err
 		}
 	}
-	if len(text) > maxSize {
-		return "", fmt.Errorf("%w: user data is %d bytes and EC2 allows %d: shorten settings.user_data or the workload's command and variables",
-			provider.ErrInvalid, len(text), maxSize)
-	}
-	return base64.StdEncoding.EncodeToString([]byte(text)), nil
-}
-
-// cloudConfig is JSON, which is YAML as well.
-func cloudConfig(document []byte) (string, error) {
-	text, err := json.Marshal(map[string]any{
-		"write_files": []map[string]string{{
-			"path": bootstrapPath, "permissions": "0600", "owner": "root:root", "encoding": "b64",
-			"content": base64.StdEncoding.EncodeToString(document),
-		}},
-		"runcmd":    [][]string{{"systemctl", "enable", "--now", agentUnit}},
-		"merge_how": "list(append)+dict(recurse_array)+str()", // a template's cloud-config keeps its own files and commands
-	})
-	if err != nil {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed) // cloud-init unpacks it
+	_, err = w.Write([]byte(text))
+	if err = errors.Join(err, w.Close()); err != nil {
 		return "", fmt.Errorf("write user data: %w", err)
 	}
-	return "#cloud-config\n" + string(text) + "\n", nil
+	if packed.Len() > maxSize {
+		return "", fmt.Errorf("%w: user data is %d bytes and EC2 allows %d: shorten settings.user_data or the workload's command and variables",
+			provider.ErrInvalid, packed.Len(), maxSize)
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
 // parts is user data of several parts, which cloud-init carries out in order.

@@ -7,8 +7,6 @@ umask 077
 config=/etc/leasehold
 state=/var/lib/leasehold
 bin=/usr/local/bin/leasehold-agent
-document={{quote .Document}}
-ca={{quote .CA}}
 host={{quote .Host}}
 addresses={{quote .List}}
 
@@ -96,8 +94,10 @@ agent() {
 
 mkdir -p "$config" "$state" "$(dirname "$bin")"
 chmod 700 "$config" "$state"
-printf '%s\n' "$document" | put "$config/bootstrap.json" 600
-printf '%s\n' "$ca" | put "$config/ca.pem" 644
+{{- if .Document}}
+printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
+printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
+{{- end}}
 program=$(agent)
 
 if [ -d /run/systemd/system ]; then
