@@ -113,7 +113,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ec2 provider: %w", err)
 	}
-	p.api = client
+	p.api = apiOf(client)
 	return p, nil
 }
 

@@ -12,15 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/settings"
 )
 
 // Provider makes machines that are instances of EC2.
 type Provider struct {
-	api         *ec2.Client
+	api         api
 	gate        *gate
 	region      string
 	zones       map[string]Zone
