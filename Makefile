@@ -53,6 +53,11 @@ nightly: ## everything that there is to test, before a release: hours (PHASES='w
 	scripts/test-needs.sh
 	scripts/nightly.sh $(PHASES)
 
+.PHONY: agents
+agents: ## build the agent for each architecture into bin/, for coordinators that serve it (--downloads)
+	GOARCH=amd64 $(GOBUILD) -o bin/leasehold-agent-linux-amd64 ./cmd/leasehold-agent
+	GOARCH=arm64 $(GOBUILD) -o bin/leasehold-agent-linux-arm64 ./cmd/leasehold-agent
+
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"
@@ -129,6 +134,10 @@ senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGEN
 faults: ## hurt whole clusters of real processes as seeds say, and judge them (SEEDS=200 FIRST=1, or one: SEED=…)
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
+
+.PHONY: promises
+promises: ## play the contract suite against every provider and write docs/providers/promises.md (NIGHT=1: also what takes long)
+	scripts/promises.sh $(if $(NIGHT),nightly)
 
 .PHONY: containers
 containers: ## hurt groups of containers of a real LXD as seeds say (SEEDS=10, or one: SEED=…)

@@ -18,7 +18,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	r.mu.Lock()
 	rec := store.Replica{
 		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest,
-		Since:     since,
+		Since: since, Downloads: r.cfg.AdvertiseDownloads, Agents: r.deps.Agents.Sums(),
 		Providers: r.providerNames(), Capabilities: r.capabilities, Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
 	}
 	if r.gateway == nil {
@@ -63,7 +63,7 @@ func capabilitiesOf(providers map[string]provider.Provider) map[string]store.Pro
 		shown := store.ProviderCapabilities{
 			Zones: c.Zones, Consistency: store.Duration(c.Consistency), CallTimeout: store.Duration(c.CallTimeout),
 			Boots: c.Boots, Crashes: c.Crashes, Remembers: c.Remembers, Console: console,
-			MaxBootstrap: c.MaxBootstrap,
+			MaxBootstrap: c.MaxBootstrap, Site: c.Site,
 		}
 		if err := json.Unmarshal(c.Settings, &shown.Settings); err != nil {
 			shown.Settings = nil // it has none

@@ -147,6 +147,11 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 	out := leader.Answered{Operation: c.Operation}
 	call, cancel := context.WithDeadline(ctx, c.Deadline)
 	defer cancel()
+	if own := p.Capabilities().Site; rec.Site != "" && rec.Site != own {
+		out.Err = fmt.Errorf("the machine is at site %s, and this coordinator's provider %s sees only those at site %s: run a coordinator there",
+			rec.Site, rec.Spec.Provider, own)
+		return out
+	}
 	switch c.Method {
 	case leader.Create:
 		out.Machine, out.Err = t.create(ctx, call, p, c)
@@ -216,11 +221,13 @@ func (t *term) called(ctx context.Context, c leader.Invoke, kind plan.CallKind, 
 // request returns what a provider needs to make an instance's machine.
 func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
+	var agent provider.AgentSource
 	var coordinators []string
 	t.r.cache.View(func(c *cache.Content) {
 		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 			coordinators = append(coordinators, c.Replicas[id].Record.Address)
 		}
+		agent = agentSource(t.shard.ID, t.r.cfg.ID, c.Replicas)
 	})
 	if len(coordinators) == 0 {
 		coordinators = []string{t.r.cfg.Advertise}
@@ -232,6 +239,7 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 	return provider.CreateRequest{
 		Template: providerTemplate(rec.Spec),
 		Zone:     rec.Zone,
+		Agent:    agent,
 		Call:     store.CallOf(token.hash()),
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -23,6 +24,9 @@ type Config struct {
 	Advertise  string        // the address that agents are told; empty: Listen
 	SessionTTL time.Duration // ELECT-2; 0: 5s
 	Version    string
+	// Downloads is the address to serve agent programs on, and the address that machines are told;
+	// empty: they are not served.
+	Downloads, AdvertiseDownloads string
 	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in
 	// memory only.
 	StateFile string
@@ -40,6 +44,8 @@ type Deps struct {
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
 	Authority gateway.Authority
+	// Agents are the agent programs that Config.Downloads serves.
+	Agents download.Agents
 	// Secrets holds the keys for secrets; nil: none.
 	Secrets SecretKeys
 	// Listen opens the listener for agents; nil: TCP.
@@ -143,6 +149,13 @@ func (r *Replica) Run(ctx context.Context) error {
 		return fmt.Errorf("listen for agents on %s: %w", r.cfg.Listen, err)
 	}
 	defer listener.Close()
+	downloads, err := r.listenForDownloads(ctx)
+	if err != nil {
+		return err
+	}
+	if downloads != nil {
+		defer downloads.Close()
+	}
 	if r.cfg.Advertise == "" {
 		r.cfg.Advertise = listener.Addr().String()
 	}
@@ -192,6 +205,13 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
+	if downloads != nil {
+		parts.Go(func() {
+			if err := r.serveDownloads(ctx, downloads, shard.ID); err != nil {
+				cancel(fmt.Errorf("serve agent programs: %w", err))
+			}
+		})
+	}
 	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
 	defer r.cache.Listen(ownRecord{r})()
 	parts.Go(func() { r.pulse.run(ctx) })

@@ -71,6 +71,9 @@ type Capabilities struct {
 	// answer was lost, may make several machines for one instance (PROV-4). List shows each of them
 	// with the call that made it, and the provider implements CopyRemover. Delete removes them all.
 	Copies bool
+	// Site names where the machines are, if only coordinators at the same site see them: a host, a
+	// directory. Lists from another site prove nothing of them. "": all see the same machines.
+	Site string
 	// MaxBootstrap is the size of the largest bootstrap document in bytes; 0 is no limit.
 	MaxBootstrap int
 	// Settings is the JSON Schema of Template.Settings; nil: Validate alone knows them.
@@ -87,14 +90,23 @@ type Template struct {
 }
 
 // CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
-// for the call, the join token, the coordinators' addresses and the certificate authority.
+// for the call, the join token, the coordinators' addresses, their agents and the certificate authority.
 type CreateRequest struct {
 	Template  Template
 	Zone      string
 	Bootstrap Bootstrap // names the instance and the shard
+	// Agent is where a machine whose image has no agent fetches it: see package userdata.
+	Agent AgentSource
 	// Call tells this call from others for the instance. Only a provider with Capabilities.Copies
 	// needs it: it is a tag of the machine there.
 	Call string
+}
+
+// AgentSource is where coordinators offer the agent program. The zero value: nowhere.
+type AgentSource struct {
+	Addresses []string          // of coordinators, HOST:PORT, by HTTPS
+	Host      string            // the name in their certificates, of the authority in the bootstrap document
+	SHA256    map[string]string // of the program, by architecture as Go names it
 }
 
 // State is a machine's state as its provider reports it.

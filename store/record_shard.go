@@ -201,6 +201,7 @@ type ProviderCapabilities struct {
 	Crashes      bool           `json:"crashes,omitempty"`
 	Remembers    bool           `json:"remembers,omitempty"`
 	Console      bool           `json:"console,omitempty"`
+	Site         string         `json:"site,omitempty"` // where its machines are, if only this replica's neighbours see them
 	MaxBootstrap int            `json:"max_bootstrap,omitempty"`
 	Settings     map[string]any `json:"settings,omitempty"` // the JSON Schema of a template's settings
 }
@@ -217,7 +218,11 @@ type Replica struct {
 	// what each of them can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`
-	SecretKeys   []string                        `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
+	// where machines fetch the agent, by HTTPS; empty: not here
+	Downloads string `json:"downloads,omitempty"`
+	// hashes (SHA-256) of the agents that it serves there, by architecture
+	Agents     map[string]string `json:"agents,omitempty"`
+	SecretKeys []string          `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	// fingerprint of the authority that it issues agents' certificates with
 	Issuer string `json:"issuer,omitempty"`
 	// the authority's certificate, and with it all that it has issued

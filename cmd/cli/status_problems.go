@@ -116,6 +116,7 @@ func shardProblems(st shardState, now time.Time) []problem {
 			Next: "when it may be used again: leasehold evacuate " + zone + " --end",
 		})
 	}
+	found = append(found, siteProblems(st)...)
 	for _, r := range st.replicas {
 		if p := issuerProblem(r.Record, now); p != nil {
 			found = append(found, *p)
@@ -384,4 +385,35 @@ func writeProblems(scr output.Screen, found []problem) error {
 	}
 	_, err := io.WriteString(scr.W, b.String())
 	return err
+}
+
+// siteProblems tells of providers in use whose machines only some of the coordinators see.
+func siteProblems(st shardState) []problem {
+	var found []problem
+	used := map[string][]string{} // groups by provider
+	for _, g := range st.groups {
+		used[g.Spec.Provider] = append(used[g.Spec.Provider], g.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		sites := map[string][]string{} // coordinators by site
+		for _, r := range st.replicas {
+			if c, has := r.Record.Capabilities[name]; has && c.Site != "" {
+				sites[c.Site] = append(sites[c.Site], r.Record.ID)
+			}
+		}
+		if len(sites) < 2 {
+			continue
+		}
+		var apart []string
+		for _, site := range slices.Sorted(maps.Keys(sites)) {
+			apart = append(apart, fmt.Sprintf("%s (%s)", site, strings.Join(sites[site], ", ")))
+		}
+		found = append(found, problem{
+			About: st.name, Rule: "PROV-1",
+			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; what one of them made the others cannot list, restart or remove: group %s",
+				name, strings.Join(apart, ", "), strings.Join(used[name], ", ")),
+			Next: "run the coordinators on one host with the same --machines, or use a provider that all of them reach",
+		})
+	}
+	return found
 }

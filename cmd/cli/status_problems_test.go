@@ -176,3 +176,41 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	}
 	w.must("group", "apply", "-f", "web.yaml", "--confirm=web")
 }
+
+// Coordinators that each see other machines of one provider are a problem, if a group uses it.
+func TestMachinesAtSeveralSitesAreAProblem(t *testing.T) {
+	for name, test := range map[string]struct {
+		sites [2]string
+		used  bool
+		want  bool
+	}{
+		"one site":        {[2]string{"a", "a"}, true, false},
+		"none":            {[2]string{}, true, false},
+		"two sites":       {[2]string{"a", "b"}, true, true},
+		"two, not in use": {[2]string{"a", "b"}, false, false},
+	} {
+		w := newWorld(t)
+		w.serve()
+		for i, id := range []string{"coord-a", "coord-b"} {
+			w.put(store.KindReplicas, id, store.Replica{
+				Schema: store.Schema, ID: id,
+				Capabilities: map[string]store.ProviderCapabilities{"process": {Site: test.sites[i]}},
+			})
+		}
+		st, err := stateOf(t, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.used {
+			st.groups = []group{{Name: "web", Spec: store.Group{Provider: "process"}}}
+		}
+		found := siteProblems(st)
+		if !test.want && len(found) == 0 {
+			continue
+		}
+		if len(found) != 1 || !strings.Contains(found[0].What, "a (coord-a), b (coord-b)") ||
+			!strings.Contains(found[0].What, "group web") {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}

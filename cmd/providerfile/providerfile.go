@@ -25,6 +25,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/ec2"
 	"github.com/leasehold/leasehold/provider/exec"
 	"github.com/leasehold/leasehold/provider/lxd"
 	"github.com/leasehold/leasehold/provider/openstack"
@@ -34,6 +35,13 @@ import (
 
 // kinds are the kinds of provider that the file may name, and how one is opened from its settings.
 var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error){
+	"ec2": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := ec2.Config{Logger: log}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return opened(ec2.New(ctx, c))
+	},
 	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		c := exec.Config{Logger: log}
 		if err := decode(settings, &c); err != nil {

@@ -29,7 +29,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {A: {exec: {}}}":          "must be a name",
 		"providers: {a: exec}":                "one kind of provider",
 		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
-		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are exec, lxd, openstack, process: did you mean exec?`,
+		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are ec2, exec, lxd, openstack, process: did you mean exec?`,
 		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
 	} {
 		_, err := read(t, text)
@@ -42,6 +42,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, and is a bool",
 		"providers: {a: {exec: {command: [/no/such/program]}}}": "command: ",
 		"providers: {a: {lxd: {url: \"http://x\"}}}":            "must be https",
+		"providers: {a: {ec2: {zones: {}}}}":                    "region: is missing",
 		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, and is a bool",
 		`providers: {a: {process: {agent: ["true"]}}}`:          "directory for machines is not set",
 	} {
@@ -61,11 +62,12 @@ func TestProvidersAreOpened(t *testing.T) {
 providers:
   near: {process: {dir: `+dir+`, agent: ["true"], zones: [a, b]}}
   containers: {lxd: {socket: /no/such/socket, zones: {rack1: "@rack1"}}}
+  cloud: {ec2: {region: eu-west-1, zones: {eu-west-1a: {subnets: [subnet-0123456789abcdef0]}}}}
 `)
-	if err != nil || len(entries) != 2 {
+	if err != nil || len(entries) != 3 {
 		t.Fatal(entries, err)
 	}
-	for i, zones := range []string{"a b", "rack1"} {
+	for i, zones := range []string{"a b", "rack1", "eu-west-1a"} {
 		p, err := entries[i].Open(t.Context(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

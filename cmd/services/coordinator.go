@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
@@ -31,6 +32,8 @@ type Coordinator struct {
 	Machines   string        `help:"Directory of the process provider's machines (default: ${default})." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
 	StateDir   string        `help:"Directory of this replica's state: the shard's ID and etcd's revisions (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
 	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
+	Downloads  string        `help:"Address to serve the agent program on, to machines whose image has none (default: off)." env:"LEASEHOLD_DOWNLOADS" placeholder:"HOST:PORT"`
+	Agents     string        `help:"Directory of the agent programs that are served: leasehold-agent-linux-amd64 and -arm64 (default: the directory of this program)." type:"path" placeholder:"DIR"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
 	Providers  string        `help:"File with the providers of this replica (default: the process provider alone)." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
@@ -63,6 +66,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	agents, err := c.agents()
+	if err != nil {
+		return err
+	}
 	keys, err := c.keys(h, log)
 	if err != nil {
 		return err
@@ -92,8 +99,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
 		StreamsPerConnection: c.StreamsPerConnection,
 		StateFile:            stateFile(c.StateDir, h.Shard),
+		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
-		Store: web.measured(st), Providers: providers, Logger: log, Authority: secured, Secrets: keys,
+		Agents: agents,
+		Store:  web.measured(st), Providers: providers, Logger: log, Authority: secured, Secrets: keys,
 		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -118,6 +127,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return r.Run(ctx)
 	})
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
+		return listenProblem("--downloads", c.Downloads, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)
 	case errors.Is(err, store.ErrSchema):
@@ -126,6 +137,44 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
 	}
 	return err
+}
+
+// agents reads the agent programs that are to be served, if they are.
+func (c *Coordinator) agents() (download.Agents, error) {
+	if c.Downloads == "" {
+		return nil, nil
+	}
+	dir := c.Agents
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Dir(self)
+	}
+	if host, _, err := net.SplitHostPort(c.Downloads); c.Advertise == "" {
+		if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+			return nil, problem("give the address that machines reach, or --advertise beside it",
+				"--downloads: %s: machines cannot be told this address", c.Downloads)
+		}
+	}
+	agents, err := download.Read(dir)
+	if err != nil {
+		return nil, problem("name a directory that has them with --agents (make agents builds them), or leave --downloads out",
+			"--downloads: %s", err)
+	}
+	return agents, nil
+}
+
+// beside is the address that machines are told of a second port: the host that agents are told, if
+// that was given. "": the address that is listened on.
+func beside(advertise, listen string) string {
+	host, _, err := net.SplitHostPort(advertise)
+	_, port, err2 := net.SplitHostPort(listen)
+	if err != nil || err2 != nil || port == "0" {
+		return ""
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // providers opens those of the replica: the ones that its file names, else the process provider.

@@ -116,6 +116,7 @@ type witness struct {
 	aliveGone    time.Time
 	lastState    store.StreamState
 	silentSince  time.Time
+	site         string // where its machine is
 	sighting     plan.Sighting
 	copiesFrom   time.Time // Lists begun before may show machines that were removed (PROV-4)
 	counted      time.Time // when the last List was begun that counted in sighting.Times

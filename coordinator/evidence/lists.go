@@ -28,8 +28,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	}
 	wrong := e.disproved(name, byID)
 	for id, w := range e.instances {
-		if w.provider != name {
-			continue
+		if w.provider != name || w.site != "" && w.site != e.cfg.Capabilities[name].Site {
+			continue // machines of another site are not in this List
 		}
 		at, there := byID[id]
 		if there && several[id] != nil {

@@ -89,6 +89,9 @@ func (l *Leader) recordCreation(op *operation, key string) Record {
 		rec.Phase, rec.Since = store.Creating, op.begun.UTC()
 	}
 	rec.Called = true
+	if rec.Site == "" {
+		rec.Site = l.cfg.Capabilities[op.call.Provider].Site
+	}
 	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
 	r := Record{
 		Operation: op.number, Kind: plan.CallCreate, Instance: *rec, From: from, Conditions: op.call.Conditions,

@@ -38,7 +38,7 @@ func TestTheShellExampleKeepsTheContract(t *testing.T) {
 		return pid
 	}
 	processes := map[string]int{} // of the machines that Remains has seen alive
-	providertest.Run(t, providertest.Harness{
+	providertest.Run(t, "exec (processes.sh)", providertest.Harness{
 		Poll: 50 * time.Millisecond,
 		Open: func() (provider.Provider, error) { return p, nil },
 		Kill: func(m provider.Machine) error { return syscall.Kill(pid(m), syscall.SIGKILL) },

@@ -125,6 +125,7 @@ type createParams struct {
 	Slot      int               `json:"slot"`
 	Tags      map[string]string `json:"tags"` // to put on the machine, beside its shard and instance
 	Bootstrap string            `json:"bootstrap"`
+	UserData  string            `json:"user_data"`
 	Call      string            `json:"call"`
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/settings"
+	"github.com/leasehold/leasehold/provider/userdata"
 )
 
 // describeWithin is how long a program may take to describe itself.
@@ -171,6 +172,10 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 				len(document), most),
 		}
 	}
+	script, err := userdata.Script(req.Bootstrap, req.Agent)
+	if err != nil {
+		return provider.Machine{}, err
+	}
 	b, tags := req.Bootstrap, req.Template.Tags
 	if tags == nil {
 		tags = map[string]string{}
@@ -178,7 +183,8 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	var m machine
 	err = p.call(ctx, "create", b.Shard, b.Instance, createParams{
 		templateParams: templateOf(req.Template), Zone: req.Zone, Group: b.Group, Slot: b.Slot,
-		Tags: tags, Bootstrap: string(document), Call: req.Call,
+		Tags: tags, Bootstrap: string(document), UserData: script,
+		Call: req.Call,
 	}, &m)
 	if err != nil {
 		return provider.Machine{}, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -119,9 +118,7 @@ func TestOnARealLXD(t *testing.T) {
 		for _, promise := range suite.Promises() {
 			t.Run(promise, func(t *testing.T) {
 				t.Parallel()
-				if r := suite.Check(t.Context(), h, promise); r.Outcome != suite.Proved {
-					t.Errorf("%s: %s", r.Outcome, strings.Join(r.Why, "\n"))
-				}
+				providertest.Play(t, "lxd", h, promise)
 			})
 		}
 	})

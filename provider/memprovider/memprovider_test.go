@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := memprovider.New(config)
 			t.Cleanup(p.Close)
-			providertest.Run(t, providertest.Harness{
+			providertest.Run(t, "memory, for tests", providertest.Harness{
 				Open: func() (provider.Provider, error) { return p, nil },
 				Kill: func(m provider.Machine) error {
 					if !p.Crash(m.Instance, "killed by the test") {

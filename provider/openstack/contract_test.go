@@ -57,7 +57,7 @@ func TestContract(t *testing.T) {
 	c.Add(openstacktest.Server{Name: "somebody's", Status: "ACTIVE", Metadata: map[string]string{"role": "db"}, Launched: true})
 	c.Set(func(c *openstacktest.Cloud) { c.Page = 2 })
 	p := on(t, c, nil)
-	providertest.Run(t, providertest.Harness{
+	providertest.Run(t, "openstack (our server)", providertest.Harness{
 		Open: func() (provider.Provider, error) { return p, nil },
 		Kill: func(m provider.Machine) error { return c.Kill(m.Ref) },
 		Poll: 10 * time.Millisecond,

@@ -90,7 +90,7 @@ func TestOnARealOpenStack(t *testing.T) {
 	p.UseSecrets(secretsOf)
 	t.Cleanup(p.idle)
 	template := provider.Template{Settings: map[string]any{"networks": []any{}}}
-	providertest.Run(t, providertest.Harness{
+	providertest.Run(t, "openstack (Nova of Zed)", providertest.Harness{
 		Open: func() (provider.Provider, error) { return p, nil },
 		Remains: func(m provider.Machine) string {
 			s, err := p.get(t.Context(), m.Ref)

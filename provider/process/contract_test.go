@@ -15,7 +15,7 @@ func TestContract(t *testing.T) {
 	for _, mode := range []string{"plain", "parent", "daemon"} {
 		t.Run(mode, func(t *testing.T) {
 			p := open(t, t.TempDir(), mode)
-			providertest.Run(t, providertest.Harness{
+			providertest.Run(t, "process", providertest.Harness{
 				Open: func() (provider.Provider, error) { return p, nil },
 				Kill: func(m provider.Machine) error {
 					r := recordOf(t, p, m.Instance)

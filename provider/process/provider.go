@@ -45,6 +45,7 @@ type Config struct {
 type Provider struct {
 	dir      string
 	command  []string
+	site     string // of the directory: see siteOf
 	zones    []string
 	portFrom int
 	portTo   int
@@ -111,8 +112,13 @@ func New(c Config) (*Provider, error) {
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return nil, dirError(dir, err)
 	}
+	site, err := siteOf(dir)
+	if err != nil {
+		return nil, dirError(dir, err)
+	}
 	return &Provider{
 		dir:      dir,
+		site:     site,
 		command:  append([]string{agent}, c.AgentCommand[1:]...),
 		zones:    slices.Clone(c.Zones),
 		portFrom: c.PortFrom,
@@ -149,7 +155,7 @@ func inherited() []string {
 func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{
 		Zones: slices.Clone(p.zones), Consistency: 0, CallTimeout: callTimeout, Boots: true, Crashes: true,
-		Remembers: true,
+		Remembers: true, Site: p.site,
 	}
 }
 

@@ -1,6 +1,10 @@
 package providertest
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,26 +16,63 @@ import (
 type Harness = suite.Harness
 
 // Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the name
-// of the promise.
-func Run(t *testing.T, h Harness, expectUnproved ...string) {
-	expected := map[string]bool{}
-	for _, name := range expectUnproved {
-		expected[name] = true
+// of the promise. The results are recorded under a name: see Record.
+func Run(t *testing.T, name string, h Harness, expectUnproved ...string) {
+	for _, promise := range suite.Promises() {
+		t.Run(promise, func(t *testing.T) { Play(t, name, h, promise, expectUnproved...) })
 	}
-	for _, name := range suite.Promises() {
-		t.Run(name, func(t *testing.T) {
-			r := suite.Check(t.Context(), h, name)
-			why := strings.Join(r.Why, "\n")
-			switch {
-			case r.Outcome == suite.Failed:
-				t.Error(why)
-			case r.Outcome == suite.NotProved && !expected[name]:
-				t.Errorf("not proved, and not expected to be: %s", why)
-			case r.Outcome == suite.Proved && expected[name]:
-				t.Error("proved: do not expect it to be unproved any more")
-			}
-		})
+}
+
+// Play plays one promise of the suite.
+func Play(t *testing.T, name string, h Harness, promise string, expectUnproved ...string) {
+	t.Helper()
+	r := suite.Check(t.Context(), h, promise)
+	if err := Record(name, r); err != nil {
+		t.Error(err)
 	}
+	expected := false
+	for _, p := range expectUnproved {
+		expected = expected || p == promise
+	}
+	why := strings.Join(r.Why, "\n")
+	switch {
+	case r.Outcome == suite.Failed:
+		t.Error(why)
+	case r.Outcome == suite.NotProved && !expected:
+		t.Errorf("not proved, and not expected to be: %s", why)
+	case r.Outcome == suite.Proved && expected:
+		t.Error("proved: do not expect it to be unproved any more")
+	}
+}
+
+// Results is the environment variable that names the directory of results. scripts/promises.sh sets
+// it, and makes docs/providers/promises.md of what it finds there.
+const Results = "LEASEHOLD_PROMISES"
+
+// Recorded is the result of one promise as it is written down.
+type Recorded struct {
+	Provider string        `json:"provider"`
+	Promise  string        `json:"promise"`
+	Outcome  suite.Outcome `json:"outcome"`
+	Why      []string      `json:"why,omitempty"`
+}
+
+// Record writes a result down, if results are wanted.
+func Record(name string, r suite.Result) error {
+	dir := os.Getenv(Results)
+	if dir == "" {
+		return nil
+	}
+	text, err := json.Marshal(Recorded{Provider: name, Promise: r.Promise, Outcome: r.Outcome, Why: r.Why})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name+"."+r.Promise+".json"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Close())
 }
 
 // Request is a plausible request for a machine.

@@ -33,20 +33,9 @@ type containers struct {
 
 func newContainers(t *testing.T) *containers {
 	t.Helper()
-	l, err := lxdtest.Start()
+	l := useLXD(t)
+	err := l.Do(http.MethodGet, "/1.0/networks/"+containersBridge, nil, nil)
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	wait, err := lxdtest.BuildInit(t.TempDir())
-	if err == nil {
-		err = l.Import("agent", map[string]string{"/sbin/init": bin("leasehold-agent"), "/bin/wait": wait})
-	}
-	if err == nil {
 		// The kernel of a container gives itself an address on such a network: nothing in it has to.
 		err = l.Do(http.MethodPost, "/1.0/networks", map[string]any{
 			"name": containersBridge, "type": "bridge", "config": map[string]string{
@@ -62,6 +51,14 @@ func newContainers(t *testing.T) *containers {
 		cluster: &cluster{world: newWorld(t, "machines"), replicas: map[string]*program{}, listen: map[string]string{}},
 		lxd:     l,
 	}
+	// What is frozen cannot be killed when the world ends.
+	t.Cleanup(func() {
+		for _, m := range c.listed() {
+			if m.Status == "Frozen" {
+				c.setState(m.Config["user.leasehold.instance"], "unfreeze")
+			}
+		}
+	})
 	c.startEtcd()
 	c.follow()
 	settings := store.DefaultShardSettings()
@@ -156,7 +153,7 @@ func (c *containers) listed() []machine {
 	if err := c.lxd.Do(http.MethodGet, "/1.0/instances?recursion=2", nil, &all); err != nil {
 		c.t.Fatal(err)
 	}
-	return all
+	return slices.DeleteFunc(all, func(m machine) bool { return m.Config["user.leasehold.instance"] == "" })
 }
 
 func (c *containers) machine(id string) machine {

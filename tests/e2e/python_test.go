@@ -1,13 +1,15 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/provider/lxd/lxdtest"
+	"github.com/leasehold/leasehold/provider/providertest"
+	"github.com/leasehold/leasehold/provider/suite"
 )
 
 // The example in Python keeps the contract, as leasehold provider test finds it against a real LXD.
@@ -16,22 +18,7 @@ import (
 // proves PROV-1, PROV-2
 func TestTheExampleInPython(t *testing.T) {
 	t.Parallel()
-	l, err := lxdtest.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	idle, err := lxdtest.BuildInit(t.TempDir())
-	if err == nil {
-		err = l.Import("tiny", map[string]string{"/sbin/init": idle})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := useLXD(t)
 	example, err := filepath.Abs("../../docs/providers/examples/lxd.py")
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +40,20 @@ func TestTheExampleInPython(t *testing.T) {
 		example, user, l.Socket(), lxdtest.Pool))
 	group := write("web.yaml", "name: web\nsize: 1\nprovider: acme\ntemplate: {settings: {image: tiny}}\nworkload: {run: [/bin/wait]}\n")
 	curl := "curl -sf --unix-socket " + l.Socket() + " http://lxd/1.0/instances/$REF"
-	out := w.must("provider", "test", "--providers", providers, "-f", group, "--poll", "100ms",
+	out := w.must("provider", "test", "--providers", providers, "-f", group, "--poll", "100ms", "-o", "json",
 		"--kill", "kill -9 $("+curl+"/state | jq .metadata.pid)", "--remains", curl+" || true")
-	if !strings.Contains(out, "20 proved, 0 failed, 1 not proved") {
-		t.Errorf("provider test says:\n%s", out)
+	var results []providertest.Recorded
+	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != len(suite.Promises()) {
+		t.Fatalf("provider test says, %v:\n%s", err, out)
+	}
+	for _, r := range results {
+		if err := providertest.Record("exec (lxd.py)", suite.Result{
+			Promise: r.Promise, Outcome: r.Outcome, Why: r.Why,
+		}); err != nil {
+			t.Error(err)
+		}
+		if want := r.Promise != "ConsoleIsKept"; (r.Outcome == suite.Proved) != want || r.Outcome == suite.Failed {
+			t.Errorf("%s: %s %q", r.Promise, r.Outcome, r.Why)
+		}
 	}
 }

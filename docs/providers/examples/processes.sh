@@ -105,6 +105,7 @@ create)
 		jq -c '{instance, shard, group: .params.group, zone: .params.zone, address: ""}' <<<"$request" >"$new/machine.json"
 		jq -r '.params.settings.nice // 0' <<<"$request" >"$new/nice"
 		jq -r .params.bootstrap <<<"$request" >"$new/bootstrap.json"
+		jq -r .params.user_data <<<"$request" >"$new/user-data" # for a machine without an agent
 		echo "$shard" >"$new/shard"
 		: >"$new/boot"
 		mv "$new" "$home"

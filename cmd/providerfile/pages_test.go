@@ -1,0 +1,101 @@
+package providerfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/provider"
+)
+
+// blocks are the code blocks of a page in one language.
+func blocks(t *testing.T, page, language string) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rest := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```")
+		out = append(out, block)
+	}
+	return out
+}
+
+// What the page of EC2 shows can be used as it stands: the file of providers is opened, its provider
+// accepts the group, every setting of the schema is in a table, and the policy is JSON.
+func TestThePageOfEC2(t *testing.T) {
+	const page = "../../docs/providers/ec2.md"
+	files := blocks(t, page, "yaml")
+	if len(files) != 2 {
+		t.Fatalf("%d files, want providers and a group", len(files))
+	}
+	entries, err := read(t, files[0])
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	p, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := groupfile.Read("web.yaml", strings.NewReader(files[1]))
+	if err != nil || len(groups) != 1 || groups[0].Provider != entries[0].Name {
+		t.Fatal(groups, err)
+	}
+	spec := groups[0].Template
+	if err := p.Validate(provider.Template{
+		InstanceTypes: spec.Types(), Zones: spec.Zones, Tags: spec.Tags, Settings: spec.Settings,
+	}); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal(p.Capabilities().Settings, &schema); err != nil || len(schema.Properties) < 5 {
+		t.Fatal(schema, err)
+	}
+	for name := range schema.Properties {
+		if _, set := spec.Settings[name]; !set && name != "launch_template" {
+			t.Errorf("the group does not show %s", name)
+		}
+		if !strings.Contains(string(text), "\n| `"+name+"` |") {
+			t.Errorf("no table has %s", name)
+		}
+	}
+	var policy struct {
+		Statement []struct{ Action any }
+	}
+	rights := blocks(t, page, "json")
+	if len(rights) != 1 {
+		t.Fatalf("%d policies", len(rights))
+	}
+	if err := json.Unmarshal([]byte(rights[0]), &policy); err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, s := range policy.Statement {
+		switch a := s.Action.(type) {
+		case string:
+			actions = append(actions, a)
+		case []any:
+			for _, one := range a {
+				actions = append(actions, fmt.Sprint(one))
+			}
+		}
+	}
+	for _, needed := range []string{
+		"RunInstances", "DescribeInstances", "DescribeSubnets", "DescribeImages", "StopInstances", "StartInstances", "RebootInstances",
+		"TerminateInstances", "GetConsoleOutput", "CreateTags",
+	} {
+		if !slices.Contains(actions, "ec2:"+needed) {
+			t.Errorf("the policy does not allow %s", needed)
+		}
+	}
+}

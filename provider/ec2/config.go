@@ -1,0 +1,208 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Config says which region and subnets are used, and what machines have unless their template says
+// otherwise.
+type Config struct {
+	Region   string `json:"region"`
+	Endpoint string `json:"endpoint,omitempty"` // of a compatible cloud; default: Amazon's for the region
+	// Secrets names the shard's secrets with the access key. Without it the SDK looks for credentials:
+	// the environment, its files, the role of the coordinator's machine.
+	Secrets *Secrets `json:"secrets,omitempty"`
+	// Zones are the zones' names and the subnets of each; those of one zone are in one availability
+	// zone.
+	Zones          map[string]Zone `json:"zones"`
+	Image          string          `json:"image,omitempty"`           // of templates that name none
+	SecurityGroups []string        `json:"security_groups,omitempty"` // of templates that name none
+	// CallsPerMinute bounds the requests to EC2. Default 300.
+	CallsPerMinute int `json:"calls_per_minute,omitempty"`
+	// Consistency is how long EC2 may take to show what was done. Default 1m.
+	Consistency string `json:"consistency,omitempty"`
+	// CallTimeout is how long one call may take: it waits until a machine has stopped. Default 5m.
+	CallTimeout string `json:"call_timeout,omitempty"`
+	// PollInterval is how often a call that waits looks at its machine. Default 3s.
+	PollInterval string `json:"poll_interval,omitempty"`
+
+	Logger *slog.Logger   `json:"-"` // default: discard
+	Client ec2.HTTPClient `json:"-"` // for tests; default: the SDK's
+}
+
+// Secrets are names of the shard's secrets.
+type Secrets struct {
+	AccessKeyID     string `json:"access_key_id"`
+	SecretAccessKey string `json:"secret_access_key"`
+	SessionToken    string `json:"session_token,omitempty"`
+}
+
+// Zone is where the machines of a zone are.
+type Zone struct {
+	Subnets []string `json:"subnets"`
+}
+
+const (
+	defaultCalls       = 300
+	defaultConsistency = time.Minute
+	defaultTimeout     = 5 * time.Minute
+	defaultPoll        = 3 * time.Second
+	requestTimeout     = 30 * time.Second // of one request, so that a lost answer is noticed
+)
+
+var (
+	subnetForm = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
+	imageForm  = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
+	groupForm  = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
+	regionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
+)
+
+// New checks the configuration. It sends no request to EC2.
+func New(ctx context.Context, c Config) (*Provider, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("ec2 provider: %w", err)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.CallsPerMinute == 0 {
+		c.CallsPerMinute = defaultCalls
+	}
+	p := &Provider{
+		zones: c.Zones, image: c.Image, groups: slices.Clone(c.SecurityGroups), schema: schemaOf(c), log: c.Logger,
+		gate: newGate(c.CallsPerMinute), region: c.Region, locks: map[key]*lock{}, young: map[key]newborn{}, spent: map[key]int{},
+		gone: map[string]time.Time{}, batches: map[string]*batch{}, roots: map[string]string{}, free: map[string]freeSubnets{},
+		lookup: func(name string) (string, error) {
+			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
+		},
+	}
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+		otherwise  time.Duration
+	}{
+		{"consistency", c.Consistency, &p.consistency, defaultConsistency},
+		{"call_timeout", c.CallTimeout, &p.timeout, defaultTimeout},
+		{"poll_interval", c.PollInterval, &p.poll, defaultPoll},
+	} {
+		*d.to = d.otherwise
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = time.ParseDuration(d.text); err != nil || *d.to <= 0 {
+			return nil, fmt.Errorf("ec2 provider: %s %q: must be a duration such as 1m", d.name, d.text)
+		}
+	}
+	client, err := p.newClient(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("ec2 provider: %w", err)
+	}
+	p.api = apiOf(client)
+	return p, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Region == "":
+		return errors.New("region: is missing: name the region, such as eu-west-1")
+	case !regionForm.MatchString(c.Region):
+		return fmt.Errorf("region: %q: must be a region's name, such as eu-west-1", c.Region)
+	case len(c.Zones) == 0:
+		return errors.New("zones: is missing: name at least one zone and its subnets: {eu-west-1a: {subnets: [subnet-…]}}")
+	case c.CallsPerMinute < 0 || c.CallsPerMinute > 60000:
+		return fmt.Errorf("calls_per_minute: %d: must be 1 to 60000", c.CallsPerMinute)
+	case c.Image != "" && !imageForm.MatchString(c.Image):
+		return fmt.Errorf("image: %q: must be an image's ID, such as ami-0123456789abcdef0", c.Image)
+	}
+	if c.Endpoint != "" {
+		u, err := url.Parse(c.Endpoint)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return fmt.Errorf("endpoint: %q: must be https://HOST", c.Endpoint)
+		}
+	}
+	if s := c.Secrets; s != nil && (s.AccessKeyID == "" || s.SecretAccessKey == "") {
+		return errors.New("secrets: needs access_key_id and secret_access_key: names of secrets of the shard")
+	}
+	for _, zone := range slices.Sorted(maps.Keys(c.Zones)) {
+		if zone == "" || len(c.Zones[zone].Subnets) == 0 {
+			return fmt.Errorf("zones: %q: a zone has a name and at least one subnet", zone)
+		}
+		for _, s := range c.Zones[zone].Subnets {
+			if !subnetForm.MatchString(s) {
+				return fmt.Errorf("zones: %s: subnets: %q: must be a subnet's ID, such as subnet-0123456789abcdef0", zone, s)
+			}
+		}
+	}
+	for _, g := range c.SecurityGroups {
+		if !groupForm.MatchString(g) {
+			return fmt.Errorf("security_groups: %q: must be a security group's ID, such as sg-0123456789abcdef0", g)
+		}
+	}
+	return nil
+}
+
+// newClient makes the SDK's client. It repeats nothing by itself: the provider decides what is
+// repeated, and every request passes its gate.
+func (p *Provider) newClient(ctx context.Context, c Config) (*ec2.Client, error) {
+	if c.Client == nil {
+		c.Client = awshttp.NewBuildableClient().WithTimeout(requestTimeout)
+	}
+	options := ec2.Options{
+		Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold",
+	}
+	if c.Endpoint != "" {
+		options.BaseEndpoint = aws.String(c.Endpoint)
+	}
+	if c.Secrets != nil {
+		options.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return p.fromSecrets(*c.Secrets)
+		})
+		return ec2.New(options), nil
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Region))
+	if err != nil {
+		return nil, fmt.Errorf("read the SDK's configuration: %w", err)
+	}
+	options.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		found, err := loaded.Credentials.Retrieve(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = &provider.Error{Kind: provider.Credentials, Scope: "region " + c.Region, Message: err.Error()}
+		}
+		return found, err
+	})
+	return ec2.New(options), nil
+}
+
+// fromSecrets reads the access key each time, so that a changed secret takes effect at once.
+func (p *Provider) fromSecrets(names Secrets) (c aws.Credentials, err error) {
+	for _, s := range []struct {
+		name string
+		to   *string
+	}{
+		{names.AccessKeyID, &c.AccessKeyID}, {names.SecretAccessKey, &c.SecretAccessKey}, {names.SessionToken, &c.SessionToken},
+	} {
+		if s.name == "" {
+			continue
+		}
+		if *s.to, err = p.lookup(s.name); err != nil {
+			return c, &provider.Error{Kind: provider.Credentials, Scope: s.name, Message: err.Error()}
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,136 @@
+#!/bin/sh
+# Makes this machine instance {{.Instance}} of a Leasehold shard. Run by root, at boot or by hand; running
+# it again does no harm.
+set -eu
+umask 077
+
+config=/etc/leasehold
+state=/var/lib/leasehold
+bin=/usr/local/bin/leasehold-agent
+host={{quote .Host}}
+addresses={{quote .List}}
+
+say() { echo "leasehold: $*" >&2; }
+
+# put FILE MODE: what is on the standard input, as a whole or not at all.
+put() {
+	cat >"$1.new"
+	chmod "$2" "$1.new"
+	mv "$1.new" "$1"
+}
+
+case $(uname -m) in
+x86_64) arch=amd64 ;;
+aarch64) arch=arm64 ;;
+*) arch=$(uname -m) ;;
+esac
+case $arch in{{range .Sums}}
+{{.Arch}}) sum={{.SHA256}} ;;{{end}}
+*) sum= ;;
+esac
+
+# fetch ADDRESS FILE: the agent from one coordinator, which must show a certificate of the shard.
+fetch() {
+	if command -v curl >/dev/null; then
+		curl -fsS --max-time 180 --cacert "$config/ca.pem" --connect-to "$host:443:$1" -o "$2" "https://$host/agent/linux-$arch"
+	elif command -v python3 >/dev/null; then
+		python3 - "$1" "$host" "$config/ca.pem" "/agent/linux-$arch" "$2" <<'PYTHON'
+import http.client, shutil, socket, ssl, sys
+address, host, ca, path, to = sys.argv[1:]
+name, _, port = address.rpartition(":")
+class Link(http.client.HTTPSConnection):
+    def connect(self):
+        link = socket.create_connection((name.strip("[]"), int(port)), 30)
+        self.sock = ssl.create_default_context(cafile=ca).wrap_socket(link, server_hostname=host)
+link = Link(host, timeout=180)
+link.request("GET", path)
+answer = link.getresponse()
+if answer.status != 200:
+    sys.exit(f"{address}: {answer.status} {answer.reason}")
+with open(to, "wb") as f:
+    shutil.copyfileobj(answer, f)
+PYTHON
+	else
+		say "there is neither curl nor python3 to fetch the agent with: use an image that has one, or leasehold-agent"
+		return 1
+	fi
+}
+
+right() { [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$sum" ]; }
+
+# agent: provides the program, and prints where it is.
+agent() {
+	if found=$(command -v leasehold-agent) && [ "$found" != "$bin" ]; then
+		echo "$found" # the image's own
+		return
+	fi
+	if [ -z "$sum" ] || [ -z "$addresses" ]; then
+		if [ -x "$bin" ]; then
+			echo "$bin"
+			return
+		fi
+		say "the image has no leasehold-agent, and the coordinators offer none for $arch: start them with --downloads and --agents"
+		exit 1
+	fi
+	wait=1
+	until right "$bin"; do
+		for address in $addresses; do
+			if fetch "$address" "$bin.new" && right "$bin.new"; then
+				chmod 755 "$bin.new"
+				mv "$bin.new" "$bin"
+				break
+			fi
+			say "no agent with the right hash from $address"
+		done
+		if ! right "$bin"; then
+			# Many machines may have been refused together: they come again at different times.
+			sleep $((wait + $(od -An -N1 -tu1 /dev/urandom) % (wait + 1)))
+			[ $wait -ge 32 ] || wait=$((wait * 2))
+		fi
+	done
+	rm -f "$bin.new"
+	echo "$bin"
+}
+
+mkdir -p "$config" "$state" "$(dirname "$bin")"
+chmod 700 "$config" "$state"
+{{- if .Document}}
+printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
+printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
+{{- end}}
+program=$(agent)
+
+if [ -d /run/systemd/system ]; then
+	put /etc/systemd/system/leasehold-agent.service 644 <<UNIT
+[Unit]
+Description=Leasehold agent
+Documentation=https://github.com/leasehold/leasehold
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state
+Restart=always
+RestartSec=1
+# The workload outlives its agent.
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+	systemctl daemon-reload
+	systemctl enable leasehold-agent.service
+	# At boot this runs within a job of systemd itself.
+	systemctl start --no-block leasehold-agent.service
+	exit
+fi
+
+say "there is no systemd: the agent runs until the machine ends, and starts again only if this does"
+if [ -f "$state/keeper.pid" ] && kill -0 "$(cat "$state/keeper.pid")" 2>/dev/null; then
+	exit
+fi
+setsid sh -c 'echo $$ >"$2/keeper.pid"
+	while :; do
+		"$0" --bootstrap "$1/bootstrap.json" --state-dir "$2" || :
+		sleep 1
+	done' "$program" "$config" "$state" >>"$state/agent.log" 2>&1 </dev/null &
