@@ -199,7 +199,7 @@ func (p *Provider) planOf(ctx context.Context, req provider.CreateRequest) (plan
 	if pl.networks, err = p.networksOf(ctx, s.Networks, zone.Networks); err != nil {
 		return pl, err
 	}
-	data, err := userData(req.Bootstrap)
+	data, err := userData(req)
 	if err != nil {
 		return pl, err
 	}

@@ -142,11 +142,7 @@ func TestServersAreDescribed(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &config); err != nil || !is {
 		t.Fatalf("user data %q: %v", s.UserData, err)
 	}
-	document, err := base64.StdEncoding.DecodeString(config.Files[0].Content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := provider.ReadBootstrap(document)
+	b, err := provider.ReadBootstrap([]byte(config.Files[0].Content))
 	if err != nil || b.Instance != "i-1" || config.Files[0].Permissions != "0600" || len(config.Run) != 1 {
 		t.Errorf("user data %+v, %v", config, err)
 	}
@@ -154,7 +150,8 @@ func TestServersAreDescribed(t *testing.T) {
 
 // The largest document that is promised fits, and a larger one may not.
 func TestTheLargestDocument(t *testing.T) {
-	b := request("i-1").Bootstrap
+	req := request("i-1")
+	b := &req.Bootstrap
 	for {
 		b.CA += strings.Repeat("x", 100)
 		document, err := b.Encode()
@@ -164,7 +161,7 @@ func TestTheLargestDocument(t *testing.T) {
 		if len(document) > maxBootstrap {
 			break
 		}
-		data, err := userData(b)
+		data, err := userData(req)
 		if err != nil || base64.StdEncoding.EncodedLen(len(data)) > maxUserData {
 			t.Fatalf("%d bytes of document are %d of user data, %v", len(document), base64.StdEncoding.EncodedLen(len(data)), err)
 		}

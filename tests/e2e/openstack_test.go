@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,10 +45,10 @@ func documentOf(data string) ([]byte, error) {
 		Files []struct{ Path, Content string } `json:"write_files"`
 	}
 	text, is := strings.CutPrefix(data, "#cloud-config\n")
-	if err := json.Unmarshal([]byte(text), &config); err != nil || !is || len(config.Files) != 1 {
-		return nil, fmt.Errorf("user data are no cloud-config with one file: %w", err)
+	if err := json.Unmarshal([]byte(text), &config); err != nil || !is || len(config.Files) == 0 {
+		return nil, fmt.Errorf("user data are no cloud-config with files: %w", err)
 	}
-	return base64.StdEncoding.DecodeString(config.Files[0].Content)
+	return []byte(config.Files[0].Content), nil
 }
 
 // boot starts a server's agent.
