@@ -94,3 +94,26 @@ func TestALeaderOfAnotherSite(t *testing.T) {
 		w.until(2*time.Minute, "it is gone", func() bool { return len(w.ids()) == 2 && w.settled(2) })
 	})
 }
+
+// A machine that is adopted, or removed as an extra, is at the site where it was listed.
+//
+// proves REC-8, SAFE-8
+func TestMachinesFoundAtASite(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.editShard(func(*store.Shard) {})
+		w.setMood("old-1", mood{mute: true})
+		w.extra("old-1", "web")
+		w.start("one", func(_ *coordinator.Config, deps *coordinator.Deps) {
+			deps.Providers = map[string]provider.Provider{"mem": &sited{w.provider, "here", "here", nil}}
+		})
+		w.leads(time.Second, "one")
+		w.pass(20 * time.Second)
+		w.apply(w.group("web", 1))
+		w.request("r", store.Request{Kind: store.RequestAdopt, Instance: "old-1"})
+		w.until(time.Minute, "it is adopted", func() bool {
+			return slices.ContainsFunc(w.instances(), func(in store.Versioned[store.Instance]) bool {
+				return in.Record.ID == "old-1" && in.Record.Site == "here"
+			})
+		})
+	})
+}

@@ -161,7 +161,9 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 		if seen {
 			e.dropExtra(x)
 		} else {
-			x = plan.Extra{Instance: m.Instance, Provider: name, Since: e.cfg.Now()}
+			x = plan.Extra{
+				Instance: m.Instance, Provider: name, Site: e.cfg.Capabilities[name].Site, Since: e.cfg.Now(),
+			}
 		}
 		x.Group, x.Zone, x.Ref, x.State = m.Group, m.Zone, m.Ref, string(m.State)
 		if s, stray := c.Strays[m.Instance]; stray {

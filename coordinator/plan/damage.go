@@ -352,7 +352,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		}
 		rec := store.Instance{
 			Schema: store.Schema, ID: x.Instance, Group: x.Group, Slot: -1, Phase: store.Deleting, Zone: x.Zone,
-			Ref: x.Ref, Called: true,
+			Ref: x.Ref, Site: x.Site, Called: true,
 			Since: now.UTC(), Created: now.UTC(),
 			Spec: store.InstanceSpec{Provider: x.Provider},
 			Last: store.Decision{Rule: "REC-8", What: "extra machine is removed", Why: why, Revision: s.Revision, At: now.UTC()},
@@ -417,6 +417,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	template, config := rec.Template, rec.Config
 	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true,
 		templateUnknown
+	rec.Site = x.Site
 	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
 	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
 	if c := x.Claim; c != nil {

@@ -222,6 +222,7 @@ type Extra struct {
 	Group    string
 	Provider string
 	Zone     string
+	Site     string // see provider.Capabilities
 	Ref      string
 	State    string    // in the provider's words
 	Since    time.Time // when we first saw it, on our clock
