@@ -388,11 +388,11 @@ func product(folder string) func(sourceFile) bool {
 func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
 // shared are packages below the contracts that everybody may use: durable writes files, settings
-// checks a template against its provider's schema, suite plays the contract, userdata makes the script for
-// a machine without an agent.
+// checks a template against its provider's schema, suite plays the contract, turns keep a machine's calls
+// apart, userdata makes the script for a machine without an agent.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/userdata",
+	module + "/provider/turns", module + "/provider/userdata",
 }
 
 // adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The

@@ -27,15 +27,43 @@ func blocks(t *testing.T, page, language string) (out []string) {
 	return out
 }
 
-// What the page of EC2 shows can be used as it stands: the file of providers is opened, its provider
-// accepts the group, every setting of the schema is in a table, and the policy is JSON.
-func TestThePageOfEC2(t *testing.T) {
-	const page = "../../docs/providers/ec2.md"
-	files := blocks(t, page, "yaml")
-	if len(files) != 2 {
-		t.Fatalf("%d files, want providers and a group", len(files))
+// What the pages show can be used as it stands: the file of providers is opened, its provider accepts
+// the group, and every setting of the schema is in the group and in a table.
+//
+// proves PROV-3
+func TestThePagesOfProviders(t *testing.T) {
+	for name, notShown := range map[string][]string{"ec2": {"launch_template"}, "openstack": nil} {
+		t.Run(name, func(t *testing.T) {
+			page := "../../docs/providers/" + name + ".md"
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := blocks(t, page, "yaml")
+			if len(files) != 2 {
+				t.Fatalf("%d files, want providers and a group", len(files))
+			}
+			p, settings := shown(t, files[0], files[1])
+			var schema struct{ Properties map[string]any }
+			if err := json.Unmarshal(p.Capabilities().Settings, &schema); err != nil || len(schema.Properties) < 5 {
+				t.Fatal(schema, err)
+			}
+			for setting := range schema.Properties {
+				if _, set := settings[setting]; !set && !slices.Contains(notShown, setting) {
+					t.Errorf("the group does not show %s", setting)
+				}
+				if !strings.Contains(string(text), "\n| `"+setting+"` |") {
+					t.Errorf("no table has %s", setting)
+				}
+			}
+		})
 	}
-	entries, err := read(t, files[0])
+}
+
+// shown opens the provider of a file, which has to accept the group, and returns the group's settings.
+func shown(t *testing.T, providers, group string) (provider.Provider, map[string]any) {
+	t.Helper()
+	entries, err := read(t, providers)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
@@ -43,7 +71,7 @@ func TestThePageOfEC2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := groupfile.Read("web.yaml", strings.NewReader(files[1]))
+	groups, err := groupfile.Read("web.yaml", strings.NewReader(group))
 	if err != nil || len(groups) != 1 || groups[0].Provider != entries[0].Name {
 		t.Fatal(groups, err)
 	}
@@ -53,22 +81,12 @@ func TestThePageOfEC2(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var schema struct{ Properties map[string]any }
-	if err := json.Unmarshal(p.Capabilities().Settings, &schema); err != nil || len(schema.Properties) < 5 {
-		t.Fatal(schema, err)
-	}
-	for name := range schema.Properties {
-		if _, set := spec.Settings[name]; !set && name != "launch_template" {
-			t.Errorf("the group does not show %s", name)
-		}
-		if !strings.Contains(string(text), "\n| `"+name+"` |") {
-			t.Errorf("no table has %s", name)
-		}
-	}
+	return p, spec.Settings
+}
+
+// The policy on EC2's page is JSON, and allows what the provider calls.
+func TestThePolicyOfEC2(t *testing.T) {
+	const page = "../../docs/providers/ec2.md"
 	var policy struct {
 		Statement []struct{ Action any }
 	}

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/settings"
+	"github.com/leasehold/leasehold/provider/turns"
 )
 
 // Provider makes machines that are instances of EC2.
@@ -31,8 +31,9 @@ type Provider struct {
 	log         *slog.Logger
 	lookup      func(name string) (string, error)
 
+	turns turns.Turns[key] // one call at a time for a machine
+
 	mu      sync.Mutex
-	locks   map[key]*lock          // one call at a time for a machine
 	young   map[key]newborn        // made so lately that EC2 may not show them yet
 	spent   map[key]int            // how many client tokens of a machine EC2 has taken and made nothing of
 	gone    map[string]time.Time   // EC2's IDs of terminated machines that Delete has seen, and when
@@ -109,41 +110,4 @@ func (p *Provider) Validate(t provider.Template) error {
 		invalid("settings.root_disk: needs settings.image, whose root device it describes")
 	}
 	return errors.Join(errs...)
-}
-
-// lock is held by the one call of this process that may change a machine.
-type lock struct {
-	free    chan struct{} // has a token when nobody holds it
-	waiting int
-}
-
-// locked runs f while no other call of this process changes the machine. Calls of other processes
-// are kept apart by the client token.
-func (p *Provider) locked(ctx context.Context, k key, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	l := p.locks[k]
-	if l == nil {
-		l = &lock{free: make(chan struct{}, 1)}
-		l.free <- struct{}{}
-		p.locks[k] = l
-	}
-	l.waiting++
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		if l.waiting--; l.waiting == 0 {
-			delete(p.locks, k)
-		}
-		p.mu.Unlock()
-	}()
-	select {
-	case <-l.free:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { l.free <- struct{}{} }()
-	return f()
 }

@@ -79,7 +79,7 @@ func New(c Config) (*Provider, error) {
 	}
 	p := &Provider{
 		client: cl, project: c.Project, pool: c.Pool, profiles: slices.Clone(c.Profiles), image: c.Image, zones: c.Zones,
-		timeout: timeout, log: c.Logger, calls: map[string]*turn{}, known: map[string]known{},
+		timeout: timeout, log: c.Logger, known: map[string]known{},
 		consoles: map[string]*consoleText{},
 	}
 	p.schema = schemaOf(c)

@@ -86,13 +86,10 @@ func (p *Provider) learnBoot(ctx context.Context, c *container) {
 		return
 	}
 	p.update(c, func(k *known) { k.boot = id })
-	p.mu.Lock()
-	_, taken := p.calls[c.Name]
-	p.mu.Unlock()
-	if taken {
+	if p.turns.Taken(c.Name) {
 		return
 	}
-	err := p.locked(ctx, c.Name, func() error {
+	err := p.turns.Take(ctx, c.Name, func() error {
 		now, err := p.again(ctx, c)
 		if err != nil || now.start() != c.start() || now.boot() != "" {
 			return err

@@ -1,7 +1,6 @@
 package lxd
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/turns"
 )
 
 // Provider makes machines that are containers of LXD. Several, in this process or in others, may
@@ -28,8 +28,9 @@ type Provider struct {
 	schema   json.RawMessage
 	log      *slog.Logger
 
+	turns turns.Turns[string] // by container: one call at a time
+
 	mu       sync.Mutex
-	calls    map[string]*turn        // by container: one call at a time
 	known    map[string]known        // by container
 	consoles map[string]*consoleText // by container
 }
@@ -83,41 +84,4 @@ func (p *Provider) Validate(t provider.Template) error {
 		errs = append(errs, fmt.Errorf("%w: %w", provider.ErrInvalid, err))
 	}
 	return errors.Join(errs...)
-}
-
-// turn is held by the one call for a container that may change it.
-type turn struct {
-	free    chan struct{} // has a token when no call holds it
-	waiting int
-}
-
-// locked runs f while no other call of this process changes the container. Calls of other processes
-// are kept apart by LXD.
-func (p *Provider) locked(ctx context.Context, name string, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	t := p.calls[name]
-	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
-		t.free <- struct{}{}
-		p.calls[name] = t
-	}
-	t.waiting++
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		if t.waiting--; t.waiting == 0 {
-			delete(p.calls, name)
-		}
-		p.mu.Unlock()
-	}()
-	select {
-	case <-t.free:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { t.free <- struct{}{} }()
-	return f()
 }

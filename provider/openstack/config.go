@@ -124,7 +124,7 @@ func open(c Config) (*Provider, error) {
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 	}
 	p := &Provider{
-		config: c, timeout: timeout, log: c.Logger, turns: newTurns(), known: map[string]seen{},
+		config: c, timeout: timeout, log: c.Logger, known: map[string]seen{},
 		lookup: func(name string) (string, error) {
 			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
 		},

@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/turns"
 )
 
 // Provider makes machines that are servers of Nova. Several, in this process or in others, may use
@@ -26,7 +26,7 @@ type Provider struct {
 	http    *http.Client
 	idle    func() // closes connections that nothing uses
 	lookup  func(name string) (string, error)
-	turns   *turns
+	turns   turns.Turns[string]
 
 	login chan struct{} // held by the one call that asks Keystone for a token
 
@@ -95,47 +95,4 @@ func (p *Provider) Validate(t provider.Template) error {
 		}
 	}
 	return errors.Join(wrong...)
-}
-
-// turns keep calls of this process for one instance apart. Calls of other processes may overlap.
-type turns struct {
-	mu    sync.Mutex
-	calls map[string]*turn
-}
-
-type turn struct {
-	free    chan struct{} // has a token when no call holds it
-	waiting int
-}
-
-func newTurns() *turns { return &turns{calls: map[string]*turn{}} }
-
-// take runs f while no other call for the same instance runs.
-func (ts *turns) take(ctx context.Context, name string, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ts.mu.Lock()
-	t := ts.calls[name]
-	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
-		t.free <- struct{}{}
-		ts.calls[name] = t
-	}
-	t.waiting++
-	ts.mu.Unlock()
-	defer func() {
-		ts.mu.Lock()
-		if t.waiting--; t.waiting == 0 {
-			delete(ts.calls, name)
-		}
-		ts.mu.Unlock()
-	}()
-	select {
-	case <-t.free:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { t.free <- struct{}{} }()
-	return f()
 }
