@@ -192,28 +192,34 @@ func (c *containers) setState(id, action string) {
 	}
 }
 
-// replaced does harm to the machine in a slot and waits until its instance is replaced, and no other,
-// for the reason expected. The coordinator that leads is killed in the middle of it.
-func (c *containers) replaced(what, rule string, slot int, amid func(noted) bool, harm func(id string)) {
+// harms are what is done to the machines in some slots.
+type harms map[int]func(id string)
+
+// replaced does harm to machines and waits until their instances are replaced, and no others, for the
+// reason expected. The coordinator that leads is killed in the middle of it.
+func (c *containers) replaced(what, rule string, amid func(noted) bool, harms harms) {
 	c.t.Helper()
-	others := slices.Clone(c.h.wanted("web"))
-	victim := others[slot]
-	others = slices.Delete(others, slot, slot+1)
+	was := slices.Clone(c.h.wanted("web"))
 	before := c.caughtUp()
 	begun := time.Now()
-	harm(victim)
-	entry := c.awaitEntry("the replacement of what was "+what, before,
-		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
-	decided := time.Since(begun)
-	c.killLeaderAt("what is done for what was "+what, before, amid)
-	if entry.Rule != rule {
-		c.t.Errorf("%s: replaced by %s, want %s: %s", what, entry.Rule, rule, entry)
+	for slot, harm := range harms {
+		harm(was[slot])
 	}
+	var decided time.Duration
+	for slot := range harms {
+		entry := c.awaitEntry("the replacement of what was "+what, before,
+			func(n noted) bool { return n.Instance == was[slot] && n.To == store.Deleting })
+		if entry.Rule != rule {
+			c.t.Errorf("%s: replaced by %s, want %s: %s", what, entry.Rule, rule, entry)
+		}
+		decided = time.Since(begun)
+	}
+	c.killLeaderAt("what is done for what was "+what, before, amid)
 	c.exact(what, 3)
 	c.t.Logf("%s: replacement decided after %s, healed after %s (%s)", what, decided.Round(10*time.Millisecond),
-		time.Since(begun).Round(10*time.Millisecond), entry.Rule)
-	for _, id := range others {
-		if !slices.Contains(c.h.wanted("web"), id) {
+		time.Since(begun).Round(10*time.Millisecond), rule)
+	for slot, id := range was {
+		if harms[slot] == nil && !slices.Contains(c.h.wanted("web"), id) {
 			c.t.Errorf("%s: %s was replaced as well", what, id)
 		}
 	}
@@ -285,7 +291,7 @@ func TestAGroupOfContainers(t *testing.T) {
 	c.unreplaced("web", ids)
 	c.bootsAgree()
 
-	c.replaced("killed hard", "DET-4", 0, asks, func(id string) {
+	c.replaced("killed hard", "DET-4", asks, harms{0: func(id string) {
 		pid, err := c.lxd.InitPID(c.machine(id).Name)
 		if err == nil {
 			err = syscall.Kill(pid, syscall.SIGKILL)
@@ -293,10 +299,11 @@ func TestAGroupOfContainers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}})
+	c.replaced("stopped at the provider", "DET-4", removes, harms{1: func(id string) { c.setState(id, "stop") }})
+	c.replaced("frozen, and another cut off", "HEAL-2", creates, harms{
+		2: func(id string) { c.setState(id, "freeze") }, 0: c.cut,
 	})
-	c.replaced("stopped at the provider", "DET-4", 1, removes, func(id string) { c.setState(id, "stop") })
-	c.replaced("frozen", "HEAL-2", 2, creates, func(id string) { c.setState(id, "freeze") })
-	c.replaced("cut off", "HEAL-2", 0, asks, c.cut)
 
 	ids = slices.Clone(c.h.wanted("web"))
 	begun = time.Now()
@@ -315,7 +322,7 @@ func TestAGroupOfContainers(t *testing.T) {
 		}
 	}
 	// It powers itself off before its lease can have ended, and the provider says so.
-	c.replaced("cut off, to power itself off", "DET-4", 1, creates, c.cut)
+	c.replaced("cut off, to power itself off", "DET-4", creates, harms{1: c.cut})
 	before = c.caughtUp()
 	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web")
 	c.killLeaderAt("shrinking", before, removes)
