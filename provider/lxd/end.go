@@ -43,6 +43,9 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 	return nil
 }
 
+// stopAgain is the wait after LXD could not pass on a request to stop.
+const stopAgain = 200 * time.Millisecond
+
 // gone makes no error of a container that is not there any more.
 func gone(err error) error {
 	if notFound(err) || err == errVanished || says(err, []string{"instance not found"}) { //nolint:errorlint // it is never wrapped
@@ -54,7 +57,7 @@ func gone(err error) error {
 // end takes a container down: in order if it goes within the timeout, and else the hard way. It
 // returns when the container is down; one that is gone is no error.
 func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration) error {
-	was := c.start()
+	was, over := c.start(), time.Now().Add(timeout)
 	for {
 		now, ok, err := p.look(ctx, c.Name)
 		if err != nil || !ok || !now.isOf(c.Config[tagShard], c.Config[tagInstance]) {
@@ -63,7 +66,6 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 		if now.down() || now.start() != was {
 			return nil // the boot that was to end has
 		}
-		begun := time.Now()
 		err = p.setState(ctx, c.Name, "stop", timeout)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -72,8 +74,14 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 		if err != nil && (!errors.As(err, &f) || timeout <= 0 && !says(err, []string{"already stopped", "not running"})) {
 			return err
 		}
-		if timeout -= time.Since(begun); err != nil {
-			timeout = 0 // it did not end by itself
+		// A request that failed before its time was not refused by the machine: it comes again.
+		timeout = time.Until(over)
+		if err != nil && timeout > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(stopAgain):
+			}
 		}
 	}
 }

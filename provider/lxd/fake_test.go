@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -112,6 +113,53 @@ func TestBusyIsWaitedOut(t *testing.T) {
 	})
 	if err := p.Delete(t.Context(), "s1", "i1"); err != nil || asked.Load() != 4 {
 		t.Errorf("after %d requests: %v", asked.Load(), err)
+	}
+}
+
+// A request to stop that LXD could not pass on comes again, in order as before; only when the time is
+// over is the container stopped the hard way.
+func TestAStopThatFailsComesAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeout time.Duration
+		fails   int // requests in order; the next one takes the container down
+		forced  bool
+	}{
+		"failed twice": {time.Minute, 2, false},
+		"always":       {time.Second, 100, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			asked, forced := 0, false
+			p := fake(t, map[string]http.HandlerFunc{
+				"GET /1.0/instances/ls-i1": func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					if forced || asked > test.fails {
+						answer(ours("Stopped", nil))(w, r)
+						return
+					}
+					answer(ours("Running", nil))(w, r)
+				},
+				"PATCH /1.0/instances/ls-i1": answer(nil), "PUT /1.0/instances/ls-i1": answer(nil),
+				"PUT /1.0/instances/ls-i1/state": func(w http.ResponseWriter, r *http.Request) {
+					var body struct{ Force bool }
+					if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					asked++
+					if forced = body.Force; forced || asked > test.fails {
+						answer(nil)(w, r)
+						return
+					}
+					refuse(http.StatusInternalServerError, "Failed to connect to the monitor")(w, r)
+				},
+			})
+			if err := p.Stop(t.Context(), "s1", "i1", test.timeout); err != nil || forced != test.forced {
+				t.Errorf("after %d requests, the hard way %t: %v", asked, forced, err)
+			}
+		})
 	}
 }
 
