@@ -7,8 +7,12 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// patient is a provider whose caller waits when it is throttled, as a coordinator does: a throttle
-// is no failure of the contract.
+// attempts is how often a call is made that fails for a reason which may pass.
+const attempts = 3
+
+// patient is a provider whose caller does as a coordinator does: it waits when it is throttled, and
+// repeats a call that failed for a reason which may pass. Neither is a failure of the contract, which
+// has every call be safe to repeat.
 type patient struct{ provider.Provider }
 
 func (p patient) Create(ctx context.Context, req provider.CreateRequest) (m provider.Machine, err error) {
@@ -34,11 +38,20 @@ func (p patient) List(ctx context.Context, shard string) (machines []provider.Ma
 }
 
 func patiently(ctx context.Context, call func() error) error {
-	for {
+	for failed := 0; ; {
 		err := call()
 		after, throttled := provider.RetryAfter(err)
-		if !throttled {
+		switch {
+		case err == nil || ctx.Err() != nil:
 			return err
+		case throttled:
+		case provider.KindOf(err) != provider.Temporary:
+			return err
+		default:
+			if failed++; failed == attempts {
+				return err
+			}
+			after = 200 * time.Millisecond
 		}
 		select {
 		case <-ctx.Done():
