@@ -35,6 +35,11 @@ func realRequest(instance string, settings map[string]any) provider.CreateReques
 func mustCreate(t *testing.T, p *Provider, instance string, settings map[string]any) provider.Machine {
 	t.Helper()
 	m, err := p.Create(t.Context(), realRequest(instance, settings))
+	// An LXD under load loses sight of its own operations now and then: a coordinator calls again.
+	for again := 0; again < 2 && err != nil && provider.KindOf(err) == provider.Temporary; again++ {
+		t.Log(err)
+		m, err = p.Create(t.Context(), realRequest(instance, settings))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
