@@ -18,48 +18,65 @@ func (d *draft) finishRemovals() {
 		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.untouchable(m) {
 			continue
 		}
-		why, evidence, ok := d.provedGone(m)
-		if !ok {
-			continue
+		if proof := d.provedGone(m); proof != nil {
+			d.end(m, *proof)
 		}
-		m.touched = true
-		keys := d.s.Keys
-		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: why,
-			Evidence: evidence, From: store.Deleting,
-			Conditions: []store.Condition{m.Unchanged()},
-			Writes: []store.Write{
-				store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),
-				store.Delete(keys.Joined(m.ID())),
-			},
-		})
 	}
 }
 
-func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
-	if !m.Record.Called {
-		return "no provider was ever asked for it", nil, true
+// ending is why the record of an instance may end, and what goes with it.
+type ending struct {
+	why        string
+	evidence   []string
+	conditions []store.Condition
+	writes     []store.Write
+}
+
+// end deletes the record of an instance.
+func (d *draft) end(m *member, e ending) *Action {
+	m.touched = true
+	keys := d.s.Keys
+	d.actions = append(d.actions, Action{
+		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: e.why,
+		Evidence: e.evidence, From: store.Deleting,
+		Conditions: append([]store.Condition{m.Unchanged()}, e.conditions...),
+		Writes: append([]store.Write{
+			store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),
+			store.Delete(keys.Joined(m.ID())),
+		}, e.writes...),
+	})
+	return &d.actions[len(d.actions)-1]
+}
+
+// provedGone returns the proof that nothing is left of an instance that is being deleted, or nil.
+func (d *draft) provedGone(m *member) *ending {
+	switch {
+	case !m.Record.Called:
+		return &ending{why: "no provider was ever asked for it"}
+	case m.byHand():
+		return d.endedByHand(m)
 	}
 	see := m.Sighting
 	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed
 	if !confirmed && !d.vanished(m) {
-		return "", nil, false
+		return nil
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
 		d.wake(m.Calls.AbsentFrom)
 		d.block("SAFE-8", m.task(store.WorkForget), store.BlockedByEarlierCalls, store.BlockedFacts{})
-		return "", nil, false
+		return nil
 	}
 	if !confirmed {
 		failed := fmt.Sprintf("list begun %s after a removal failed", see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6))
-		return "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
-			[]string{providerSays(m.Instance), failed}, true
+		return &ending{
+			why:      "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
+			evidence: []string{providerSays(m.Instance), failed},
+		}
 	}
-	return "the provider removed it and lists it no more",
-		[]string{
-			providerSays(m.Instance),
-			fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6)),
-		}, true
+	return &ending{why: "the provider removed it and lists it no more", evidence: []string{
+		providerSays(m.Instance),
+		fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6)),
+	}}
 }
 
 // vanished reports whether the machine of an instance that is being deleted is gone although no
@@ -458,7 +475,7 @@ func (d *draft) callProvider() {
 	}
 	tried := d.triedRefusals()
 	for _, m := range d.members {
-		if m.touched || m.Calls.Busy || d.untouchable(m) {
+		if m.touched || m.Calls.Busy || m.byHand() || d.untouchable(m) {
 			continue
 		}
 		var kind CallKind
@@ -544,7 +561,7 @@ func (d *draft) halted() string {
 	var creations, removals, restarts int
 	for _, m := range d.members {
 		switch {
-		case m.Calls.Busy:
+		case m.Calls.Busy || m.byHand():
 		case m.phase == store.Pending || m.phase == store.Creating:
 			creations++
 		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
