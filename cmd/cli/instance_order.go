@@ -38,7 +38,7 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	return s.order(ctx, c.Instance, store.RequestDelete, "it is stopped and removed; then its slot is filled again")
 }
 
-// order leaves an order about an instance.
+// order writes an order about an instance.
 func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, effect string) error {
 	v, _, err := s.instance(ctx, id)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, 
 	return s.orderInstance(ctx, v, s.request(kind, v.Record.Group, id), effect)
 }
 
-// orderInstance leaves this order about an instance, unless it is past all orders.
+// orderInstance writes an order about an instance, unless it is being deleted already.
 func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request,
 	effect string,
 ) error {
