@@ -1,4 +1,4 @@
-# Everything a contributor does here has a verb. `make` alone lists them.
+# Each task of a contributor is a target. `make` alone lists them.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -39,17 +39,17 @@ run: build ## build, then everything on this machine: etcd, coordinator, a demo 
 	exec bin/leasehold dev $(ARGS)
 
 .PHONY: test
-test: ## the everyday tests, each promise with a proof: some ten minutes (PACKAGES=… for some); installs what they need
+test: ## run the everyday tests, which prove each promise: some ten minutes (PACKAGES=… for some); installs what they need
 	scripts/test-needs.sh
 	TEST_TIMEOUT=$(TEST_TIMEOUT) scripts/test.sh $(PACKAGES)
 
 .PHONY: test-fast
-test-fast: ## the packages without I/O, and the rules about imports: seconds
+test-fast: ## test the packages without I/O, and the rules about imports: seconds
 	CGO_ENABLED=0 go test -trimpath $(FAST)
 	CGO_ENABLED=0 go test -trimpath -run 'TestImports|TestRules' ./tests
 
 .PHONY: nightly
-nightly: ## everything that there is to test, before a release: hours (PHASES='worlds faults' for some)
+nightly: ## run all tests, before a release: hours (PHASES='worlds faults' for some)
 	scripts/test-needs.sh
 	scripts/nightly.sh $(PHASES)
 
@@ -59,7 +59,7 @@ agents: ## build the agent for each architecture into bin/, for coordinators tha
 	GOARCH=arm64 $(GOBUILD) -o bin/leasehold-agent-linux-arm64 ./cmd/leasehold-agent
 
 .PHONY: check
-check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, protocol, tidy, import rules
+check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## run all checks except the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"
 
 .PHONY: check-format
@@ -75,12 +75,12 @@ check-lint: ## run the linters of .golangci.yml
 	$(LINT) run
 
 .PHONY: check-generated
-check-generated: ## compare generated code with what its source gives now
+check-generated: ## compare generated code with its source
 	$(BUF) lint
 	scripts/check-generated.sh
 
 .PHONY: check-protocol
-check-protocol: ## whether the release before understands what agents and coordinators say to each other now
+check-protocol: ## check that the protocol is compatible with the previous release
 	$(BUF) breaking --against "$$(ls tests/faults/previous/leasehold-*.tar.gz)#strip_components=1"
 
 .PHONY: check-tidy
@@ -105,66 +105,66 @@ generate: ## regenerate the protocol's Go code
 	$(BUF) generate
 
 .PHONY: bench
-bench: ## Go benchmarks (BENCH=regexp, PACKAGES=…)
+bench: ## run Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
 
 .PHONY: bench-detect
-bench-detect: ## how soon harm is noticed and a replacement requested, with real machines: minutes (ARGS="-trials 5 -o json")
+bench-detect: ## measure how soon faults of real machines are noticed and a replacement is requested: minutes (ARGS="-trials 5 -o json")
 	scripts/test-needs.sh
 	go run ./tests/detect $(ARGS)
 
 .PHONY: bench-compare
-bench-compare: build ## Leasehold beside agents that are clients of etcd, on this machine: about ten minutes (ARGS="--agents 5000 -o json")
+bench-compare: build ## compare Leasehold with agents that are etcd clients, on this machine: about ten minutes (ARGS="--agents 5000 -o json")
 	bin/leasehold-bench compare $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## give everything that reads what others wrote anything at all, each for a while (FUZZTIME=30s, PACKAGES=…)
+fuzz: ## fuzz all parsers of external input, each for a while (FUZZTIME=30s, PACKAGES=…)
 	FUZZTIME=$(or $(FUZZTIME),30s) scripts/fuzz.sh $(PACKAGES)
 
 .PHONY: sim
-sim: ## play many simulated worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
+sim: ## run many simulated worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
 .PHONY: senses
-senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGENTS=1000 (RUN=regexp)
+senses: ## check that faults of Leasehold, etcd or providers replace no machine: tests/senses with AGENTS=1000 (RUN=regexp)
 	scripts/test-needs.sh
 	go test ./tests/senses -tags nightly -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
 
 .PHONY: faults
-faults: ## hurt whole clusters of real processes as seeds say, and judge them (SEEDS=200 FIRST=1, or one: SEED=…)
+faults: ## cause faults in whole clusters of real processes, by seed, and judge the results (SEEDS=200 FIRST=1, or one: SEED=…)
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
 .PHONY: promises
-promises: ## play the contract suite against every provider and write docs/providers/promises.md (NIGHT=1: also what takes long)
+promises: ## run the contract suite against every provider and write docs/providers/promises.md (NIGHT=1: also the long parts)
 	scripts/promises.sh $(if $(NIGHT),nightly)
 
 .PHONY: containers
-containers: ## hurt groups of containers of a real LXD as seeds say (SEEDS=10, or one: SEED=…)
+containers: ## cause faults in groups of containers of a real LXD, by seed (SEEDS=10, or one: SEED=…)
 	scripts/test-needs.sh
 	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
 
 .PHONY: failover
-failover: ## kill the leader again and again under load, and measure how soon another acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
+failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
 
 .PHONY: soak
-soak: ## an hour of troubles, edits and quiet, after which nothing may have grown (FOR=1h FIRST=1)
+soak: ## run an hour of faults, edits and rest, after which no resource usage may have grown (FOR=1h FIRST=1)
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSoak$$' -soak $(or $(FOR),1h) -first $(or $(FIRST),1)
 
 .PHONY: mutants
-mutants: ## put deliberate faults into the product, one at a time, and see that tests/faults catches each: hours (MUTANT=no-fence RUNS=12)
+mutants: ## put deliberate bugs into the product, one at a time, and check that tests/faults catches each: hours (MUTANT=no-fence RUNS=12)
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
 .PHONY: mutate
-mutate: ## put small mistakes into one package, and see that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)
+mutate: ## put small mistakes into one package, and check that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)
 	go run ./tests/mutate -package $(or $(PACKAGE),agent/session) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
 
 .PHONY: vuln
-vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`
+vuln: ## look for known vulnerabilities in linked code; needs https://vuln.go.dev (or GOVULNDB=…), so not part of `make check`
 	scripts/vuln.sh
 
 .PHONY: clean

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Breaks the planner on purpose, in one way after the other, and says after how many simulated worlds tests/sim noticed. A simulator that
-# catches nothing proves nothing. Each fault is one sed expression on one file, applied to a copy of the last commit; one that changes
-# nothing any more is an error, and so is one that no world shows.
+# Breaks the planner on purpose, in one way after the other, and prints after how many simulated worlds tests/sim noticed. A simulator that
+# catches nothing proves nothing. Each fault is one sed expression on one file, applied to a copy of the last commit. A fault that no longer
+# changes anything is an error, and so is one that no world detects.
 #
 #   scripts/break-planner.sh                all of them, at most WORLDS (5000) worlds each
 #   scripts/break-planner.sh budget hold    those whose names contain a word
@@ -49,7 +49,7 @@ while IFS='|' read -r name file change; do
 	git -C "$tmp/copy" checkout --quiet .
 	sed -i "$change" "$tmp/copy/$file"
 	if git -C "$tmp/copy" diff --quiet; then
-		printf '%-46s %s\n' "$name" 'the planner has no such place any more: mend this script'
+		printf '%-46s %s\n' "$name" 'the planner no longer has this place: correct this script'
 		missed=1
 		continue
 	fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz test of the packages, one after the other, each for FUZZTIME. What fails is kept in testdata/fuzz beside the test, and from then on
-# part of `go test`.
+# Runs every fuzz test of the packages, one after the other, each for FUZZTIME. A failing input is kept in testdata/fuzz beside the test, and is
+# part of `go test` from then on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

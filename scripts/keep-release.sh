@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Keeps the source of a release in the tree, so that an upgrade from it can be tried by whoever has no git history.
+# Keeps the source of a release in the tree, so that an upgrade from it can be tested without git history.
 #
 #   scripts/keep-release.sh COMMIT VERSION     for example: scripts/keep-release.sh v0.1 0.1
 #
@@ -9,7 +9,7 @@
 # `make check-protocol` compares the present one. The same commit always gives the same bytes.
 #
 # The modules that the release needs are not in it. They come from the module cache, as those of the present tree do, so the release has
-# to be built with versions that the present go.sum knows: what is missing there is told, and is no failure here.
+# to be built with versions that the present go.sum knows: missing modules are reported, but are no failure here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ root=$work/leasehold-$version
 mkdir "$root"
 git archive "$commit" | tar -x -C "$root"
 
-# All that the programs are made of, on every system: files that this one leaves out count too.
+# All source files of the programs, on every system, including files that are not built on this one.
 (
 	cd "$root"
 	module=$(go list -m)
@@ -43,14 +43,14 @@ git archive "$commit" | tar -x -C "$root"
 kept=tests/faults/previous
 mkdir -p "$kept"
 rm -f "$kept"/leasehold-*.tar.gz
-# gzip keeps no name and no time, and tar gives all files the commit's time and nobody's name.
+# gzip keeps no name and no time, and tar gives all files the commit's time and no owner.
 tar --create --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rw,go=r \
 	--mtime="@$(git show -s --format=%ct "$commit")" -C "$root" --transform="s|^|leasehold-$version/|" -T "$work/files" |
 	gzip -9 -n >"$kept/leasehold-$version.tar.gz"
 
 unknown=$(comm -23 <(awk '{print $1, $2}' "$root/go.sum" | sort -u) <(awk '{print $1, $2}' go.sum | sort -u))
 if [ -n "$unknown" ]; then
-	echo "note: the release needs modules that the present tree does not; whoever is offline cannot build it:" >&2
+	echo "note: the release needs modules that the present tree does not; it cannot be built offline:" >&2
 	echo "$unknown" >&2
 fi
 echo "$kept/leasehold-$version.tar.gz: $(stat -c %s "$kept/leasehold-$version.tar.gz") bytes, $(wc -l <"$work/files") files of $commit"

@@ -3,9 +3,9 @@
 #
 #   scripts/lxd.sh install   installs LXD where it is missing: on Debian and Ubuntu, as root
 #   scripts/lxd.sh run       starts an LXD of its own, prints its directory, runs until its standard input ends, and
-#                            takes everything down that it held: containers, networks, mounts, the directory
+#                            removes everything that it created: containers, networks, mounts, the directory
 #
-# Whoever runs it holds the other end of its standard input, so nothing stays even if that is killed. It runs in a
+# The caller holds the other end of its standard input, so nothing is left even if the caller is killed. It runs in a
 # session of its own and does not get the Ctrl-C that ends the tests. Only one runs at a time.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
@@ -65,7 +65,7 @@ run() {
 # made lists the containers that have a directory.
 made() { find "$dir"/storage-pools/*/containers -mindepth 1 -maxdepth 1 -printf '%f\n'; }
 
-# take_down ends the LXD and all that it made. What it cannot do in its own way is done the hard way.
+# take_down stops the LXD and removes everything that it created, by force if necessary.
 take_down() {
 	set +e
 	trap '' INT TERM HUP

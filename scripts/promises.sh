@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Plays the contract suite against every provider and writes docs/providers/promises.md: which promise was
+# Runs the contract suite against every provider and writes docs/providers/promises.md: which promise was
 # proved, failed or not proved. A provider whose suite does not run leaves its column out, and this fails.
 #
-#   scripts/promises.sh [nightly]     nightly: those too that take long
+#   scripts/promises.sh [nightly]     nightly: also the long ones
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/test-needs.sh

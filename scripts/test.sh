@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the packages named, or of all: the everyday tier, or with TIER=nightly all tests that there are
-# (tests/tier). Phases run one after the other, each with its wall time; all of them run, whatever comes of the first.
+# Runs the tests of the packages named, or of all: the everyday tier, or with TIER=nightly all tests
+# (tests/tier). Phases run one after the other, each with its wall time; all of them run, even if one fails.
 # Packages whose results Go keeps are answered from its cache when nothing has changed. `make check` vets the tests.
 #
 #   scripts/test.sh [package…]     TIER=nightly; TEST_TIMEOUT=10m: how long one package may take
@@ -28,7 +28,7 @@ both() { comm -12 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
 packages=$(go list "${tags[@]}" "$@" | sort -u)
 
 # Clusters of real programs have leases of a few seconds: nothing that computes runs beside them, or they starve.
-# Most of their time they wait, so by day they run side by side.
+# They wait for most of their time, so by day they run side by side.
 attack=$(below tests/attack)   # the attackers send as much as they can
 senses=$(below tests/senses)
 real=provider/lxd                                               # LXD is a program as well
@@ -48,7 +48,7 @@ raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest')
 raced=$(minus "$(both "$computing" "$raced")" "$pure")
 # Tests in virtual time (testing/synctest) run on one processor there. All timers of a bubble share one context of the
 # race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
-# (https://go.dev/issue/78156). Races are found all the same: the detector goes by what is ordered before what, not by
+# (https://go.dev/issue/78156). Races are still found: the detector checks what is ordered before what, not
 # what happens to run at once.
 bubbles=''
 if [ -n "$raced" ]; then
@@ -62,7 +62,7 @@ plain=$(minus "$computing" "$raced")
 work=$(mktemp -d)
 trap 'kill -- $(jobs -p | sed "s/^/-/") 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# phase runs a command, tells how long it took, and takes note if it failed.
+# phase runs a command, and records how long it took and whether it failed.
 phase() { # name command…
 	local name=$1 began=$SECONDS result=ok
 	shift
@@ -83,7 +83,7 @@ in_list() { # list flag…
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
 in_list_plain() { CGO_ENABLED=0 in_list "$@" -trimpath; }
 in_list_raced() { CGO_ENABLED=1 in_list "$@" -race; }
-# What starts real programs is never answered from the cache, which does not know them.
+# Tests that start real programs are never answered from the cache, which does not know the programs.
 in_list_clusters() { in_list_plain "$@" -count=1; }
 in_list_clusters_raced() { in_list_raced "$@" -count=1; }
 

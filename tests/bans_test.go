@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ban is one thing that some of the source must not do.
+// ban is something that some of the source must not do.
 type ban struct {
 	name string
 	why  string
@@ -376,27 +376,27 @@ var bans = []ban{
 // emptyNames say nothing about what they hold.
 var emptyNames = []string{"util", "utils", "helper", "helpers", "common", "manager", "base", "impl", "misc"}
 
-// everywhere is every file.
+// everywhere matches every file.
 func everywhere(sourceFile) bool { return true }
 
-// product is every file at or below a folder that is not a test.
+// product matches every file at or below a folder that is not a test.
 func product(folder string) func(sourceFile) bool {
 	return func(f sourceFile) bool { return within(f.folder(), folder) && !f.test() }
 }
 
-// etcd reports whether an import path is etcd's, its client's or its server's.
+// etcd reports whether an import path belongs to etcd, its client or its server.
 func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
-// shared are packages below the contracts that everybody may use: durable writes files, settings
-// checks a template against its provider's schema, suite plays the contract, turns keep a machine's calls
-// apart, userdata makes the script for a machine without an agent.
+// shared are packages below the contracts that every package may use: durable writes files,
+// settings checks a template against its provider's schema, suite plays the contract, turns keep a
+// machine's calls apart, userdata makes the script for a machine without an agent.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/userdata",
 }
 
-// adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The
-// suites that every adapter passes are none.
+// adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".
+// The suites that every adapter passes are not adapters.
 func adapter(p string) string {
 	for _, contract := range []string{module + "/store/", module + "/provider/"} {
 		below, found := strings.CutPrefix(p, contract)
@@ -446,8 +446,8 @@ func uses(f sourceFile, importPath string, names ...string) (found []breach) {
 	return found
 }
 
-// testParameters are the names that the file's functions give to a running test: parameters of type
-// *testing.T and the like, *rapid.T excepted (there a skip discards one draw).
+// testParameters returns the names that the file's functions give to a running test: parameters of
+// type *testing.T and the like, except *rapid.T (there a skip discards one draw).
 func testParameters(f sourceFile) map[string]bool {
 	known := f.nameOf("testing")
 	names := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestImports keeps who may import whom, and some habits that only the source can show.
+// TestImports checks who imports whom, and some habits that only the source can show.
 func TestImports(t *testing.T) {
 	for _, f := range projectSource(t) {
 		for _, b := range bans {
@@ -17,7 +17,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestImportsLinked keeps what a program must not link, however many packages lie between.
+// TestImportsLinked checks what a program must not link, however many packages lie between.
 func TestImportsLinked(t *testing.T) {
 	root := projectRoot(t)
 	for _, program := range []struct {

@@ -16,8 +16,8 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)\(`)
 )
 
-// TestPages holds pages against the tests: each line of a table whose last column says what it is
-// shown by names a test, and each of those exists.
+// TestPages checks the pages against the tests: each line of a table whose last column is "Shown
+// by" names a test, and each of those exists.
 func TestPages(t *testing.T) {
 	root := projectRoot(t)
 	there := testsBelow(t, root)
@@ -55,7 +55,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// testsBelow are the names of all tests.
+// testsBelow returns the names of all tests.
 func testsBelow(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	there := map[string]bool{}

@@ -17,7 +17,7 @@ type rule struct {
 	line                int
 }
 
-// rulesDocument is where the promises are listed, from the project's root.
+// rulesDocument is the file with the promises, from the project's root.
 const rulesDocument = "docs/rules.md"
 
 var (
@@ -47,7 +47,7 @@ func parseRules(text string) (rules []rule, problems []string) {
 		if !slices.Contains([]string{"kept", "partly", "later"}, r.status) {
 			complain(line, "%s: status %q: must be kept, partly or later", r.id, r.status)
 		}
-		// Numbers without a gap, so that no promise is dropped by deleting its row.
+		// Numbers without gaps, so that no promise is dropped by deleting its row.
 		family, number, _ := strings.Cut(r.id, "-")
 		if n, err := strconv.Atoi(number); err != nil || n != last[family]+1 {
 			complain(line, "%s follows %s-%d: every number stands once and in order", r.id, family, last[family])
@@ -58,7 +58,7 @@ func parseRules(text string) (rules []rule, problems []string) {
 	return rules, problems
 }
 
-// claims finds the rules that a text of comments claims to prove.
+// claims finds the rules that comments claim to prove.
 func claims(text string) (ids []string) {
 	for _, m := range claim.FindAllStringSubmatch(text, -1) {
 		ids = append(ids, ruleID.FindAllString(m[1], -1)...)
@@ -66,10 +66,10 @@ func claims(text string) (ids []string) {
 	return ids
 }
 
-// proof is a place in the tests that claims to prove a rule.
+// proof is a test that claims to prove a rule.
 type proof struct {
 	place   string
-	nightly bool // it runs at night alone
+	nightly bool // runs only at night
 }
 
 func (p proof) String() string {
@@ -79,8 +79,8 @@ func (p proof) String() string {
 	return p.place
 }
 
-// judgeRules holds the document against the claims: rule ID → the tests that claim to prove it.
-// What is called kept needs a proof that runs every day.
+// judgeRules compares the document with the claims: rule ID → the tests that claim to prove it. A
+// rule that is called kept needs a proof that runs every day.
 func judgeRules(rules []rule, proofs map[string][]proof) (problems []string) {
 	known := map[string]bool{}
 	for _, r := range rules {
@@ -107,7 +107,7 @@ func judgeRules(rules []rule, proofs map[string][]proof) (problems []string) {
 	return problems
 }
 
-// collectProofs reads the claims off every comment in the project's tests and their scripts.
+// collectProofs reads the claims from every comment in the project's tests and their scripts.
 func collectProofs(t *testing.T) map[string][]proof {
 	t.Helper()
 	proofs := map[string][]proof{}
@@ -143,7 +143,7 @@ func collectProofs(t *testing.T) map[string][]proof {
 	return proofs
 }
 
-// documentedRules are the rows of the document as it is.
+// documentedRules returns the rows of the document.
 func documentedRules(t *testing.T) (rules []rule, problems []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(projectRoot(t), filepath.FromSlash(rulesDocument)))
@@ -153,8 +153,8 @@ func documentedRules(t *testing.T) (rules []rule, problems []string) {
 	return parseRules(string(text))
 }
 
-// TestRules holds what the document calls kept against the tests, and the tests' claims against the
-// document.
+// TestRules checks what the document calls kept against the tests, and the tests' claims against
+// the document.
 func TestRules(t *testing.T) {
 	rules, problems := documentedRules(t)
 	if len(rules) == 0 {
@@ -165,8 +165,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesCoverage tells, for `make rules`, where each promise is proved. It fails only if there
-// is nothing to tell.
+// TestRulesCoverage prints, for `make rules`, where each promise is proved. It fails only without
+// any rule.
 func TestRulesCoverage(t *testing.T) {
 	rules, _ := documentedRules(t)
 	proofs := collectProofs(t)

@@ -24,7 +24,7 @@ type sourceFile struct {
 	files *token.FileSet
 }
 
-// parseSource reads a file, or a text that is simulated to stand at that path.
+// parseSource parses a file, or a text as if it were at that path.
 func parseSource(name string, text []byte) (sourceFile, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -42,7 +42,7 @@ func (f sourceFile) folder() string {
 // test reports whether the file is compiled for tests alone.
 func (f sourceFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// nightly reports whether the file belongs to the nightly tier alone (tests/tier).
+// nightly reports whether the file belongs only to the nightly tier (tests/tier).
 func (f sourceFile) nightly() bool {
 	for _, comments := range f.tree.Comments {
 		for _, c := range comments.List {
@@ -51,7 +51,7 @@ func (f sourceFile) nightly() bool {
 			}
 			expr, err := constraint.Parse(c.Text)
 			if err != nil {
-				continue // the compiler complains of it
+				continue // the compiler reports it
 			}
 			return !expr.Eval(func(tag string) bool { return tag != "nightly" && tag != "race" }) &&
 				!expr.Eval(func(tag string) bool { return tag != "nightly" })
@@ -60,7 +60,7 @@ func (f sourceFile) nightly() bool {
 	return false
 }
 
-// forTests reports whether the file serves tests, be it as a suite that several packages run.
+// forTests reports whether the file serves tests, including suites that several packages run.
 func (f sourceFile) forTests() bool {
 	return f.test() || within(f.folder(), "tests") || suite(f.folder())
 }
@@ -68,16 +68,16 @@ func (f sourceFile) forTests() bool {
 // suite reports whether a path is that of a suite for the contract above it, as store/storetest is.
 func suite(p string) bool { return path.Base(p) == path.Base(path.Dir(p))+"test" }
 
-// line is where a position stands, as editors understand it.
+// line formats a position as editors understand it.
 func (f sourceFile) line(pos token.Pos) string {
 	return f.path + ":" + strconv.Itoa(f.files.Position(pos).Line)
 }
 
-// imported are the paths that the file imports, in order.
+// imported returns the paths that the file imports, in order.
 func (f sourceFile) imported() []*ast.ImportSpec { return f.tree.Imports }
 
-// nameOf is the name under which the file knows a package of the standard library, "" if it does
-// not import it.
+// nameOf returns the name under which the file imports a package of the standard library, "" if it
+// does not.
 func (f sourceFile) nameOf(importPath string) string {
 	for _, spec := range f.imported() {
 		if pathOf(spec) != importPath {
@@ -103,23 +103,23 @@ func (f sourceFile) selectors(visit func(x, sel string, pos token.Pos)) {
 	})
 }
 
-// pathOf is the path that an import names.
+// pathOf returns the path of an import.
 func pathOf(spec *ast.ImportSpec) string {
 	p, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		return spec.Path.Value // the parser has refused such a file already
+		return spec.Path.Value // the parser has rejected such a file already
 	}
 	return p
 }
 
-// standard reports whether an import path is one of Go's own: those have no dot in their first
-// element.
+// standard reports whether an import path belongs to the standard library: its first element has no
+// dot.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")
 }
 
-// within reports whether a path is, or lies below, a root.
+// within reports whether a path is, or is below, a root.
 func within(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
 
 // withinAny is within for several roots.
@@ -132,7 +132,7 @@ func withinAny(p string, roots ...string) bool {
 	return false
 }
 
-// projectRoot is the folder with go.mod. Tests run in their own folder, one below it.
+// projectRoot returns the folder with go.mod. Tests run in their own folder, one below it.
 func projectRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -149,7 +149,7 @@ func projectRoot(t *testing.T) string {
 	return root
 }
 
-// projectFiles are the names of all files of the project that are not hidden, built or another
+// projectFiles returns the names of all files of the project that are not hidden, built or another
 // module's.
 func projectFiles(t *testing.T) (root string, names []string) {
 	t.Helper()
@@ -178,7 +178,7 @@ func projectFiles(t *testing.T) (root string, names []string) {
 	return root, names
 }
 
-// projectSource is every Go file of the project.
+// projectSource parses every Go file of the project.
 func projectSource(t *testing.T) []sourceFile {
 	t.Helper()
 	root, names := projectFiles(t)

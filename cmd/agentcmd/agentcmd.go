@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Cmd is the agent's part of a command line.
+// Cmd holds the agent's flags.
 type Cmd struct {
 	Bootstrap    string `help:"Bootstrap document of this machine, written by the provider." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
 	StateDir     string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
@@ -33,11 +33,11 @@ type Cmd struct {
 	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
 }
 
-// Version is the program's, as reports tell it. It has a type of its own so that a command line can
-// bind it.
+// Version is the program's version, as reports contain it. It has a type of its own so that a
+// command line can bind it.
 type Version string
 
-// Run is the agent, until the context ends.
+// Run runs the agent until the context ends.
 func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error {
 	if c.Bootstrap == "" {
 		return fmt.Errorf("no bootstrap document: name it with --bootstrap or %s", provider.EnvBootstrap)
@@ -117,8 +117,8 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	return a.Run(ctx)
 }
 
-// papersOf is what this machine shows. As long as there are coordinators without certificates,
-// machines that were made by one have none either.
+// papersOf returns this machine's certificate. While there are coordinators without certificates,
+// machines that one of them created have none either.
 func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Certificate, error) {
 	if bootstrap.CA == "" {
 		return certificate.Unsecured{}, nil
@@ -126,8 +126,8 @@ func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (
 	return certificate.Open(certificate.Config{Bootstrap: bootstrap, StateDir: stateDir}, certificate.Deps{Logger: log})
 }
 
-// sourceOf is the address that streams are to come from, none if nothing was said. Whether this
-// machine has it is not asked: it may come up later than the agent.
+// sourceOf returns the source address of streams; none if not set. The machine may get the address
+// after the agent starts, so its presence is not checked.
 func sourceOf(told string) (netip.Addr, error) {
 	if told == "" {
 		return netip.Addr{}, nil
@@ -140,7 +140,7 @@ func sourceOf(told string) (netip.Addr, error) {
 	return source, nil
 }
 
-// readBootstrap reads the document, and says what to do if there is none.
+// readBootstrap reads the document. The error says what to do if it does not exist.
 func readBootstrap(path string) (provider.Bootstrap, error) {
 	data, err := os.ReadFile(path)
 	switch {
@@ -157,8 +157,7 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 	return b, nil
 }
 
-// stateDir is where the agent of a bootstrap document keeps what must outlive it, unless it is told
-// otherwise.
+// stateDir returns the agent's state directory.
 func stateDir(told, bootstrap string) (string, error) {
 	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
 	if err != nil {

@@ -24,10 +24,10 @@ type Evacuate struct {
 
 func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "evacuate") }
 
-// Run writes the file, and prints what comes of it: nothing on this machine shows that for a while.
+// Run writes the file, and prints what will follow: for a while nothing on this machine shows it.
 func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
-		return fmt.Errorf("cannot tell which agent to evacuate: give its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
+		return fmt.Errorf("cannot find the agent to evacuate: give its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
 	}
 	dir, err := stateDir(c.StateDir, c.Bootstrap)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 	}
 	_,
 		err = fmt.Fprintf(told,
-		"%s is to be emptied: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
+		"evacuation of %s requested: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
 			"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
 	return err
 }

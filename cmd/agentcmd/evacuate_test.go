@@ -23,7 +23,7 @@ func TestEvacuateSaysWhatComesOfIt(t *testing.T) {
 	if err := (&Evacuate{StateDir: dir, Why: "repairs"}).Run(&told); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(told.String(), "web-0-a is to be emptied") ||
+	if !strings.HasPrefix(told.String(), "evacuation of web-0-a requested") ||
 		!strings.Contains(told.String(), "leasehold explain web-0-a") {
 		t.Errorf("told %q", told.String())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// fence ends more than the workload, for an agent that could not renew its lease (SAFE-9).
+// fence powers the machine off, for an agent that could not renew its lease (SAFE-9).
 type fence struct {
 	place workload.Config
 	// processes: this machine is the agent's own processes and ends with it, as the process
@@ -24,14 +24,14 @@ func (f fence) Command(ctx context.Context, run []string, vars map[string]string
 	return workload.Command(ctx, f.place, run, vars)
 }
 
-// PowerOff writes out what can be in a moment and ends the machine at once: an orderly shutdown may
-// take longer than the lease lasts. Nothing that matters runs by then.
+// PowerOff syncs disks for a moment and powers the machine off: an orderly shutdown may take longer
+// than the lease lasts. The workload has ended by then.
 func (f fence) PowerOff(ctx context.Context) error {
 	if f.processes {
 		return nil
 	}
 	written := make(chan struct{})
-	go func() { // may hang with a disk; then the machine is gone before it returns
+	go func() { // may hang on a broken disk; the machine is off before it returns then
 		unix.Sync()
 		close(written)
 	}()

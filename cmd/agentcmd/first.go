@@ -16,15 +16,15 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// DefaultBootstrap is where an agent that is its machine's first process finds its document, unless
-// it is told otherwise.
+// DefaultBootstrap is the bootstrap document's default path for an agent that is its machine's
+// first process.
 const DefaultBootstrap = "/etc/leasehold/bootstrap.json"
 
-// tooSoon is how long an agent has to have run to be started again when it has broken down.
+// tooSoon is how long an agent must have run before it is restarted after a crash.
 const tooSoon = 10 * time.Second
 
-// sigHalt is SIGRTMIN+3, by which systemd is told to halt. LXC sends it in place of SIGPWR to a
-// first process that blocks it, and one of the threads of a Go program that listens to signals does.
+// sigHalt is SIGRTMIN+3, which tells systemd to halt. LXC sends it in place of SIGPWR to a first
+// process that blocks SIGPWR, as one of the threads of a Go program that listens to signals does.
 const sigHalt = syscall.Signal(37)
 
 // First is the first process of a machine, a container for example. It starts this program again
@@ -98,7 +98,7 @@ func (f first) run() int {
 			f.log.Info("the agent has ended, and the machine with it", "code", code, "asked", asked)
 			return code
 		}
-		f.log.Error("the agent broke down and is started again", "code", code)
+		f.log.Error("the agent crashed and is restarted", "code", code)
 	}
 }
 
@@ -119,13 +119,13 @@ func startAgent(program string, args []string) (int, error) {
 	return pid, p.Release()
 }
 
-// firstEnvironment adds what a first process is not given.
+// firstEnvironment adds the variables that a first process does not get.
 func firstEnvironment(env []string) []string {
 	for _, v := range []string{
 		provider.EnvBootstrap + "=" + DefaultBootstrap,
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=/root",
-		"TERM=dumb", // its terminal is a console that is kept
+		"TERM=dumb", // its output goes to a console log
 	} {
 		name, _, _ := strings.Cut(v, "=")
 		if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
@@ -153,8 +153,7 @@ func reap() (map[int]syscall.WaitStatus, error) {
 	}
 }
 
-// mountProc mounts /proc where none is, or one that shows other processes than this machine's. LXD
-// has done so.
+// mountProc mounts /proc unless one of this machine's own processes is mounted, as LXD does.
 func mountProc() error {
 	if self, err := os.Readlink("/proc/self"); err == nil && self == "1" {
 		return nil

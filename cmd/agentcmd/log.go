@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// NewLogger writes for a person where one watches a terminal, and JSON everywhere else.
+// NewLogger logs for a person on a terminal, and JSON everywhere else.
 func NewLogger(out *os.File, level slog.Level) *slog.Logger {
 	if term.IsTerminal(int(out.Fd())) {
 		return slog.New(tint.NewTextHandler(out, &tint.Options{

@@ -6,8 +6,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the agent's flags, and what is set of them in the environment, for a program whose
-// command line is not its own.
+// Parse parses the agent's flags and their environment variables, for a program with another
+// command line.
 func Parse(args []string) (*Cmd, error) {
 	var c Cmd
 	parser, err := kong.New(&c, kong.Name("agent"), kong.NoDefaultHelp())

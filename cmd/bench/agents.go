@@ -13,13 +13,13 @@ import (
 // Agents is the command agents.
 type Agents struct {
 	Agents   int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
-	For      time.Duration `help:"How long to measure once all are there (default: ${default})." default:"1m" placeholder:"DURATION"`
+	For      time.Duration `help:"How long to measure once all are registered (default: ${default})." default:"1m" placeholder:"DURATION"`
 	Failures int           `help:"Agents that fail in that time: half fall silent, half lose their connection (default: one in a hundred each minute; at least 10, at most one in ten)." default:"-1" placeholder:"N"`
 	Churn    int           `help:"Agents that lose their connection in that time and come back a second later." placeholder:"N"`
 	Shard    `embed:""`
 }
 
-// Run lets the agents in, measures, and tells what that came to.
+// Run lets the agents in, measures, and shows the result.
 func (c *Agents) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *Agents) check(s *Session) error {
 	return c.Shard.check(s, "agents", c.Agents)
 }
 
-// failures are so many that their times say something, and so few that they are no storm.
+// failures returns the default number of failures: enough for percentiles, and too few for a storm.
 func (c *Agents) failures() int {
 	if c.Failures >= 0 {
 		return c.Failures
@@ -63,7 +63,7 @@ func (c *Agents) failures() int {
 func (c *Agents) show(s *Session, r *trial.Agents) error {
 	t := newTable()
 	t.Add("agents", showSetting(r.Setting))
-	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were found well", r.RampUp,
+	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were healthy", r.RampUp,
 		r.Settled))
 	t.Add("reports", fmt.Sprintf("%.0f/s for %.0fs, %d not acknowledged", r.Reports, r.Measured, r.Unacknowledged))
 	t.Add("report to lease renewed", showTimes(r.Latency))

@@ -20,35 +20,35 @@ const name = "leasehold-bench"
 type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
-	Agents   Agents   `cmd:"" help:"See how many agents one shard carries on this machine, and how soon the failure of one is seen."`
-	Failover Failover `cmd:"" help:"Kill the replica that serves all agents, and see how soon another serves them."`
-	Storm    Storm    `cmd:"" help:"Lose many agents at once, and see that nothing is replaced and no other agent harmed."`
-	Etcd     Etcd     `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+	Agents   Agents   `cmd:"" help:"Measure how many agents one shard carries on this machine, and how soon it notices failures."`
+	Failover Failover `cmd:"" help:"Kill the replica that serves all agents, and measure how soon another serves them."`
+	Storm    Storm    `cmd:"" help:"Lose many agents at once, and check that nothing is replaced and no other agent is affected."`
+	Etcd     Etcd     `cmd:"" help:"Measure an etcd: renewals, transactions, watches, and how many agents it can carry."`
 	Plan     Plan     `cmd:"" help:"Measure the planner alone, with a shard of any size in virtual time."`
-	Compare  Compare  `cmd:"" help:"Leasehold beside agents that are clients of etcd: what each costs, and who is declared dead when something stands still."`
+	Compare  Compare  `cmd:"" help:"Compare Leasehold with agents that are etcd clients: what each costs, and which agents are declared dead during a pause."`
 	Part     Part     `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 
-// Globals are the flags that every command has. Endpoints has a variable of its own, so that a
-// bench never finds the etcd that an operator works with.
+// Globals are the flags of every command. Endpoints has an environment variable of its own, so that
+// a bench never picks up the etcd that an operator works with.
 type Globals struct {
-	Endpoints []string         `help:"Where the etcd to measure listens (default: the bench starts its own)." env:"LEASEHOLD_BENCH_ENDPOINTS" placeholder:"HOST:PORT"`
-	CACert    string           `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
+	Endpoints []string         `help:"The etcd to measure (default: the bench starts its own)." env:"LEASEHOLD_BENCH_ENDPOINTS" placeholder:"HOST:PORT"`
+	CACert    string           `name:"cacert" help:"Certificate authority that issued etcd's certificate." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
 	Cert      string           `help:"Certificate to show to etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
 	Key       string           `help:"Key of that certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
 	User      string           `help:"etcd user, with its password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
-	Output    string           `short:"o" help:"How to show what was found: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
+	Output    string           `short:"o" help:"Output format: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
 	NoColor   bool             `help:"No colours (also with NO_COLOR or TERM=dumb)."`
 	Timeout   time.Duration    `help:"How long to wait for an etcd that is named (default: ${default})." default:"5s" placeholder:"DURATION"`
-	Version   kong.VersionFlag `help:"Show the version and end."`
+	Version   kong.VersionFlag `help:"Show the version and exit."`
 }
 
-// Env is what a bench needs of its process. All of it must be set, Columns and Colour excepted.
+// Env is what a bench needs of its process. All fields are required, except Columns and Colour.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Whether a person reads there.
+	// Interactive reports whether a person reads the output.
 	StdoutTerminal, StderrTerminal bool
 	// Colour says whether a terminal shows colours.
 	Colour bool
@@ -59,19 +59,19 @@ type Env struct {
 	RandomID func() string
 	Version  string
 
-	// Open opens the store. The function that comes with it closes it again.
+	// Open opens the store. The returned function closes it.
 	Open func(context.Context, program.Connection) (store.Store, func() error, error)
 }
 
-// Run does what the arguments say, writes on env.Stderr how it ended, and returns the exit code.
-// When ctx ends it stops as after Ctrl-C.
+// Run runs the command line, writes the outcome to env.Stderr, and returns the exit code. When ctx
+// ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) program.Code {
 	var g Grammar
 	s := &Session{env: env, flags: &g.Globals}
 	exited := false
 	parser, err := kong.New(&g,
 		kong.Name(name),
-		kong.Description("Measures what a machine, an etcd or the planner of Leasehold carries."),
+		kong.Description("Measures how many agents a machine, an etcd or Leasehold's planner can carry."),
 		kong.Vars{"version": name + " " + env.Version},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(int) { exited = true }),

@@ -23,15 +23,15 @@ import (
 type Compare struct {
 	Agents   int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
 	Interval time.Duration `help:"How often each agent reports; its lease lasts three intervals and 2s (default: ${default})." default:"5s" placeholder:"DURATION"`
-	Shared   int           `help:"Have all agents share so many connections, unsecured (default: each agent has its own; Leasehold's over TLS)." placeholder:"N"`
-	Steady   time.Duration `help:"How long everyday is measured (default: ${default}, in which each report of Leasehold's is written down once)." default:"1m" placeholder:"DURATION"`
-	Stall    time.Duration `help:"How long etcd, and then the process that judges, stand still (default: a lease and 3s)." placeholder:"DURATION"`
-	Ramp     float64       `help:"Agents that begin in a second (default: 300 where each has its own connection, else 2000)." placeholder:"N"`
+	Shared   int           `help:"Let all agents share so many connections, without TLS (default: each agent has its own; Leasehold's over TLS)." placeholder:"N"`
+	Steady   time.Duration `help:"How long normal operation is measured (default: ${default}, in which Leasehold stores each report once)." default:"1m" placeholder:"DURATION"`
+	Stall    time.Duration `help:"How long etcd, and then the detecting process, are paused (default: a lease and 3s)." placeholder:"DURATION"`
+	Ramp     float64       `help:"Agents that begin per second (default: 300 with connections of their own, else 2000)." placeholder:"N"`
 }
 
 const (
-	// compareConnections is how many agents may have connections of their own: an etcd may open
-	// 20,000 files in most places.
+	// compareConnections is how many agents may have connections of their own: on most systems a
+	// process may open 20,000 files.
 	compareConnections = 15_000
 	// compareReport is the length of a report written as JSON.
 	compareReport = 400
@@ -39,13 +39,13 @@ const (
 	compareReplicas = 2
 	// compareReconnect is the product's own default.
 	compareReconnect = 30 * time.Second
-	// compareStalled is how much longer than a lease something stands still.
+	// compareStalled is how much longer than a lease a process is paused.
 	compareStalled = 3 * time.Second
-	// compareSlack is how much longer than it should something may take before it is given up.
+	// compareSlack is how much longer than expected a step may take before it is given up.
 	compareSlack = 2 * time.Minute
 )
 
-// comparison is what JSON shows.
+// comparison is the JSON result.
 type comparison struct {
 	Agents     int             `json:"agents"`
 	Interval   string          `json:"interval"`
@@ -57,19 +57,19 @@ type comparison struct {
 	Verdict    string          `json:"verdict"`
 }
 
-// whole reports whether all contenders came through.
+// whole reports whether all contenders were measured completely.
 func (r *comparison) whole() bool {
 	return !slices.ContainsFunc(r.Contenders, func(one rivals.Named) bool { return one.Problem != "" })
 }
 
-// contender is one of those that are held against each other.
+// contender is one of the systems that are compared.
 type contender struct {
 	name string
 	play func(context.Context, rivals.Plan) (rivals.Figures, error)
 }
 
-// Run has each contender go through the same, one after the other. One that does not come through
-// is told as such, and the others go on.
+// Run measures each contender in the same way, one after the other. After one fails, the others are
+// still measured.
 func (c *Compare) Run(ctx context.Context, s *Session) error {
 	shard := &Shard{
 		Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000,
@@ -112,8 +112,8 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong
-// is printed of that contender.
+// contend runs one contender. Only an interrupt is returned as an error; other errors are printed
+// as that contender's result.
 func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named,
 	error,
 ) {
@@ -144,8 +144,7 @@ func (c *Compare) contend(ctx context.Context, s *Session, one contender, where 
 	return done, nil
 }
 
-// compareFar is how far something has come, on a terminal no longer than its line has room for
-// beside what is being done.
+// compareFar shortens a progress text to what fits on the terminal's line.
 func (s *Session) compareFar(doing, far string) string {
 	if far == "" {
 		return ""
@@ -167,7 +166,7 @@ func comparedRamp(agents int, rate float64) time.Duration {
 	return time.Duration(float64(agents) / rate * float64(time.Second))
 }
 
-// expected is about how long all of it takes, in minutes.
+// expected estimates the duration in minutes.
 func (c *Compare) expected(rate float64) string {
 	const rivals = 2
 	each := 2*comparedRamp(c.Agents, rate) + c.Steady + 2*c.stall()
@@ -206,7 +205,7 @@ func (c *Compare) check(s *Session, shard *Shard) error {
 	return shard.check(s, "compare", c.Agents)
 }
 
-// rival plays with clients of etcd.
+// rival runs a contender that is made of etcd clients.
 func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(context.Context,
 	rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
@@ -229,7 +228,7 @@ func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(conte
 	}
 }
 
-// leasehold plays with a shard.
+// leasehold runs Leasehold as a contender.
 func (c *Compare) leasehold(s *Session, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		err = shard.run(ctx, s, c.Agents, compareReplicas, func(ctx context.Context, t *trial.Trial) (err error) {
@@ -264,7 +263,7 @@ func (c *Compare) show(s *Session, r *comparison) error {
 		return err
 	}
 	text := c.notes(r)
-	if r.whole() { // else it is an error
+	if r.whole() { // otherwise it is an error
 		text = append(text, "", r.Verdict)
 	}
 	var b strings.Builder
@@ -276,22 +275,22 @@ func (c *Compare) show(s *Session, r *comparison) error {
 	return err
 }
 
-// notes say how the figures are to be read.
+// notes explains how to read the figures.
 func (c *Compare) notes(r *comparison) []string {
 	all := []string{
-		fmt.Sprintf("%s agents report every %s, leases of %s, %s. A ratio is to Leasehold's figure.",
+		fmt.Sprintf("%s agents report every %s, leases of %s, %s. Ratios are relative to Leasehold's figures.",
 			output.Thousands(r.Agents), r.Interval, r.Lease,
 			output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
 		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
-		fmt.Sprintf("Who judges: of the two a process of the bench that watches for deleted keys, and does nothing about them; of Leasehold %d replicas, which also plan, record and serve agents.", compareReplicas),
-		"If it waits: of those, who were still away two intervals later; one that waits sees real deaths so much later. Leasehold has waited for what it waits for.",
-		"Agents are not comparable: the two have etcd's own client for each, Leasehold's are simulated.",
+		fmt.Sprintf("Detector: for the first two, a process of the bench that watches for deleted keys and does nothing about them; for Leasehold, %d replicas, which also plan, record and serve agents.", compareReplicas),
+		"If it waits: those of them that were still away two intervals later; a detector that waits notices real failures that much later. Leasehold's figures include its waits.",
+		"The agents' costs are not comparable: the first two use an etcd client for each agent, Leasehold's agents are simulated.",
 	}
 	if c.Shared == 0 {
 		all = append(all,
-			"Each agent has its own connection; Leasehold's are over TLS, with a second one kept warm, the others' are not.")
+			"Each agent has its own connection. Leasehold's agents use TLS and keep a second connection warm; the others do neither.")
 	} else {
-		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.",
+		all = append(all, fmt.Sprintf("All agents share %s, without TLS: one for each would cost the others most.",
 			output.Counted(c.Shared, "connection", "connections")))
 	}
 	for _, one := range r.Contenders {
@@ -306,7 +305,7 @@ func (c *Compare) notes(r *comparison) []string {
 	return all
 }
 
-// comparedValue is a figure for people.
+// comparedValue formats a figure.
 func comparedValue(value *float64, unit string) string {
 	if value == nil {
 		return "-"
@@ -328,9 +327,9 @@ func comparedValue(value *float64, unit string) string {
 	}
 }
 
-// PartRival is a process of a rival, for a bench.
+// PartRival is a process of a contender made of etcd clients.
 type PartRival struct {
-	As string `required:"" help:"What it is, as JSON." placeholder:"ROLE"`
+	As string `required:"" help:"Its role, as JSON." placeholder:"ROLE"`
 }
 
 // Run serves until the bench ends it.

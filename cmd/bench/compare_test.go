@@ -21,7 +21,7 @@ func TestCompareRefusesNonsense(t *testing.T) {
 	}
 }
 
-// Something stands still for longer than a lease, unless told otherwise: or nothing could be
+// Something is paused for longer than a lease, unless told otherwise: or nothing could be
 // compared.
 func TestCompareStallsForLongerThanALease(t *testing.T) {
 	c := Compare{Interval: 5 * time.Second}
@@ -58,17 +58,17 @@ func TestComparisonIsShown(t *testing.T) {
 	for _, want := range []string{
 		"WHAT\tKEEPALIVE\tRATIO\tKEEPALIVE-ONCE\tRATIO\tLEASEHOLD\n", "CPU of etcd\t0.60\t3.00×\t0.30\t1.50×\t0.20\n",
 		"CPU of agents\t0.60\t-\t0.30\t-\t0.20\n",
-		"memory of etcd\t1.0 MiB\t1.00×", "living declared dead\t1999\t-\t1999\t-\t0\n", "2,000 agents report every 5s",
-		"over TLS", "leasehold takes 3.00× less",
+		"memory of etcd\t1.0 MiB\t1.00×", "declared dead wrongly\t1999\t-\t1999\t-\t0\n", "2,000 agents report every 5s",
+		"use TLS", "etcd 3.00× less",
 	} {
 		if !strings.Contains(show(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
-	r.Contenders[0].Figures, r.Contenders[0].Problem = rivals.Figures{}, "agents begin: not done within 2m0s: 3 of 2000"
+	r.Contenders[0].Figures, r.Contenders[0].Problem = rivals.Figures{}, "agents begin: not finished within 2m0s: 3 of 2000"
 	for _, want := range []string{
 		"CPU of etcd\t-\t-\t0.30\t1.50×\t0.20\n",
-		"keepalive was given up: agents begin: not done within 2m0s",
+		"keepalive was given up: agents begin: not finished within 2m0s",
 	} {
 		if !strings.Contains(show(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

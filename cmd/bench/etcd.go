@@ -22,18 +22,18 @@ import (
 type Etcd struct {
 	Interval time.Duration `help:"How often each agent reports, for the verdict (default: ${default})." default:"10s" placeholder:"DURATION"`
 	Each     time.Duration `help:"How long each measurement lasts (default: ${default})." default:"2s" placeholder:"DURATION"`
-	Agents   int           `help:"How many agents are taken up, and then renewed (default: ${default})." default:"4000" placeholder:"N"`
-	Pace     int           `help:"How many renewals a second are asked for where their latency is measured (default: ${default})." default:"5000" placeholder:"N"`
+	Agents   int           `help:"How many agents are registered, and then renewed (default: ${default})." default:"4000" placeholder:"N"`
+	Pace     int           `help:"How many renewals per second are requested while their latency is measured (default: ${default})." default:"5000" placeholder:"N"`
 	Records  int           `help:"How many records of 1 KiB are listed (default: ${default})." default:"20000" placeholder:"N"`
 	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
-// watchPace is how many puts a second are made while a watch is open.
+// watchPace is how many puts per second are made while a watch is open.
 const watchPace = 500
 
-// etcdResult is what JSON shows.
+// etcdResult is the JSON result.
 type etcdResult struct {
-	Etcd string `json:"etcd"` // "" for one of the bench's own
+	Etcd string `json:"etcd"` // "" for the bench's own
 	*capacity.Result
 	Interval string              `json:"interval"`
 	Limits   []capacity.Limit    `json:"limits"`
@@ -41,7 +41,7 @@ type etcdResult struct {
 	Slow     []capacity.Measured `json:"slow,omitempty"`
 }
 
-// Run measures what an etcd can do: its own, or the one that --endpoints names.
+// Run measures an etcd: the bench's own, or the one that --endpoints names.
 func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	case ctx.Err() != nil && err != nil && !errors.Is(err, context.Canceled):
 		return program.Fail(program.Interrupted, b.cleanBy(), "interrupted: %s", program.Joined(err))
 	case ctx.Err() != nil:
-		return program.Fail(program.Interrupted, "", "interrupted: what was written is taken away again")
+		return program.Fail(program.Interrupted, "", "interrupted: removing what was written")
 	case err != nil:
 		return program.Fail(program.Failed, b.next(), "%s", program.Joined(err))
 	}
@@ -145,7 +145,7 @@ func (c *Etcd) show(s *Session, r etcdResult) error {
 	return err
 }
 
-// twoDigits is a number that does not pretend to be exact: its first two digits.
+// twoDigits rounds a number to its first two digits, because it is not more exact.
 func twoDigits(n int) int {
 	if n < 100 {
 		return n
@@ -154,11 +154,11 @@ func twoDigits(n int) int {
 	return n / scale * scale
 }
 
-// benchedEtcd is the etcd that a bench measures, by two connections.
+// benchedEtcd is the etcd under measurement, with two connections to it.
 type benchedEtcd struct {
 	store, watcher store.Store
-	where          string      // "": it is the bench's own
-	part           *parts.Part // its own, else nil
+	where          string      // "": the bench's own
+	part           *parts.Part // the bench's own, or nil
 	dir            string
 	closers        []func() error
 }
@@ -192,7 +192,7 @@ func (s *Session) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
 	return b, s.openBenched(ctx, b, b.part.Address)
 }
 
-// openBenched opens both connections; it ends what was begun if it cannot.
+// openBenched opens both connections. If that fails, it closes what it has opened.
 func (s *Session) openBenched(ctx context.Context, b *benchedEtcd, address string) error {
 	for _, st := range []*store.Store{&b.store, &b.watcher} {
 		opened, closer, err := s.open(ctx, address, nil)
@@ -214,8 +214,7 @@ func (b *benchedEtcd) start(ctx context.Context) (err error) {
 	return err
 }
 
-// refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would
-// feel the bench.
+// refuseUsed refuses an etcd that holds any key: other clients would suffer from the load.
 func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	limited, cancel := context.WithTimeout(ctx, s.flags.Timeout)
 	defer cancel()
@@ -264,7 +263,7 @@ func (b *benchedEtcd) usage() func() (theirs, ours measure.Usage, err error) {
 	}
 }
 
-// next is what helps when a measurement failed.
+// next returns what the operator can do after a failed measurement.
 func (b *benchedEtcd) next() string {
 	if b.part == nil {
 		return "look at etcd's log; a smaller --pace and fewer --agents ask less of it"
@@ -272,7 +271,7 @@ func (b *benchedEtcd) next() string {
 	return "look at " + b.part.Log() + "; a smaller --pace and fewer --agents ask less of it"
 }
 
-// cleanBy is what takes away what an interrupted bench could not.
+// cleanBy returns the command that removes what an interrupted bench could not.
 func (b *benchedEtcd) cleanBy() string {
 	if b.part != nil {
 		return ""
@@ -280,8 +279,7 @@ func (b *benchedEtcd) cleanBy() string {
 	return "etcdctl --endpoints " + strings.ReplaceAll(b.where, " ", "") + " del --prefix " + store.Root + "bench-"
 }
 
-// end closes and stops what was opened and started. The log of an etcd with which something was
-// wrong is kept.
+// end closes and stops everything. It keeps the log of an etcd that failed.
 func (b *benchedEtcd) end(well bool) error {
 	var errs []error
 	for _, c := range b.closers {

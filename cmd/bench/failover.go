@@ -15,7 +15,7 @@ type Failover struct {
 	Shard    `embed:""`
 }
 
-// Run kills the replica that serves all agents, and tells what became of them.
+// Run kills the replica that serves all agents, and shows what became of them.
 func (c *Failover) Run(ctx context.Context, s *Session) error {
 	if c.Replicas < 2 || c.Replicas > 5 {
 		return program.Fail(program.Usage, "leasehold-bench failover --help", "--replicas: %d: must be 2 to 5",
@@ -46,9 +46,9 @@ func (c *Failover) show(s *Session, r *trial.Failover) error {
 		map[bool]string{true: ", and led"}[r.Led]))
 	t.Add("each served again", showTimes(r.Outage))
 	t.Add("the last served again", fmt.Sprintf("after %.1fs", r.Last))
-	t.Add("as many that come cold", fmt.Sprintf("%.1fs, so %.2f of that", r.Cold, r.Ratio))
+	t.Add("as many new connections", fmt.Sprintf("%.1fs, so %.2f of that", r.Cold, r.Ratio))
 	t.Add("leases lost", fmt.Sprint(r.LeasesLost))
-	t.Add("judged or given up", fmt.Sprint(r.Judged))
+	t.Add("judged or replaced", fmt.Sprint(r.Judged))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances))
 	addProcesses(&t, r.Processes)
 	return s.write(&t, r.Wrongly, r.Troubles, r.Verdict)

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Part are the processes that a bench starts: this same program again.
+// Part holds the hidden commands of the processes that a bench starts: this same program again.
 type Part struct {
 	Etcd    PartEtcd    `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
 	Replica PartReplica `cmd:"" hidden:"" help:"A replica of the coordinator, for a bench."`
@@ -19,7 +19,7 @@ type Part struct {
 
 // PartEtcd is an etcd for a bench.
 type PartEtcd struct {
-	Dir string `required:"" help:"Where its data goes." placeholder:"DIR"`
+	Dir string `required:"" help:"Directory for its data." placeholder:"DIR"`
 }
 
 // Run serves until the bench ends it.
@@ -31,15 +31,15 @@ func (c *PartEtcd) Run(ctx context.Context, s *Session) error {
 
 // PartReplica is a replica for a bench.
 type PartReplica struct {
-	Shard   string `required:"" help:"The shard that it serves."`
+	Shard   string `required:"" help:"Shard to serve."`
 	ID      string `name:"id" required:"" help:"Its name."`
-	Listen  string `required:"" help:"Where agents are served."`
-	HTTP    string `name:"http" required:"" help:"Where it tells its numbers."`
+	Listen  string `required:"" help:"Address for agents."`
+	HTTP    string `name:"http" required:"" help:"Address for metrics."`
 	PKI     string `name:"pki" required:"" help:"The shard's authorities."`
-	Dir     string `required:"" help:"What it keeps."`
+	Dir     string `required:"" help:"Directory for its data."`
 	Cloud   string `required:"" help:"The socket of the bench's machines."`
 	Etcd    string `help:"An etcd of the bench's own."`
-	Streams uint32 `help:"Of a connection that agents share."`
+	Streams uint32 `help:"Streams on a connection that agents share."`
 }
 
 // Run serves until the bench ends it.
@@ -58,7 +58,7 @@ func (c *PartReplica) Run(ctx context.Context, s *Session) error {
 
 // PartCrowd are many agents for a bench.
 type PartCrowd struct {
-	Socket string `required:"" help:"Where the bench tells it what to do."`
+	Socket string `required:"" help:"Socket for the bench's calls."`
 }
 
 // Run has them live until the bench ends it.

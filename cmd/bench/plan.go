@@ -17,11 +17,11 @@ type Plan struct {
 	Instances int  `help:"How many instances the simulated shard has." default:"100000" placeholder:"N"`
 	Groups    int  `help:"In how many groups." default:"1000" placeholder:"N"`
 	Changes   int  `help:"How many changes of each kind are measured." default:"1000" placeholder:"N"`
-	ColdStart bool `help:"Also have an etcd of the bench's own hold the shard, and a new leader begin on it."`
+	ColdStart bool `help:"Also write the shard into an etcd of the bench's own, and start a new leader on it."`
 	Lost      int  `help:"How many leases end at once, at least: of whole groups (default: a tenth of the instances)." default:"-1" placeholder:"N"`
 }
 
-// Run measures the planner in this process: nothing is asked of etcd.
+// Run measures the planner in this process. It sends nothing to etcd.
 func (c *Plan) Run(ctx context.Context, s *Session) error {
 	cfg := planning.Config{
 		Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes,
@@ -61,7 +61,7 @@ func (c *Plan) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if found := r.Problems(); len(found) > 0 {
-		return program.Fail(program.Failed, "report it: this is a fault of the planner", "%s",
+		return program.Fail(program.Failed, "report it: this is a bug of the planner", "%s",
 			strings.Join(found, "; "))
 	}
 	return nil
@@ -87,7 +87,7 @@ func (c *Plan) check(s *Session) error {
 	}
 }
 
-// startCold measures a leader's beginning, on an etcd that is started for it.
+// startCold measures the start of a leader on an etcd that is started for it.
 func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart,
 	err error,
 ) {
@@ -108,7 +108,7 @@ func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(
 	return cold, err
 }
 
-// planDocument is the result with its verdict, for JSON.
+// planDocument is the JSON result, with its verdict.
 func planDocument(r planning.Result) any {
 	return struct {
 		planning.Result
@@ -123,7 +123,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	fmt.Fprintf(scr.W, "%d instances in %d groups: %d keys, %s\n\n", r.Instances, r.Groups, r.Keys,
 		output.Bytes(r.KeyBytes))
 	stages := output.Table{Columns: []output.Column{
-		{Title: "A NEW LEADER"},
+		{Title: "NEW LEADER"},
 		{Title: "TOOK", Right: true},
 		{Title: "CPU", Right: true},
 		{Title: "ALLOCATED", Right: true},
@@ -132,19 +132,19 @@ func showPlanning(s *Session, r planning.Result) error {
 	stage := func(what string, cost planning.Cost, note string) {
 		stages.Add(what, short(cost.Took), short(cost.CPU), output.Bytes(cost.Bytes), note)
 	}
-	stage("reads the records", r.Cache,
+	stage("read the records", r.Cache,
 		fmt.Sprintf("%s an instance", short(r.Cache.CPU/time.Duration(r.Instances))))
-	stage("looks at them", r.Seen, "")
-	stage("plans all groups", r.Plan,
+	stage("evaluate them", r.Seen, "")
+	stage("plan all groups", r.Plan,
 		fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
-	stage("takes a provider's list up", r.Listed, "every provider_poll")
+	stage("process a provider's list", r.Listed, "every provider_poll")
 	if err := stages.Write(scr, s.wide()); err != nil {
 		return err
 	}
 	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Cache),
 		output.Bytes(r.Heap.Evidence), output.Bytes(r.Heap.PerInstance))
 	changes := output.Table{Columns: []output.Column{
-		{Title: "THEN A CHANGE"},
+		{Title: "EACH CHANGE"},
 		{Title: "P50", Right: true},
 		{Title: "P99", Right: true},
 		{Title: "CPU", Right: true},
@@ -175,7 +175,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	return nil
 }
 
-// short is a time that was measured, with the three digits that mean anything.
+// short formats a measured duration with its three significant digits.
 func short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// progress shows a person who waits what is being done: on a terminal one line that is rewritten;
-// elsewhere a line when something else begins, and now and then.
+// progress shows what is being done: on a terminal one line that is rewritten, elsewhere a line for
+// each new step, and now and then one for its progress.
 type progress struct {
 	s     *Session
-	quiet bool // nothing is shown but on a terminal
+	quiet bool // show nothing except on a terminal
 	doing string
 	shown time.Time
-	line  bool // there is one on the terminal
+	line  bool // the terminal has a progress line
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 
 func (s *Session) newProgress() *progress { return &progress{s: s} }
 
-// newQuietProgress is for benches of a minute or so.
+// newQuietProgress is for benches of about a minute.
 func (s *Session) newQuietProgress() *progress { return &progress{s: s, quiet: true} }
 
 func (p *progress) tell(doing, far string) {
@@ -46,7 +46,7 @@ func (p *progress) tell(doing, far string) {
 	}
 }
 
-// end takes the line away.
+// end erases the line.
 func (p *progress) end() {
 	if p.line {
 		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")

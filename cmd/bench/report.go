@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 )
 
-// result ends a bench that ran: its document, or what show writes of it, and the exit code by its
+// result ends a bench: it prints the JSON document, or calls show, and returns the exit code of the
 // verdict.
 func (s *Session) result(document any, v trial.Verdict, show func() error) error {
 	done, err := s.records(document)
@@ -29,7 +29,7 @@ func (s *Session) result(document any, v trial.Verdict, show func() error) error
 	return nil
 }
 
-// newTable is a table of two columns, what and how much.
+// newTable returns a table of two columns, name and value.
 func newTable() output.Table {
 	return output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "HOW MUCH"}}}
 }
@@ -48,7 +48,7 @@ func showMillis(ms float64) string {
 	return fmt.Sprintf("%.1fms", ms)
 }
 
-// showSetting prints what a trial was about.
+// showSetting prints the parameters of a trial.
 func showSetting(r trial.Setting) string {
 	how := "each with its own connection over TLS"
 	if r.Shared > 0 {
@@ -65,7 +65,7 @@ func addProcesses(t *output.Table, all []trial.Process) {
 	}
 }
 
-// write writes the table, what went wrong, and the verdict if that is good: a bad one is an error.
+// write prints the table, the errors, and a good verdict. A bad verdict is returned as an error.
 func (s *Session) write(t *output.Table, wrongly []string, troubles map[string]int, v trial.Verdict) error {
 	if err := t.Write(s.screen(), s.wide()); err != nil {
 		return err

@@ -18,13 +18,13 @@ type Session struct {
 	flags *Globals
 }
 
-// named reports whether an etcd was named: without one a bench starts its own.
+// named reports whether an etcd was named. Otherwise the bench starts its own.
 func (s *Session) named() bool { return len(s.flags.Endpoints) > 0 }
 
-// where is the etcd that was named.
+// where describes the etcd that was named.
 func (s *Session) where() string { return strings.Join(s.flags.Endpoints, ", ") }
 
-// open opens an etcd of the bench's own or, without an address, the one that the flags name.
+// open opens the bench's own etcd at an address or, if that is empty, the one that the flags name.
 func (s *Session) open(ctx context.Context, address string, log *slog.Logger) (store.Store, func() error, error) {
 	conn := program.Connection{Endpoints: []string{address}, Logger: log}
 	if address == "" {
@@ -41,7 +41,7 @@ func (s *Session) open(ctx context.Context, address string, log *slog.Logger) (s
 	return st, closer, nil
 }
 
-// connection is what the flags say of the etcd that was named.
+// connection returns how to connect to the etcd that was named.
 func (s *Session) connection(log *slog.Logger) program.Connection {
 	user, password, _ := strings.Cut(s.flags.User, ":")
 	return program.Connection{
@@ -50,7 +50,7 @@ func (s *Session) connection(log *slog.Logger) program.Connection {
 	}
 }
 
-// openFailed returns what helps with an etcd that could not be opened.
+// openFailed explains why an etcd could not be opened, and what to do.
 func openFailed(ctx context.Context, conn program.Connection, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -59,7 +59,7 @@ func openFailed(ctx context.Context, conn program.Connection, err error) error {
 		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key", "%s",
 			program.Joined(err))
 	case errors.Is(err, store.ErrUnavailable):
-		return program.Fail(program.Unreachable, whatHelps(conn), "%s", program.Joined(err)) // it names the endpoints
+		return program.Fail(program.Unreachable, whatHelps(conn), "%s", program.Joined(err)) // the error names the endpoints
 	default:
 		return program.Fail(program.Usage, name+" --help", "%s", program.Joined(err))
 	}
@@ -73,8 +73,8 @@ func whatHelps(conn program.Connection) string {
 	return "start etcd there, and " + how + "; or leave out --endpoints, and the bench starts its own"
 }
 
-// partEnvironment has parts find the etcd that was named. Arguments would show the password to
-// everybody.
+// partEnvironment returns the environment by which parts find the etcd that was named. Arguments
+// would show the password to every user of the machine.
 func (s *Session) partEnvironment() (env []string) {
 	if !s.named() {
 		return nil
@@ -110,7 +110,7 @@ func (s *Session) colour(terminal bool) bool { return terminal && s.env.Colour &
 
 func (s *Session) wide() bool { return s.flags.Output == "wide" }
 
-// records writes what was found as JSON or YAML, if that was asked for.
+// records prints the result as JSON or YAML if --output asks for that.
 func (s *Session) records(document any) (done bool, err error) {
 	switch s.flags.Output {
 	case "json":

@@ -10,19 +10,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Shard are the flags of benches that run a whole shard.
+// Shard holds the flags of benches that run a whole shard.
 type Shard struct {
 	Interval     time.Duration `help:"How often each agent reports (default: ${default})." default:"10s" placeholder:"DURATION"`
-	LeaseTTL     time.Duration `name:"lease-ttl" help:"Silence for so long is loss; whole seconds (default: three intervals and 2s)." placeholder:"DURATION"`
-	Shared       int           `help:"Have all agents share so many connections to each replica, unsecured (default: each agent has its own, over TLS)." placeholder:"N"`
-	Ramp         float64       `help:"Agents that begin in a second (default: 300 over TLS, 2000 where connections are shared)." placeholder:"N"`
+	LeaseTTL     time.Duration `name:"lease-ttl" help:"An agent that is silent for so long is lost; whole seconds (default: three intervals and 2s)." placeholder:"DURATION"`
+	Shared       int           `help:"Let all agents share so many connections to each replica, without TLS (default: each agent has its own, over TLS)." placeholder:"N"`
+	Ramp         float64       `help:"Agents that begin per second (default: 300 over TLS, 2000 with shared connections)." placeholder:"N"`
 	GroupSize    int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
 	ReconnectMax time.Duration `help:"Longest time that an agent waits before it reconnects (default: ${default}). For one and a half times as long after a disturbance no instance is judged lost." default:"30s" placeholder:"DURATION"`
 	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
-// What agents begin in a second, by default: some less than what was seen to be possible with
-// everything on two processors.
+// How many agents begin per second by default: somewhat less than two processors were seen to
+// manage with everything on them.
 const (
 	rampOwn    = 300
 	rampShared = 2000
@@ -61,13 +61,13 @@ func (b *Shard) check(s *Session, command string, agents int) error {
 	return nil
 }
 
-// noneNamed refuses --used-etcd without an etcd that could be in use.
+// noneNamed refuses --used-etcd without --endpoints.
 func noneNamed() error {
 	return program.Fail(program.Usage, "add --endpoints HOST:PORT, or leave out --used-etcd",
 		"--used-etcd: without --endpoints the bench has an etcd of its own, which nobody uses")
 }
 
-// run plays a trial from its beginning to its end, whatever comes between.
+// run runs a trial from beginning to end and handles interrupts.
 func (b *Shard) run(ctx context.Context, s *Session, agents, replicas int,
 	play func(context.Context, *trial.Trial) error,
 ) error {
@@ -111,10 +111,10 @@ func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
 	}
 }
 
-// shardName is a name that no other shard has; it is part of every key.
+// shardName returns a unique name, which is part of every key.
 func shardName(random string) string { return "bench-" + random[:min(8, len(random))] }
 
-// deps says which etcd is used: one of the bench's own, unless another is named.
+// deps selects the etcd: the bench's own, unless another is named.
 func (b *Shard) deps(s *Session, told *progress) trial.Deps {
 	return trial.Deps{
 		Version: s.env.Version, Own: !s.named(), Env: s.partEnvironment(), Tell: told.tell,

@@ -13,15 +13,15 @@ import (
 // Storm is the command storm.
 type Storm struct {
 	Lost    int           `help:"Agents that are lost at once (default: ${default})." default:"1000" placeholder:"N"`
-	Healthy int           `help:"Agents beside them (default: a tenth of those)." default:"-1" placeholder:"N"`
-	Away    time.Duration `help:"How long the lost stay away once their leases have ended (default: as long as a lease)." placeholder:"DURATION"`
+	Healthy int           `help:"Agents that are not lost (default: a tenth of the lost)." default:"-1" placeholder:"N"`
+	Away    time.Duration `help:"How long the lost agents stay away after their leases have ended (default: as long as a lease)." placeholder:"DURATION"`
 	Shard   `embed:""`
 }
 
-// mostAway ends before a storm's first probe (SAFE-2): that one is replaced on purpose.
+// mostAway ends before a storm's first probe (SAFE-2), which is replaced on purpose.
 const mostAway = 3 * time.Minute
 
-// Run cuts many agents off at once, and tells what became of them and of the others.
+// Run cuts many agents off at once, and shows what became of them and of the others.
 func (c *Storm) Run(ctx context.Context, s *Session) error {
 	const help = "leasehold-bench storm --help"
 	if c.Healthy == -1 {
@@ -32,7 +32,7 @@ func (c *Storm) Run(ctx context.Context, s *Session) error {
 		return program.Fail(program.Usage, help, "--lost: %d: must be at least 1", c.Lost)
 	case c.Healthy < 0 || c.Healthy > c.Lost:
 		return program.Fail(program.Usage, help,
-			"--healthy: %d: must be 0 to %d, as many as are lost: fewer than half are no storm", c.Healthy, c.Lost)
+			"--healthy: %d: must be 0 to %d, as many as are lost: a loss of less than half is not a storm", c.Healthy, c.Lost)
 	case c.Away < 0 || c.Away > mostAway:
 		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, mostAway)
 	}
@@ -57,9 +57,9 @@ func (c *Storm) show(s *Session, r *trial.Storm) error {
 	t.Add("their leases ended", fmt.Sprintf("within %.1fs", r.LeasesEnded))
 	t.Add("away for", fmt.Sprintf("%.1fs, %s in storm", r.Away, output.Counted(r.Storms, "group", "groups")))
 	t.Add("given up", fmt.Sprintf("%d, machines made %d", r.Replaced, r.Made))
-	t.Add("healthy beside them", fmt.Sprintf("%d, leases lost %d, judged %d", r.Healthy, r.HealthyLost, r.HealthyHurt))
+	t.Add("other healthy agents", fmt.Sprintf("%d, leases lost %d, judged %d", r.Healthy, r.HealthyLost, r.HealthyHurt))
 	t.Add("their reports to renewal", showTimes(r.Latency))
-	t.Add("back", fmt.Sprintf("%.1fs until all were registered, %.1fs until all was as before", r.Back, r.AsBefore))
+	t.Add("back", fmt.Sprintf("%.1fs until all were registered, %.1fs until everything was as before", r.Back, r.AsBefore))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances))
 	addProcesses(&t, r.Processes)
 	return s.write(&t, r.Wrongly, nil, r.Verdict)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Ago is how far back an operator wants to look: a duration that may also be said in days.
+// Ago is how far back an operator wants to look: a duration, in days if wanted.
 type Ago time.Duration
 
 var (
@@ -20,7 +20,7 @@ var (
 	days   = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
 )
 
-// UnmarshalText reads what was typed.
+// UnmarshalText parses the argument.
 func (a *Ago) UnmarshalText(text []byte) error {
 	word := string(text)
 	var sum time.Duration
@@ -53,7 +53,7 @@ func checkEndpoints(endpoints []string) error {
 
 var number = regexp.MustCompile(`^-[0-9]`)
 
-// negativeSize returns what is wrong with "scale NAME -1", in which the size looks like a flag.
+// negativeSize explains "scale NAME -1", in which the size looks like a flag.
 func negativeSize(err error, args []string) error {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || helpCommand(parse) != "leasehold group scale --help" {

@@ -26,7 +26,7 @@ func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Et
 	if err := checkEndpoints(s.flags.Endpoints); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 6*s.requestLimit()) // it is some dozens of questions
+	limited, cancel := context.WithTimeout(ctx, 6*s.requestLimit()) // dozens of requests
 	defer cancel()
 	etcd, leave, err := s.env.Rights(limited, s.connection(nil))
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Session) onlyRoot(ctx context.Context, err error) error {
 		"%s: user %q may not change users and roles: only root may", s.command, name)
 }
 
-// carryOut carries out steps and shows each, or in a dry run shows them alone.
+// carryOut carries out steps and shows each; a dry run only shows them.
 func (s *Session) carryOut(ctx context.Context, etcd rights.Etcd, steps []rights.Step, dryRun bool) error {
 	show := func(step rights.Step) { fmt.Fprintln(s.env.Stdout, step.What) }
 	if dryRun {
@@ -70,11 +70,11 @@ func (s *Session) carryOut(ctx context.Context, etcd rights.Etcd, steps []rights
 // AuthShow is the command auth show.
 type AuthShow struct{}
 
-// authDocument is what auth show has in JSON.
+// authDocument is the JSON form of auth show.
 type authDocument struct {
 	On      bool       `json:"on"`
 	You     string     `json:"you"`
-	Users   []authUser `json:"users"` // you alone, unless you are root
+	Users   []authUser `json:"users"` // only your own user, unless you are root
 	Missing []string   `json:"missing"`
 }
 
@@ -151,7 +151,7 @@ func (s *Session) showAuth(doc authDocument) error {
 	}
 	switch {
 	case len(doc.Missing) > 0:
-		s.note("%s to mend in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"),
+		s.note("%s to repair in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"),
 			s.flags.Shard)
 	case !doc.On:
 		s.note("enable it with: leasehold auth init")
@@ -174,7 +174,7 @@ func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 		if w.Passwords, err = s.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
 			return err
 		}
-		// The role may not be there yet, or be another than it should: it is mended first.
+		// The role may be missing or have other rights than it should: it is repaired first.
 		steps := append(w.Steps(st), w.Add(st, c.Name, c.Role)...)
 		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// changeUser does something about one user.
+// changeUser changes one user.
 func (s *Session) changeUser(ctx context.Context, name string,
 	do func(context.Context, rights.Etcd, rights.State) error,
 ) error {
@@ -219,7 +219,7 @@ type AuthRemove struct {
 	DryRun bool   `help:"Show what would change."`
 }
 
-// Run takes the role.
+// Run removes the role.
 func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
 	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) error {
 		if _, there := st.Users[c.Name]; !there {
@@ -234,7 +234,7 @@ func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// outcome says what came of the steps.
+// outcome reports the result of the steps.
 func (s *Session) outcome(steps []rights.Step, dryRun bool, done string) {
 	switch {
 	case dryRun:
@@ -246,7 +246,7 @@ func (s *Session) outcome(steps []rights.Step, dryRun bool, done string) {
 	}
 }
 
-// allowed says whether we may be what a service is, or who we are instead.
+// allowed checks whether our user has the rights of a service.
 func (s *Session) allowed(ctx context.Context, role store.Role) error {
 	etcd, leave, err := s.env.Rights(ctx, s.connection(nil))
 	if err != nil {

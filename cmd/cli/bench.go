@@ -2,12 +2,12 @@ package cli
 
 import "strings"
 
-// Bench is the command bench, which was here before leasehold-bench had a program of its own.
+// Bench is the command bench, whose place leasehold-bench has taken.
 type Bench struct {
 	Args []string `arg:"" optional:""`
 }
 
-// Run names the program that has the benches.
+// Run names the program that contains the benches.
 func (c *Bench) Run() error {
 	return failure(Usage, strings.Join(append([]string{"leasehold-bench"}, c.Args...), " "),
 		"bench: benches are in leasehold-bench, a program of its own")

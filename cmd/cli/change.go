@@ -10,26 +10,26 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is an edit of one group: what is to be in force, and what was read before. It happens only
-// while groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
+// change is an edit of one group: the new spec, and what was read before. It is written only while
+// groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
 // groups/<name> holds an override (REC-6).
 type change struct {
 	name   string
-	before *store.Group   // what was in force; nil: there is no group, or none that can be read
-	was    store.Revision // of groups/<name> as read; 0: absent
+	before *store.Group   // the previous spec; nil: no group, or none that can be read
+	was    store.Revision // revision of groups/<name> as read; 0: absent
 	broken error          // why what was read cannot be used
 	left   int            // instances that a group has whose key is gone, or whose spec is not in force
 	after  store.Group
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
-	staticWas   store.Revision // of static/<name>; 0: absent
+	staticWas   store.Revision // revision of static/<name>; 0: absent
 	override    store.Override // what groups/<name> is to hold beside a static group, what commands set aside
 	wasOverride store.Override
 	putStatic   *store.Group  // to be written into static/<name>: by config apply alone
 	lost        *store.Beside // what was set beside the static group, is in force, and is missing (SAFE-10)
 }
 
-// value is what groups/<name> is to hold.
+// value returns the new value of groups/<name>.
 func (c change) value() []byte {
 	if c.static == nil {
 		return store.Encode(c.after)
@@ -37,16 +37,16 @@ func (c change) value() []byte {
 	o := c.override
 	o.Schema, o.Name = store.Schema, c.name
 	o.OperatorState = c.after.OperatorState
-	if c.static.Deleting { // that is the static group's word, and stays there
+	if c.static.Deleting { // the static group defines that
 		o.Deleting = c.wasOverride.Deleting
 	}
 	return store.Encode(o)
 }
 
-// rev is the revision of what was read: the newer one of a static group and its override.
+// rev returns the revision of what was read: the newer one of a static group and its override.
 func (c change) rev() store.Revision { return max(c.was, c.staticWas) }
 
-// isNew reports whether there was no group of this name.
+// isNew reports whether no group had this name.
 func (c change) isNew() bool { return c.rev() == 0 }
 
 // unchanged reports whether there is nothing to write.
@@ -61,14 +61,14 @@ func (c change) unchanged() bool {
 	}
 }
 
-// setSize asks for another size.
+// setSize changes the size.
 func (c *change) setSize(n int) {
 	c.after.Size = n
 	c.override.Size = &n
 }
 
-// readChange reads what is there of a group, to be changed. Without the group, before is nil and
-// isNew true.
+// readChange reads a group to be changed. If the group does not exist, before is nil and isNew
+// true.
 func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	c := change{name: name}
 	kv, err := s.find(ctx, s.keys().Group(name))
@@ -103,8 +103,8 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	return c, err
 }
 
-// leftUnless is how many instances a group has whose spec, as it was read, is not in force; 0 where
-// it is. What shrinks is measured against them.
+// leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
+// and 0 if it is. A smaller size is compared with them.
 func (s *Session) leftUnless(ctx context.Context, c change) (int, error) {
 	kv, err := s.find(ctx, s.keys().Status(c.name))
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Session) leftOf(ctx context.Context, name string) (left int, err error)
 		return 0, err
 	}
 	st, err := store.Decode[store.Status](kv)
-	if err != nil { // then the records themselves are counted
+	if err != nil { // the records themselves are counted
 		some, err := s.instancesOf(ctx, s.keys(), name, unlimited)
 		return len(some.records), err
 	}
@@ -141,7 +141,7 @@ func (s *Session) leftOf(ctx context.Context, name string) (left int, err error)
 	return left, nil
 }
 
-// readStatic reads a static group and what is set beside it.
+// readStatic reads a static group and its override.
 func (c *change) readStatic(static, beside, status store.KV) error {
 	g, err := store.ReadStatic(static.Value)
 	if err == nil && g.Name != c.name {
@@ -186,8 +186,8 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 	return nil
 }
 
-// readExisting is readChange for commands that change a part of what is there, and therefore need
-// it whole.
+// readExisting is readChange for commands that change a part of the spec, and therefore need it
+// whole.
 func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
 	if !isName(name) {
 		return change{}, noGroup(name)
@@ -209,13 +209,13 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 	return c, nil
 }
 
-// write puts the changes into etcd, all or none, each only if its group is still as it was read.
-// again is the command with which the loser of a race may try once more.
+// write writes all changes or none, each only if its group is still as it was read. again is the
+// command with which the loser of a race may try again.
 func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
 	return s.writeWith(ctx, changes, nil, again)
 }
 
-// writeWith is write, with more that is written in the same transaction.
+// writeWith is write, with more operations in the same transaction.
 func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision,
 	error,
 ) {
@@ -242,7 +242,7 @@ func (s *Session) writeWith(ctx context.Context, changes []change, also []store.
 	return rev, err
 }
 
-// lost returns who won when another edit came first.
+// lost returns an error that says which other edit came first.
 func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
 	first := changes[0]
 	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
@@ -275,7 +275,7 @@ func whatHappened(was, now store.Revision) string {
 	}
 }
 
-// shrinks reports whether the change takes machines away.
+// shrinks reports whether the change removes machines.
 func (c change) shrinks() bool {
 	if c.isNew() || c.left > 0 {
 		return c.after.Size < c.left
@@ -297,8 +297,8 @@ func (c change) shrinking() string {
 		counted(c.after.Size, "instance", "instances"))
 }
 
-// leftAlone reports that there was nothing to write. It is an error where the coordinator refuses
-// what is there: then the same spec changes nothing, however often it is applied.
+// leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the
+// present spec: applying the same one again changes nothing.
 func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 )
 
-// Completion is the command completion. Complete answers what the shell then asks.
+// Completion is the command completion. Complete answers the shell's requests afterwards.
 type Completion struct {
 	kongcompletion.Completion
 }

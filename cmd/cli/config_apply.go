@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the commands about a shard's file, its settings, and about where values come from.
+// Config are the commands about static groups, the shard's settings, and the sources of values.
 type Config struct {
 	Apply ConfigApply `cmd:"" help:"Apply files of static groups to the shard."`
 	Set   ConfigSet   `cmd:"" help:"Change settings of the shard."`
@@ -28,7 +28,7 @@ type ConfigApply struct {
 	Confirm []string `help:"Confirm a smaller size or, with --prune, a deletion, by naming the group." placeholder:"NAME"`
 }
 
-// Run puts the groups in the files into static/. All are written, or none.
+// Run writes the groups in the files to static/. All are written, or none.
 func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	changes, err := c.changes(ctx, s)
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
 }
 
-// changes are what the files ask for: the groups in them and, with --prune, the static groups that
-// are not.
+// changes returns the changes for the files: the groups in them and, with --prune, the static
+// groups that are not.
 func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error) {
 	files, err := s.parseFiles(c.Files)
 	if err != nil {
@@ -125,8 +125,7 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	return changes, nil
 }
 
-// planStatic says what putting a group from a file into static/ would change. What is set beside it
-// stays.
+// planStatic returns the change of static/ for a group from a file. Its override stays.
 func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error) {
 	ch, err := s.readChange(ctx, g.Name)
 	var unusable *Failure
@@ -159,7 +158,7 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	return ch, nil
 }
 
-// inForceWith is what is in force of the group with this static group.
+// inForceWith returns the spec in force with this static group.
 func (c change) inForceWith(static store.Group) store.Group {
 	if c.was == 0 && c.lost == nil {
 		return static
@@ -167,8 +166,8 @@ func (c change) inForceWith(static store.Group) store.Group {
 	return c.wasOverride.Over(static)
 }
 
-// notStatic returns why a group that stands in groups/ as a whole cannot become static: what is
-// there could not be set beside it.
+// notStatic returns why a group that is in groups/ as a whole cannot become static: its spec cannot
+// be expressed as an override.
 func notStatic(ch change) error {
 	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, leasehold config apply again", ch.name, ch.name)
 	if ch.broken != nil {
@@ -191,15 +190,15 @@ func notStatic(ch change) error {
 		ch.name, ch.was, strings.Join(fields, ", "))
 }
 
-// staticUnchanged reports whether static/ has the group as it is to be.
+// staticUnchanged reports whether static/ has the group already.
 func (c change) staticUnchanged() bool {
 	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.putStatic))
 }
 
-// pruned reports whether the group goes because it is not in the files.
+// pruned reports whether the group is deleted because it is not in the files.
 func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
 
-// severe is what an operator must confirm; "" if there is nothing.
+// severe returns what an operator must confirm; "" if nothing.
 func (c change) severe() string {
 	switch {
 	case c.pruned():

@@ -18,7 +18,7 @@ type ConfigSet struct {
 	DryRun   bool     `help:"Show what would change, without changing anything."`
 }
 
-// Run changes all settings that are named, or none, if the shard's record is still as it was read.
+// Run changes all named settings or none, if the shard's record is still as it was read.
 func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
 	shard, err := s.readShard(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// setAll sets what KEY=VALUE words say. Everything that is wrong is told at once.
+// setAll applies KEY=VALUE arguments. All problems are reported at once.
 func setAll(settings *store.ShardSettings, words []string) error {
 	var wrong []string
 	var named []string
@@ -104,7 +104,7 @@ func settingChanges(before, after store.ShardSettings) []string {
 	return lines
 }
 
-// noShard is the error where the shard's record is missing: it was never there, or it was lost.
+// noShard is the error for a missing shard's record: it was never written, or it was lost.
 func (s *Session) noShard(ctx context.Context) error {
 	waits, err := s.waits(ctx)
 	if err != nil {

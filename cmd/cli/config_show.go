@@ -17,17 +17,17 @@ import (
 // ConfigShow is the command config show.
 type ConfigShow struct{}
 
-// configDocument is what config show has in JSON.
+// configDocument is the JSON form of config show.
 type configDocument struct {
 	Program []setting         `json:"program"`
 	Shard   json.RawMessage   `json:"shard"`    // the record as stored
-	InForce any               `json:"settings"` // of the shard, with what is not set
+	InForce any               `json:"settings"` // settings of the shard, including unset ones
 	Known   []shardSetting    `json:"known_settings"`
 	Static  []json.RawMessage `json:"static"`
-	Beside  []json.RawMessage `json:"overrides"` // what is set beside static groups
+	Beside  []json.RawMessage `json:"overrides"` // overrides of static groups
 }
 
-// Run shows every value and where it comes from.
+// Run shows every value and its source.
 func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 	shard, raw, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 	return showStatic(scr, groups)
 }
 
-// showShardSettings shows what holds for all groups of the shard.
+// showShardSettings shows the settings that apply to all groups of the shard.
 func showShardSettings(scr output.Screen, name string, shard store.Versioned[store.Shard]) error {
 	if shard.Present() {
 		fmt.Fprintf(scr.W, "shard %s, revision %d\n", name, shard.Modified)
@@ -89,10 +89,10 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 	return t.Write(scr, false)
 }
 
-// shardSetting is a setting of a shard as it is shown.
+// shardSetting is a setting of a shard for display.
 type shardSetting struct {
 	Name    string `json:"name"`
-	Value   string `json:"value"` // as etcd has it, also if it is refused
+	Value   string `json:"value"` // as stored, even if it is refused
 	From    string `json:"from"`  // shard, default, or refused
 	Default string `json:"default"`
 	Allowed string `json:"allowed"`
@@ -100,7 +100,7 @@ type shardSetting struct {
 	Doc     string `json:"doc"`
 }
 
-// shardSettings are all settings of a shard, in their order.
+// shardSettings returns all settings of a shard, in their order.
 func shardSettings(settings store.ShardSettings) []shardSetting {
 	settings = settings.WithDefaults()
 	var all []shardSetting
@@ -122,8 +122,8 @@ func shardSettings(settings store.ShardSettings) []shardSetting {
 	return all
 }
 
-// showStatic shows the static groups: of each the values that can be set beside it, and whether
-// they are.
+// showStatic shows the static groups: for each the values that can be overridden, and whether they
+// are.
 func showStatic(scr output.Screen, groups []group) error {
 	if len(groups) == 0 {
 		_, err := fmt.Fprintln(scr.W, "no static groups")
@@ -143,7 +143,7 @@ func showStatic(scr output.Screen, groups []group) error {
 		}
 		var o store.Override
 		if g.Stored.Modified != 0 {
-			o, _ = store.ReadOverride(g.Stored.Value) // it was read a moment ago
+			o, _ = store.ReadOverride(g.Stored.Value) // it has just been read
 		}
 		from := func(set bool) string {
 			if set {
@@ -163,7 +163,7 @@ func showStatic(scr output.Screen, groups []group) error {
 	return t.Write(scr, false)
 }
 
-// shownValue is the value of a flag as a person writes it, a password excepted.
+// shownValue returns a flag's value as it is written on a command line, without passwords.
 func shownValue(flag *kong.Flag, value any) string {
 	text := fmt.Sprint(value)
 	if list, ok := value.([]string); ok {

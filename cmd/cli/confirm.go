@@ -25,7 +25,7 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
 	typed := make(chan string, 1)
 	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
-		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // whatever cut the line short, it is not the name
+		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // an incomplete line is not the name
 		typed <- strings.TrimSpace(line)
 	}()
 	select {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// dryRunDocument is a dry run in JSON.
+// dryRunDocument is the JSON form of a dry run.
 type dryRunDocument struct {
 	Groups []foreseenChange `json:"groups"`
 	// Apply is the command that applies exactly this.
@@ -55,7 +55,8 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 	return nil
 }
 
-// applyCommand applies what a dry run has shown: of one group exactly that, or nothing.
+// applyCommand returns the command that applies what a dry run has shown: for one group exactly
+// that, or nothing.
 func (s *Session) applyCommand(changes []change, files Files) string {
 	command := "leasehold group apply " + files.flags()
 	if len(changes) == 1 {
@@ -96,7 +97,7 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 		usual.Complete()
 		shown = groupdiff.Between(&usual, ch.after)
 		for i := range shown {
-			shown[i].Old = "" // there is nothing yet that it would change
+			shown[i].Old = "" // no instance exists yet
 		}
 	}
 	if err := writeForced(s, shown, f.forces()); err != nil {
@@ -113,8 +114,7 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 	return err
 }
 
-// writeChanges shows the fields that differ, aligned, and what each does to the instances that
-// there are.
+// writeChanges shows the fields that differ, aligned, and what each does to existing instances.
 func writeChanges(s *Session, before *store.Group, after store.Group) error {
 	changes := groupdiff.Between(before, after)
 	forces := map[string]string{}
@@ -154,8 +154,8 @@ func writeForced(s *Session, changes []groupdiff.Change, forces map[string]strin
 	return err
 }
 
-// forcedWords returns what a change of a field does to the instances that there are; "" if nothing
-// needs to be said.
+// forcedWords returns what a change of a field does to existing instances; "" if nothing needs to
+// be said.
 func forcedWords(path, action string) string {
 	switch {
 	case action != "":
@@ -167,7 +167,7 @@ func forcedWords(path, action string) string {
 	}
 }
 
-// forcedBy is what a change of this field alone does to an instance that is as the group was
+// forcedBy returns what a change of this field alone does to an instance that was up to date
 // before, by the planner's own judgement (ROLL-2); "" if nothing.
 func forcedBy(path string, before, after store.Group) string {
 	one := before
@@ -219,7 +219,7 @@ func about(d time.Duration) string {
 	}
 }
 
-// roughly is about, with the sign for it.
+// roughly is about with a tilde.
 func roughly(d time.Duration) string {
 	if d < time.Second {
 		return about(d)

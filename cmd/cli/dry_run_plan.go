@@ -11,25 +11,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// foreseenChange is a change of a group, and what would follow from it.
+// foreseenChange is a change of a group, and its predicted effects.
 type foreseenChange struct {
 	Group    string         `json:"group"`
 	New      bool           `json:"new,omitempty"`
 	Revision store.Revision `json:"spec_revision"`    // for --if-revision
-	Cache    store.Revision `json:"picture_revision"` // that the plan was computed on
+	Cache    store.Revision `json:"picture_revision"` // revision that the plan was computed on
 	Changes  []fieldChange  `json:"changes"`
 	Refused  string         `json:"refused,omitempty"`       // why coordinators would not put it in force
-	InForce  string         `json:"then_in_force,omitempty"` // what holds then
-	Plan     string         `json:"plan"`                    // in words
+	InForce  string         `json:"then_in_force,omitempty"` // what would be blocked
+	Plan     string         `json:"plan"`                    // for people
 	Course   foresee.Course `json:"course"`
 	Takes    store.Duration `json:"takes,omitempty"`          // an estimate
-	Start    store.Duration `json:"median_start,omitempty"`   // that it rests on
+	Start    store.Duration `json:"median_start,omitempty"`   // start times that it is based on
 	AtLeast  store.Duration `json:"takes_at_least,omitempty"` // at the shard's create_rate, which Takes respects
 	Rate     float64        `json:"create_rate,omitempty"`    // if that is what holds creations up
 	Warnings []string       `json:"warnings,omitempty"`
 }
 
-// fieldChange is a field that differs, and what that does to instances.
+// fieldChange is a field that differs, and its effect on instances.
 type fieldChange struct {
 	Path   string `json:"path"`
 	Old    string `json:"old,omitempty"`
@@ -37,8 +37,8 @@ type fieldChange struct {
 	Forces string `json:"forces,omitempty"` // live_update, restart or recreate
 }
 
-// foreseeChange computes what would follow from a change. It is the coordinator's own planner on
-// what etcd says now; what only a coordinator knows is taken to be in order.
+// foreseeChange computes the effects of a change, with the coordinator's own planner on the present
+// records. What only a coordinator knows is assumed to be in order.
 func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
 	f := foreseenChange{
 		Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{},
@@ -69,7 +69,7 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	}
 	pace, known := world.Pace()
 	if !known {
-		pace = ch.after.Report.Interval.D() // only the order of things is told then
+		pace = ch.after.Report.Interval.D() // only the order of steps is shown then
 	}
 	f.Course = world.Ahead(pace)
 	f.Plan = f.Course.Words()
@@ -82,7 +82,7 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	return f, nil
 }
 
-// forces is what each field that differs does to the instances that there are, in words.
+// forces returns what each field that differs does to existing instances, in words.
 func (f foreseenChange) forces() map[string]string {
 	words := map[string]string{}
 	for _, c := range f.Changes {
@@ -93,7 +93,7 @@ func (f foreseenChange) forces() map[string]string {
 	return words
 }
 
-// text is what would follow, for people.
+// text formats the prediction.
 func (f foreseenChange) text(scr output.Screen) string {
 	var b strings.Builder
 	if f.Refused != "" {
@@ -139,7 +139,7 @@ func (f foreseenChange) text(scr output.Screen) string {
 	return b.String()
 }
 
-// rate is how fast the shard creates machines.
+// rate says how fast the shard creates machines.
 func (f foreseenChange) rate() string {
 	return fmt.Sprintf("at most %g creations a second", f.Rate)
 }

@@ -11,46 +11,46 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set, Columns, Settings,
-// SecretsKey and DevData excepted.
+// Env is what a command needs from its process. All fields are required, except Columns, Settings,
+// SecretsKey and DevData.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Whether there is a person at that end. Without one at Stdin nothing is asked.
+	// Whether a person is at that end. If none is at Stdin, no question is asked.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
-	// Whether a terminal shows colours (NO_COLOR and TERM=dumb say that it does not).
+	// Whether a terminal shows colours (not with NO_COLOR or TERM=dumb).
 	Colour bool
-	// Columns is how many characters a line of the terminal at Stdout has; 0: 80 are taken for it.
+	// Columns is the width of the terminal at Stdout; 0: 80.
 	Columns int
 
 	Now      func() time.Time
 	RandomID func() string
-	User     string // who gives orders: name@host
-	// Settings is the file with the operator's settings for this program, if --config names no
-	// other; "" or a file that is not there: none.
+	User     string // author of orders: name@host
+	// Settings is the operator's settings file, unless --config names another; "" or a missing
+	// file: none.
 	Settings string
 	// DevData is the data directory of leasehold dev on this machine, with the address of its etcd
 	// while it runs; "": the home directory is unknown.
 	DevData string
-	// SecretsKey is keys for secrets from the environment; "": there are none.
+	// SecretsKey holds keys for secrets from the environment; "": none.
 	SecretsKey string
 	Version    string
 
-	// Open opens the store. The function that comes with it closes it again.
+	// Open opens the store. The returned function closes it.
 	Open func(context.Context, Connection) (store.Store, func() error, error)
-	// Rights opens etcd's users and roles. The function that comes with it closes it again.
+	// Rights opens etcd's users and roles. The returned function closes it.
 	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
-	// Ask lets the operator type a secret at the terminal, which does not show it.
+	// Ask lets the operator type a secret at the terminal, without echo.
 	Ask func(ctx context.Context, prompt string) ([]byte, error)
-	// Edit lets the operator change the file at this path, and returns when that is done.
+	// Edit lets the operator edit the file at this path, and returns afterwards.
 	Edit func(ctx context.Context, path string) error
 }
 
-// Connection says where etcd is, and who asks.
+// Connection says where etcd is, and how to authenticate.
 type Connection = program.Connection
 
-// Globals are the flags that every command has.
+// Globals are the flags of every command.
 type Globals struct {
 	Endpoints []string      `help:"Endpoints of etcd (default: ${default}, or those of a running leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
 	Shard     string        `help:"Name of the shard (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
@@ -64,7 +64,7 @@ type Globals struct {
 	Timeout   time.Duration `help:"Time limit (default: ${request_timeout} for each request to etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
 }
 
-// The limits without --timeout.
+// The time limits without --timeout.
 const (
 	requestTimeout = 5 * time.Second
 	waitTimeout    = 10 * time.Minute
@@ -91,7 +91,7 @@ func (s *Session) aside() output.Screen {
 
 func (s *Session) wide() bool { return s.flags.Output == "wide" }
 
-// records writes what was found as JSON or YAML, if that was asked for.
+// records prints the result as JSON or YAML if --output asks for that.
 func (s *Session) records(document any) (done bool, err error) {
 	switch s.flags.Output {
 	case "json":

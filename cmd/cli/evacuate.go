@@ -17,7 +17,7 @@ type Evacuate struct {
 	Confirm []string `help:"Confirm the evacuation by naming the zone." placeholder:"ZONE"`
 }
 
-// Run orders the zone to be emptied: its instances are replaced elsewhere, and no new ones are
+// Run orders the evacuation of the zone: its instances are replaced elsewhere, and no new ones are
 // created there until --end.
 func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if strings.TrimSpace(c.Zone) == "" {
@@ -52,7 +52,7 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		s.warn("no instance is in a zone %q, and no group names it: check the spelling", c.Zone)
 	}
 	if there == "" {
-		there = "there is none now"
+		there = "it has no instances now"
 	}
 	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and removed (%s), and no new ones are created there", c.Zone, there)
 	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
@@ -62,7 +62,7 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until leasehold evacuate %s --end", there, c.Zone))
 }
 
-// end orders the zone to be used again.
+// end orders the end of the evacuation.
 func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[store.Shard], evacuated bool) error {
 	if !evacuated {
 		pending, err := s.pending(ctx, store.RequestEvacuate, c.Zone)
@@ -78,7 +78,7 @@ func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[st
 		"instances may be created there again; those that were replaced do not move back")
 }
 
-// pending says whether an order about the zone still waits for a leader.
+// pending reports whether an order about the zone still waits for a leader.
 func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone string) (bool, error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindRequests), 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind
 	return s.ordered(ctx, r, c.Zone, effect)
 }
 
-// inZone says how many instances of which groups are in a zone; "" if there is none. wants says
+// inZone returns how many instances of which groups are in a zone; "" if none. wants reports
 // whether a group names the zone.
 func (s *Session) inZone(ctx context.Context, zone string) (there string, wants bool, err error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), 0)

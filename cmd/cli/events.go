@@ -69,7 +69,7 @@ func (c *Events) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// journal reads the entries since a time, and says at which revision.
+// journal reads the entries since a time, and returns the revision.
 func (s *Session) journal(ctx context.Context, since time.Time) (entries []store.KV, at store.Revision, err error) {
 	err = atOneRevision(0, func() error {
 		entries = nil
@@ -86,8 +86,8 @@ func (c *Events) concerns(e store.JournalEntry) bool {
 	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
 }
 
-// revisionBy says on which cache something was decided, and by whom. A gateway, which tells what
-// it hears, has no cache.
+// revisionBy says at which revision something was decided, and by whom. A gateway's entries have no
+// revision.
 func revisionBy(e store.JournalEntry) string {
 	if e.Revision == 0 {
 		return "by " + e.By
@@ -95,7 +95,7 @@ func revisionBy(e store.JournalEntry) string {
 	return fmt.Sprintf("rev %d by %s", e.Revision, e.By)
 }
 
-// eventLine is one entry as one line: when, which rule, about what, what was decided, and why.
+// eventLine formats one entry as one line: when, which rule, about what, what was decided, and why.
 func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool) string {
 	about := e.Instance
 	switch {

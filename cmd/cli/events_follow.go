@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// follow shows what was found and then what comes, until ctx ends: that is how following ends, and
-// no failure.
+// follow shows what was found and then what comes, until ctx ends. That is the normal end of
+// following.
 func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string,
 	at store.Revision,
 ) error {
@@ -39,7 +39,7 @@ func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, 
 	}
 }
 
-// followSilence is how long nothing may come, progress being due every second, before the operator
+// followSilence is how long nothing may arrive, with progress due every second, before the operator
 // is told.
 const followSilence = 5 * time.Second
 
@@ -77,8 +77,8 @@ func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, 
 	}
 }
 
-// skipCompacted goes on from now when etcd no longer has what comes next. What is missed so can
-// still be read from the journal itself.
+// skipCompacted continues from now when etcd no longer has the next revisions. The missed entries
+// can still be read from the journal itself.
 func (s *Session) skipCompacted(ctx context.Context, at store.Revision) (store.Revision, error) {
 	l, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {

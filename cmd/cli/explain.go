@@ -14,8 +14,8 @@ type Explain struct {
 	Name string `arg:"" help:"ID of an instance, name of a group, or ID of a rule such as SAFE-2."`
 }
 
-// Run prints what happened to an instance or goes on in a group, why, and why not yet. What is gone
-// is told from the journal.
+// Run prints what happened to an instance or is going on in a group, why, and what blocks it. For
+// what is gone the journal is the source.
 func (c *Explain) Run(ctx context.Context, s *Session) error {
 	if p, known := promiseOf(strings.ToUpper(c.Name)); known && p.ID == c.Name {
 		return s.showPromise(p)
@@ -36,7 +36,7 @@ func (c *Explain) Run(ctx context.Context, s *Session) error {
 	return s.unexplained(ctx, c.Name)
 }
 
-// unexplained reports that there is nothing of this name, and what was meant perhaps.
+// unexplained reports that nothing has this name, with a suggestion.
 func (s *Session) unexplained(ctx context.Context, name string) error {
 	var known []string
 	for _, kind := range []string{store.KindInstances, store.KindGroups, store.KindStatic, store.KindStatus} {

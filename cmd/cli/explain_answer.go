@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// answerOf is the state of an instance in a sentence.
+// answerOf describes the state of an instance in a sentence.
 func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.JournalEntry) string {
 	since := fmt.Sprintf("since %s (%s)", clock(i.Since, sc.now), output.Age(sc.now, i.Since))
 	place := placeTaken(sc, i.ID, &i.Slot, life)
@@ -41,7 +41,7 @@ func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.Journal
 	}
 }
 
-// running is the sentence of an instance that runs.
+// running describes an instance that runs.
 func running(sc *scene, i store.Instance, j plan.Judgment, since string) string {
 	text := fmt.Sprintf("%s is RUNNING %s", i.ID, since)
 	switch {
@@ -86,7 +86,7 @@ func takesPlaceOf(i store.Instance) string {
 	return "; it takes the place of " + i.Replaces
 }
 
-// partingReason is why an instance goes that is not gone yet.
+// partingReason returns why an instance is being removed.
 func partingReason(i store.Instance, life []store.JournalEntry) string {
 	if e, found := partingOf(i.ID, life); found {
 		return removalReason(e)
@@ -97,12 +97,12 @@ func partingReason(i store.Instance, life []store.JournalEntry) string {
 	return reason.Clause(i.Last.Cause, i.Last.Why)
 }
 
-// removalReason is why an instance had to go, in a few words.
+// removalReason returns why an instance was removed, in a few words.
 func removalReason(e store.JournalEntry) string {
 	if e.Cause.Kind != store.CauseOrder && e.Verdict.Failed() {
 		return "it was " + strings.ToUpper(string(e.Verdict))
 	}
-	return reason.Clause(e.Cause, e.Why) // an order stands whatever its state was
+	return reason.Clause(e.Cause, e.Why) // an order applies in every state
 }
 
 // placeTaken returns which instance took the slot of another; "" if none did, or it had the slot

@@ -8,13 +8,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// blockedWork is the same blocked work of one or several instances.
+// blockedWork is one kind of blocked work, of one or several instances.
 type blockedWork struct {
 	store.Blocked
 	Instances []string
 }
 
-// merge puts together what is blocked for the same reason, in the order in which it is first met.
+// merge combines work that is blocked for the same reason, in the order of the first occurrence.
 func merge(blocked []store.Blocked) []blockedWork {
 	var all []blockedWork
 	same := map[store.Blocked]int{}
@@ -33,10 +33,10 @@ func merge(blocked []store.Blocked) []blockedWork {
 	return all
 }
 
-// mostNamed is how many instances are named where many are meant.
+// mostNamed is how many of several instances are named.
 const mostNamed = 6
 
-// what is the work, for all the instances for which it is blocked.
+// what describes the work, for all the instances for which it is blocked.
 func (b blockedWork) what() string {
 	named := strings.Join(b.Instances[:min(len(b.Instances), mostNamed)], ", ")
 	if more := len(b.Instances) - mostNamed; more > 0 {
@@ -45,12 +45,12 @@ func (b blockedWork) what() string {
 	return reason.What(b.of(named))
 }
 
-// why and until are those of all the instances: where each is named, INSTANCE stands for it.
+// why and until apply to all the instances: INSTANCE stands for the name of each.
 func (b blockedWork) why() string { return reason.Why(b.of("INSTANCE")) }
 
 func (b blockedWork) until() string { return reason.Until(b.of("INSTANCE")) }
 
-// of is the blocked work with another name if it is that of several instances.
+// of returns the blocked work, with INSTANCE as its name if it is that of several instances.
 func (b blockedWork) of(name string) *store.Blocked {
 	if len(b.Instances) > 1 {
 		b.Instance = name
@@ -58,7 +58,7 @@ func (b blockedWork) of(name string) *store.Blocked {
 	return &b.Blocked
 }
 
-// sentence is the blocked work in one line.
+// sentence describes the blocked work in one line.
 func (b blockedWork) sentence() string {
 	text := b.what() + ": " + b.why()
 	if b.until() != "" {

@@ -15,14 +15,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// groupStory is what explain shows of a group.
+// groupStory is what explain shows about a group.
 type groupStory struct {
 	Group     string          `json:"group"`
 	State     string          `json:"state"`
 	Revision  store.Revision  `json:"revision"`
 	Answer    string          `json:"answer"`
-	Now       []string        `json:"now"`     // what is going on
-	Blocked   []store.Blocked `json:"blocked"` // as the leader has written it down
+	Now       []string        `json:"now"`     // work in progress
+	Blocked   []store.Blocked `json:"blocked"` // as the leader has recorded it
 	Computed  *computed       `json:"computed"`
 	NextLook  *look           `json:"next_look"`
 	Decisions []storyLine     `json:"decisions"` // the last ones
@@ -31,10 +31,10 @@ type groupStory struct {
 	looks string
 }
 
-// mostDecisions is how many of the last decisions are told.
+// mostDecisions is how many of the last decisions are shown.
 const mostDecisions = 8
 
-// explainGroup tells of a group that operators ask for, or the leader knows.
+// explainGroup explains a group that has a spec or a status.
 func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
 	for _, key := range []string{s.keys().Group(name), s.keys().Static(name), s.keys().Status(name)} {
 		kv, err := s.find(ctx, key)
@@ -78,7 +78,7 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 // mostCommands is how many commands are proposed.
 const mostCommands = 3
 
-// nextCommands are what an operator may do about what is held or wrong.
+// nextCommands returns what an operator may do about what is blocked or wrong.
 func nextCommands(g group, sc *scene) []string {
 	commands := freeing(sc.status().Blocked)
 	for _, p := range groupProblems(g, sc.leads(), sc.now) {
@@ -91,11 +91,11 @@ func nextCommands(g group, sc *scene) []string {
 	return commands[:min(len(commands), mostCommands)]
 }
 
-// computeGroup follows the planner to where the group comes to rest. It uses the scene's world up.
+// computeGroup follows the planner until the group comes to rest. It changes the scene's world.
 func computeGroup(sc *scene, held []store.Blocked) *computed {
 	pace, known := sc.world.Pace()
 	if !known {
-		pace = 5 * time.Second // only the order of things is told then
+		pace = 5 * time.Second // only the order of steps is shown then
 	}
 	course := sc.world.Ahead(pace)
 	if course.Idle() && len(held) == 0 {
@@ -124,7 +124,7 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 	}
 }
 
-// decisions are the last entries of the journal about a group, and some more.
+// decisions returns the last entries of the journal about a group.
 func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
 	found, _, err := s.entriesOf(ctx, name, of,
@@ -136,8 +136,7 @@ func lastOf(entries []store.JournalEntry) []store.JournalEntry {
 	return entries[max(0, len(entries)-mostDecisions):]
 }
 
-// groupAnswer is the state of a group in a sentence: how it is, and the two things that matter
-// most.
+// groupAnswer describes the state of a group in a sentence, with the two things that matter most.
 func groupAnswer(sc *scene, g group) string {
 	st := g.Status.Record
 	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(viewOf(g).state))
@@ -154,7 +153,7 @@ func groupAnswer(sc *scene, g group) string {
 	return text + ": " + strings.Join(clauses[:min(2, len(clauses))], "; ")
 }
 
-// groupClauses are what matters of a group, the weightiest first.
+// groupClauses returns what matters about a group, the most important first.
 func groupClauses(sc *scene, g group) []string {
 	st := g.Status.Record
 	var all []string
@@ -179,7 +178,7 @@ func groupClauses(sc *scene, g group) []string {
 	add(st.State == store.GroupReady, "it was applied with --no-start")
 	on := story.Of(st)
 	if s := on.Storm; s != nil {
-		add(true, "a STORM: %d of %d lost at its peak, and none of them is replaced", s.Lost, s.Of)
+		add(true, "a STORM: %d of %d lost at its peak, and not replaced", s.Lost, s.Of)
 	}
 	if r := on.Roll; r.Halted() {
 		how := "STALLED"
@@ -206,10 +205,10 @@ func groupClauses(sc *scene, g group) []string {
 	return all
 }
 
-// goingOn is what a group is in the middle of.
+// goingOn describes what is in progress in a group.
 func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	st := sc.status()
-	st.Blocked = nil // that has a place of its own
+	st.Blocked = nil // that is shown elsewhere
 	lines := append([]string{sc.cacheLine()}, ailingLines(sc, told)...)
 	lines = append(lines, nowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
@@ -252,7 +251,7 @@ func groupLooks(sc *scene, told map[string]store.JournalEntry) []look {
 	return looks
 }
 
-// explainGoneGroup tells from the journal alone of a group that is gone.
+// explainGoneGroup explains a group that is gone, from the journal alone.
 func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, error) {
 	entries, err := s.decisions(ctx, name)
 	if err != nil || len(entries) == 0 {

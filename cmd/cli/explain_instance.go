@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// instanceStory is what explain shows of an instance.
+// instanceStory is what explain shows about an instance.
 type instanceStory struct {
 	Instance string         `json:"instance"`
 	Group    string         `json:"group,omitempty"`
@@ -20,19 +20,19 @@ type instanceStory struct {
 	Phase    string         `json:"phase"` // "gone" without a record
 	Revision store.Revision `json:"revision"`
 	Answer   string         `json:"answer"`
-	Verdict  *verdict       `json:"verdict"` // null: there is nothing to judge
-	Now      []string       `json:"now"`     // how it is
+	Verdict  *verdict       `json:"verdict"` // null: nothing to judge
+	Now      []string       `json:"now"`     // its state
 	Journal  []storyLine    `json:"journal"`
-	// Claims are refusals of those who gave its name and did not prove it.
+	// Claims are refusals of clients that gave its name without proof.
 	Claims []storyLine `json:"claims,omitempty"`
-	// Stopped says how far back the journal was read, where that is not as far as it began.
+	// Stopped says how far back the journal was read, if not to its beginning.
 	Stopped string `json:"stopped,omitempty"`
-	// Decision is the one that counts, and what would have kept it from happening.
+	// Decision is the one that matters, and what would have prevented it.
 	Decision *storyLine `json:"decision,omitempty"`
-	// Otherwise says what would have been without that.
+	// Otherwise says what would have happened without that.
 	Otherwise string          `json:"otherwise,omitempty"`
-	Blocked   []store.Blocked `json:"blocked"`  // as the leader has written it down
-	Computed  *computed       `json:"computed"` // here; nil: nothing but what the leader says
+	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
+	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
 	NextLook  *look           `json:"next_look"`
 	Next      string          `json:"next"` // a command
 
@@ -40,13 +40,13 @@ type instanceStory struct {
 }
 
 // computed is the plan that this program computes from the records with the coordinator's planner.
-// It is not decided yet.
+// It is a prediction.
 type computed struct {
 	Plan string          `json:"plan,omitempty"`
 	Held []store.Blocked `json:"held,omitempty"`
 }
 
-// explainInstance tells of an instance that has a record.
+// explainInstance explains an instance that has a record.
 func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) {
 	kv, err := s.find(ctx, s.keys().Instance(id))
 	if err != nil || kv.Modified == 0 {
@@ -64,7 +64,7 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if now, there := sc.content.Instances[id]; there { // it may have moved on since
+	if now, there := sc.content.Instances[id]; there { // it may have changed since
 		v = now
 	}
 	st := tellInstance(sc, v.Record, life.entries)
@@ -72,7 +72,7 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	return true, s.showInstanceStory(st)
 }
 
-// tellInstance is the story of an instance with a record.
+// tellInstance returns the story of an instance with a record.
 func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
@@ -108,12 +108,12 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	return st
 }
 
-// read takes over what was read beside its story.
+// read adds what was read besides its story.
 func (st *instanceStory) read(l life, now time.Time) {
 	st.Claims, st.Stopped = storyLines(l.claims), l.stopped(st.Instance, now)
 }
 
-// decide picks out the decision that counts.
+// decide selects the decision that matters.
 func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.Time) {
 	e, found := countingDecision(id, sinceReturn(id, life))
 	if !found {
@@ -123,7 +123,7 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 	st.Decision, st.Otherwise = &line, reason.Prevented(&e, clock(e.At, now))
 }
 
-// agentLines say how its session and its last report are.
+// agentLines describes its session and its last report.
 func agentLines(sc *scene, id string) []string {
 	var lines []string
 	if v := sc.content.Alive[id]; v.Present() {
@@ -157,7 +157,7 @@ func agentLines(sc *scene, id string) []string {
 	return lines
 }
 
-// explainGone tells from the journal alone of an instance, or a group, that is gone.
+// explainGone explains an instance or a group that is gone, from the journal alone.
 func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 	life, err := s.lifeOf(ctx, id, time.Time{})
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 	return true, s.showInstanceStory(st)
 }
 
-// tellGone is the story of an instance without a record.
+// tellGone returns the story of an instance without a record.
 func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
 	st := instanceStory{
 		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision,

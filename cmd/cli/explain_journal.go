@@ -21,7 +21,7 @@ type storyLine struct {
 	To       store.Phase    `json:"to,omitempty"`
 	Why      string         `json:"why,omitempty"`
 	Rule     string         `json:"rule,omitempty"`
-	Revision store.Revision `json:"revision"` // of the state it was decided on
+	Revision store.Revision `json:"revision"` // revision of the state it was decided on
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
@@ -94,15 +94,15 @@ func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs [
 	return kvs, err
 }
 
-// life is what the journal has about an instance.
+// life holds the journal's entries about an instance.
 type life struct {
-	entries []store.JournalEntry // about it, or about others and naming it
+	entries []store.JournalEntry // about it, or about others but naming it
 	claims  []store.JournalEntry // requests of clients that only claimed its name; not part of its story
 	since   time.Time            // how far back the journal was read
 	older   bool                 // its beginning was not found, and there are entries that were not read
 }
 
-// lifeOf reads what the journal has about an instance that was made at a time, if that is known.
+// lifeOf reads the journal's entries about an instance, since its creation if that is known.
 func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life, err error) {
 	concerns := func(e store.JournalEntry) bool {
 		return e.Instance == id || names(e.What, id) || names(e.Why, id)
@@ -172,8 +172,8 @@ func beginsWithName(s string) bool     { return s != "" && ofName(s[0]) }
 func ofName(c byte) bool               { return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' }
 func leaves(e store.JournalEntry) bool { return e.To == store.Draining || e.To == store.Deleting }
 
-// partingOf returns the decision that removed an instance: the last one that made it leave, whether
-// at once or by a drain.
+// partingOf returns the decision that removed an instance: the last one that made it leave, at once
+// or by a drain.
 func partingOf(id string, life []store.JournalEntry) (decision store.JournalEntry, found bool) {
 	for _, e := range slices.Backward(life) {
 		switch {

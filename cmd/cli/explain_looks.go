@@ -13,13 +13,13 @@ import (
 // look is a time at which something is decided even if nothing happens until then.
 type look struct {
 	At   time.Time `json:"at"`
-	What string    `json:"what"` // what happens then, or is decided
+	What string    `json:"what"` // what happens or is decided then
 	Rule string    `json:"rule,omitempty"`
 }
 
 func timerEnds(t store.Timer) time.Time { return t.Start.Add(t.For.D()) }
 
-// instanceLooks are the looks for an instance's own timers.
+// instanceLooks returns the looks for an instance's own timers.
 func instanceLooks(i store.Instance) []look {
 	var all []look
 	if d := i.Drain; d != nil && i.Phase == store.Draining && d.Done == "" {
@@ -44,12 +44,12 @@ func instanceLooks(i store.Instance) []look {
 				Rule: "DET-10",
 			})
 		}
-	default: // nothing ends by time alone
+	default: // no timer runs
 	}
 	return all
 }
 
-// slotLooks are the looks for a slot that flaps.
+// slotLooks returns the looks for a flapping slot.
 func slotLooks(s store.Slot) []look {
 	var all []look
 	if s.Retry != nil {
@@ -67,7 +67,7 @@ func slotLooks(s store.Slot) []look {
 	return all
 }
 
-// statusLooks are the looks for a storm and a roll.
+// statusLooks returns the looks for a storm and a roll.
 func statusLooks(st store.Status) []look {
 	var all []look
 	if s := st.Storm; s != nil {
@@ -99,8 +99,8 @@ func statusLooks(st store.Status) []look {
 	return all
 }
 
-// looksFor are those that concern an instance: its own, its slot's, its replacement's, the storm's
-// if that holds it, and, where it waits for room, those of the others that are on their way.
+// looksFor returns the looks that concern an instance: its own, its slot's, its replacement's, the
+// storm's if that holds it and, if it waits for room, those of the other instances in progress.
 func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	all := append(instanceLooks(i), slotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
@@ -124,7 +124,7 @@ func blockedBy(blocked []store.Blocked, topic reason.Topic) bool {
 	return slices.ContainsFunc(blocked, func(b store.Blocked) bool { return reason.TopicOf(&b) == topic })
 }
 
-// freeing are the commands that would free what is blocked.
+// freeing returns the commands that would free what is blocked.
 func freeing(blocked []store.Blocked) []string {
 	var commands []string
 	for i := range blocked {
@@ -135,7 +135,7 @@ func freeing(blocked []store.Blocked) []string {
 	return commands
 }
 
-// nextLook is the first of the looks that is to come, nil if none is, and the words for it.
+// nextLook returns the earliest future look, nil if there is none, and its text.
 func (sc *scene) nextLook(all []look, blocked []store.Blocked) (*look, string) {
 	if still := sc.standstill(); still != "" {
 		return nil, still
@@ -144,7 +144,7 @@ func (sc *scene) nextLook(all []look, blocked []store.Blocked) (*look, string) {
 	return l, nextLookText(l, blocked, sc.now)
 }
 
-// firstLook is the first of the looks that is to come; nil if none is.
+// firstLook returns the earliest future look; nil if there is none.
 func firstLook(all []look, now time.Time) *look {
 	slices.SortStableFunc(all, func(a, b look) int { return a.At.Compare(b.At) })
 	for i := range all {
@@ -155,7 +155,7 @@ func firstLook(all []look, now time.Time) *look {
 	return nil
 }
 
-// nextLookText says when a coordinator looks again.
+// nextLookText says when a coordinator decides again.
 func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 	asks := blockedBy(blocked, reason.TopicProvider)
 	switch {
@@ -173,7 +173,7 @@ func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 	}
 }
 
-// clock is a time as people read it: with the day unless it is today.
+// clock formats a time: with the date unless it is today.
 func clock(at, now time.Time) string {
 	at = at.In(now.Location())
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {

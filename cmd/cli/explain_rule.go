@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/docs"
 )
 
-// promise is a rule that Leasehold keeps, as docs/rules.md has it.
+// promise is a rule that Leasehold keeps, from docs/rules.md.
 type promise struct {
 	ID      string `json:"id"`
 	Promise string `json:"promise"`
@@ -17,7 +17,7 @@ type promise struct {
 
 var promiseRow = regexp.MustCompile(`(?m)^\| ([A-Z]+-\d+) \| (.+) \| (\S+) \|$`)
 
-// promises are all of them, in the order of the document.
+// promises returns all of them, in the order of the document.
 func promises() []promise {
 	var all []promise
 	for _, row := range promiseRow.FindAllStringSubmatch(docs.Rules, -1) {
@@ -35,7 +35,7 @@ func promiseOf(id string) (promise, bool) {
 	return promise{}, false
 }
 
-// showPromise shows what a rule says.
+// showPromise prints the text of a rule.
 func (s *Session) showPromise(p promise) error {
 	if done, err := s.records(p); done {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// recordsOf reads all that the planner needs of a group, at one revision: its own records, and
-// those of the shard.
+// recordsOf reads everything that the planner needs for a group, at one revision: its own records,
+// and those of the shard.
 func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
 	keys := s.keys()
 	var all store.Listing
@@ -33,7 +33,7 @@ func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, e
 		all.Revision = l.Revision
 		exact := !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, "-")
 		for _, kv := range l.KVs {
-			if !exact || kv.Key == prefix { // another name may begin with this one
+			if !exact || kv.Key == prefix { // another group's name may begin with this one
 				all.KVs = append(all.KVs, kv)
 			}
 		}
@@ -41,7 +41,7 @@ func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, e
 	return all, nil
 }
 
-// scene is a group as etcd has it at one revision, and what the planner would do with it next.
+// scene is a group as stored at one revision, and what the planner would do next.
 type scene struct {
 	now     time.Time
 	group   string
@@ -72,7 +72,7 @@ func (sc *scene) cacheLine() string {
 	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
 }
 
-// evacuation reports that an instance is in a zone that is to be emptied; "" if it is not.
+// evacuation reports that an instance is in a zone under evacuation; "" if it is not.
 func (sc *scene) evacuation(i store.Instance) string {
 	e, is := sc.content.Shard.Record.Evacuated[i.Zone]
 	if !is || i.Doomed != nil {
@@ -81,7 +81,7 @@ func (sc *scene) evacuation(i store.Instance) string {
 	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, clock(e.At, sc.now))
 }
 
-// standstill returns why nothing is decided, whatever time passes; "" if it is.
+// standstill returns why nothing is decided, however much time passes; "" if something is.
 func (sc *scene) standstill() string {
 	switch spec, known := sc.world.Spec(); {
 	case !sc.leads():
@@ -95,7 +95,7 @@ func (sc *scene) standstill() string {
 	}
 }
 
-// slots are those of the group, in order of number.
+// slots returns the group's slots, in order of number.
 func (sc *scene) slots() []store.Versioned[store.Slot] {
 	var all []store.Versioned[store.Slot]
 	for _, v := range sc.content.Slots[sc.group] {
@@ -105,7 +105,7 @@ func (sc *scene) slots() []store.Versioned[store.Slot] {
 	return all
 }
 
-// instances are those of the group, in order of ID.
+// instances returns the group's instances, in order of ID.
 func (sc *scene) instances() []store.Instance {
 	var all []store.Instance
 	for _, id := range sc.content.ByGroup[sc.group] {
@@ -114,7 +114,7 @@ func (sc *scene) instances() []store.Instance {
 	return all
 }
 
-// holder is the instance that has a slot, or comes up in it, beside another; "" if none does.
+// holder returns the other instance that has a slot, or is about to take it; "" if none.
 func (sc *scene) holder(slot int, beside string) (best store.Instance, found bool) {
 	for _, i := range sc.instances() {
 		if i.Managed && i.Slot == slot && i.ID != beside && i.Phase.Fills() &&
@@ -125,7 +125,8 @@ func (sc *scene) holder(slot int, beside string) (best store.Instance, found boo
 	return best, found
 }
 
-// held is what the planner would hold now and the leader has not written down: it is computed here.
+// held returns what the planner would block now and the leader has not recorded: it is computed
+// here.
 func (sc *scene) held(concerns func(store.Blocked) bool) []store.Blocked {
 	var all []store.Blocked
 	for _, b := range sc.plan.Held[sc.group] {
@@ -138,7 +139,7 @@ func (sc *scene) held(concerns func(store.Blocked) bool) []store.Blocked {
 	return all
 }
 
-// blocked is what the leader has written down.
+// blocked returns what the leader has recorded as blocked.
 func (sc *scene) blocked(concerns func(store.Blocked) bool) []store.Blocked {
 	all := []store.Blocked{}
 	for _, b := range sc.status().Blocked {

@@ -105,8 +105,8 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.loses(w.ids()[:4]...)
 			w.held("web", "SAFE-2")
 			w.explains("web",
-				"web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and none of them is replaced",
-				"one is tried in ",
+				"web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and not replaced",
+				"a probe replacement in ",
 				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost",
 				"freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
 				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)",

@@ -11,24 +11,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// verdict is what an instance is judged to be, and on what.
+// verdict is the verdict on an instance, and its evidence.
 type verdict struct {
 	Verdict  store.Verdict  `json:"verdict"`
 	Rule     string         `json:"rule,omitempty"`
 	Why      string         `json:"why,omitempty"`
 	Awaits   store.Awaited  `json:"awaits,omitempty"`
 	Told     *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
-	Revision store.Revision `json:"revision"` // of the state that it was judged on
+	Revision store.Revision `json:"revision"` // revision of the state that it was judged on
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
-// verdictNow is the verdict on an instance: the leader's last one where it agrees with what etcd
-// shows, since the leader knows more, what the provider says for one.
+// verdictNow returns the verdict on an instance: the leader's last one if it agrees with etcd,
+// since the leader knows more, such as the provider's answers.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments.Of(id)
 	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Awaits: j.Awaits, Revision: sc.content.Revision}
 	for _, e := range j.Evidence {
-		if e != plan.NoList { // this program did not ask it
+		if e != plan.NoList { // this program did not ask the provider
 			v.Evidence = append(v.Evidence, e)
 		}
 	}
@@ -44,7 +44,7 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	return v
 }
 
-// ailing reports whether a verdict is none of an instance that is well.
+// ailing reports whether an instance with this verdict is unhealthy.
 func ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 
 // shown reports whether the verdict says more than the phase does.
@@ -54,15 +54,15 @@ func (v verdict) judgment() plan.Judgment {
 	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Why: v.Why, Evidence: v.Evidence}
 }
 
-// source returns who judged, when, and on which cache.
+// source returns who judged, when, and on which revision.
 func (v verdict) source(now time.Time) string {
 	if v.Told == nil {
 		return fmt.Sprintf("%s, computed from rev %d", v.Rule, v.Revision)
 	}
-	return fmt.Sprintf("%s, told %s, rev %d", v.Rule, clock(*v.Told, now), v.Revision)
+	return fmt.Sprintf("%s, recorded %s, rev %d", v.Rule, clock(*v.Told, now), v.Revision)
 }
 
-// lines are the verdict and its evidence as a story has them.
+// lines returns the verdict and its evidence as lines of a story.
 func (v verdict) lines(now time.Time) []string {
 	if !v.shown() {
 		return nil
@@ -74,7 +74,7 @@ func (v verdict) lines(now time.Time) []string {
 	return lines
 }
 
-// ailingLines tell of the instances of a group that are not well, those with the worst verdict
+// ailingLines lists the instances of a group that are not healthy, those with the worst verdict
 // first.
 func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 	all := map[store.Verdict][]string{}
@@ -86,13 +86,13 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 	lines := slices.Concat(all[store.Dead], all[store.Lost], all[store.Unhealthy], all[store.Stuck], all[store.Suspect])
 	if more := len(lines) - mostNamed; more > 0 {
 		lines = append(lines[:mostNamed],
-			counted(more, "more is", "more are")+" not well: leasehold instance list -g "+sc.group)
+			counted(more, "more is", "more are")+" not healthy: leasehold instance list -g "+sc.group)
 	}
 	return lines
 }
 
-// suspectLooks say when a suspicion ends at the latest: an agent that says nothing loses its lease,
-// and that counts once it is confirmed and no grace runs.
+// suspectLooks returns when a suspicion ends at the latest: the lease of a silent agent ends, and
+// counts once that is confirmed and no grace period runs.
 func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	if v.Verdict != store.Suspect || !i.Phase.Registered() {
 		return nil
@@ -129,11 +129,11 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 }
 
 // longestConfirmation is how long the end of a short lease is confirmed at most: a replica's
-// session of the usual length and a second.
+// default session and a second.
 const longestConfirmation = 6 * time.Second
 
-// sinceReturn is the life of an instance since it last came back from being lost: what was decided
-// before was taken back.
+// sinceReturn returns the entries since an instance last came back from being lost: earlier
+// decisions were taken back.
 func sinceReturn(id string, life []store.JournalEntry) []store.JournalEntry {
 	for n, e := range slices.Backward(life) {
 		if e.Instance == id && e.From == store.Draining && (e.To == store.Running || e.To == store.Checking) {

@@ -16,11 +16,11 @@ func (s *Session) print(b *strings.Builder) error {
 	return err
 }
 
-// mostClaims is how many refusals under an instance's name are shown: strangers may cause any
+// mostClaims is how many refusals under an instance's name are shown: other clients may cause any
 // number.
 const mostClaims = 3
 
-// writeClaims shows who gave an instance's name and did not prove it.
+// writeClaims shows who gave an instance's name without proof.
 func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now time.Time, wide bool) {
 	if len(st.Claims) == 0 {
 		return
@@ -33,8 +33,8 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
 }
 
-// showInstanceStory shows the answer, how it came to that, what would have kept it from happening,
-// and why not yet.
+// showInstanceStory shows the answer, how it came to that, what would have prevented it, and what
+// is blocked.
 func (s *Session) showInstanceStory(st instanceStory) error {
 	if done, err := s.records(st); done {
 		return err
@@ -60,8 +60,7 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	return s.print(&b)
 }
 
-// writeNextLook shows when a coordinator decides next; with no text that never happens, since what it
-// is about is gone.
+// writeNextLook shows when a coordinator decides next; "" if never, since its subject is gone.
 func writeNextLook(b *strings.Builder, scr output.Screen, text, about string) {
 	if text == "" {
 		output.WriteWrapped(b, scr, "", "No further action: "+about+" is gone.")
@@ -77,17 +76,16 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// The widths of the columns of a story on a terminal; why takes what is left.
+// The widths of the columns of a story on a terminal; the column why takes the rest.
 const (
-	whatColumn = 18 // in the story of an instance; in that of a group the instance stands before it
+	whatColumn = 18 // in the story of an instance; in that of a group the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
 	leastWhy   = 24
 )
 
-// writeStory shows the journal: when, why, what, by which rule, and on the cache of which
-// revision. On a terminal long texts go on in the next line; in a pipe there is one line for each
-// entry, with tabs.
+// writeStory shows the journal: when, why, what, by which rule, and at which revision. On a
+// terminal long texts are wrapped; in a pipe there is one line for each entry, with tabs.
 func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about string, now time.Time, wide bool) {
 	if !scr.Terminal {
 		for _, l := range lines {
@@ -126,7 +124,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
-				if l.Revision != 0 { // what a gateway hears is told on no cache
+				if l.Revision != 0 { // what a gateway hears has no revision
 					row += " " + scr.Dim(fmt.Sprintf("rev %d", l.Revision))
 				}
 			}
@@ -158,7 +156,7 @@ func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-// writeBlocked says why not yet: what is held, by which rule, and what would free it.
+// writeBlocked shows what is held, by which rule, and what would free it.
 func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked) {
 	if len(blocked) == 0 {
 		return
@@ -176,7 +174,7 @@ func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
 	}
 }
 
-// writeComputed shows the computed plan, which is not decided yet.
+// writeComputed shows the predicted plan, which is not decided yet.
 func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.Revision) {
 	if c == nil {
 		return

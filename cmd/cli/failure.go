@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Code is the exit code: what kind of end it was.
+// Code is the exit code.
 type Code = program.Code
 
 // The exit codes.
@@ -32,18 +32,18 @@ const (
 	Interrupted = program.Interrupted
 )
 
-// Failure is an end other than done, as the operator reads it.
+// Failure is an unsuccessful end, as the operator reads it.
 type Failure = program.Failure
 
 func failure(code Code, next, format string, args ...any) *Failure {
 	return program.Fail(code, next, format, args...)
 }
 
-// misspelt is a text with mistakes, and what to do about it.
+// misspelt is an invalid text, and the next step.
 type misspelt struct {
 	yamlfile.Problems
 	next string
-	code Code // Failed, unless another is set
+	code Code // default: Failed
 }
 
 func (m *misspelt) Unwrap() error { return m.Problems }
@@ -51,7 +51,7 @@ func (m *misspelt) Unwrap() error { return m.Problems }
 // errDiffers ends a command with Differs and no message: a difference is no error.
 var errDiffers = errors.New("differs")
 
-// report tells the operator how a command ended, and returns its exit code.
+// report prints how a command ended, and returns its exit code.
 func report(ctx context.Context, to output.Screen, err error) Code {
 	var f *Failure
 	var parse *kong.ParseError
@@ -68,7 +68,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	case errors.As(err, &f) && f.Code == Interrupted:
 		return f.Show(to)
 	case ctx.Err() != nil:
-		if to.Terminal { // what follows must not stand behind a question or a ^C
+		if to.Terminal { // the message must not follow a question or a ^C on its line
 			_, _ = io.WriteString(to.W, "\n")
 		}
 		return Interrupted
@@ -93,7 +93,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	return f.Show(to)
 }
 
-// nameOf is a key without the prefix of its shard, as commands take it.
+// nameOf returns a key without the prefix of its shard, as commands accept it.
 func nameOf(key string) string {
 	rest, ok := strings.CutPrefix(key, store.Root)
 	if _, name, found := strings.Cut(rest, "/"); ok && found {
@@ -116,5 +116,5 @@ func reportProblems(to output.Screen, problems yamlfile.Problems, next string) C
 	return Failed
 }
 
-// helpCommand is the help for as much of the command line as was understood.
+// helpCommand returns the help command for as much of the command line as was understood.
 func helpCommand(err *kong.ParseError) string { return program.HelpCommand("leasehold", err) }

@@ -14,13 +14,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Files are the files that -f names, one or several. They count as one: all that is in them is
-// applied, or nothing.
+// Files are the files of -f, which count as one: everything in them is applied, or nothing.
 type Files struct {
 	Files []string `name:"file" short:"f" required:"" sep:"none" help:"File with groups, one in each YAML document; - is standard input. May be given several times." placeholder:"FILE"`
 }
 
-// flags is how the files are named on a command line.
+// flags returns the -f flags of a command line.
 func (f Files) flags() string {
 	words := make([]string, len(f.Files))
 	for i, name := range f.Files {
@@ -29,7 +28,7 @@ func (f Files) flags() string {
 	return strings.Join(words, " ")
 }
 
-// shellWord is a word as a shell takes it for one.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`|&;<>()*?[]{}#~!") {
 		return word
@@ -37,7 +36,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// fileGroup is a group as a file has it, and the file it is in.
+// fileGroup is a group in a file.
 type fileGroup struct {
 	groupfile.Entry
 	file string
@@ -45,9 +44,9 @@ type fileGroup struct {
 
 const nameAFile = "give a readable file, or - for standard input"
 
-// readFiles reads what all files ask for. What is wrong in any of them is told at once. A group
-// that is static is read as what is set beside it: which ones are, etcd says, unless the files
-// cannot be right in any case.
+// readFiles reads all files, and reports all problems in them at once. For a group that is static,
+// only overrides are read. Which groups are static is read from etcd, unless the files are invalid
+// in any case.
 func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
 	files, err := s.parseFiles(f)
 	if err != nil {
@@ -99,8 +98,8 @@ func (s *Session) checkSettings(ctx context.Context, f Files, groups []fileGroup
 // builtIn is the provider that has no settings.
 const builtIn = "process"
 
-// staticGroups are the static groups by name. One that cannot be used is left out here: reading
-// that group itself says so.
+// staticGroups returns the static groups by name. One that cannot be used is left out: reading that
+// group reports it.
 func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, err
 	return all, nil
 }
 
-// parseFiles reads the files, whatever is in them.
+// parseFiles parses the files, whatever is in them.
 func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 	var all []*groupfile.File
 	for i, name := range f.Files {
@@ -131,7 +130,7 @@ func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 	return all, nil
 }
 
-// judgeFiles says what the files ask for, given the static groups.
+// judgeFiles validates the files, given the static groups.
 func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group) ([]fileGroup, error) {
 	var all []fileGroup
 	var wrong yamlfile.Problems
@@ -157,7 +156,7 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 			all = append(all, fileGroup{Entry: e, file: f.Files[i]})
 		}
 	}
-	if len(all) > groupfile.MaxGroups { // they are written in one transaction
+	if len(all) > groupfile.MaxGroups { // all are written in one transaction
 		return nil, failure(Usage, "give fewer files at once",
 			"these files have %d groups, and at most %d can be written at once", len(all), groupfile.MaxGroups)
 	}
@@ -187,7 +186,7 @@ func (s *Session) readFile(name string) (*groupfile.File, error) {
 	return file, nil
 }
 
-// unreadableFile returns why a file cannot be read, and names it once.
+// unreadableFile returns why a file cannot be read, with its name once.
 func unreadableFile(name string, err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

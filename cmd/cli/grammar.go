@@ -83,8 +83,8 @@ type Instances struct {
 	Delete    InstanceDelete    `cmd:"" help:"Remove the instance now; its slot is filled again."`
 }
 
-// Run does what the arguments say, tells the operator on env.Stderr how it ended, and returns the
-// exit code. When ctx ends it stops as after Ctrl-C.
+// Run runs the command line, writes the outcome to env.Stderr, and returns the exit code. When ctx
+// ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) Code {
 	var g Grammar
 	s := &Session{env: env, flags: &g.Globals}
@@ -116,14 +116,13 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	return report(ctx, s.aside(), parsed.Run())
 }
 
-// spoken is a command as one speaks of it: without its arguments.
+// spoken returns the name of a command without its arguments.
 func spoken(parsed *kong.Context) string {
 	command, _, _ := strings.Cut(parsed.Command(), " <")
 	return command
 }
 
-// Complete answers a shell that asks how a command line might go on, and says whether there was
-// such a question.
+// Complete answers a shell's request for completions, and reports whether there was one.
 func Complete(env Env) (answered bool, err error) {
 	var g Grammar
 	parser, err := newParser(&g, env, func(int) {})
@@ -151,7 +150,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 	)...)
 }
 
-// decodeUint64 reads a flag's value. kong's own reader takes -1 for a flag, and says so.
+// decodeUint64 parses a flag's value. kong's own parser takes -1 for a flag, and says so.
 func decodeUint64(ctx *kong.DecodeContext, target reflect.Value) error {
 	text := ctx.Scan.Pop().String()
 	n, err := strconv.ParseUint(text, 10, 64)

@@ -15,9 +15,8 @@ type GroupDelete struct {
 	Confirm []string `help:"Confirm the deletion by naming the group." placeholder:"NAME"`
 }
 
-// Run marks the group for deletion. The leader removes its instances, then the group. For that the
-// leader must be able to use the spec: where it is gone or wrong, one that it can use is written in
-// its place.
+// Run marks the group for deletion. The leader removes its instances, then the group. For that it
+// needs a usable spec: if the spec is gone or invalid, a usable one is written in its place.
 func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	d, err := s.readDoomed(ctx, c.Group)
@@ -53,7 +52,7 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 	return s.waitFor(ctx, c.Wait, d.change, begun)
 }
 
-// doomed is a group that is to be deleted.
+// doomed is a group that will be deleted.
 type doomed struct {
 	change
 	already  bool
@@ -68,7 +67,7 @@ func (d doomed) warnOfPause(s *Session) {
 	}
 }
 
-// readDoomed reads what exists of a group, if only its status.
+// readDoomed reads what exists of a group, even if only its status.
 func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	d := doomed{change: change{name: name}}
 	if !isName(name) {

@@ -14,8 +14,8 @@ type GroupDiff struct {
 	ExitCode bool `help:"Exit with 6 if there is a difference."`
 }
 
-// Run shows the difference between what is asked for now and the files, with all defaults written
-// out on both sides.
+// Run shows the difference between the present specs and the files, with all defaults written out
+// on both sides.
 func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 	groups, err := s.readFiles(ctx, c.Files)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// textDiff is the difference between what was in force and what is to be, as files.
+// textDiff returns the difference between the previous and the new spec, as files.
 func (s *Session) textDiff(ch change, to string) (string, error) {
 	var before []byte
 	var err error

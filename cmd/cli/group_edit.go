@@ -18,8 +18,8 @@ type GroupEdit struct {
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
-// Run lets the operator edit the spec, and writes it if the group is still as it was read. Whatever
-// goes wrong after the edit, the operator's text is kept in a file that the message names.
+// Run lets the operator edit the spec, and writes it if the group is still as it was read. If
+// anything fails after the edit, the operator's text is kept in a file that the message names.
 func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 	ch, err := s.readExisting(ctx, c.Group)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 	return nil
 }
 
-// read takes the group out of the edited text.
+// read takes the group from the edited text.
 func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, error) {
 	parsed, err := groupfile.Parse(file, bytes.NewReader(text))
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, 
 	return entries[0], nil
 }
 
-// draft is the text to edit. Of a static group it is what is set beside it, with what is in force
-// for the reader.
+// draft returns the text to edit. For a static group it is the override, with the spec in force as
+// a comment.
 func (c change) draft() ([]byte, error) {
 	const leave = "Save and exit to apply the changes; exit without changes to cancel."
 	force, err := groupfile.Write(c.after)
@@ -145,7 +145,7 @@ func (c change) draft() ([]byte, error) {
 	return append(text, beside...), nil
 }
 
-// draft writes the text into a file of its own that only its owner can read.
+// draft writes the text to a new file that only its owner can read.
 func draft(name string, text []byte) (string, error) {
 	f, err := os.CreateTemp("", "leasehold-"+name+"-*.yaml")
 	if err != nil {

@@ -14,7 +14,7 @@ type GroupHistory struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run shows the specs that were in force, the newest first. As JSON they are as the leader keeps
+// Run shows the specs that were in force, the newest first. As JSON they are as the leader stores
 // them.
 func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)

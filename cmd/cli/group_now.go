@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// stormNow is the storm in a word or two.
+// stormNow describes the storm in a word or two.
 func stormNow(on story.Group) string {
 	switch {
 	case on.Aftermath != nil:
@@ -24,7 +24,7 @@ func stormNow(on story.Group) string {
 	}
 }
 
-// rollNow is the roll in a word or two.
+// rollNow describes the roll in a word or two.
 func rollNow(on story.Group) string {
 	if on.Roll == nil {
 		return ""
@@ -35,10 +35,10 @@ func rollNow(on story.Group) string {
 	return fmt.Sprintf("%s %s %d/%d", how, on.Roll.Template, on.Roll.Done, on.Roll.Total)
 }
 
-// ends is when a timer ends, as how long from now.
+// ends formats the end of a timer, relative to now.
 func ends(t store.Timer, now time.Time) string { return output.Span(t.Start.Add(t.For.D()).Sub(now)) }
 
-// nowLines are what a group is in the middle of, one line each.
+// nowLines describes what is in progress in a group, one line each.
 func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Time) []string {
 	var lines []string
 	on := story.Of(st)
@@ -90,7 +90,7 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	return lines
 }
 
-// stormLine returns how bad a storm is and what it waits for.
+// stormLine describes the extent of a storm and what it waits for.
 func stormLine(s store.Storm, now time.Time) string {
 	line := fmt.Sprintf("%d of %d lost, since %s", s.Lost, s.Of, output.Age(now, s.Since))
 	if s.Shard {
@@ -112,9 +112,9 @@ func stormLine(s store.Storm, now time.Time) string {
 	}
 	switch {
 	case s.Probe != "":
-		line += "; one is tried: " + s.Probe
+		line += "; a probe replacement: " + s.Probe
 	case s.Next != nil:
-		line += "; one is tried in " + ends(*s.Next, now)
+		line += "; a probe replacement in " + ends(*s.Next, now)
 	}
 	return line
 }
@@ -136,7 +136,7 @@ func slotState(s store.Slot, now time.Time) string {
 	}
 }
 
-// nowProblems are what a group is in the middle of and an operator should know of.
+// nowProblems returns what is in progress in a group and needs an operator's attention.
 func nowProblems(g group, on story.Group, now time.Time) []problem {
 	var found []problem
 	st := g.Status.Record
@@ -172,7 +172,7 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 	return found
 }
 
-// unevenProblem returns how a group is spread over the zones, and why that is not evened just now.
+// unevenProblem describes how a group is spread over the zones, and why that is not corrected now.
 func unevenProblem(group string, st store.Status) problem {
 	p := problem{
 		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,

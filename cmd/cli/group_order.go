@@ -12,7 +12,7 @@ type GroupRetry struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run orders flapping slots, and those that were given up, to start afresh.
+// Run orders a fresh start of slots that are flapping or were given up.
 func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {
@@ -31,8 +31,8 @@ type GroupOverrideStorm struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run orders the storm to be taken for over. Where there is none, there is nothing to order: the
-// next one shall not be overridden by a word that was given before it.
+// Run orders the end of the storm. Without a storm it writes no order, because an order must not
+// override a later storm.
 func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {

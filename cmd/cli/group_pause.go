@@ -38,7 +38,7 @@ func (s *Session) setPaused(ctx context.Context, name string, paused bool, what 
 	return s.writeOne(ctx, &ch, what, "leasehold group show "+name+", then leasehold group "+command+" "+name)
 }
 
-// writeOne writes a change of one group, unless there is none, and returns what became of it.
+// writeOne writes a change of one group, unless there is none, and returns the result.
 func (s *Session) writeOne(ctx context.Context, ch *change, what, again string) error {
 	if ch.unchanged() {
 		return s.leftAlone(ctx, *ch, ch.rev())

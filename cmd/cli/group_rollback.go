@@ -18,9 +18,9 @@ type GroupRollback struct {
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
-// Run puts back what the instances were made from when the whole group was last healthy: provider,
-// template, workload, vars, secrets and checks. All else stays as it is. With --to it puts back a
-// whole spec; only what commands set stays as it is.
+// Run restores what the instances were made from when the whole group was last healthy: provider,
+// template, workload, vars, secrets and checks. Everything else stays as it is. With --to it
+// restores a whole spec; only fields that commands set stay as they are.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	var ch change
@@ -68,7 +68,8 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
 
-// rollbackToGood is the change back to the last template with which the whole group was healthy.
+// rollbackToGood returns the change back to the last template with which the whole group was
+// healthy.
 func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, to string, err error) {
 	if ch, err = s.readExisting(ctx, name); err != nil {
 		return ch, "", err
@@ -92,8 +93,8 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 	return ch, fmt.Sprintf("template %s, of revision %d", good.Template, good.Revision), nil
 }
 
-// rollbackTo is the change back to the spec that a write at this revision put into etcd. A spec
-// that cannot be used now does not stand in its way.
+// rollbackTo returns the change back to the spec that was written at this revision. It works even
+// if the present spec cannot be used.
 func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
 	if !isName(name) {
 		return change{}, noGroup(name)
@@ -150,7 +151,7 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 	return ch, nil
 }
 
-// rollbackOf returns why a group cannot be rolled back to what was good, if so.
+// rollbackOf returns why a group cannot be rolled back to the last good template, if so.
 func rollbackOf(ch change, good *store.GoodSpec) error {
 	history := "leasehold group history " + ch.name
 	switch {

@@ -18,10 +18,10 @@ type GroupShow struct {
 
 // groupDocument is one group in JSON: its records as stored.
 type groupDocument struct {
-	Group    json.RawMessage `json:"group"`    // of a static group: what is set beside it
-	Revision store.Revision  `json:"revision"` // of that, for group apply --if-revision
+	Group    json.RawMessage `json:"group"`    // override of a static group
+	Revision store.Revision  `json:"revision"` // its revision, for group apply --if-revision
 	Static   json.RawMessage `json:"static,omitempty"`
-	InForce  json.RawMessage `json:"in_force,omitempty"` // of a static group: the merge
+	InForce  json.RawMessage `json:"in_force,omitempty"` // the static group merged with its override
 	Status   json.RawMessage `json:"status"`
 }
 
@@ -68,7 +68,7 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	return writeProblems(scr, found)
 }
 
-// documentOf is the group for JSON.
+// documentOf returns the group for JSON.
 func documentOf(g group) groupDocument {
 	d := groupDocument{Group: asJSON(g.Stored.Value), Revision: g.Stored.Modified, Status: g.Raw}
 	if g.static() {
@@ -80,7 +80,7 @@ func documentOf(g group) groupDocument {
 	return d
 }
 
-// showSpec shows what is asked for.
+// showSpec shows the spec.
 func showSpec(scr output.Screen, g group) error {
 	if g.static() {
 		beside := "no overrides"
@@ -120,7 +120,7 @@ func inForceNow(g group) string {
 	}
 }
 
-// indented shifts a text to the right, without its last line break.
+// indented indents a text, without its last line break.
 func indented(text []byte) string {
 	var out []byte
 	for i, b := range text {

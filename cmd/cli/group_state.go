@@ -47,7 +47,7 @@ type GroupStart struct {
 	Wait  bool   `help:"Wait until the group matches its spec."`
 }
 
-// Run starts a group that was stopped or never started. Slots that were given up are tried again
+// Run starts a group that was stopped or never started. Slots that were given up are retried
 // (REC-11).
 func (c *GroupStart) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
@@ -67,8 +67,8 @@ func (c *GroupStart) Run(ctx context.Context, s *Session) error {
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
 
-// start writes what is to be started. What was given up is ordered to be tried again in the same
-// transaction.
+// start writes the changed specs and, in the same transaction, orders a retry of slots that were
+// given up.
 func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 	again := "leasehold group show " + ch.name + ", then leasehold group start " + ch.name
 	if errored == 0 {
@@ -123,7 +123,7 @@ type GroupRestart struct {
 	Wait     bool   `help:"Wait until all instances are restarted."`
 }
 
-// Run has all instances of the group relaunched, under its budgets.
+// Run orders a relaunch of all instances of the group, within its budgets.
 func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	ch, err := s.readExisting(ctx, c.Group)
@@ -146,8 +146,7 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
 
-// warnOfRest says that nothing follows from what was asked for as long as the group is paused or
-// not started.
+// warnOfRest warns that nothing happens as long as the group is paused or not started.
 func (s *Session) warnOfRest(ch change) {
 	switch {
 	case ch.after.Stopped:
@@ -159,7 +158,7 @@ func (s *Session) warnOfRest(ch change) {
 	}
 }
 
-// waitFor waits for what was written, if that was asked for.
+// waitFor waits for the effect of what was written, with --wait.
 func (s *Session) waitFor(ctx context.Context, wanted bool, ch change, begun time.Time) error {
 	if !wanted {
 		return nil

@@ -16,19 +16,19 @@ type view struct {
 	state  string
 	health string
 	run    string // running / size
-	now    string // what is not as it should be, or under way
+	now    string // what is wrong, or in progress
 	since  time.Time
 }
 
-// leaving reports whether the group is being deleted, by what is in force or by what was asked for
-// since. That is shown whatever else is wrong with it.
+// leaving reports whether the group is being deleted, by the spec in force or by a later one. That
+// is shown whatever else is wrong with it.
 func (g group) leaving() bool {
 	st := g.Status.Record
 	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || !g.gone() && g.Bad == nil &&
 		g.Spec.Deleting
 }
 
-// viewOf says how a group is from what its leader last said of it.
+// viewOf describes a group from its status.
 func viewOf(g group) view {
 	v := standing(g)
 	if g.leaving() {
@@ -37,7 +37,7 @@ func viewOf(g group) view {
 	return v
 }
 
-// standing is how a group is, deletion aside.
+// standing describes a group, apart from deletion.
 func standing(g group) view {
 	if g.StatusBad != nil {
 		return view{mark: "!", state: "-", health: "-", run: "-", now: "its status cannot be read"}
@@ -100,8 +100,8 @@ func refusal(g group) string {
 	return "spec refused"
 }
 
-// activity returns what is under way: a storm, what is not simply running, verdicts first, a roll,
-// and what is blocked.
+// activity returns what is in progress: a storm, instances that are not simply running, a roll, and
+// what is blocked.
 func activity(on story.Group) []string {
 	var now []string
 	if storm := stormNow(on); storm != "" {

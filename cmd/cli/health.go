@@ -23,8 +23,8 @@ type health struct {
 	Labels map[string]score `json:"labels,omitempty"` // by name=value
 }
 
-// add counts a group, none of whose healthy instances beyond its size makes up for another's that
-// are missing.
+// add counts a group. Healthy instances beyond its size do not compensate for missing ones of
+// another group.
 func (s *score) add(healthy, size int) {
 	s.healthy += min(healthy, size)
 	s.size += size
@@ -34,7 +34,7 @@ func (s *score) add(healthy, size int) {
 	}
 }
 
-// healthOf scores the groups as their leader last counted them.
+// healthOf scores the groups from their statuses.
 func healthOf(groups []group) health {
 	h := health{Labels: map[string]score{}}
 	h.Shard.add(0, 0)
@@ -54,7 +54,7 @@ func healthOf(groups []group) health {
 	return h
 }
 
-// line shows the scores to a person who asked for all.
+// line prints the scores, for -o wide.
 func (h health) line() string {
 	parts := []string{fmt.Sprintf("health %d%% %s", h.Shard.Percent, h.Shard.Status)}
 	for _, label := range slices.Sorted(maps.Keys(h.Labels)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// host is what the services get of the world and of the flags that all commands share.
+// host returns what the services need from the process and from the flags of all commands.
 func (s *Session) host() *services.Host {
 	return &services.Host{
 		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
@@ -19,7 +19,7 @@ func (s *Session) host() *services.Host {
 	}
 }
 
-// connection is what the flags say of etcd.
+// connection returns how to connect to etcd.
 func (s *Session) connection(log *slog.Logger) Connection {
 	name, password, _ := strings.Cut(s.flags.User, ":")
 	return Connection{

@@ -45,8 +45,8 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// refuseOverRemains refuses to create a shard again where one has lost its record: its machines
-// have the tag of the old ID, and the new shard would not know any of them.
+// refuseOverRemains refuses to create a shard again whose record was lost: its machines have the
+// tag of the old ID, and the new shard would not recognise them.
 func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
 	var remains int
 	var kind string

@@ -18,8 +18,8 @@ type InstanceAdopt struct {
 	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
 }
 
-// Run orders machines without a record to be taken up. The leader checks each order, since it alone
-// knows the providers' answers, and the journal says what came of it.
+// Run orders the adoption of machines without a record. The leader checks each order, because only
+// it knows the providers' answers, and the journal has the result.
 func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 	switch {
 	case c.All == (c.Instance != ""):
@@ -63,7 +63,7 @@ func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
 	return s.warnWithoutLeader(ctx)
 }
 
-// all adopts every machine whose place is beyond doubt.
+// all orders the adoption of every machine whose slot is certain.
 func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 	known, err := s.recoverable(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ type InstanceCreate struct {
 	Group string `short:"g" required:"" help:"Group whose template it is created from." placeholder:"NAME"`
 }
 
-// Run orders an instance beside those that the group wants.
+// Run orders an instance in addition to the group's size.
 func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {

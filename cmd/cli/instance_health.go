@@ -16,10 +16,10 @@ type lastReport struct {
 	Why     string `json:"why"`
 }
 
-// instanceHealth is how an instance is, as far as its session and its last report say.
+// instanceHealth is an instance's health, from its session and its last report.
 type instanceHealth struct {
-	word string // a cell of a table: healthy, or in capitals what is wrong; "-" where nothing can be said yet
-	rule string // by which it is ill
+	word string // a cell of a table: healthy, or in capitals what is wrong; "-" if unknown
+	rule string // the failing check
 	why  string
 }
 
@@ -28,10 +28,10 @@ const unhealthy = "UNHEALTHY"
 
 func (h instanceHealth) ill() bool { return h.rule != "" }
 
-// healthOfInstance judges an instance that ought to be at work. One that is on its way up has its
-// phase to show for it, and its checks need not pass yet.
+// healthOfInstance judges an instance that should be running. One that is starting shows its phase,
+// and its checks need not pass yet.
 func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceHealth {
-	current := r != nil && a != nil && r.BootID == a.BootID // else it is of an earlier boot
+	current := r != nil && a != nil && r.BootID == a.BootID // otherwise the report is of an earlier boot
 	switch {
 	case i.Phase != store.Running && i.Phase != store.Draining:
 		return instanceHealth{word: "-"}
@@ -51,7 +51,7 @@ func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceH
 	}
 }
 
-// reportsOf reads what a list shows of the reports of the instances from one name to another, by
+// reportsOf reads the listed part of the reports of the instances from one name to another, by
 // instance.
 func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int,
 	at store.Revision,
@@ -62,7 +62,7 @@ func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last st
 			if kv.Key > keys.Report(last) {
 				return false
 			}
-			// one that cannot be read says nothing, and hides no instance
+			// an unreadable report hides no instance
 			if v, err := store.Decode[lastReport](kv); err == nil {
 				_, id, _ := keys.Split(kv.Key)
 				byID[id] = &v.Record

@@ -91,7 +91,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// left returns how many are not shown, and how they are.
+// left returns how many are not shown, and their states.
 func (c *InstanceList) left(shown, more int) string {
 	how := "a larger --limit"
 	if c.Group == "" {
@@ -104,10 +104,10 @@ func (c *InstanceList) left(shown, more int) string {
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
 	now, health := s.env.Now(), healthOfInstance(i, a, r)
 	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
-	if health.ill() { // that matters more than what was decided before
+	if health.ill() { // more important than earlier decisions
 		last = health.rule + " " + health.why
 	}
-	if health.word == unhealthy { // of a stream that is not well AGENT tells
+	if health.word == unhealthy { // the column AGENT shows a stream that is not healthy
 		busy = strings.TrimSuffix(health.why+","+busy, ",-")
 	}
 	return []string{
@@ -117,7 +117,7 @@ func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *
 	}
 }
 
-// slotOf is the number of an instance's slot; "-" for one on demand, which has none.
+// slotOf returns the number of an instance's slot; "-" for one on demand, which has none.
 func slotOf(i store.Instance) string {
 	if i.Slot < 0 {
 		return "-"
@@ -125,7 +125,7 @@ func slotOf(i store.Instance) string {
 	return fmt.Sprint(i.Slot)
 }
 
-// agentState is the state of the agent's stream; "-" without a session.
+// agentState returns the state of the agent's stream; "-" without a session.
 func agentState(a *store.Alive) string {
 	if a == nil {
 		return "-"
@@ -133,19 +133,20 @@ func agentState(a *store.Alive) string {
 	return string(a.State)
 }
 
-// someInstances are those that are listed, of one shard.
+// someInstances are the instances of one shard that are listed.
 type someInstances struct {
 	raw      []json.RawMessage // in the order of their keys, as etcdctl shows them
 	records  []store.Instance  // in the same order
 	sessions map[string]*store.Alive
 	reports  map[string]*lastReport
-	more     int // that there was no room for
+	more     int // instances beyond the limit
 }
 
-// unlimited is room for all instances.
+// unlimited is the limit for all instances.
 const unlimited = math.MaxInt
 
-// leastRead is how many keys are asked for at once where it is not known whose they are.
+// leastRead is how many keys a request asks for at least, if it is not known to which group they
+// belong.
 const leastRead = 1_000
 
 // instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of
@@ -185,12 +186,12 @@ func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string
 	}
 }
 
-// readInstances reads the instances of a group, "" for all, whose names begin so, and their
-// sessions at the same revision.
+// readInstances reads the instances of a group, "" for all, whose names begin with the prefix, and
+// their sessions at the same revision.
 func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, below string,
 	room int,
 ) (some someInstances, err error) {
-	most := max(room, 1) // one tells how many there are
+	most := max(room, 1) // one key returns the total count
 	switch {
 	case room == unlimited:
 		most = 0
@@ -221,13 +222,13 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 		return true
 	})
 	if group != "" {
-		some.more = 0 // the others may be of other groups: its status knows
+		some.more = 0 // the others may belong to other groups: the status knows
 	}
 	if err != nil || len(some.records) == 0 {
 		return some, err
 	}
 	if s.flags.Output == "json" || s.flags.Output == "yaml" {
-		return some, nil // they show the records alone
+		return some, nil // JSON and YAML show the records alone
 	}
 	first, last := some.records[0].ID, some.records[len(some.records)-1].ID
 	if some.sessions, err = s.sessionsOf(ctx, keys, first, last, most, at); err != nil {
@@ -249,7 +250,7 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 			}
 			v, err := store.Decode[store.Alive](kv)
 			if err != nil {
-				continue // its replica rewrites it
+				continue // its replica will rewrite it
 			}
 			byID[v.Record.Instance] = &v.Record
 		}
@@ -258,11 +259,11 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 	return byID, err
 }
 
-// phaseUnreadable stands for the phase of an instance whose record cannot be read.
+// phaseUnreadable is the phase of an instance whose record cannot be read.
 const phaseUnreadable = "unreadable"
 
-// unreadableInstance is what is known of an instance whose record cannot be read: it is listed all
-// the same (SAFE-16).
+// unreadableInstance is what is known about an instance whose record cannot be read: it is listed,
+// too (SAFE-16).
 func unreadableInstance(keys store.Keys, kv store.KV) store.Instance {
 	_, id, _ := keys.Split(kv.Key)
 	i := store.Instance{

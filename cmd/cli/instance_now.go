@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// instanceNow is what is out of the common with an instance, as a cell of a table; "-" if nothing
-// is.
+// instanceNow describes an instance's special states, for a table; "-" if there are none.
 func instanceNow(i store.Instance, now time.Time) string {
 	var words []string
 	if !i.Managed {
@@ -41,7 +40,7 @@ func drainEnds(d store.Drain, now time.Time) string {
 	return ends(d.Timer, now)
 }
 
-// instanceLines say the same in full, a line for each.
+// instanceLines describes them in full, one line each.
 func instanceLines(i store.Instance, now time.Time) []string {
 	var lines []string
 	if !i.Managed {

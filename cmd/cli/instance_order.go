@@ -69,7 +69,7 @@ func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned
 	return s.ordered(ctx, r, c.Instance, "its record ends; should its agent come back, it stops its workload")
 }
 
-// order leaves an order about an instance.
+// order writes an order about an instance.
 func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, effect string) error {
 	v, _, err := s.instance(ctx, id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, 
 	return s.orderInstance(ctx, v, s.request(kind, v.Record.Group, id), effect)
 }
 
-// orderInstance leaves this order about an instance, unless it is past all orders.
+// orderInstance writes an order about an instance, unless it is being deleted already.
 func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request,
 	effect string,
 ) error {

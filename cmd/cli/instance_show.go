@@ -50,7 +50,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	}
 	now := s.env.Now()
 	scr := s.screen()
-	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since),
+	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  created %s ago\n", i.ID, i.Phase, output.Age(now, i.Since),
 		i.Group, slotOf(i), output.Age(now, i.Created))
 	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, lastDone(i.Last),
 		output.Age(now, i.Last.At), i.Last.Revision)
@@ -135,13 +135,13 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 	if w := r.Workload; w != nil {
 		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
 		if w.Output != "" {
-			fmt.Fprintf(scr.W, "  its last words: %s\n", output.OneLine(lastLine(w.Output)))
+			fmt.Fprintf(scr.W, "  its last output: %s\n", output.OneLine(lastLine(w.Output)))
 		}
 	}
 	return nil
 }
 
-// showWindows is a small table of what the machine used lately.
+// showWindows prints a small table of the machine's recent usage.
 func showWindows(scr output.Screen, windows []store.HostWindow) error {
 	if len(windows) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 	return t.Write(scr, true)
 }
 
-// checkLine returns how a check stands: check http:8081 for 12s FAILS 0/2: connection refused.
+// checkLine describes the state of a check: check http:8081 for 12s FAILS 0/2: connection refused.
 func checkLine(c store.CheckReport, now time.Time) string {
 	why := output.OneLine(c.Why)
 	line := fmt.Sprintf("check %s for %s ", checkName(c), output.Age(now, c.Since))
@@ -192,7 +192,7 @@ func checkName(c store.CheckReport) string {
 	return output.OneLine(c.Name)
 }
 
-// lastLine is the last line of a text: logs has the rest.
+// lastLine returns the last line of a text: logs has the rest.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

@@ -15,18 +15,18 @@ type PKIs struct {
 	Show   PKIShow   `cmd:"" help:"Show the authorities, which replicas and agents use them, and what expires soon."`
 }
 
-// PKIPlace is where the authorities are.
+// PKIPlace holds the directory of the authorities.
 type PKIPlace struct {
 	Dir string `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
 }
 
-// Lifetime is how long a certificate is to last; it may be said in days.
+// Lifetime is the validity of a certificate, in days if wanted.
 type Lifetime time.Duration
 
-// UnmarshalText reads what was typed.
+// UnmarshalText parses the argument.
 func (l *Lifetime) UnmarshalText(text []byte) error { return (*Ago)(l).UnmarshalText(text) }
 
-// or is the lifetime, or another where none was given.
+// or returns the lifetime, or the default.
 func (l Lifetime) or(usual time.Duration) time.Duration {
 	if l == 0 {
 		return usual
@@ -34,10 +34,10 @@ func (l Lifetime) or(usual time.Duration) time.Duration {
 	return time.Duration(l)
 }
 
-// shortPrint is as much of a fingerprint as people compare.
+// shortPrint returns as much of a fingerprint as people compare.
 func shortPrint(fingerprint string) string { return fingerprint[:min(8, len(fingerprint))] }
 
-// day is how the end of a certificate is shown: to the minute where that matters.
+// day formats the end of a certificate: to the minute if it is near.
 func day(now, ends time.Time) string {
 	if left := ends.Sub(now); left < 48*time.Hour && left > -48*time.Hour {
 		return ends.UTC().Format("2006-01-02T15:04:05Z")
@@ -45,7 +45,7 @@ func day(now, ends time.Time) string {
 	return ends.UTC().Format(time.DateOnly)
 }
 
-// trustSeen is what the replicas and agents of a shard say of certificates.
+// trustSeen is what the replicas and agents of a shard report about certificates.
 type trustSeen struct {
 	replicas []store.Versioned[store.Replica]
 	agents   []agentSeen // ordered by ID
@@ -55,12 +55,12 @@ type trustSeen struct {
 type agentSeen struct {
 	id      string
 	phase   store.Phase
-	created store.Revision // of its record
-	called  bool           // its machine may have been asked for
-	report  *store.Report  // the last one that is stored; nil: none
+	created store.Revision // revision of its record
+	called  bool           // its machine may have been requested
+	report  *store.Report  // the last stored one; nil: none
 }
 
-// said is what it reports of certificates.
+// said returns what it reports about certificates.
 func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 	if a.report == nil {
 		return "", nil
@@ -68,7 +68,7 @@ func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 	return a.report.Trust, a.report.Certificate
 }
 
-// newcomer reports whether its machine has not been heard of yet.
+// newcomer reports whether its machine has not registered yet.
 func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Registered() }
 
 // trustDigests returns the digests of every trust that these files have given to agents, depending

@@ -18,7 +18,7 @@ type PKIInit struct {
 	Lifetime Lifetime `help:"Validity, such as 3650d or 87600h (default: agents 5 years, operators 10)." placeholder:"DURATION"`
 }
 
-// madeAuthority is an authority that was made, as JSON shows it.
+// madeAuthority is a new authority, for JSON.
 type madeAuthority struct {
 	Authority   pki.Kind  `json:"authority"`
 	Dir         string    `json:"dir"`
@@ -27,7 +27,7 @@ type madeAuthority struct {
 	Ends        time.Time `json:"ends"`
 }
 
-// Run makes them, and prints what belongs where.
+// Run creates them, and prints where each file belongs.
 func (c *PKIInit) Run(_ context.Context, s *Session) error {
 	lifetimes := map[pki.Kind]time.Duration{}
 	kinds := []pki.Kind{pki.Agents, pki.Operators}

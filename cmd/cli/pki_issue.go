@@ -18,7 +18,7 @@ type PKIIssue struct {
 	Renew    bool     `help:"Replace an existing certificate, with a new key."`
 }
 
-// issuedCertificate is a certificate of the operators' authority, as JSON shows it.
+// issuedCertificate is a certificate of the operators' authority, for JSON.
 type issuedCertificate struct {
 	Name        string    `json:"name"`
 	Hosts       []string  `json:"hosts,omitempty"`
@@ -27,7 +27,7 @@ type issuedCertificate struct {
 	Key         string    `json:"key"`
 }
 
-// Run issues it.
+// Run issues the certificate.
 func (c *PKIIssue) Run(_ context.Context, s *Session) error {
 	issued, err := pki.IssueOperator(c.Dir,
 		pki.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// pkiDocument is what pki show has in JSON.
+// pkiDocument is the JSON form of pki show.
 type pkiDocument struct {
 	Dir         string              `json:"dir"`
 	Authorities []authorityState    `json:"authorities"`
@@ -37,42 +37,42 @@ type authorityState struct {
 	Key         string    `json:"key"` // here, missing, or - where none is needed
 }
 
-// rotationState is where the exchange of the agents' authority stands.
+// rotationState is the progress of a rotation of the agents' authority.
 type rotationState struct {
 	Stage pki.Stage    `json:"stage"`
 	Step  rotationStep `json:"next_step"`
-	Waits *[]cutOff    `json:"waits_for,omitempty"` // nil: unknown, as etcd did not answer
+	Waits *[]cutOff    `json:"waits_for,omitempty"` // nil: unknown, because etcd did not answer
 }
 
-// replicaTrust is what a replica says.
+// replicaTrust is what a replica reports.
 type replicaTrust struct {
 	ID       string `json:"id"`
 	Issuer   string `json:"issuer"`
 	Believes bool   `json:"believes_all"`
 }
 
-// agentsTrust sums up what agents say.
+// agentsTrust summarizes what agents report.
 type agentsTrust struct {
 	Count   int       `json:"count"`
 	Believe int       `json:"believe_all"`
 	Holding []holding `json:"holding"`
 }
 
-// holding are the agents whose newest certificate is of one authority.
+// holding are the agents whose newest certificate was issued by one authority.
 type holding struct {
-	Issuer    string    `json:"issuer"` // "": they have not said
+	Issuer    string    `json:"issuer"` // "": not reported
 	Count     int       `json:"count"`
-	First     string    `json:"first,omitempty"` // whose ends first
+	First     string    `json:"first,omitempty"` // the agent whose certificate ends first
 	FirstEnds time.Time `json:"first_ends,omitzero"`
 }
 
-// soonest is the certificate that ends first of all.
+// soonest is the certificate that ends first.
 type soonest struct {
 	What string    `json:"what"`
 	Ends time.Time `json:"ends"`
 }
 
-// pkiState is all that is known of the certificates.
+// pkiState is all that is known about the certificates.
 type pkiState struct {
 	pkiDocument
 	now    time.Time
@@ -80,15 +80,15 @@ type pkiState struct {
 	ends   []certificateEnd
 }
 
-// certificateEnd is one that may be near.
+// certificateEnd is the end of a certificate, which may be near.
 type certificateEnd struct {
 	what, next   string
 	begins, ends time.Time
-	most         time.Duration // so long before its end it is near, at most
+	most         time.Duration // time before its end from which it counts as near, at most
 }
 
-// How long before the end of a certificate there is a warning. Of one that lasts less than five
-// times that, a fifth of its life.
+// How long before the end of a certificate there is a warning: for one that lasts less than five
+// times that, a fifth of its validity.
 const (
 	authorityNear = 180 * 24 * time.Hour // those who have certificates of it get shorter and shorter ones
 	issuedNear    = 30 * 24 * time.Hour
@@ -98,8 +98,8 @@ func (e certificateEnd) near(now time.Time) bool {
 	return e.ends.Sub(now) < min(e.most, e.ends.Sub(e.begins)/5)
 }
 
-// readPKI reads what the directory holds. What is not there is said, and is no error, unless
-// nothing is.
+// readPKI reads the directory. A missing part is reported but is no error, unless everything is
+// missing.
 func readPKI(dir string, now time.Time) (*pkiState, error) {
 	p := &pkiState{now: now, pkiDocument: pkiDocument{
 		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{},
@@ -177,7 +177,7 @@ func (p *pkiState) takeFiles(kind pki.Kind, f pki.Files) {
 	})
 }
 
-// take takes in what replicas and agents say.
+// take adds what replicas and agents report.
 func (p *pkiState) take(seen trustSeen) {
 	trusting := trustDigests(*p.agents)
 	for _, r := range seen.replicas {
@@ -219,14 +219,14 @@ func (p *pkiState) take(seen trustSeen) {
 	}
 }
 
-// warn finds what ends first, and what is near its end.
+// warn finds what ends first, and what ends soon.
 func (p *pkiState) warn() {
 	ends := p.ends
 	if p.Agents != nil {
 		for _, h := range p.Agents.Holding {
 			if h.First != "" {
-				// Agents renew by themselves: that the first of theirs ends soon is no reason for a
-				// warning.
+				// Agents renew by themselves: that the first of their certificates ends soon is no
+				// reason for a warning.
 				ends = append(ends, certificateEnd{
 					what: "the certificate of agent " + h.First, begins: h.FirstEnds,
 					ends: h.FirstEnds,

@@ -158,7 +158,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	}
 }
 
-// mostCutOff is how many are listed with their reason.
+// mostCutOff is how many replicas and agents are listed with their reason.
 const mostCutOff = 20
 
 // tellCutOff lists what a step would disconnect, and why.

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// trustSeen reads what the shard's replicas and agents say of certificates, all at one revision.
+// trustSeen reads what the shard's replicas and agents report about certificates, all at one
+// revision.
 func (s *Session) trustSeen(ctx context.Context) (trustSeen, error) {
 	lists := map[string]store.Listing{}
 	var at store.Revision

@@ -16,7 +16,7 @@ type PKIShow struct {
 	PKIPlace `embed:""`
 }
 
-// Run shows what there is, and prints what it could not see.
+// Run shows the state of the certificates, and prints what it could not see.
 func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 	p, err := readPKI(c.Dir, s.env.Now())
 	if err != nil {
@@ -94,7 +94,7 @@ func within(now, at time.Time) string {
 	return " (in " + output.Span(at.Sub(now)) + ")"
 }
 
-// words returns where a rotation stands.
+// words describes the progress of a rotation.
 func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {
@@ -154,7 +154,7 @@ func (p *pkiState) showReplicas(scr output.Screen, wide bool) error {
 	return t.Write(scr, wide)
 }
 
-// words sums the agents up.
+// words summarizes the agents.
 func (a *agentsTrust) words(now time.Time) string {
 	if a.Count == 0 {
 		return "agents: none"
@@ -173,7 +173,7 @@ func (a *agentsTrust) words(now time.Time) string {
 	return "agents: " + strings.Join(parts, "; ")
 }
 
-// shownFile is a file's name below the directory of authorities.
+// shownFile returns a file's name below the directory of authorities.
 func shownFile(dir, file string) string {
 	if short, err := filepath.Rel(dir, file); err == nil {
 		return short

@@ -119,7 +119,7 @@ func (a agentSeen) told(replicas store.Revision) bool {
 	return a.newcomer() && replicas > 0 && (!a.called || a.created > replicas)
 }
 
-// newest is the revision of the latest replica record.
+// newest returns the revision of the latest replica record.
 func newest(replicas []store.Versioned[store.Replica]) (at store.Revision) {
 	for _, r := range replicas {
 		at = max(at, r.Modified)

@@ -21,15 +21,15 @@ type Providers struct {
 // ProviderList is the command provider list.
 type ProviderList struct{}
 
-// providerShown is a provider as the coordinators have it.
+// providerShown is a provider as the coordinators report it.
 type providerShown struct {
 	Name     string   `json:"name"`
-	Replicas []string `json:"replicas"` // that have it
+	Replicas []string `json:"replicas"` // coordinators that have it
 	store.ProviderCapabilities
 	Settings map[string]any `json:"settings,omitempty"`
 }
 
-// Run lists them.
+// Run lists the providers.
 func (c *ProviderList) Run(ctx context.Context, s *Session) error {
 	all, err := s.providers(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Session) providers(ctx context.Context) ([]providerShown, error) {
 	return all, nil
 }
 
-// abilities are what a provider can do beyond what each can.
+// abilities returns what a provider can do beyond the minimum.
 func abilities(c store.ProviderCapabilities) []string {
 	var out []string
 	for _, a := range []struct {
@@ -102,7 +102,7 @@ type ProviderShow struct {
 	Name string `arg:"" help:"Name of the provider."`
 }
 
-// Run shows it.
+// Run shows the provider.
 func (c *ProviderShow) Run(ctx context.Context, s *Session) error {
 	all, err := s.providers(ctx)
 	if err != nil {

@@ -23,15 +23,15 @@ type ProviderTest struct {
 	Providers string        `required:"" type:"path" help:"File of providers, as a coordinator reads it with --providers." placeholder:"FILE"`
 	Provider  string        `help:"Provider to test, if the file names several." placeholder:"NAME"`
 	File      string        `short:"f" help:"Group file whose template the machines get." placeholder:"FILE"`
-	Only      []string      `help:"Play only these promises." placeholder:"NAME"`
+	Only      []string      `help:"Test only these promises." placeholder:"NAME"`
 	Kill      string        `help:"Shell command that ends a machine behind the provider's back; $$INSTANCE, $$SHARD and $$REF name it." placeholder:"COMMAND"`
 	Remains   string        `help:"Shell command that prints what is left of a deleted machine, and nothing if nothing is." placeholder:"COMMAND"`
 	Patience  time.Duration `help:"How long a machine may take to come up or go down (default: ${default})." default:"2m"`
 	Poll      time.Duration `help:"How often machines are listed while waiting (default: ${default})." default:"1s"`
-	List      bool          `help:"List the promises, and play none."`
+	List      bool          `help:"List the promises without testing."`
 }
 
-// promiseShown is what came of one promise.
+// promiseShown is the result of one promise.
 type promiseShown struct {
 	Promise string        `json:"promise"`
 	Outcome suite.Outcome `json:"outcome"`
@@ -39,7 +39,7 @@ type promiseShown struct {
 	Took    string        `json:"took"`
 }
 
-// Run plays the suite.
+// Run runs the suite.
 func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
 	names := suite.Promises()
 	if c.List {
@@ -80,7 +80,7 @@ func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
 	return c.play(ctx, s, h, names)
 }
 
-// open opens the provider that is meant.
+// open opens the selected provider.
 func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider, error) {
 	entries, err := providerfile.Read(c.Providers)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 		c.Provider, strings.Join(known, ", "))
 }
 
-// template is the provider's part of the group file's template.
+// template returns the provider's part of the group file's template.
 func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 	if c.File == "" {
 		return provider.Template{}, nil
@@ -137,7 +137,7 @@ func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 	}, nil
 }
 
-// play plays the promises, and shows each as soon as it is played.
+// play tests the promises, and shows each as soon as it is tested.
 func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, names []string) error {
 	shown := []promiseShown{}
 	count := map[suite.Outcome]int{}
@@ -195,7 +195,7 @@ func writePromise(to output.Screen, r suite.Result) error {
 	return err
 }
 
-// shell runs a command of the operator's about a machine.
+// shell runs an operator's command for a machine.
 func shell(ctx context.Context, command string, m provider.Machine) (string, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", command)
 	cmd.Env = append(os.Environ(), "INSTANCE="+m.Instance, "SHARD="+m.Shard, "REF="+m.Ref)

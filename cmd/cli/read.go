@@ -11,23 +11,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// group is a group as both sides see it: what operators want and what the leader says of it.
+// group is a group's spec, and its status from the leader.
 type group struct {
 	Name   string
 	Shard  string
-	Spec   store.Group // of a static group: the merge with what is set beside it
+	Spec   store.Group // for a static group: merged with its override
 	Stored store.KV    // the zero KV: no such key in groups/
 	Static store.KV    // the zero KV: the group is not static
 	Bad    error       // why the spec cannot be used, if so
 	Status store.Versioned[store.Status]
 	Raw    json.RawMessage // the status as stored
-	// StatusBad is why the status cannot be read, if so: then it is not known what is in force
+	// StatusBad is why the status cannot be read, if so: then the spec in force is unknown
 	// (SAFE-16).
 	StatusBad error
 }
 
-// revision is the spec's: the newer one's of a static group and what is set beside it. 0:
-// there is none.
+// revision is the spec's: the newer one of a static group and its override. 0: none.
 func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
 
 // gone reports whether the group has no spec, although the leader still knows it.
@@ -36,8 +35,8 @@ func (g group) gone() bool { return g.revision() == 0 }
 // static reports whether config apply wrote the group.
 func (g group) static() bool { return g.Static.Modified != 0 }
 
-// read takes the spec out of the keys. Of a static group the last accepted one stands as long as
-// what was set beside it is missing.
+// read decodes the spec. For a static group whose override is missing, the last accepted spec stays
+// in force.
 func (g *group) read() {
 	if g.gone() {
 		return
@@ -48,7 +47,7 @@ func (g *group) read() {
 	}
 }
 
-// readStatus takes the leader's word out of its key.
+// readStatus decodes the status.
 func (g *group) readStatus(kv store.KV) {
 	g.Raw = asJSON(kv.Value)
 	if g.Status, g.StatusBad = store.Decode[store.Status](kv); g.StatusBad != nil {
@@ -56,7 +55,7 @@ func (g *group) readStatus(kv store.KV) {
 	}
 }
 
-// lostBeside is what was set beside a static group and vanished; nil if nothing did.
+// lostBeside returns the override of a static group that vanished; nil if none did.
 func (g *group) lostBeside() *store.Beside {
 	if !g.static() {
 		return nil
@@ -64,7 +63,7 @@ func (g *group) lostBeside() *store.Beside {
 	return g.Status.Record.LostBeside(g.Spec, g.Stored.Modified)
 }
 
-// record is the spec as JSON shows it: as it is stored or, of a static group, the merge.
+// record returns the spec for JSON: as stored or, for a static group, merged.
 func (g group) record() json.RawMessage {
 	if g.static() && g.Bad == nil {
 		return store.Encode(g.Spec)
@@ -75,7 +74,7 @@ func (g group) record() json.RawMessage {
 	return asJSON(g.Stored.Value)
 }
 
-// valueOf is nil where there is no key.
+// valueOf returns nil for a missing key.
 func valueOf(kv store.KV) []byte {
 	if kv.Modified == 0 {
 		return nil
@@ -154,15 +153,14 @@ func noGroup(name string) error {
 	return failure(NotFound, "leasehold group list", "no group %q", name)
 }
 
-// farBack is as long as the journal is kept, unless the shard says otherwise; farBackFlag is how it
-// is asked for.
+// farBack is as long as the journal is kept by default; farBackFlag is the flag for it.
 const (
 	farBack     = 7 * 24 * time.Hour
 	farBackFlag = " --since 168h"
 )
 
-// noInstance reports that there is no such instance. If there was one, the journal says what became
-// of it.
+// noInstance reports that there is no such instance. If there was one, the journal says what
+// happened to it.
 func noInstance(id string) error {
 	next := "leasehold instance list"
 	if isName(id) {
@@ -171,7 +169,7 @@ func noInstance(id string) error {
 	return failure(NotFound, next, "no instance %q", id)
 }
 
-// decodeAll reads all records of a listing.
+// decodeAll decodes all records of a listing.
 func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {
 	all := make([]store.Versioned[T], 0, len(l.KVs))
 	for _, kv := range l.KVs {
@@ -184,8 +182,8 @@ func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {
 	return all, nil
 }
 
-// decodeInstances is decodeAll for the records of instances: a shard may have very many, and a
-// group's are made from the same.
+// decodeInstances is decodeAll for the records of instances: a shard may have very many, and those
+// of a group have common parts.
 func decodeInstances(l store.Listing) ([]store.Versioned[store.Instance], error) {
 	var specs store.InstanceSpecs
 	all := make([]store.Versioned[store.Instance], 0, len(l.KVs))
@@ -199,8 +197,8 @@ func decodeInstances(l store.Listing) ([]store.Versioned[store.Instance], error)
 	return all, nil
 }
 
-// decodeReadable is decodeAll for records that operators may write by hand: one that cannot be read
-// hides no others. It is among them with its key and revision, and empty.
+// decodeReadable is decodeAll for records that operators may write by hand. An unreadable one is
+// included with its key and revision, and empty.
 func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadable map[string]error) {
 	all, unreadable = make([]store.Versioned[T], 0, len(l.KVs)), map[string]error{}
 	for _, kv := range l.KVs {
@@ -214,13 +212,13 @@ func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadabl
 	return all, unreadable
 }
 
-// decodeSome reads the records that can be read.
+// decodeSome decodes the records that can be read.
 func decodeSome[T any](l store.Listing) []store.Versioned[T] {
 	all, unreadable := decodeReadable[T](l)
 	return slices.DeleteFunc(all, func(v store.Versioned[T]) bool { return unreadable[v.Key] != nil })
 }
 
-// stored is the values of a listing as they are, for JSON.
+// stored returns the values of a listing as they are, for JSON.
 func stored(kvs []store.KV) []json.RawMessage {
 	raw := make([]json.RawMessage, len(kvs))
 	for i, kv := range kvs {
@@ -237,12 +235,12 @@ func asJSON(value []byte) json.RawMessage {
 	case json.Valid(value):
 		return value
 	default:
-		text, _ := json.Marshal(string(value)) // a string can always be written
+		text, _ := json.Marshal(string(value)) // a string can always be encoded
 		return text
 	}
 }
 
-// shards names the shards that a reading command looks at.
+// shards returns the names of the shards that a reading command covers.
 func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
 	if !all {
 		return []string{s.flags.Shard}, nil
@@ -267,7 +265,7 @@ func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
 	}
 }
 
-// firstKey is the first key below a prefix that does not sort before from.
+// firstKey returns the first key below a prefix that does not sort before from.
 func (s *Session) firstKey(ctx context.Context, prefix, from string) (key string, err error) {
 	err = s.parts(ctx, prefix, from, 1, 0, func(part store.Part) bool {
 		if len(part.KVs) > 0 {

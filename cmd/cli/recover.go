@@ -32,8 +32,8 @@ If leasehold init has created the shard again in between, leasehold recover --id
 Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
-// Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines
-// back into their slots.
+// Run takes the next step: it creates the shard under its old ID or, if the shard exists, puts
+// machines back into their slots.
 func (c *Recover) Run(ctx context.Context, s *Session) error {
 	kv, err := s.find(ctx, s.keys().Shard())
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// otherID deals with a shard that was created with another ID than its machines carry, by leasehold
-// init after a loss. It says whether the shard is such a one.
+// otherID handles a shard that leasehold init has created after a loss, with another ID than its
+// machines have. It reports whether the shard is one.
 func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) (other bool, err error) {
 	if c.ID != "" {
 		if c.ID == shard.Record.ID {
@@ -114,7 +114,7 @@ func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned
 	}
 	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil || len(leaders.KVs) > 0 {
-		return false, err // the shard is served: replicas that wait are those of another one
+		return false, err // the shard is served: waiting replicas belong to another one
 	}
 	waits, err := s.waits(ctx)
 	if err != nil || waits == nil || waits.ShardID == shard.Record.ID {
@@ -125,9 +125,9 @@ func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned
 		shard.Record.ID, waits.ShardID)
 }
 
-// giveBackID puts the shard's old ID in the place of another one, which leasehold init made, and
-// the shard on hold. That is possible as long as nothing was made under the other ID, or after that
-// was deleted: its machines would be strangers.
+// giveBackID replaces the ID that leasehold init made by the shard's old ID, and puts the shard on
+// hold. That is possible as long as nothing was created under the other ID, or after that was
+// deleted: otherwise its machines would be without records.
 func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) error {
 	keys := s.keys()
 	leaders, err := s.list(ctx, keys.Of(store.KindLeader), 0)
@@ -178,8 +178,8 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 	return nil
 }
 
-// forgetNotes deletes the notes of what was deleted on purpose under an ID that is given up: they
-// speak of other machines than those that come back.
+// forgetNotes deletes the notes about what was deleted on purpose under the replaced ID: they are
+// about other machines than those that come back.
 func (s *Session) forgetNotes(ctx context.Context) error {
 	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Session) noteApplying() {
 	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
 }
 
-// recoverable reads what is known of machines without a record.
+// recoverable reads what is known about machines without a record.
 func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err error) {
 	groups, at, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 	return known, err
 }
 
-// readKind reads all records of a kind that can be read, by name.
+// readKind reads all readable records of a kind, by name.
 func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind string, at store.Revision) (map[string]T,
 	error,
 ) {
@@ -256,7 +256,7 @@ func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind stri
 	return byName, nil
 }
 
-// putBack shows where each machine belongs, and orders the leader to put those that can be placed
+// putBack shows where each machine belongs, and orders the leader to put those with a known place
 // into their slots.
 func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candidate) error {
 	if done, err := s.records(plan); done || err != nil {
@@ -348,7 +348,7 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 	return t.Write(s.screen(), s.wide())
 }
 
-// leaveAll leaves many orders, as many as a transaction holds at a time.
+// leaveAll writes many orders, in as few transactions as possible.
 func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
 	for part := range slices.Chunk(orders, repairBatch) {
 		var txn store.Txn
@@ -364,14 +364,14 @@ func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
 	return nil
 }
 
-// adopted waits until the leader has dealt with all orders, and says how many of the machines have
+// adopted waits until the leader has handled all orders, and returns how many of the machines have
 // a record then.
 func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted int, err error) {
 	limit := s.flags.Timeout
 	if limit <= 0 {
 		limit = waitTimeout
 	}
-	start := time.Now() // not the clock of records: the wait must end also where that stands
+	start := time.Now() // not the clock of records: the wait must end even if that clock stands still
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	for {

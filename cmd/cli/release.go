@@ -13,7 +13,7 @@ import (
 // Release is the command release.
 type Release struct {
 	DryRun  bool     `help:"Show what would follow without ending the hold."`
-	Confirm []string `help:"Confirm, by naming the shard, that machines are made for lost records though the old ones may still run." placeholder:"SHARD"`
+	Confirm []string `help:"Confirm, by naming the shard, that machines are created for lost records although the old ones may still run." placeholder:"SHARD"`
 }
 
 // Run prints what will follow, and ends the hold.
@@ -42,11 +42,12 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 	return s.setHold(ctx, nil, "released", "")
 }
 
-// groupsForeseen bounds for how many groups a release is foreseen.
+// groupsForeseen bounds for how many groups the effects of a release are predicted.
 const groupsForeseen = 200
 
 // foreseeRelease prints what the planner would do first without the hold, deletions by name
-// (SAFE-17), and returns how many machines it would make. It cannot know what providers say.
+// (SAFE-17), and returns how many machines it would create. It cannot know what providers will
+// answer.
 func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made int, err error) {
 	groups, _, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {

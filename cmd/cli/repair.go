@@ -14,7 +14,7 @@ import (
 )
 
 // Repair is the command repair (SAFE-16): it shows which records of the shard were lost or cannot
-// be read, and puts them back from etcd's history.
+// be read, and restores them from etcd's history.
 type Repair struct {
 	Key     []string `arg:"" optional:"" help:"Repair only these keys, such as instances/web-1-x (default: all damaged keys)."`
 	At      int64    `help:"Take every value from this revision, and restore all that was lost or damaged since (default: the last revision in which each key was readable)." placeholder:"REVISION"`
@@ -22,29 +22,29 @@ type Repair struct {
 	Confirm []string `help:"Confirm the change by naming the shard; with --forget, the record." placeholder:"NAME"`
 }
 
-// repair is one key that is damaged, and what would be written.
+// repair is one damaged key, and what would be written.
 type repair struct {
 	Key      string         `json:"key"`
 	What     string         `json:"what"` // store.DamageLost or store.DamageUnreadable
 	Why      string         `json:"why,omitempty"`
-	From     store.Revision `json:"from,omitempty"` // of the value that would be written; 0: none is known
-	group    string         // whose status names it; "" if none does
-	now      store.Revision // of what is there; 0: nothing
+	From     store.Revision `json:"from,omitempty"` // revision of the value that would be written; 0: unknown
+	group    string         // group whose status names it; "" if none does
+	now      store.Revision // present revision; 0: absent
 	value    []byte
-	doubtful bool // an operator may have deleted it: put back only if it is named
+	doubtful bool // an operator may have deleted it: restored only if it is named
 }
 
 const (
-	// repairBatch is how many keys one transaction puts back.
+	// repairBatch is how many keys one transaction restores.
 	repairBatch = 50
-	// stepsBack bounds how many unreadable values of one key are looked past.
+	// stepsBack bounds how many unreadable values of one key are skipped.
 	stepsBack = 10
-	// goneKept is for how long a record that is declared gone is remembered as such, as with those
-	// that a leader has deleted.
+	// goneKept is for how long a record that is declared gone is remembered, like those that a
+	// leader has deleted.
 	goneKept = 7 * 24 * time.Hour
 )
 
-// Run shows the damage, and mends it once that is confirmed.
+// Run shows the damage, and repairs it after confirmation.
 func (c *Repair) Run(ctx context.Context, s *Session) error {
 	switch {
 	case c.At < 0:
@@ -90,7 +90,7 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	return s.putBack(ctx, able)
 }
 
-// chosen keeps the keys that were named.
+// chosen returns the keys that were named.
 func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 	if len(c.Key) == 0 {
 		return slices.DeleteFunc(found, func(r repair) bool { return r.doubtful }), nil
@@ -131,8 +131,8 @@ func showRepairs(s *Session, found []repair, forget bool) error {
 	return t.Write(s.screen(), s.wide())
 }
 
-// damage finds what was lost or cannot be read: by what leader and status say or, with a revision,
-// by what was there then.
+// damage finds what was lost or cannot be read: from the leader and the statuses or, with a
+// revision, from the content at that revision.
 func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, error) {
 	now, err := s.durable(ctx, 0)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, erro
 	return sortedRepairs(append(found, lost...)), nil
 }
 
-// durable is the state that cannot be derived from anything else, at one revision.
+// durable is the state at one revision that cannot be derived from anything else.
 type durable struct {
 	revision store.Revision
 	kvs      map[string]store.KV
@@ -184,7 +184,7 @@ func (s *Session) durable(ctx context.Context, at store.Revision) (durable, erro
 	return d, nil
 }
 
-// goneNotes are the keys that were deleted on purpose, and when.
+// goneNotes returns the keys that were deleted on purpose, and when.
 func (s *Session) goneNotes(ctx context.Context, at store.Revision) (map[string]store.Revision, error) {
 	l, err := s.list(ctx, s.keys().Of(store.KindGone), at)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Session) goneNotes(ctx context.Context, at store.Revision) (map[string]
 	return gone, nil
 }
 
-// spoiled are the keys whose values cannot be read, each with its newest value that could.
+// spoiled returns the keys whose values cannot be read, each with its newest readable value.
 func (s *Session) spoiled(ctx context.Context, now durable) ([]repair, error) {
 	var found []repair
 	for key, kv := range now.kvs {
@@ -226,20 +226,20 @@ func (s *Session) spoiled(ctx context.Context, now durable) ([]repair, error) {
 	return found, nil
 }
 
-// unreadable is why a value cannot be read, without the key that stands beside it.
+// unreadable returns why a value cannot be read, without the key, which is shown beside it.
 func unreadable(key string, bad error) string {
 	return strings.TrimPrefix(joined(bad), "read "+key+": ")
 }
 
-// lostRecords are the records that a status says were lost, and the shard's own, each with its last
-// value.
+// lostRecords returns the records that a status reports as lost, and the shard's own, each with its
+// last value.
 func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]store.Revision) ([]repair, error) {
 	var found []repair
 	add := func(r repair, last store.Revision) error {
 		if _, there := now.kvs[r.Key]; there || gone[r.Key] != 0 {
 			return nil
 		}
-		if last <= now.revision { // a later one is from the history of an etcd that was lost
+		if last <= now.revision { // a later revision belongs to the history of an etcd that was lost
 			kv, err := s.keyAt(ctx, r.Key, last)
 			if err != nil {
 				return err
@@ -256,7 +256,7 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 		}
 		status, err := store.Decode[store.Status](kv)
 		if err != nil {
-			continue // it is among what is spoiled
+			continue // it is among the spoiled keys
 		}
 		if r, lost := s.lostSpec(group, status, now, gone); lost {
 			found = append(found, r)
@@ -277,8 +277,8 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 	return found, err
 }
 
-// lostSpec is the key of a group that is gone although its spec is in force. It is restored from
-// the status, which survives the loss of etcd's history and of the key.
+// lostSpec returns the key of a group that is gone although its spec is in force. It is restored
+// from the status, which survives the loss of etcd's history and of the key.
 func (s *Session) lostSpec(name string, status store.Versioned[store.Status], now durable,
 	gone map[string]store.Revision,
 ) (repair, bool) {
@@ -291,12 +291,12 @@ func (s *Session) lostSpec(name string, status store.Versioned[store.Status], no
 		return repair{}, false
 	}
 	return repair{
-		Key: key, What: store.DamageLost, Why: "the key is gone, and nobody deleted it on purpose; its status holds the spec in force",
+		Key: key, What: store.DamageLost, Why: "the key is gone without an order to delete it; its status holds the spec in force",
 		From: status.Modified, value: store.Encode(*spec), group: name,
 	}, true
 }
 
-// waits is what a replica says that waits for its shard; nil if none does.
+// waits returns the report of a replica that waits for its shard; nil if none does.
 func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {
@@ -315,7 +315,7 @@ func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 	return known, nil
 }
 
-// damageSince is what could be read at a revision and is lost or spoiled now.
+// damageSince returns what could be read at a revision and is lost or spoiled now.
 func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable,
 	gone map[string]store.Revision,
 ) ([]repair, error) {
@@ -345,10 +345,10 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 		case !there:
 			kind, id, _ := s.keys().Split(key)
 			if kind == store.KindJoined && gone[s.keys().Instance(id)] > at {
-				continue // it went with its instance
+				continue // it was deleted with its instance
 			}
 			found = append(found, repair{
-				// whose deletion leaves no note
+				// its deletion leaves no note
 				Key: key, What: store.DamageLost, From: before.Modified, value: before.Value,
 				doubtful: kind == store.KindSecrets,
 			})
@@ -375,7 +375,7 @@ func sortedRepairs(found []repair) []repair {
 	return found
 }
 
-// keyAt is a key as it was at a revision; the zero KV if it was not there, or if etcd's history
+// keyAt returns a key as it was at a revision; the zero KV if it was absent, or if etcd's history
 // does not reach back so far.
 func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
 	if at <= 0 {
@@ -394,14 +394,14 @@ func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (sto
 	return found, err
 }
 
-// putBack writes the values, each only over what was seen there.
+// putBack writes the values, each only over the value that was read.
 func (s *Session) putBack(ctx context.Context, all []repair) error {
 	written := 0
 	for part := range slices.Chunk(all, repairBatch) {
 		var txn store.Txn
 		for _, r := range part {
 			txn.Conditions = append(txn.Conditions, store.At(r.Key, r.now))
-			// an old note speaks of another record
+			// an old note is about another record
 			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(s.keys().Gone(r.Key)))
 		}
 		rev, err := s.commit(ctx, "put records back", txn)
@@ -421,8 +421,8 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 	return nil
 }
 
-// forget declares records gone, by the note that a leader leaves when it deletes one. The note is
-// of the present revision, so that it speaks of whatever anything remembers of them.
+// forget declares records gone, by the note that a leader leaves when it deletes one. The note has
+// the present revision, so that it covers everything that still refers to them.
 func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
 	if err != nil {
@@ -470,8 +470,8 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	return nil
 }
 
-// ofGroup is the group of an instance: the leader counts its record as gone there. Its ID may tell
-// none, or another.
+// ofGroup returns the group of an instance: the leader counts its record as gone there. Its ID may
+// name none, or another.
 func (r repair) ofGroup(id string) string {
 	if v, err := store.Decode[store.Instance](store.KV{Key: r.Key, Value: r.value}); err == nil &&
 		v.Record.Group != "" {

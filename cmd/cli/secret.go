@@ -25,9 +25,9 @@ type Secrets struct {
 	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
 }
 
-// keyPath is the key file that is meant: the one that was named, the one beside the settings that
-// say which etcd to use (leasehold dev keeps both in its data directory), or the usual one. It is
-// "" if the keys are in the environment.
+// keyPath returns the key file: the one that was named, the one beside the settings that select the
+// etcd (leasehold dev keeps both in its data directory), or the default. It is "" if the keys are
+// in the environment.
 func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	if named.SecretsKey != "" {
 		return named.SecretsKey, nil
@@ -76,14 +76,14 @@ func (s *Session) keyring(path string) (sealed.Ring, error) {
 	return ring, nil
 }
 
-// sealing is what is there of a shard's secrets.
+// sealing is the encryption state of a shard.
 type sealing struct {
-	shard    string // its random ID
+	shard    string // the shard's random ID
 	secrets  []store.Versioned[store.Secret]
 	replicas []store.Versioned[store.Replica]
 }
 
-// readSealing reads it. A shard that no coordinator ever served has no ID to bind secrets to.
+// readSealing reads it. A shard that was never served has no ID to bind secrets to.
 func (s *Session) readSealing(ctx context.Context) (sealing, error) {
 	var of sealing
 	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
@@ -99,7 +99,7 @@ func (s *Session) readSealing(ctx context.Context) (sealing, error) {
 	if err != nil {
 		return of, err
 	}
-	of.secrets, _ = decodeReadable[store.Secret](secrets) // one that cannot be read can be given a new value
+	of.secrets, _ = decodeReadable[store.Secret](secrets) // an unreadable one can be given a new value
 	of.replicas, err = s.replicas(ctx)
 	return of, err
 }
@@ -112,7 +112,7 @@ func (s *Session) replicas(ctx context.Context) ([]store.Versioned[store.Replica
 	return decodeAll[store.Replica](l)
 }
 
-// lacking names the replicas that do not have a key.
+// lacking returns the replicas that do not have a key.
 func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
 	var names []string
 	for _, r := range replicas {
@@ -123,7 +123,7 @@ func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
 	return names
 }
 
-// lacks says so, and what to do.
+// lacks reports them, with the next step.
 func (s *Session) lacks(names []string, k sealed.Key, path, again string) error {
 	source := "LEASEHOLD_SECRETS_KEY"
 	if path != "" {
@@ -142,8 +142,8 @@ func verb(names []string, one, several string) string {
 	return several
 }
 
-// users are the groups that use each secret, by its name: those whose spec names it, and those in
-// whose accepted spec it still stands.
+// users returns the groups that use each secret, by its name: those whose spec names it, and those
+// whose accepted spec still does.
 func users(all []group) map[string][]string {
 	out := map[string][]string{}
 	note := func(group string, secrets map[string]string) {
@@ -179,7 +179,7 @@ func changedSecret(name, again string) error {
 		"secret %s: it was changed in the meantime; that change stands, and nothing was written", name)
 }
 
-// groupsShown is a list of groups as a table shows it.
+// groupsShown formats a list of groups for a table.
 func groupsShown(names []string) string {
 	if len(names) == 0 {
 		return "-"
@@ -187,14 +187,14 @@ func groupsShown(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// secretTold says what becomes of another value.
+// secretTold says what a new value means for a group.
 func (s *Session) secretTold(groups []string) {
 	for _, g := range groups {
 		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: leasehold group restart %s", g, g)
 	}
 }
 
-// secretLine is one that was written.
+// secretLine reports a written secret.
 func (s *Session) secretLine(name, what string, rev store.Revision) {
 	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", name, what, rev)
 }

@@ -46,11 +46,11 @@ type SecretRotate struct {
 	services.KeyFile
 }
 
-// rotateWait is how long replicas get to read a key file that they share with this machine.
+// rotateWait is how long replicas have to read a key file that they share with this machine.
 const rotateWait = 5 * time.Second
 
-// Run goes as far as it can. Whatever interrupts it, the same command goes on from there: a key is
-// added only where all secrets have the first one already and no other is left over.
+// Run goes as far as it can. After an interruption, the same command continues: it adds a key only
+// if all secrets have the first one already and no other is left over.
 func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 	path, err := s.keyPath(c.KeyFile)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 	if c.Prune {
 		return c.prune(s, path, ring, of)
 	}
-	first, _ := ring.First() // keyring has seen to it
+	first, _ := ring.First() // keyring has checked that
 	behind := of.behind(first)
 	if len(ring.IDs()) > 1 && len(behind) == 0 {
 		fmt.Fprintf(s.env.Stdout, "all secrets have key %s\n", first.ID)
@@ -98,7 +98,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 	return c.encryptAnew(ctx, s, ring, first, of.shard, behind)
 }
 
-// behind are the secrets that another key was used for.
+// behind returns the secrets that are encrypted with another key.
 func (of sealing) behind(k sealed.Key) []store.Versioned[store.Secret] {
 	var out []store.Versioned[store.Secret]
 	for _, v := range of.secrets {
@@ -109,7 +109,7 @@ func (of sealing) behind(k sealed.Key) []store.Versioned[store.Secret] {
 	return out
 }
 
-// awaitReplicas waits until every replica at work has the key.
+// awaitReplicas waits until every running replica has the key.
 func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.Key, path string) error {
 	limit := rotateWait
 	if s.flags.Timeout > 0 {
@@ -145,8 +145,8 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 	}
 }
 
-// encryptAnew gives each secret the first key, one by one, as long as it is as it was read. Its
-// value and its version stay.
+// encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
+// Its value and its version stay.
 func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string,
 	behind []store.Versioned[store.Secret],
 ) error {
@@ -183,7 +183,7 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 	return nil
 }
 
-// prune takes the keys out of the file that nothing needs.
+// prune removes from the file the keys that nothing needs.
 func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of sealing) error {
 	first, _ := ring.First()
 	used := map[string]bool{first.ID: true}

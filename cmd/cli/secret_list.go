@@ -14,24 +14,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// shortSecret is how long a value must be to be taken out of texts.
+// shortSecret is the least length of a value that is redacted from texts.
 const shortSecret = secrets.Shortest
 
 // SecretList is the command secret list.
 type SecretList struct{}
 
-// secretShown is all that is ever shown of a secret.
+// secretShown is everything that is ever shown of a secret.
 type secretShown struct {
 	Name     string         `json:"name"`
 	Version  int            `json:"version"`
 	Key      string         `json:"key"`
-	Groups   []string       `json:"groups"` // that use it
+	Groups   []string       `json:"groups"` // groups that use it
 	By       string         `json:"by"`
 	At       time.Time      `json:"at"`
 	Revision store.Revision `json:"revision"`
 }
 
-// Run lists them.
+// Run lists the secrets.
 func (c *SecretList) Run(ctx context.Context, s *Session) error {
 	l, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
 	if err != nil {
@@ -81,7 +81,7 @@ type SecretDelete struct {
 	Force bool   `help:"Delete the secret even if a group uses it: running workloads continue, but cannot be started again."`
 }
 
-// Run deletes it.
+// Run deletes the secret.
 func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 	if !store.IsSecretName(c.Name) {
 		return badSecretName(c.Name)

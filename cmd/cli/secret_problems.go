@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// secretsAt reads the secrets, without their values; nil where the operator may not.
+// secretsAt reads the secrets, without their values; nil if the operator may not.
 func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revision) (map[string]store.Secret, error) {
 	var l store.Listing
 	denied := false
@@ -38,7 +38,7 @@ func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revis
 	return all, nil
 }
 
-// secretProblems are secrets that workloads wait for, and replicas that cannot read some.
+// secretProblems reports secrets that workloads wait for, and replicas that cannot read some.
 func secretProblems(st shardState) []problem {
 	if st.secrets == nil {
 		return nil

@@ -85,7 +85,7 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// value is what to keep. One newline at its end is left out: editors and echo put it there, and no
+// value returns what to store. One newline at its end is removed: editors and echo add it, and no
 // password has one.
 func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	var value []byte
@@ -118,7 +118,7 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	return value, nil
 }
 
-// ask prompts twice, as the input is not echoed.
+// ask prompts twice, because the input is not echoed.
 func (c *SecretSet) ask(ctx context.Context, s *Session) ([]byte, error) {
 	value, err := s.env.Ask(ctx, "value of "+c.Name+": ")
 	if err != nil {

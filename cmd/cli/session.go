@@ -16,8 +16,8 @@ import (
 type Session struct {
 	env      Env
 	flags    *Globals
-	settings []setting // where the values of flags come from
-	command  string    // which command it is, as "group scale"
+	settings []setting // the sources of the flags' values
+	command  string    // the command's name, such as "group scale"
 	st       store.Store
 	close    func() error
 	waited   bool // the user was told that the command waits for etcd
@@ -146,7 +146,7 @@ func whatHelps(why string) string {
 
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
-// makeRoom is for an etcd that has raised its NOSPACE alarm.
+// makeRoom is the next step for an etcd that has raised its NOSPACE alarm.
 const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
 // unreachable explains what an operator can do about a store that does not answer or rejects a
@@ -176,7 +176,7 @@ func (s *Session) get(ctx context.Context, key string) (kv store.KV, err error) 
 	return kv, err
 }
 
-// find is get, with the zero KV for a key that is not there.
+// find is get, with the zero KV for a missing key.
 func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 	kv, err := s.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -199,7 +199,7 @@ func atOneRevision(at store.Revision, read func() error) (err error) {
 	}
 }
 
-// list reads all below a prefix at one revision, the newest for 0.
+// list reads all keys below a prefix at one revision, the newest for 0.
 func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
 	err = atOneRevision(at, func() error {
 		l = store.Listing{}
@@ -241,7 +241,7 @@ func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev s
 	return rev, err
 }
 
-// note prints a message beside the result.
+// note prints a message besides the result.
 func (s *Session) note(format string, args ...any) {
 	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
 }

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fromFile are the settings allowed in the operator's file: the flags that every command has.
+// fromFile are the settings allowed in the operator's file: the flags of every command.
 var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "output", "no-color", "timeout"}
 
 // settingsFile sets flags from the operator's file, where neither the command line nor the

@@ -30,14 +30,14 @@ type Simulate struct {
 
 const (
 	maxRuns = 10_000
-	// garbagePercent has garbage be collected more rarely than usual: what a simulated shard holds
-	// is small beside what each plan leaves behind.
+	// garbagePercent makes garbage collection rarer than usual: a simulated shard is small compared
+	// with the garbage of each plan.
 	garbagePercent = 1000
 
 	scenarioPage = "correct the file; docs/simulate.md describes scenarios"
 )
 
-// Run plays a scenario with the groups of the files in virtual time, and tells what came of it.
+// Run plays a scenario with the groups of the files in virtual time, and prints the result.
 func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	if c.PrintScenario {
 		_, err := io.WriteString(s.env.Stdout, scenario.DefaultText)
@@ -145,7 +145,7 @@ func groupsOf(name string) ([]store.Group, error) {
 	return groups, err
 }
 
-// bare is an error without the name of the file, which the message has already.
+// bare returns an error without the name of the file, which the message has already.
 func bare(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -159,8 +159,7 @@ func unreadableScenario(name string, err error) error {
 		"--scenario %s: %s", name, bare(err))
 }
 
-// wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is
-// another.
+// wrongFile is an invalid file. It has another exit code than a result of the simulation.
 func wrongFile(err error, next string) error {
 	var problems yamlfile.Problems
 	if errors.As(err, &problems) {
@@ -169,7 +168,7 @@ func wrongFile(err error, next string) error {
 	return err
 }
 
-// outcome says whether all came out as it should.
+// outcome returns an error unless everything is as expected.
 func (c *Simulate) outcome(res *scenario.Result) error {
 	next := ""
 	if !c.All {
@@ -187,7 +186,7 @@ func (c *Simulate) outcome(res *scenario.Result) error {
 	}
 }
 
-// missed are the expectations that were not met.
+// missed returns the expectations that were not met.
 func missed(res *scenario.Result) string {
 	text := ""
 	for _, k := range res.Checks {
@@ -202,7 +201,7 @@ func missed(res *scenario.Result) string {
 	return text
 }
 
-// command repeats a run.
+// command returns the command that repeats a run.
 func (c *Simulate) command(seed uint64) string {
 	text := "leasehold simulate " + Files{Files: c.File}.flags()
 	if c.Scenario != "" {

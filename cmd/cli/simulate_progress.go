@@ -44,7 +44,7 @@ func (p *progress) tell(what func() string) {
 	fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+what()+"]"))
 }
 
-// end takes the line away.
+// end erases the line.
 func (p *progress) end() {
 	if p.written {
 		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")

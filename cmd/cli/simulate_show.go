@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold/leasehold/cmd/scenario"
 )
 
-// screenWidth is what is taken for the width of a terminal.
+// screenWidth is the assumed width of a terminal.
 const screenWidth = 80
 
-// show writes the timeline, and what came of it.
+// show prints the timeline and the result.
 func (c *Simulate) show(s *Session, res *scenario.Result) error {
 	scr := s.screen()
 	var b strings.Builder
@@ -28,8 +28,8 @@ func (c *Simulate) show(s *Session, res *scenario.Result) error {
 	return writeSummary(s, res)
 }
 
-// timelineLine is one entry: when, by which rule, about what, what happened, and why. Events of the
-// scenario stand out.
+// timelineLine formats one entry: when, by which rule, about what, what happened, and why. Events
+// of the scenario are highlighted.
 func timelineLine(scr output.Screen, e scenario.Entry) string {
 	about := e.Instance
 	if about == "" {

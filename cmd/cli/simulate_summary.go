@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/scenario"
 )
 
-// writeSummary prints what came of a run: the groups, the events, the machines and rules, and last
+// writeSummary prints the result of a run: the groups, the events, the machines and rules, and last
 // what is not as it should be.
 func writeSummary(s *Session, res *scenario.Result) error {
 	scr := s.screen()
@@ -28,7 +28,7 @@ func writeSummary(s *Session, res *scenario.Result) error {
 	return nil
 }
 
-// secondsText is a number of seconds as people say it.
+// secondsText formats a number of seconds.
 func secondsText(seconds float64) string {
 	if seconds < 10 {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", seconds), ".0") + "s"
@@ -66,7 +66,7 @@ func writeStandings(scr output.Screen, res *scenario.Result) error {
 
 func writeEventResults(scr output.Screen, res *scenario.Result) error {
 	if len(res.Events) == 0 {
-		_, err := io.WriteString(scr.W, "nothing befell it\n")
+		_, err := io.WriteString(scr.W, "no events\n")
 		return err
 	}
 	t := output.Table{Columns: []output.Column{
@@ -107,7 +107,7 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 		rules[i] = fmt.Sprintf("%s=%d", r.Rule, r.Count)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "machines  %d made, %d removed, at most %d at once\n", m.Created, m.Removed, m.AtOnce)
+	fmt.Fprintf(&b, "machines  %d created, %d removed, at most %d at once\n", m.Created, m.Removed, m.AtOnce)
 	fmt.Fprintf(&b, "storms    %s\n", orNone(res.Storms))
 	writeIndented(&b, scr, "rules     ", orDash(strings.Join(rules, ", ")))
 	fmt.Fprintf(&b, "run       %s, seed %d\n", res.Length, res.Seed)
@@ -115,7 +115,7 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	return err
 }
 
-// writeIndented writes a text behind a head, in lines that fit a terminal.
+// writeIndented writes a text after a prefix, in lines that fit a terminal.
 func writeIndented(b *strings.Builder, scr output.Screen, head, text string) {
 	text = output.OneLine(text)
 	lines := []string{text}

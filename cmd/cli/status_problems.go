@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// problem is something that an operator should know of, and what to do about it.
+// problem is something that an operator should know, with the next step.
 type problem struct {
 	About string `json:"about"` // the group, the replica, or the shard
 	Rule  string `json:"rule,omitempty"`
@@ -24,7 +24,7 @@ type problem struct {
 	Next  string `json:"next,omitempty"`
 
 	topic reason.Topic
-	looks int // commands at the beginning of Next that only look
+	looks int // number of commands at the beginning of Next that change nothing
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -34,8 +34,8 @@ const (
 	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
 )
 
-// issuerProblem reports that the authority ends with which a replica issues to agents; nil if that
-// is far.
+// issuerProblem reports that the authority from which a replica issues certificates to agents
+// expires; nil if that is far off.
 func issuerProblem(r store.Replica, now time.Time) *problem {
 	ends := r.IssuerEnds
 	switch {
@@ -54,13 +54,13 @@ func issuerProblem(r store.Replica, now time.Time) *problem {
 	}
 }
 
-// problems lists what is wrong in a shard, the shard itself first.
+// problems lists the problems of a shard, the shard's own first.
 func problems(st shardState, now time.Time) []problem {
 	found := append([]problem{}, shardProblems(st, now)...)
 	for _, g := range st.groups {
 		for _, p := range groupProblems(g, st.leads, now) {
 			if p.topic == reason.TopicHold && st.shard.Record.Hold != nil {
-				continue // the shard's own problem says so for all groups
+				continue // the shard's own problem covers all groups
 			}
 			found = append(found, p)
 		}
@@ -121,7 +121,7 @@ func shardProblems(st shardState, now time.Time) []problem {
 		if p := issuerProblem(r.Record, now); p != nil {
 			found = append(found, *p)
 			if !now.Before(r.Record.IssuerEnds) {
-				continue // whatever else it suffers from comes from that
+				continue // its other problems follow from that
 			}
 		}
 		if last := r.Record.Last; last != nil && r.Record.Waits == nil && now.Sub(last.At) < disturbanceShown {
@@ -173,8 +173,8 @@ func shardProblems(st shardState, now time.Time) []problem {
 	return found
 }
 
-// waitingProblems tell why replicas wait for a shard that etcd does not hold (SAFE-15), and the
-// ways on.
+// waitingProblems explain why replicas wait for a shard that etcd does not hold (SAFE-15), and the
+// next steps.
 func waitingProblems(st shardState) []problem {
 	var found []problem
 	for _, r := range st.replicas {
@@ -205,7 +205,7 @@ func waitingProblems(st shardState) []problem {
 	return found
 }
 
-// aboutOrder is what an order is about.
+// aboutOrder returns the subject of an order.
 func aboutOrder(r store.Request, shard string) string {
 	switch {
 	case r.Instance != "":
@@ -219,7 +219,7 @@ func aboutOrder(r store.Request, shard string) string {
 	}
 }
 
-// orderEvents is where to look for what became of an order.
+// orderEvents returns the command that shows the result of an order.
 func orderEvents(r store.Request) string {
 	switch {
 	case r.Instance != "":
@@ -312,7 +312,7 @@ func recordsAre(n int) string {
 	return fmt.Sprintf("the records of %d instances are", n)
 }
 
-// fewNames names the first of many.
+// fewNames lists the first of many names.
 func fewNames(ids []string) string {
 	if len(ids) <= mostNamed {
 		return strings.Join(ids, ", ")
@@ -320,7 +320,7 @@ func fewNames(ids []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostNamed], ", "), len(ids)-mostNamed)
 }
 
-// heldProblem is work that is held, for one instance or several.
+// heldProblem reports work that is held, for one instance or several.
 func heldProblem(group string, b blockedWork) problem {
 	what := b.what()
 	if b.Instance != "" && !reason.NamesInstance(&b.Blocked) {
@@ -352,7 +352,7 @@ func inForce(st store.Status) string {
 	return fmt.Sprintf("the spec of revision %d stays in force", st.AcceptedRevision)
 }
 
-// inForceWithout is inForce of a group whose key is gone.
+// inForceWithout is inForce for a group whose key is gone.
 func inForceWithout(st store.Status) string {
 	if st.Accepted == nil {
 		return "none was ever in force"
@@ -360,10 +360,10 @@ func inForceWithout(st store.Status) string {
 	return fmt.Sprintf("the spec of revision %d stays in force", st.AcceptedRevision)
 }
 
-// joined is an error of several lines as one.
+// joined joins the lines of an error.
 func joined(err error) string { return program.Joined(err) }
 
-// writeProblems shows the problems and how many there are.
+// writeProblems prints the problems and their number.
 func writeProblems(scr output.Screen, found []problem) error {
 	var b strings.Builder
 	if len(found) == 0 {
@@ -376,7 +376,7 @@ func writeProblems(scr output.Screen, found []problem) error {
 		if p.Rule != "" {
 			rule = p.Rule + ": "
 		}
-		// names are keys, and a key written by hand may have any name
+		// a key written by hand may have any name
 		about := fmt.Sprintf("%.60s", output.OneLine(p.About))
 		output.WriteWrapped(&b, scr, "  "+about+"  ", rule+p.What)
 		if p.Next != "" {
@@ -387,7 +387,7 @@ func writeProblems(scr output.Screen, found []problem) error {
 	return err
 }
 
-// siteProblems tells of providers in use whose machines only some of the coordinators see.
+// siteProblems reports providers in use whose machines only some of the coordinators can see.
 func siteProblems(st shardState) []problem {
 	var found []problem
 	used := map[string][]string{} // groups by provider

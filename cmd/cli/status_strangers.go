@@ -13,14 +13,14 @@ import (
 
 // strangers are agents and machines without a record (REC-8).
 type strangers struct {
-	strays []store.Stray // agents that say hello
-	extras []store.Extra // machines that no agent speaks for
+	strays []store.Stray // agents that connect
+	extras []store.Extra // machines without an agent
 }
 
-// strangersNamed is how many of them are a problem each; more are told as one.
+// strangersNamed is how many of them are listed one by one; the rest are counted.
 const strangersNamed = 5
 
-// readStrangers reads them, less those that have got a record since they were noted.
+// readStrangers reads them, without those that have got a record since they were noticed.
 func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.Revision) (all strangers, err error) {
 	strays, err := readKind[store.Stray](ctx, s, keys, store.KindStrays, at)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.R
 		}
 	}
 	for id, x := range extras {
-		// one whose record was deleted on purpose is being removed
+		// its record was deleted on purpose, and it is being removed
 		if _, heard := strays[id]; !heard && !recorded[id] && !x.Gone {
 			x.Instance = id
 			all.extras = append(all.extras, x)
@@ -52,7 +52,7 @@ func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.R
 	return all, nil
 }
 
-// namesOf are the names of all keys below a prefix, whether they can be read or not.
+// namesOf returns the names of all keys below a prefix, whether or not they can be read.
 func (s *Session) namesOf(ctx context.Context, prefix string, at store.Revision) (map[string]bool, error) {
 	l, err := s.list(ctx, prefix, at)
 	if err != nil {
@@ -104,7 +104,7 @@ func strangerProblems(st shardState, now time.Time) []problem {
 	if unnoted > 0 {
 		found = append(found, problem{
 			About: st.name, Rule: "REC-8",
-			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads run on", moreHave(unnoted)),
+			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads keep running", moreHave(unnoted)),
 			Next: putBack,
 		})
 	}

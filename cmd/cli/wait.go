@@ -10,12 +10,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// awaited is a spec that is waited for.
+// awaited is a spec that a command waits for.
 type awaited struct {
 	spec  store.Group
-	since store.Revision // the spec's
-	// What the journal says after this revision, that of the command's own write, is shown; 0:
-	// nothing was written, and what it says from now on is.
+	since store.Revision // revision of the spec
+	// Journal entries after this revision, that of the command's own write, are shown; 0: nothing
+	// was written, and entries from now on are shown.
 	after store.Revision
 	begun time.Time // when the command began: what follows from its write is in the journal from then on
 }
@@ -30,9 +30,9 @@ func (a awaited) interrupted() error {
 		"stopped waiting: group %s %s (revision %d), and work in progress continues", name, stays, a.since)
 }
 
-// wait returns when the group is as the spec of this revision asks for: accepted, every slot
-// running on its template, and nothing in surplus; or empty, or gone. It fails as soon as that
-// cannot come of itself, and when the limit has passed.
+// wait returns when the group matches the spec of this revision: accepted, every slot running on
+// its template, and no surplus; or empty, or gone. It fails as soon as the group cannot get there
+// without an operator, and when the limit has passed.
 func (s *Session) wait(ctx context.Context, a awaited) error {
 	spec := a.spec
 	limit := s.flags.Timeout
@@ -53,7 +53,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	follower.Go(func() {
-		// It ends with its context only, and says on the way what went wrong.
+		// It ends only with its context, and reports errors on the way.
 		_ = store.Follow(following, s.st, s.keys().Prefix(), w.wanted(s.env.Now().Add(limit)), w)
 	})
 	defer follower.Wait()
@@ -96,15 +96,15 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	}
 }
 
-// progressLine is the one line that is rewritten, on a terminal only. The terminal cuts it at its
-// width instead of going on in a second line, which could not be rewritten.
+// progressLine is one line that is rewritten, on a terminal only. The terminal cuts it at its width
+// instead of wrapping it, because a wrapped line could not be rewritten.
 type progressLine struct {
 	to      output.Screen
 	rewrite bool
 	shown   string
 }
 
-// What makes a terminal cut lines at its width, and wrap them again.
+// Escape sequences that make a terminal cut lines at its width, and wrap them again.
 const (
 	noWrap = "\x1b[?7l"
 	wrap   = "\x1b[?7h"
@@ -126,13 +126,13 @@ func (l *progressLine) clear() {
 	}
 }
 
-// waiting is what is known of the group that is waited for. It is told by store.Follow.
+// waiting is what is known of the awaited group. store.Follow updates it.
 type waiting struct {
 	awaited
 	keys     store.Keys
 	template string
-	changed  chan struct{} // holds one if there is something to look at
-	parts    []store.KV    // of a listing in the making
+	changed  chan struct{} // holds a value after a change
+	parts    []store.KV    // incomplete listing
 
 	mu        sync.Mutex
 	known     bool // the first listing came
@@ -144,13 +144,13 @@ type waiting struct {
 	reports   map[string]store.Report
 	leaders   map[string]bool
 	events    []store.JournalEntry
-	// the keys of the entries that were taken in: after an interruption they are listed once more
+	// keys of the entries that were handled: after an interruption they are listed again
 	taken   map[string]bool
-	errored time.Time // since when the group has been seen to be; zero: it is not
+	errored time.Time // since when the group has been errored; zero: it is not
 }
 
-// erroredFor is how long a group must be errored for that to be its answer to what is waited for: a
-// change may start its slots afresh.
+// erroredFor is how long a group must be errored before the wait fails: a change may give its slots
+// a fresh start.
 const erroredFor = 3 * time.Second
 
 func newWaiting(keys store.Keys, a awaited) *waiting {
@@ -160,14 +160,14 @@ func newWaiting(keys store.Keys, a awaited) *waiting {
 	}
 }
 
-// How far the clocks of those who write the journal may be from ours.
+// How far the clocks of journal writers may differ from ours.
 const (
 	clocksBehind = 5 * time.Minute
 	clocksAhead  = time.Hour
 )
 
-// wanted returns the prefixes to watch until the given time. The journal is watched by the hour, as
-// older entries do not matter here.
+// wanted returns the prefixes to watch until the given time. The journal is watched by the hour,
+// because older entries do not matter here.
 func (w *waiting) wanted(until time.Time) []string {
 	prefixes := []string{
 		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name),
@@ -180,10 +180,10 @@ func (w *waiting) wanted(until time.Time) []string {
 	return prefixes
 }
 
-// Part keeps a part of a listing until it is whole.
+// Part keeps a part of a listing until it is complete.
 func (w *waiting) Part(kvs []store.KV) { w.parts = append(w.parts, kvs...) }
 
-// Reset takes a whole listing in.
+// Reset applies a complete listing.
 func (w *waiting) Reset(store.Revision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +196,7 @@ func (w *waiting) Reset(store.Revision) {
 	w.signal()
 }
 
-// Apply takes changes in.
+// Apply applies changes.
 func (w *waiting) Apply(b store.Batch) {
 	if len(b.Events) == 0 {
 		return
@@ -209,7 +209,7 @@ func (w *waiting) Apply(b store.Batch) {
 	w.signal()
 }
 
-// Interrupted notes that nothing is known for now.
+// Interrupted records that the present state is unknown.
 func (w *waiting) Interrupted(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +224,7 @@ func (w *waiting) signal() {
 	}
 }
 
-// present is the revision of a key that is there, and else 0.
+// present returns the revision of a key, or 0 if it is absent.
 func present(e store.Event) store.Revision {
 	if e.Deleted {
 		return 0
@@ -232,11 +232,11 @@ func present(e store.Event) store.Revision {
 	return e.KV.Modified
 }
 
-// current is the revision of the spec as it is now; 0: it is gone.
+// current returns the revision of the present spec; 0: it is gone.
 func (w *waiting) current() store.Revision { return max(w.keyed, w.static) }
 
-// take takes one key in. What cannot be read is left aside: it is shown by status, and is no reason
-// to stop waiting.
+// take applies one key. A value that cannot be read is ignored: status shows it, and it is no
+// reason to stop waiting.
 func (w *waiting) take(e store.Event) {
 	kind, name, _ := w.keys.Split(e.KV.Key)
 	switch {

@@ -29,11 +29,11 @@ func (w *waiting) goal() string {
 
 // glance is the present state of a wait.
 type glance struct {
-	text   string // what is reached and what is missing
-	rest   string // what continues although the wait is over
+	text   string // progress
+	rest   string // work that continues although the wait is over
 	over   bool
 	err    error
-	events []store.JournalEntry // new since the last look
+	events []store.JournalEntry // messages since the last look
 }
 
 // look judges the present state of the wait.
@@ -49,7 +49,7 @@ func (w *waiting) judge(now time.Time) glance {
 	name := w.spec.Name
 	switch {
 	case w.broken != nil:
-		return glance{text: fmt.Sprintf("%s: etcd is out of reach (%s)", name, joined(w.broken))}
+		return glance{text: fmt.Sprintf("%s: etcd is unreachable (%s)", name, joined(w.broken))}
 	case !w.known:
 		return glance{text: name + ": reading"}
 	case w.spec.Deleting && w.gone():
@@ -79,7 +79,7 @@ func (w *waiting) judge(now time.Time) glance {
 // counted instance is left.
 func (w *waiting) gone() bool { return w.current() == 0 && w.status.Accepted == nil }
 
-// emptying describes what is left of a group that wants no instances, and what that waits for.
+// emptying describes what is left of a group that wants no instances, and what it waits for.
 func (w *waiting) emptying() glance {
 	var left []string
 	phases := map[store.Phase]int{}
@@ -124,7 +124,7 @@ func (w *waiting) onDemand() string {
 	return "; created on demand, and left alone: " + someOf(stay)
 }
 
-// held is the first blocked action, and why it is blocked.
+// held describes the first blocked action, and why it is blocked.
 func (w *waiting) held() string {
 	if len(w.status.Blocked) == 0 {
 		return ""

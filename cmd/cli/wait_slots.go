@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// slotCount is how the slots of a group are filled, compared with what is wanted.
+// slotCount is how the slots of a group are filled, compared with the spec.
 type slotCount struct {
 	members int // managed instances that are not past the point of no return
 	running int // slots with an instance running on the wanted template, or a task that is done
@@ -21,8 +21,9 @@ type slotCount struct {
 	underway []string // what is neither running nor leaving, with its phase, and what that waits for
 }
 
-// countSlots counts the instances of a group against its spec. Which numbers its slots have does
-// not matter: when a group shrinks, the oldest instances go, and what is left keeps its numbers.
+// countSlots counts the instances of a group against its spec. The numbers of its slots do not
+// matter: when a group shrinks, the oldest instances are removed, and the others keep their
+// numbers.
 func countSlots(spec store.Group, template string, instances map[string]store.Instance,
 	reports map[string]store.Report,
 ) slotCount {
@@ -76,8 +77,7 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 	return c
 }
 
-// checksLeft says of an instance that is being checked how many of its checks pass, and which does
-// not.
+// checksLeft says how many of an instance's checks pass, and which one does not.
 func checksLeft(i store.Instance, r store.Report) string {
 	if i.Phase != store.Checking || r.Healthy {
 		return ""

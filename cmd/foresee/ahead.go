@@ -7,19 +7,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds of looking ahead.
+// The limits of a prediction.
 const (
-	// mostJudged and mostWritten bound the work: so many instances are judged at most, in all steps
-	// together, and so many records written. What is left then is computed.
+	// mostJudged and mostWritten bound the work: how many instances are judged in all steps
+	// together, and how many records are written. What is left is computed.
 	mostJudged  = 150_000
 	mostWritten = 10_000
-	// mostWaits is how often in a row time alone passes before it is said that nothing moves.
+	// mostWaits is how many times in a row only time passes before the group counts as stuck.
 	mostWaits = 100
 	farthest  = 7 * 24 * time.Hour
 )
 
-// Ahead follows the group until it has come to rest, with instances that take pace to start. The
-// world is used up by it.
+// Ahead follows the group until it has come to rest, with instances that take pace to start. It
+// changes the world, which cannot be used again.
 func (w *World) Ahead(pace time.Duration) Course {
 	w.pace = pace
 	r := newRecorder(w)
@@ -61,11 +61,11 @@ func (w *World) Ahead(pace time.Duration) Course {
 	}
 }
 
-// carryOut does what a plan says, and says whether anything but the status has changed.
+// carryOut carries out a plan, and reports whether anything but the status has changed.
 func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
 	for _, a := range p.Actions {
 		if !w.allHold(a.Conditions) {
-			continue // an earlier action has overtaken it: the next plan knows
+			continue // an earlier action has changed the record: the next plan will see that
 		}
 		r.note(a)
 		if len(a.Writes) > 0 {
@@ -90,7 +90,7 @@ func (w *World) allHold(conditions []store.Condition) bool {
 	return true
 }
 
-// unfinished reports whether something of the group is under way, or held.
+// unfinished reports whether something of the group is in progress, or held.
 func (w *World) unfinished(p plan.Plan) bool {
 	if len(p.Held[w.group]) > 0 {
 		return true

@@ -9,35 +9,35 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Course is what happens on the way to where a group comes to rest.
+// Course is what happens until a group comes to rest.
 type Course struct {
-	Create   int `json:"create"`   // instances for slots that are empty
-	Remove   int `json:"remove"`   // instances that are not wanted any more
+	Create   int `json:"create"`   // instances for empty slots
+	Remove   int `json:"remove"`   // instances that are no longer wanted
 	Recreate int `json:"recreate"` // instances replaced because they are outdated
 	Restart  int `json:"restart"`  // restarted for that reason
 	Update   int `json:"update"`   // updated live for that reason
 	Heal     int `json:"heal"`     // replaced or restarted for any other reason
-	// Drain is how many of them drain before they go: those that have a hook.
+	// Drain is how many of the removed instances drain first: those that have a hook.
 	Drain int `json:"drain,omitempty"`
-	// AtOnce is how many of the outdated are being changed at the same time.
+	// AtOnce is how many of the outdated instances change at the same time.
 	AtOnce int `json:"at_once"`
-	// Healthy is the least number of healthy instances on the way, and Before the number at the
+	// Healthy is the smallest number of healthy instances on the way, and Before the number at the
 	// start.
 	Healthy int `json:"healthy_at_least"`
 	Before  int `json:"healthy_before"`
-	// Outdated is how many are left as they are, though outdated.
+	// Outdated is how many instances stay outdated.
 	Outdated int `json:"outdated,omitempty"`
 
 	Took time.Duration `json:"-"`
-	// AtLeast is how long the creations take at the shard's create_rate: 0 if that holds up none.
-	// Took is no less.
+	// AtLeast is how long the creations take at the shard's create_rate; 0 if that delays none.
+	// Took is at least this long.
 	AtLeast time.Duration `json:"-"`
-	Rests   bool          `json:"rests"` // the group comes to rest
-	// Estimated says that it was too much to be followed to its end: the counts are what is left to
-	// do, and the time is computed. Seen is for how many instances it was followed.
+	Rests   bool          `json:"rests"` // until the group comes to rest
+	// Estimated says that the course was too long to be followed to its end: counts are of what is
+	// left to do, and the time is computed. Seen is for how many instances it was followed.
 	Estimated bool            `json:"estimated,omitempty"`
 	Seen      int             `json:"seen,omitempty"`
-	Held      []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
+	Held      []store.Blocked `json:"held,omitempty"` // why it does not proceed: what is due but not allowed
 }
 
 // Idle reports whether nothing happens.
@@ -45,7 +45,7 @@ func (c Course) Idle() bool {
 	return c.Create+c.Remove+c.Recreate+c.Restart+c.Update+c.Heal == 0
 }
 
-// Words is the course as a person would say it.
+// Words describes the course.
 func (c Course) Words() string {
 	var parts []string
 	add := func(n int, form string) {
@@ -83,17 +83,17 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// recorder follows a course.
+// recorder records a course.
 type recorder struct {
 	w      *World
 	course Course
-	leaves map[string]store.CauseKind // why an instance began to go
-	rolls  map[string]bool            // instances that are being changed because they, or whom they replace, were outdated
+	leaves map[string]store.CauseKind // why an instance is removed
+	rolls  map[string]bool            // instances that are changed because they, or those that they replace, were outdated
 	fresh  map[string]bool            // instances for empty slots that are not healthy yet
 	begun  time.Time
-	moved  time.Time // when something last happened to an instance
+	moved  time.Time // when an instance last changed
 
-	outdated int // instances, at first
+	outdated int // instances at the start
 }
 
 func newRecorder(w *World) *recorder {
@@ -103,7 +103,7 @@ func newRecorder(w *World) *recorder {
 	}
 }
 
-// note takes up an action that is about to happen.
+// note records an action that is about to be carried out.
 func (r *recorder) note(a plan.Action) {
 	if a.Group != r.w.group || a.Instance == "" {
 		return
@@ -140,7 +140,7 @@ func (r *recorder) note(a plan.Action) {
 	}
 }
 
-// arrives takes up an instance that is made.
+// arrives records an instance that is created.
 func (r *recorder) arrives(a plan.Action, made store.Instance) {
 	was := made.Replaces
 	switch {
@@ -156,7 +156,7 @@ func (r *recorder) arrives(a plan.Action, made store.Instance) {
 	}
 }
 
-// madeBy are the records that an action begins.
+// madeBy returns the records that an action creates.
 func (r *recorder) madeBy(a plan.Action) (made []store.Instance) {
 	for _, write := range a.Writes {
 		kind, _, _ := r.w.keys.Split(write.Key)
@@ -181,27 +181,27 @@ func (r *recorder) replaced(id string) bool {
 	return false
 }
 
-// begin counts how the group is before anything happens.
+// begin counts the instances before anything happens.
 func (r *recorder) begin(p plan.Plan) {
 	r.course.Before = r.healthy(p)
 	r.course.Healthy = r.course.Before
 }
 
-// look counts how the group is once a plan is carried out.
+// look counts the instances once a plan is carried out.
 func (r *recorder) look(p plan.Plan) {
 	r.course.Healthy = min(r.course.Healthy, r.healthy(p))
 	r.outdated = max(r.outdated, r.w.content.Status[r.w.group].Record.Outdated)
 	r.course.AtOnce = max(r.course.AtOnce, len(r.rolls))
 }
 
-// healthy counts the instances that do their work, and ends the changes of those that do.
+// healthy counts the healthy instances, and ends the changes of those.
 func (r *recorder) healthy(p plan.Plan) int {
 	healthy := 0
 	for _, id := range r.w.content.ByGroup[r.w.group] {
 		rec := r.w.content.Instances[id].Record
 		verdict := p.Judgments.Of(id).Verdict
 		if !rec.Managed {
-			continue // on demand: it counts for no size
+			continue // on demand: not part of the size
 		}
 		well := rec.Phase == store.Running && (verdict == store.Live || verdict == store.Doomed || verdict == "")
 		if well || rec.Phase == store.Finished {
@@ -217,14 +217,14 @@ func (r *recorder) healthy(p plan.Plan) int {
 	return healthy
 }
 
-// end is the course when it is followed no further.
+// end returns the course when it is followed no further.
 func (r *recorder) end() Course {
 	c := r.course
 	c.Took, c.Outdated = r.moved.Sub(r.begun), r.w.content.Status[r.w.group].Record.Outdated
 	return r.bounded(c)
 }
 
-// bounded takes into account that creations wait for their turn, which is not played.
+// bounded adds the wait for the create rate, which is not simulated.
 func (r *recorder) bounded(c Course) Course {
 	settings := r.w.content.Shard.Record.Settings
 	if waiting := c.Create + c.Recreate + c.Heal - settings.CreateBurst; waiting > 0 && settings.CreateRate > 0 {
@@ -234,8 +234,8 @@ func (r *recorder) bounded(c Course) Course {
 	return c
 }
 
-// cut is the course when there is too much of it to be followed to the end. What is left is
-// counted, and taken to go as what was followed.
+// cut returns the course when it is too long to be followed to the end. What is left is counted,
+// and assumed to proceed like the part that was followed.
 func (r *recorder) cut() Course {
 	c := r.end()
 	c.Estimated, c.Rests = true, true
@@ -250,7 +250,7 @@ func (r *recorder) cut() Course {
 	}
 	if all := r.outdated; all > 0 && r.proactive() {
 		done := r.scale(&c, all)
-		// nothing is known but how long a start takes
+		// only the duration of a start is known
 		roll := r.w.pace * time.Duration((all+max(1, c.AtOnce)-1)/max(1, c.AtOnce))
 		if done > 0 {
 			roll = took * time.Duration(all) / time.Duration(done)
@@ -260,8 +260,8 @@ func (r *recorder) cut() Course {
 	return r.bounded(c)
 }
 
-// scale has the course bring all of the outdated up to date, in the proportion in which it has
-// begun to. It says how many it has brought up to date.
+// scale extends the course to all outdated instances, in the proportions of its first part. It
+// returns how many are brought up to date.
 func (r *recorder) scale(c *Course, all int) (done int) {
 	begun := c.Recreate + c.Restart + c.Update
 	if begun > 0 {
@@ -292,7 +292,7 @@ func (r *recorder) proactive() bool {
 	return there && spec.Rollout.Strategy == store.StrategyProactive
 }
 
-// sizes are how many instances are wanted, and how many there are that stay.
+// sizes returns how many instances are wanted, and how many exist and stay.
 func (r *recorder) sizes() (wanted, there int) {
 	if spec, known := r.w.Spec(); known && !spec.Deleting && !spec.Stopped && !spec.Unstarted {
 		wanted = spec.Size

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sessionTTL is that of replicas unless they are told otherwise.
+// sessionTTL is the default of replicas.
 const sessionTTL = 5 * time.Second
 
 // World is a group with its records, in virtual time.
@@ -28,15 +28,15 @@ type World struct {
 	content  *cache.Content
 	evidence *evidence.Evidence
 	pace     time.Duration
-	written  int // records, since the world began
+	written  int // records written since the start
 	machines map[string]*machine
 	lists    time.Time // when machines are listed next; zero: not needed
 
 	providers []string // whose machines are listed
 }
 
-// New makes the world of a group. The listing holds what etcd has of it and of the shard, all at
-// one revision; edits are what an operator would write on top, as if it had been done a moment ago.
+// New creates the world of a group. The listing holds the keys of the group and of the shard in
+// etcd, all at one revision; edits are added as if an operator had just written them.
 func New(keys store.Keys, group string, listing store.Listing, edits []store.Write, now time.Time) *World {
 	w := &World{
 		keys: keys, group: group, now: now, revision: listing.Revision, kvs: map[string]store.KV{},
@@ -67,13 +67,13 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 	return w
 }
 
-// Plan is what the planner decides on the records as they are now.
+// Plan returns what the planner decides on the present records.
 func (w *World) Plan() plan.Plan {
 	s := w.evidence.Snapshot(w.content, []string{w.group})
 	s.GraceEnd, s.GraceWhy = time.Time{}, ""
-	for i := range s.Groups { // none, if no group is named
+	for i := range s.Groups { // "" if no group is named
 		if g := &s.Groups[i]; !waits(g.Status.Record) {
-			g.Unlisted = "" // the leader has had the machines listed, unless its status says that it waits for that
+			g.Unlisted = "" // the leader has listed the machines, unless its status says that it waits for a list
 		}
 	}
 	return plan.Compute(s, w.now)
@@ -86,8 +86,7 @@ func waits(s store.Status) bool {
 	})
 }
 
-// Spec is what is in force for the group, or would be with the edits; false if nothing that can be
-// used is.
+// Spec returns the group's spec in force, with the edits; false if it has no usable spec.
 func (w *World) Spec() (store.Group, bool) {
 	s := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0]
 	switch {
@@ -100,7 +99,7 @@ func (w *World) Spec() (store.Group, bool) {
 	}
 }
 
-// Refused is why the group's spec cannot be in force; "" if it can, as far as etcd tells.
+// Refused is why the group's spec cannot be in force; "" if it can, as far as etcd shows.
 func (w *World) Refused() string {
 	spec := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0].Spec
 	if max(spec.Modified, spec.StaticModified) == 0 {
@@ -109,8 +108,8 @@ func (w *World) Refused() string {
 	return spec.Problem
 }
 
-// validate returns what coordinators have against a spec. They alone ask the provider: what is
-// known here is what the leader said of this very spec, and which providers they have.
+// validate returns the coordinators' objections to a spec. Only they ask the provider: known here
+// are the leader's verdict on this very spec, and which providers the coordinators have.
 func (w *World) validate(name string, g store.Group) string {
 	revision := max(w.content.Groups[name].Modified, w.content.Static[name].Modified)
 	if bad := w.content.Status[name].Record.Invalid; bad != nil && bad.Revision == revision {
@@ -128,7 +127,7 @@ func (w *World) validate(name string, g store.Group) string {
 	return fmt.Sprintf("no running coordinator has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
 }
 
-// CreateRate is how many machines the shard creates in a second.
+// CreateRate is how many machines the shard creates per second.
 func (w *World) CreateRate() float64 { return w.content.Shard.Record.Settings.CreateRate }
 
 // set makes one write at the present revision.
@@ -146,7 +145,7 @@ func (w *World) set(e store.Write) store.Event {
 	return store.Event{KV: kv, Deleted: e.Delete}
 }
 
-// write makes some writes as one transaction.
+// write makes several writes as one transaction.
 func (w *World) write(writes ...store.Write) {
 	w.revision++
 	w.written += len(writes)
@@ -168,8 +167,8 @@ func (w *World) listing() store.Listing {
 	return l
 }
 
-// capabilities are those of the providers in question, as far as they can be told: their zones are
-// not in etcd. Those in which the group has instances stand for them, or one without a name.
+// capabilities returns the providers' capabilities, as far as etcd shows them. Their zones are not
+// in etcd: the zones in which the group has instances take their place, or one without a name.
 func (w *World) capabilities() map[string]provider.Capabilities {
 	all := map[string]provider.Capabilities{}
 	content := w.content
@@ -195,7 +194,7 @@ func (w *World) value(key string) []byte {
 	return nil
 }
 
-// with is a sorted list with one more element, unless it has it.
+// with returns a sorted list with one more element, unless it is in it already.
 func with(list []string, one string) []string {
 	for i, s := range list {
 		switch {

@@ -9,13 +9,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// soon is how long agents and providers take for what is no start of a machine.
+// soon is how long agents and providers take for anything but starting a machine.
 const soon = time.Second
 
 // machine is a simulated machine and its agent.
 type machine struct {
-	at    time.Time // when its agent reports what is wanted of it by then; zero: nothing is
-	boots int       // restarts of the machine
+	at    time.Time // when its agent will report what is wanted of it now; zero: nothing to report
+	boots int       // number of restarts of the machine
 	gone  bool
 }
 
@@ -28,7 +28,7 @@ func (w *World) machine(id string) *machine {
 	return m
 }
 
-// call does what a provider is asked for, at once.
+// call carries out a provider call at once.
 func (w *World) call(c plan.Call) bool {
 	if !w.allHold(c.Conditions) || !w.evidence.Busy(c.Instance) {
 		return false
@@ -40,7 +40,7 @@ func (w *World) call(c plan.Call) bool {
 		rec.Phase, rec.Called = store.Creating, true
 		w.write(store.Put(w.keys.Instance(rec.ID), store.Encode(rec)))
 		w.evidence.Created(rec, w.now, provider.Machine{Instance: rec.ID, Ref: "imagined"}, nil)
-		w.lists = w.now.Add(soon) // an earlier list did not show it
+		w.lists = w.now.Add(soon) // no earlier list contained it
 	case plan.CallRestart:
 		m.boots++
 		token := ""
@@ -52,12 +52,12 @@ func (w *World) call(c plan.Call) bool {
 		m.gone = true
 		w.evidence.Removed(rec.ID, nil)
 		w.lists = w.now.Add(soon)
-	case plan.CallRemoveCopy: // there are none
+	case plan.CallRemoveCopy: // no machines
 	}
 	return true
 }
 
-// expect notes when agents will have done what is wanted of them now.
+// expect records when agents will have done what is wanted of them now.
 func (w *World) expect() {
 	for _, id := range w.content.ByGroup[w.group] {
 		rec, m := w.content.Instances[id].Record, w.machine(id)
@@ -71,14 +71,14 @@ func (w *World) expect() {
 	}
 }
 
-// owes says whether an agent has something to do, and how long that takes.
+// owes reports whether an agent has something to do, and how long that takes.
 func (w *World) owes(rec store.Instance) (time.Duration, bool) {
 	alive, hasAlive := w.content.Alive[rec.ID]
 	report := w.content.Reports[rec.ID].Record
 	switch rec.Phase {
 	case store.Creating, store.Booting, store.Checking:
 		current := hasAlive && report.BootID == alive.Record.BootID
-		ended := current && !report.Healthy && report.Workload != nil // its agent does not start it again by itself
+		ended := current && !report.Healthy && report.Workload != nil // its agent does not restart it by itself
 		return w.left(rec), rec.Called && !(current && report.Healthy) && !ended
 	case store.Stopping:
 		r := rec.Restart
@@ -100,7 +100,7 @@ func (w *World) left(rec store.Instance) time.Duration {
 	return max(soon, w.pace-max(0, w.now.Sub(rec.Created)))
 }
 
-// nextEvent is when something happens outside the planner; zero if nothing will.
+// nextEvent is when something happens outside the planner; zero: never.
 func (w *World) nextEvent() time.Time {
 	next := w.lists
 	for _, id := range w.content.ByGroup[w.group] {
@@ -111,7 +111,7 @@ func (w *World) nextEvent() time.Time {
 	return next
 }
 
-// happen has everything happen that is due.
+// happen lets everything happen that is due.
 func (w *World) happen() {
 	for _, id := range append([]string(nil), w.content.ByGroup[w.group]...) {
 		if m := w.machine(id); !m.at.IsZero() && !m.at.After(w.now) {
@@ -125,7 +125,7 @@ func (w *World) happen() {
 	}
 }
 
-// reportOf has the agent of an instance say that all is as it should be.
+// reportOf makes the agent of an instance report that everything is as wanted.
 func (w *World) reportOf(id string, m *machine) {
 	rec := w.content.Instances[id].Record
 	alive, report := w.content.Alive[id].Record, w.content.Reports[id].Record
@@ -145,7 +145,7 @@ func (w *World) reportOf(id string, m *machine) {
 	w.write(store.Put(w.keys.Alive(id), store.Encode(alive)), store.Put(w.keys.Report(id), store.Encode(report)))
 }
 
-// list has every provider list its machines: all that it was asked for run.
+// list makes every provider list its machines: all that were requested run.
 func (w *World) list() {
 	machines := map[string][]provider.Machine{}
 	for _, of := range w.providers {
@@ -165,7 +165,7 @@ func (w *World) list() {
 		}
 	}
 	if s := w.content.Status[w.group].Record; s.Accepted != nil {
-		for _, d := range s.Damaged { // their machines are what the leader knows of them
+		for _, d := range s.Damaged { // their machines are known from the leader's records
 			if d.What == store.DamageLost && d.Instance != "" {
 				machines[s.Accepted.Provider] = append(machines[s.Accepted.Provider],
 					provider.Machine{Instance: d.Instance, Group: w.group, State: provider.StateRunning})

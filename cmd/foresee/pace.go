@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Pace is the median time from the record of an instance to its health, of those of the group that
-// run; false if there is none.
+// Pace is the median time from the record of an instance to its health, over the running instances
+// of the group; false if there are none.
 func (w *World) Pace() (time.Duration, bool) {
 	var took []time.Duration
 	for _, id := range w.content.ByGroup[w.group] {
 		rec := w.content.Instances[id].Record
 		d := w.started(rec).Sub(rec.Created)
 		most := rec.Spec.RegistrationTimeout.D() + rec.Spec.MaxChecking.D()
-		if rec.Phase == store.Running && d > 0 && d <= most { // more than a start may take is something else
+		if rec.Phase == store.Running && d > 0 && d <= most { // longer than a start may take: something else happened
 			took = append(took, d)
 		}
 	}
@@ -26,8 +26,8 @@ func (w *World) Pace() (time.Duration, bool) {
 	return took[len(took)/2], true
 }
 
-// started is when an instance first served; zero if unknown. A restart, of the machine or of the
-// workload, takes an instance through its phases once more: its phase is then younger than its
+// started is when an instance first served; zero: unknown. After a restart of the machine or of the
+// workload an instance goes through its phases once more, so that its phase is newer than its
 // start.
 func (w *World) started(rec store.Instance) time.Time {
 	alive := w.content.Alive[rec.ID]
@@ -36,7 +36,7 @@ func (w *World) started(rec store.Instance) time.Time {
 	case !alive.Present():
 		return rec.Since
 	case w.content.Reports[rec.ID].Record.Restarted != "" && first:
-		return alive.Record.Since // when its agent came: its work began soon after
+		return alive.Record.Since // when its agent registered: its workload started soon after
 	case w.content.Reports[rec.ID].Record.Restarted != "", !first && !alive.Record.Since.After(rec.Since):
 		return time.Time{}
 	default:

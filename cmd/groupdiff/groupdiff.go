@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Change is one field that differs. Old or New is "" where the field is not there.
+// Change is one field that differs. Old or New is "" if the field is absent there.
 type Change struct {
 	Path     string
 	Old, New string
 }
 
-// Sign is + for a field that is new, - for one that goes, ~ for one that changes.
+// Sign is + for a new field, - for a removed one, ~ for a changed one.
 func (c Change) Sign() string {
 	switch {
 	case c.Old == "":
@@ -48,7 +48,7 @@ func Paths(g store.Group) []string {
 	return paths
 }
 
-// Between lists the fields in which b differs from a. With a nil a, everything that is set in b is
+// Between lists the fields in which b differs from a. If a is nil, everything that is set in b is
 // new.
 func Between(a *store.Group, b store.Group) []Change {
 	before := map[string]string{}
@@ -81,7 +81,7 @@ func Between(a *store.Group, b store.Group) []Change {
 	return changes
 }
 
-// rank is the place of a field in the table; what is not in it comes last.
+// rank is the position of a field in the table; unknown fields come last.
 func rank(path string) int {
 	for i, f := range store.Fields {
 		if path == f.Path || strings.HasPrefix(path, f.Path+".") || strings.HasPrefix(path, f.Path+"[") {
@@ -91,13 +91,13 @@ func rank(path string) int {
 	return len(store.Fields)
 }
 
-// flat is the spec as paths and values, written as a person would.
+// flat returns the spec as paths and values, formatted for people.
 func flat(g store.Group) map[string]string {
 	dec := json.NewDecoder(bytes.NewReader(store.Encode(g)))
 	dec.UseNumber()
 	var tree map[string]any
 	if err := dec.Decode(&tree); err != nil {
-		panic(fmt.Sprintf("read back group %s: %v", g.Name, err)) // Encode wrote it a moment ago
+		panic(fmt.Sprintf("read back group %s: %v", g.Name, err)) // Encode has just produced it
 	}
 	delete(tree, "schema")
 	out := map[string]string{}

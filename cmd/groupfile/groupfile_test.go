@@ -308,8 +308,8 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 			"missing", "name: web\nsize: 1\n",
 			"provider: missing: must be the name of a provider, for example process (web.yaml:1:1)",
 		},
-		{"twice", head + "size: 1\nsize: 2\n", "size: is here twice (first at line 3) (web.yaml:4:1)"},
-		{"twice in a map", head + "vars: {a: x, a: y}\n", "vars.a: is here twice (first at line 3) (web.yaml:3:14)"},
+		{"twice", head + "size: 1\nsize: 2\n", "size: is a duplicate (first at line 3) (web.yaml:4:1)"},
+		{"twice in a map", head + "vars: {a: x, a: y}\n", "vars.a: is a duplicate (first at line 3) (web.yaml:3:14)"},
 		{
 			"the same group twice", head + "---\n" + head,
 			`name: group "web" is in this file twice (first at line 1) (web.yaml:4:1)`,

@@ -7,10 +7,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// besideStatic are the fields that can be set beside a static group (REC-6).
+// besideStatic are the fields that can be set for a static group (REC-6).
 var besideStatic = map[string]bool{"name": true, "size": true, "template.instance_type": true, "vars": true}
 
-// override turns the document into what is set beside the static group of its name.
+// override converts the document to overrides of the static group of its name.
 func (d document) override(static store.Group) Entry {
 	for _, f := range store.Fields {
 		if node := d.walk.at[f.Path]; node != nil && !besideStatic[f.Path] {
@@ -46,9 +46,9 @@ func (d document) override(static store.Group) Entry {
 	return Entry{Group: g, Override: &o}
 }
 
-// NotBesideStatic lists the fields of a whole spec that differ from the static group and cannot be
-// set beside it, by their paths: they keep a group in groups/ from becoming the override of a
-// static one.
+// NotBesideStatic lists the paths of the fields in which a whole spec differs from the static group
+// and which cannot be set for one: they prevent the conversion of a group in groups/ into
+// overrides.
 func NotBesideStatic(differing []string) []string {
 	var out []string
 	for _, path := range differing {

@@ -16,7 +16,7 @@ import (
 // MaxGroups is the largest number of groups in one file.
 const MaxGroups = 50
 
-// File is a file as read: what its documents say, which is not judged yet.
+// File is a parsed file, not yet validated.
 type File struct {
 	yamlfile.Reader
 	documents []document
@@ -26,20 +26,20 @@ type File struct {
 type document struct {
 	walk   *walk
 	root   *yaml.Node
-	name   string // "" if it says none
+	name   string // "" if it has none
 	fields map[string]any
-	unread map[string]bool // what is wrong already: its default in the record says nothing
+	unread map[string]bool // has a problem already, so the record's default does not count
 }
 
-// Entry is what one document of a file asks for.
+// Entry is the result of one document of a file.
 type Entry struct {
-	Group    store.Group     // what is in force then
-	Override *store.Override // what is set beside a static group (REC-6); nil: the group is as a whole in the file
+	Group    store.Group     // the resulting spec
+	Override *store.Override // what is set for a static group (REC-6); nil: the file holds the whole group
 
 	walk *walk
 }
 
-// Problem is something wrong at a field of the group, or where that would be, in its file.
+// Problem is a problem with a field of the group, at its position in the file.
 func (e Entry) Problem(field, what string) yamlfile.Problem {
 	p := yamlfile.Problem{File: e.walk.File, Field: field, What: what}
 	node := e.walk.at[field]
@@ -53,7 +53,7 @@ func (e Entry) Problem(field, what string) yamlfile.Problem {
 }
 
 // Read reads the groups in a file, one in each YAML document, each as a whole. The name is for
-// messages only. If anything is wrong the error is yamlfile.Problems, unless reading itself failed.
+// messages only. If the file is invalid the error is yamlfile.Problems.
 func Read(name string, from io.Reader) ([]store.Group, error) {
 	f, err := Parse(name, from)
 	if err != nil {
@@ -67,7 +67,7 @@ func Read(name string, from io.Reader) ([]store.Group, error) {
 	return groups, err
 }
 
-// Parse reads a file. What is wrong in it Judge says; the error is that it could not be read.
+// Parse parses a file. Judge returns what is wrong in it; the error is that it could not be read.
 func Parse(name string, from io.Reader) (*File, error) {
 	f := &File{Reader: yamlfile.Reader{File: name}}
 	r := &f.Reader
@@ -94,11 +94,11 @@ func Parse(name string, from io.Reader) (*File, error) {
 	return f, nil
 }
 
-// Malformed reports whether something is wrong in the file whatever its groups are.
+// Malformed reports whether the file is invalid whatever its groups are.
 func (f *File) Malformed() bool { return len(f.Problems) > 0 }
 
-// Judge says what the file asks for. Of a group that is static, in the map by its name, a document
-// may set only what can be set beside it. Everything that is wrong in the file is the error, as
+// Judge validates the file. For a group in the map of static groups, a document may only set what
+// can be set for a static group. The error lists everything that is wrong in the file, as
 // yamlfile.Problems.
 func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 	var entries []Entry
@@ -132,7 +132,7 @@ func readDocument(r *yamlfile.Reader, root *yaml.Node) (document, bool) {
 	return d, true
 }
 
-// group turns the document into a group.
+// group converts the document to a group.
 func (d document) group() store.Group {
 	raw, err := json.Marshal(d.fields)
 	if err != nil {
@@ -146,9 +146,8 @@ func (d document) group() store.Group {
 	return g
 }
 
-// refused reports what validation found, each at the place in the file that it is about. Beside
-// fields that could not be read, only what the file does say is judged: what seems to be missing
-// may be what was misspelt.
+// refused reports the results of validation, each at its position in the file. If fields could not
+// be read, only fields that are in the file are reported: what seems to be missing may be misspelt.
 func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 	var found []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -184,7 +183,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 	}
 }
 
-// anyBelow reports whether one of the fields stands within another.
+// anyBelow reports whether one of the fields is below another.
 func anyBelow(fields map[string]bool, path string) bool {
 	for f := range fields {
 		if strings.HasPrefix(f, path+".") || strings.HasPrefix(f, path+"[") {
@@ -194,7 +193,7 @@ func anyBelow(fields map[string]bool, path string) bool {
 	return false
 }
 
-// nearest is the closest place around a field that is not in the file.
+// nearest returns the position nearest to a field that is not in the file.
 func (w *walk) nearest(path string) *yaml.Node {
 	for {
 		i := strings.LastIndexByte(path, '.')

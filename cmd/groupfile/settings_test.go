@@ -39,7 +39,7 @@ func TestNestedSettings(t *testing.T) {
 		"{a: 2026-01-02}":       "must be text, a number, true or false",
 		"{a: [1, {b: 1_000}]}":  "template.settings.a[1].b",
 		"{a: &x 1, b: *x}":      "alias",
-		"{a: 1, a: 2}":          "twice",
+		"{a: 1, a: 2}":          "duplicate",
 		"{a: " + strings.Repeat("x", 64<<10) + "}": "at most 64 KiB",
 	} {
 		_, err := Read("web.yaml", strings.NewReader(head+settings))

@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// walk goes through one document beside the table of fields.
+// walk goes through one document along the table of fields.
 type walk struct {
 	*yamlfile.Reader
-	at map[string]*yaml.Node // where the value of each field stands
+	at map[string]*yaml.Node // position of each field's value
 }
 
 // setByCommand are fields of the record that no file can set, and the command that does.
@@ -50,8 +50,8 @@ func (w *walk) mapping(path string, node *yaml.Node) map[string]any {
 	return out
 }
 
-// field reads the value of one field, or says why it cannot be one. A value that is left out in
-// effect (an empty mapping or list) is not ok and no problem either.
+// field reads the value of one field, or reports why it cannot. For a value that is effectively
+// absent (an empty mapping or list), ok is false without a problem.
 func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 	if path == "schema" {
 		return w.schema(value)
@@ -64,7 +64,7 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 		w.Wrong(key, path, "is not supported by this version")
 		return nil, false
 	}
-	if strings.ContainsAny(key.Value, ".[]") { // to the table, a path and not a name
+	if strings.ContainsAny(key.Value, ".[]") { // a path in the table, not a name
 		w.Wrong(key, path, "unknown field")
 		return nil, false
 	}
@@ -132,7 +132,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			w.mismatch(value, f.Path, "must be "+f.Allowed)
 			return nil, false
 		}
-		return value.Value, true // the table says which numbers are ports
+		return value.Value, true // the table knows which numbers are ports
 	case "integer":
 		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" {
 			w.mismatch(value, f.Path, "must be a whole number, "+f.Allowed)
@@ -174,8 +174,8 @@ func (w *walk) command(f store.Field, value *yaml.Node) (any, bool) {
 	return map[string]any{"run": run}, ok
 }
 
-// text reads a string and nothing that only looks like one: a port written without quotes is a
-// number to YAML, and 010 or yes would come out as something else than was written.
+// text reads a string, and rejects what only looks like one: YAML reads an unquoted port as a
+// number, and converts 010 and yes.
 func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	switch {
 	case !w.NoAlias(path, value):
@@ -189,8 +189,8 @@ func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// plainDigits is a whole number that every reader takes for the same one: 010 is 10 to some and 8
-// to others.
+// plainDigits matches a whole number that every YAML reader parses the same way: 010 is 10 to some
+// and 8 to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
 func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
@@ -228,7 +228,7 @@ func (w *walk) items(f store.Field, value *yaml.Node) (any, bool) {
 		if fields := w.mapping(path, item); fields != nil {
 			list = append(list, fields)
 		} else {
-			list = append(list, map[string]any{}) // the others keep their numbers
+			list = append(list, map[string]any{}) // the other items keep their numbers
 		}
 	}
 	return list, true
@@ -256,10 +256,10 @@ func (w *walk) mismatch(node *yaml.Node, path, want string) {
 
 var itemNumber = regexp.MustCompile(`\[[0-9]+\]`)
 
-// inTable is how the table has the path of a field: without the numbers of items.
+// inTable returns the table's path of a field: without the indexes of items.
 func inTable(path string) string { return itemNumber.ReplaceAllString(path, "[]") }
 
-// children are the names that may stand right below a path, in the table's order.
+// children returns the names right below a path, in the table's order.
 func children(path string) []string {
 	var names []string
 	for _, f := range store.Fields {
@@ -277,8 +277,8 @@ func children(path string) []string {
 	return names
 }
 
-// here is a field of the table as it is called beside a path: in the same item of a list, if that
-// is where both are.
+// here returns the path of a table's field relative to a path: with the same item of a list if both
+// are in it.
 func here(path, inTable string) string {
 	if at := itemNumber.FindStringIndex(path); at != nil && strings.HasPrefix(inTable, path[:at[0]]+"[]") {
 		return path[:at[1]] + inTable[at[0]+len("[]"):]
@@ -286,8 +286,8 @@ func here(path, inTable string) string {
 	return inTable
 }
 
-// suggestion names the field that was probably meant: one with a similar name at the same place,
-// else one whose last name is the same or similar somewhere else. It is empty if nothing is near.
+// suggestion returns the field that was probably meant: one with a similar name at the same place,
+// or one whose last part is the same or similar elsewhere; "" if there is none.
 func suggestion(path string) string {
 	parent, name := "", path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
@@ -302,7 +302,7 @@ func suggestion(path string) string {
 		weight := 0.95
 		as := here(path, f.Path)
 		if as != f.Path {
-			weight = 0.97 // the same item comes first
+			weight = 0.97 // the same item is preferred
 		}
 		search.Consider(name, last, as, weight)
 	}

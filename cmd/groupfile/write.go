@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Write is the group as a file that Read takes: every field that is set, without those that no file
-// can set.
+// Write returns the group as a file that Read accepts: every field that is set, without those that
+// no file can set.
 func Write(g store.Group) ([]byte, error) {
 	g.OperatorState = store.OperatorState{}
 	return write(g.Name, store.Encode(g))
 }
 
-// WriteOverride is what is set beside a static group as a file that Judge takes.
+// WriteOverride returns the overrides of a static group as a file that Judge accepts.
 func WriteOverride(o store.Override) ([]byte, error) {
 	o.OperatorState = store.OperatorState{}
 	return write(o.Name, store.Encode(o))
@@ -52,7 +52,7 @@ func write(name string, record []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// block takes JSON's style away: block mappings, lists of text on one line.
+// block removes JSON's style: block mappings, lists of text on one line.
 func block(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.ScalarNode:
@@ -67,9 +67,8 @@ func block(n *yaml.Node) {
 	}
 }
 
-// ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it has an
-// answer for a spec that is not valid: the flags that a command keeps. A newer schema stays an
-// error.
+// ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it accepts a
+// spec that is not valid, and returns its flags that commands set. A newer schema stays an error.
 func ReadStored(value []byte) (g store.Group, valid error, err error) {
 	g, valid = store.ReadGroup(value)
 	if valid == nil {

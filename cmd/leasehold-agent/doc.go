@@ -1,3 +1,2 @@
-// Leasehold-agent is the agent on its own: a small static binary with neither etcd nor providers in
-// it.
+// Leasehold-agent is the agent on its own: a small static binary without etcd and providers.
 package main

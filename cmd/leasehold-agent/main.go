@@ -40,7 +40,7 @@ func run(args []string) int {
 	code := -1
 	parser, err := kong.New(&g,
 		kong.Name("leasehold-agent"),
-		kong.Description("Joins this machine to its shard, reports how it is and runs its workload."),
+		kong.Description("Joins this machine to its shard, reports its health and runs its workload."),
 		kong.Vars{"version": version},
 		kong.Exit(func(c int) { code = c }),
 	)
@@ -50,7 +50,7 @@ func run(args []string) int {
 	}
 	parsed, err := parser.Parse(args)
 	if code >= 0 {
-		return code // --help or --version has answered
+		return code // --help or --version was shown
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\nnext: leasehold-agent --help\n", err)
@@ -69,7 +69,7 @@ func run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	// A second signal ends the agent the hard way.
+	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	if err := g.Run.Run(ctx, agentcmd.NewLogger(os.Stderr, g.LogLevel), agentcmd.Version(version)); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -72,7 +72,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	if err := r.Take(t.Context(), "viewer", "leasehold-default-viewer"); err != nil {
 		t.Fatal(err)
 	}
-	g.says(g.as("root"), "auth show", cli.Done, "2 things to mend")
+	g.says(g.as("root"), "auth show", cli.Done, "2 things to repair")
 	g.says(g.as("root"), "auth init", cli.Done, "- role leasehold-default-viewer may read and write /other/…",
 		"+ role leasehold-default-operator", "+ user viewer has role leasehold-default-viewer")
 	g.says(g.as("root"), "auth init", cli.Done, "unchanged")

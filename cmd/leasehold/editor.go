@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// edit runs the operator's editor on a file, as other tools do: VISUAL, EDITOR, vi, the first that
-// is set. It may be a command with arguments.
+// edit runs the operator's editor on a file, like other tools: the first that is set of VISUAL,
+// EDITOR, vi. It may be a command with arguments.
 func edit(ctx context.Context, path string) error {
 	editor := os.Getenv("VISUAL")
 	if editor == "" {

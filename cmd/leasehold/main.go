@@ -24,14 +24,14 @@ func main() {
 func run() cli.Code {
 	env := environment()
 	if answered, _ := cli.Complete(env); answered {
-		return cli.Done // a shell asked how the line might go on, and has nowhere to show an error
+		return cli.Done // a shell asked for completions, and cannot show an error
 	}
 	ctx, stop := program.UntilInterrupted()
 	defer stop()
 	return cli.Run(ctx, env, os.Args[1:])
 }
 
-// environment is what this process has.
+// environment returns what this process has.
 func environment() cli.Env {
 	return cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -53,7 +53,7 @@ func environment() cli.Env {
 	}
 }
 
-// settings is where the operator's settings for this program are, if there are any.
+// settings returns the operator's settings file for this program, if there is one.
 func settings() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -62,7 +62,7 @@ func settings() string {
 	return filepath.Join(dir, "leasehold", "config.yaml")
 }
 
-// user is who gives orders, as far as this machine knows.
+// user returns the operator's name, as far as this machine knows.
 func user() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 // secretsKeyVariable may hold the keys for secrets themselves.
 const secretsKeyVariable = "LEASEHOLD_SECRETS_KEY"
 
-// secretsKey takes the keys out of the environment, so that nothing which this process starts
-// inherits them.
+// secretsKey removes the keys from the environment, so that no child process inherits them.
 func secretsKey() string {
 	keys := os.Getenv(secretsKeyVariable)
-	_ = os.Unsetenv(secretsKeyVariable) // what could fail is the name
+	_ = os.Unsetenv(secretsKeyVariable) // only an invalid name could fail
 	return keys
 }
 
@@ -30,8 +29,7 @@ func devData() string {
 	return dir
 }
 
-// askSecret reads a line from the terminal, which does not show it; however it ends, the terminal
-// shows again what is typed.
+// askSecret reads a line from the terminal without echo. Echo is turned on again however it ends.
 func askSecret(ctx context.Context, prompt string) ([]byte, error) {
 	fd := int(os.Stdin.Fd())
 	before, err := term.GetState(fd)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Age returns how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It never is
-// negative: a clock that is ahead of ours shows as 0s. What never was has the age "-".
+// Age returns how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It is never
+// negative: a clock ahead of ours gives 0s. The zero time has the age "-".
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
@@ -14,7 +14,7 @@ func Age(now, then time.Time) string {
 	return Span(now.Sub(then))
 }
 
-// Span returns how long something takes, as Age does.
+// Span formats a duration as Age does.
 func Span(d time.Duration) string {
 	switch d = max(d, 0).Truncate(time.Second); {
 	case d < time.Minute:

@@ -2,7 +2,7 @@ package output
 
 import "fmt"
 
-// Bytes is an amount of data for people: 512 B, 1.5 KiB, 20 GiB.
+// Bytes formats an amount of data: 512 B, 1.5 KiB, 20 GiB.
 func Bytes(n uint64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

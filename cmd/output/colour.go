@@ -1,15 +1,15 @@
 package output
 
-// Dim shows what matters less.
+// Dim is the style of what matters less.
 func (s Screen) Dim(text string) string { return s.paint("2", text) }
 
-// Alarm marks what needs attention.
+// Alarm is the style of what needs attention.
 func (s Screen) Alarm(text string) string { return s.paint("1;31", text) }
 
-// Notice shows what is under way.
+// Notice is the style of what is in progress.
 func (s Screen) Notice(text string) string { return s.paint("33", text) }
 
-// Good shows what was done.
+// Good is the style of what is done.
 func (s Screen) Good(text string) string { return s.paint("32", text) }
 
 func (s Screen) paint(code, text string) string {

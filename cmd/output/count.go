@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Counted is a number with its noun.
+// Counted formats a number with its noun.
 func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// JSON writes one document, indented. A json.RawMessage in it, such as a stored record, keeps its
+// JSON writes one indented document. A json.RawMessage in it, such as a stored record, keeps its
 // fields and their order.
 func JSON(w io.Writer, document any) error {
 	raw, err := encode(document)
@@ -25,7 +25,7 @@ func JSON(w io.Writer, document any) error {
 	return err
 }
 
-// JSONLine writes one document as one line, for streams of them.
+// JSONLine writes one document as one line, for streams of documents.
 func JSONLine(w io.Writer, document any) error {
 	raw, err := encode(document)
 	if err != nil {
@@ -35,7 +35,7 @@ func JSONLine(w io.Writer, document any) error {
 	return err
 }
 
-// YAML writes one document, with the fields that it has in JSON in the same order.
+// YAML writes one document, with the fields of its JSON form in the same order.
 func YAML(w io.Writer, document any) error {
 	raw, err := encode(document)
 	if err != nil {
@@ -49,7 +49,7 @@ func YAML(w io.Writer, document any) error {
 	return err
 }
 
-// YAMLOf turns one JSON document into YAML. JSON is YAML already: only its style changes.
+// YAMLOf converts one JSON document to YAML. JSON is YAML already: only its style changes.
 func YAMLOf(raw []byte) ([]byte, error) {
 	var node yaml.Node
 	if err := yaml.Load(raw, &node); err != nil {
@@ -63,8 +63,8 @@ func YAMLOf(raw []byte) ([]byte, error) {
 	return text, nil
 }
 
-// plain takes JSON's quotes and brackets away. What would then read as another type is quoted again
-// by the writer, as the tag says that it is a string.
+// plain removes JSON's quotes and brackets. The writer quotes what would otherwise read as another
+// type, because the tag says that it is a string.
 func plain(n *yaml.Node) {
 	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
 		n.Style = 0

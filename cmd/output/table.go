@@ -9,33 +9,33 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Screen is where people read: what it can show decides how tables look.
+// Screen describes where a person reads, which decides how tables look.
 type Screen struct {
 	W        io.Writer
-	Terminal bool // else tab-separated lines
+	Terminal bool // otherwise tab-separated lines
 	Colour   bool
-	Width    int // of the terminal, in characters; 0: any
+	Width    int // of the terminal, in characters; 0: unlimited
 }
 
 // Column is one column of a table.
 type Column struct {
 	Title string
-	Right bool // numbers stand at the right edge on a terminal
+	Right bool // align right on a terminal, for numbers
 	Wide  bool // shown with -o wide only
 	Cut   bool // shortened where a row would be wider than the terminal, unless with -o wide
 }
 
-// Table is rows under columns. A row has one cell for each column, those of wide columns included.
+// Table is rows under columns. A row has one cell for each column, including wide columns.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
-	Indent  string // stands before each line on a terminal
+	Indent  string // prefix of each line on a terminal
 }
 
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Write shows the table, with its wide columns or without.
+// Write writes the table, with or without its wide columns.
 func (t *Table) Write(s Screen, wide bool) error {
 	var shown []int
 	var titles []string
@@ -70,13 +70,13 @@ func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
 	return err
 }
 
-// What stands between two columns, and the least to which a cell is cut.
+// The separator of columns, and the least width to which a cell is cut.
 const (
 	gap     = "  "
 	leastOf = 12
 )
 
-// cut shortens the cells of the column that may be cut, as far as the width asks for.
+// cut shortens the cells of the column that may be cut, as far as necessary.
 func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) {
 	at, most, all := -1, 0, 0
 	for i, c := range shown {
@@ -141,8 +141,7 @@ func cells(row []string) table.Row {
 	return r
 }
 
-// OneLine makes a text safe for one cell of one row: no control character of it reaches the
-// terminal.
+// OneLine makes a text safe for one cell of one row: it removes all control characters.
 func OneLine(s string) string {
 	clean := func(r rune) rune {
 		switch {

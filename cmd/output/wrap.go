@@ -8,8 +8,8 @@ import (
 // LineWidth is the width of lines on a terminal.
 const LineWidth = 80
 
-// Folded breaks a text into lines of at most so many characters, between words. A word that is
-// longer stands alone.
+// Folded breaks a text into lines of at most so many characters, between words. A longer word has a
+// line of its own.
 func Folded(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -26,8 +26,8 @@ func Folded(text string, width int) []string {
 	return append(lines, line)
 }
 
-// WriteWrapped writes a text after a first part: on a terminal wrapped, and what follows indented
-// as far as the first part; else as one line.
+// WriteWrapped writes a text after a prefix: on a terminal wrapped and indented to the end of the
+// prefix, elsewhere as one line.
 func WriteWrapped(b *strings.Builder, scr Screen, first, text string) {
 	text = OneLine(text)
 	if !scr.Terminal {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// Connection says where etcd is, and who asks.
+// Connection says where etcd is, and how to authenticate.
 type Connection struct {
 	Endpoints         []string
 	CACert, Cert, Key string
@@ -25,8 +25,8 @@ type Connection struct {
 	Logger            *slog.Logger // nil: silent
 }
 
-// NoAddress finds the first endpoint that can be no address of an etcd. An empty list is one that
-// is empty.
+// NoAddress returns the first endpoint that cannot be an address of an etcd. An empty list counts
+// as one empty endpoint.
 func NoAddress(endpoints []string) (wrong string, found bool) {
 	if len(endpoints) == 0 {
 		return "", true
@@ -54,7 +54,7 @@ func isAddress(address string) bool {
 	return err == nil && n >= 1 && n <= 65535
 }
 
-// OpenEtcd connects to etcd. The function that comes with the store closes it again.
+// OpenEtcd connects to etcd. The function that it returns closes the store.
 func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, error) {
 	conf, err := c.Config()
 	if err != nil {
@@ -67,7 +67,7 @@ func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, err
 	return st, st.Close, nil
 }
 
-// Config is the connection as the client of etcd takes it.
+// Config returns the connection in the form of the etcd client.
 func (c Connection) Config() (etcdstore.Config, error) {
 	secure, err := c.tls()
 	return etcdstore.Config{
@@ -82,7 +82,7 @@ type FileError struct{ err error }
 func (e *FileError) Error() string { return e.err.Error() }
 func (e *FileError) Unwrap() error { return e.err }
 
-// tls is how to encrypt; nil if nothing says that it should be.
+// tls returns the TLS configuration; nil without TLS flags.
 func (c Connection) tls() (*tls.Config, error) {
 	if c.CACert == "" && c.Cert == "" && c.Key == "" {
 		return nil, nil
@@ -111,8 +111,8 @@ func (c Connection) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// Caller is the user that etcd takes us for: that of --user, else the one that the certificate
-// names, as etcd orders them; "" if neither is given.
+// Caller is the user that etcd identifies us as: that of --user, or the one that the certificate
+// names, in etcd's order; "" if neither is given.
 func (c Connection) Caller() string {
 	if c.Username != "" || c.Cert == "" {
 		return c.Username

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 )
 
-// Code is the exit code: what kind of end it was.
+// Code is the exit code.
 type Code int
 
 // The exit codes.
@@ -26,22 +26,21 @@ const (
 	Interrupted Code = 130
 )
 
-// Failure is an end other than done, as the operator reads it.
+// Failure is an unsuccessful end, as the operator reads it.
 type Failure struct {
 	Code Code
 	What string // one line
-	Next string // the command that helps
+	Next string // the next command
 }
 
 func (f *Failure) Error() string { return f.What }
 
-// Fail makes a Failure.
+// Fail creates a Failure.
 func Fail(code Code, next, format string, args ...any) *Failure {
 	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// Show writes the failure for the operator, and returns its exit code. An interrupt was wanted and
-// is no error.
+// Show prints the failure, and returns its exit code. An interrupt was wanted and is no error.
 func (f *Failure) Show(to output.Screen) Code {
 	if f.Code == Interrupted {
 		_, _ = io.WriteString(to.W, output.OneLine(f.What)+"\n")
@@ -57,17 +56,17 @@ func WriteError(to output.Screen, what string) {
 	_, _ = io.WriteString(to.W, to.Alarm("error:")+" "+output.OneLine(strings.TrimSpace(what))+"\n")
 }
 
-// WriteNext writes the line "next: …", if there is a command that helps.
+// WriteNext writes the line "next: …", if there is a next command.
 func WriteNext(to output.Screen, next string) {
 	if next != "" {
 		_, _ = io.WriteString(to.W, to.Dim("next:")+" "+output.OneLine(next)+"\n")
 	}
 }
 
-// Joined is an error of several lines as one.
+// Joined joins the lines of an error.
 func Joined(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// HelpCommand is the help for as much of the command line as was understood.
+// HelpCommand returns the help command for as much of the command line as was understood.
 func HelpCommand(program string, err *kong.ParseError) string {
 	words := []string{program}
 	if err.Context != nil {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/term"
 )
 
-// UntilInterrupted is a context that ends with the first signal to end the process. A second one
-// ends the process at once, whatever it is doing.
+// UntilInterrupted returns a context that ends with the first terminating signal. A second one ends
+// the process at once.
 func UntilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		ends = append(ends, syscall.SIGHUP) // a terminal that closes leaves nothing behind either
+	if !signal.Ignored(syscall.SIGHUP) { // ignored, as under nohup
+		ends = append(ends, syscall.SIGHUP) // when its terminal closes, the program ends in order, too
 	}
 	ctx, stop = signal.NotifyContext(context.Background(), ends...)
 	go func() {
@@ -24,9 +24,9 @@ func UntilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	return ctx, stop
 }
 
-// OutliveOutput lets a service run on when its output is closed, as in "leasehold dev | head". Otherwise the signal
-// ends it at once, and what it started is left behind. The signal is taken and not ignored, because programs that it
-// starts would inherit that.
+// OutliveOutput lets a service continue when its output is closed, as in "leasehold dev
+// head". Otherwise SIGPIPE would end it at once, and leave behind what it started. The signal is
+// caught, not ignored, because programs that it starts would inherit that.
 func OutliveOutput() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // IsTerminal reports whether a file is a terminal that shows more than plain text.
@@ -34,7 +34,7 @@ func IsTerminal(f *os.File) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Columns is the width of a terminal, 0 if it is unknown.
+// Columns returns the width of a terminal; 0 if unknown.
 func Columns(f *os.File) int {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// kinds are the kinds of provider that the file may name, and how one is opened from its settings.
+// kinds are the kinds of provider that the file may name, and how to open one from its settings.
 var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error){
 	"ec2": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		c := ec2.Config{Logger: log}
@@ -80,7 +80,7 @@ var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logg
 	},
 }
 
-// opened is a provider, or the error of opening it: never a provider that is nil.
+// opened returns a provider, or the error of opening it: never a nil provider.
 func opened[P provider.Provider](p P, err error) (provider.Provider, error) {
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func opened[P provider.Provider](p P, err error) (provider.Provider, error) {
 	return p, nil
 }
 
-// decode reads settings; one that is unknown is an error.
+// decode decodes settings. An unknown one is an error.
 func decode(settings []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(settings))
 	d.DisallowUnknownFields()
@@ -98,13 +98,13 @@ func decode(settings []byte, to any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s: must be %s, and is a %s", wrong.Field, shape(wrong.Type), wrong.Value)
+		return fmt.Errorf("%s: must be %s, but is a %s", wrong.Field, shape(wrong.Type), wrong.Value)
 	default:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 }
 
-// shape is a type as people who write YAML call it.
+// shape names a type in YAML's words.
 func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -130,7 +130,7 @@ type Entry struct {
 	reader     *yamlfile.Reader
 }
 
-// Read reads which providers a file names. Nothing is run.
+// Read reads which providers a file names. It runs nothing.
 func Read(path string) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -39,11 +39,11 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"providers:\n  a:\n    exec: {comand: [true]}":          `:3: providers.a.exec: unknown field "comand"`,
-		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, and is a bool",
+		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, but is a bool",
 		"providers: {a: {exec: {command: [/no/such/program]}}}": "command: ",
 		"providers: {a: {lxd: {url: \"http://x\"}}}":            "must be https",
 		"providers: {a: {ec2: {zones: {}}}}":                    "region: is missing",
-		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, and is a bool",
+		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, but is a bool",
 		`providers: {a: {process: {agent: ["true"]}}}`:          "directory for machines is not set",
 	} {
 		entries, err := read(t, text)

@@ -16,22 +16,22 @@ type Entry func(context.Context) (Etcd, func() error, error)
 var ErrLockedOut = errors.New("root could not get in, so authentication was turned off again")
 
 const (
-	// enterTime bounds trying to get in.
+	// enterTime bounds the attempt to log in.
 	enterTime = 10 * time.Second
 	// spare is a second root for the moment in which authentication is turned on, with a password
 	// that is forgotten afterwards.
 	spare = "leasehold-auth-init"
 )
 
-// Enable turns authentication on, and sees that root can get in. If not, a spare root turns it off
-// again.
+// Enable turns authentication on, and checks that root can log in. If root cannot, a spare root
+// turns it off again.
 func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, password string) Entry,
 	password string,
 ) error {
 	if err := errors.Join(etcd.AddUser(ctx, spare, password), etcd.Give(ctx, spare, store.RoleRoot)); err != nil {
 		return errors.Join(err, etcd.RemoveUser(context.WithoutCancel(ctx), spare))
 	}
-	// What was begun is brought to its end, whatever becomes of the one who waits for it.
+	// The steps are completed even if the caller's context ends.
 	ctx = context.WithoutCancel(ctx)
 	if err := etcd.Enable(ctx); err != nil {
 		return errors.Join(err, etcd.RemoveUser(ctx, spare))

@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Etcd is where users and roles are kept. Calls may be repeated: what is so already is no error.
+// Etcd stores users and roles. Calls may be repeated: a state that is reached already is no error.
 type Etcd interface {
 	Enabled(ctx context.Context) (bool, error)
-	// RolesOf is permitted to every user about itself; the error wraps store.ErrNotFound if there
-	// is no such user.
+	// RolesOf is permitted to every user for itself; the error wraps store.ErrNotFound if the user
+	// does not exist.
 	RolesOf(ctx context.Context, user string) ([]string, error)
 
-	// The rest is for root alone, once authentication is on.
+	// Once authentication is on, only root may call the other methods.
 
 	Users(ctx context.Context) (map[string][]string, error)
 	Roles(ctx context.Context) (map[string][]store.Permission, error)
 	AddRole(ctx context.Context, role string) error
 	Allow(ctx context.Context, role string, p store.Permission) error
 	Forbid(ctx context.Context, role string, p store.Permission) error
-	AddUser(ctx context.Context, name, password string) error // without a password: only a certificate is believed
+	AddUser(ctx context.Context, name, password string) error // without a password: only a certificate is accepted
 	RemoveUser(ctx context.Context, name string) error
 	Give(ctx context.Context, user, role string) error
 	Take(ctx context.Context, user, role string) error
@@ -32,14 +32,14 @@ type Etcd interface {
 	Disable(ctx context.Context) error
 }
 
-// State is what etcd has of users and roles.
+// State holds etcd's users and roles.
 type State struct {
 	Enabled bool
-	Users   map[string][]string // roles of each
+	Users   map[string][]string // roles of each user
 	Roles   map[string][]store.Permission
 }
 
-// Read reads all of it.
+// Read reads the users and roles.
 func Read(ctx context.Context, etcd Etcd) (st State, err error) {
 	if st.Enabled, err = etcd.Enabled(ctx); err != nil {
 		return st, err
@@ -57,7 +57,7 @@ type Step struct {
 	Do   func(context.Context, Etcd) error
 }
 
-// Do carries out steps, and tells of each that was done.
+// Do carries out steps, and reports each that was done.
 func Do(ctx context.Context, etcd Etcd, steps []Step, told func(Step)) error {
 	for _, s := range steps {
 		if err := s.Do(ctx, etcd); err != nil {
@@ -68,17 +68,17 @@ func Do(ctx context.Context, etcd Etcd, steps []Step, told func(Step)) error {
 	return nil
 }
 
-// Wanted is how it should be for one shard.
+// Wanted is the desired state for one shard.
 type Wanted struct {
 	Shard string
-	// Users have these roles in the shard. A user that has roles already, in any shard, keeps
-	// those and gets none.
+	// Users have these roles in the shard. A user that has roles already, in any shard, keeps those
+	// and gets none.
 	Users map[string]store.Role
-	// Passwords of users that are made. Who has none is known by a certificate alone.
+	// Passwords of users that are created. A user without one authenticates by a certificate alone.
 	Passwords map[string]string
 }
 
-// Steps are what is missing, authentication excepted: that is turned on by Enable.
+// Steps returns the missing steps, without enabling authentication: Enable does that.
 func (w Wanted) Steps(st State) []Step {
 	keys := store.KeysOf(w.Shard)
 	steps := w.root(st)
@@ -93,7 +93,7 @@ func (w Wanted) Steps(st State) []Step {
 	return steps
 }
 
-// root makes the user and the role without which etcd does not turn authentication on.
+// root creates the user and the role without which etcd does not turn authentication on.
 func (w Wanted) root(st State) []Step {
 	var steps []Step
 	if _, there := st.Roles[store.RoleRoot]; !there {
@@ -101,8 +101,8 @@ func (w Wanted) root(st State) []Step {
 	}
 	_, there := st.Users[store.RoleRoot]
 	if password := w.Passwords[store.RoleRoot]; there && password != "" && !st.Enabled {
-		// Which password it had cannot be found out before authentication is on, and then it may be
-		// too late.
+		// Its password cannot be checked before authentication is on, and afterwards it may be too
+		// late.
 		steps = append(steps, Step{
 			What: "~ user root, with another password",
 			Do: func(ctx context.Context, e Etcd) error {
@@ -143,7 +143,7 @@ func addRole(role string) Step {
 	return Step{What: "+ role " + role, Do: func(ctx context.Context, e Etcd) error { return e.AddRole(ctx, role) }}
 }
 
-// roleSteps make a role what it should be: more rights than it should have are taken away as well.
+// roleSteps gives a role its rights, and removes all others.
 func roleSteps(st State, role string, wanted []store.Permission) []Step {
 	has, there := st.Roles[role]
 	var steps []Step
@@ -178,7 +178,7 @@ func says(p store.Permission) string {
 	what := "may read "
 	switch {
 	case p.Blind:
-		what = "may write unread "
+		what = "may write, but not read "
 	case p.Write:
 		what = "may read and write "
 	}
@@ -192,11 +192,11 @@ func says(p store.Permission) string {
 	}
 }
 
-// userSteps make a user and give it a role.
+// userSteps creates a user and gives it a role.
 func (w Wanted) userSteps(st State, name, role string) []Step {
 	var steps []Step
 	if _, there := st.Users[name]; !there {
-		how := "known by its certificate"
+		how := "authenticated by its certificate"
 		if w.Passwords[name] != "" {
 			how = "with a password"
 		}
@@ -212,8 +212,8 @@ func (w Wanted) userSteps(st State, name, role string) []Step {
 	})
 }
 
-// Missing are the wanted users that have no role in the shard and will get none, because they have
-// roles already.
+// Missing returns the wanted users that have no role in the shard and will get none, because they
+// have roles already.
 func (w Wanted) Missing(st State) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(w.Users)) {
@@ -225,7 +225,7 @@ func (w Wanted) Missing(st State) []string {
 	return out
 }
 
-// Made are the users that Steps makes, or gives a password.
+// Made returns the users that Steps creates, or gives a password.
 func (w Wanted) Made(st State) []string {
 	var out []string
 	for _, name := range append([]string{store.RoleRoot}, slices.Sorted(maps.Keys(w.Users))...) {
@@ -236,8 +236,8 @@ func (w Wanted) Made(st State) []string {
 	return out
 }
 
-// Add are the steps that give one user one role in the shard, and no other there. A password is for
-// a user that is made, or replaces the one it had.
+// Add returns the steps that give one user one role in the shard, and no other there. A password is
+// for a user that is created, or replaces the old one.
 func (w Wanted) Add(st State, name string, role store.Role) []Step {
 	keys := store.KeysOf(w.Shard)
 	roles, there := st.Users[name]
@@ -256,7 +256,8 @@ func (w Wanted) Add(st State, name string, role store.Role) []Step {
 	return append(steps, w.taken(st, name, role)...)
 }
 
-// Remove are the steps that take a user's rights in the shard. A user with no other rights goes.
+// Remove returns the steps that remove a user's rights in the shard. A user without other rights is
+// deleted.
 func (w Wanted) Remove(st State, name string) []Step {
 	roles, there := st.Users[name]
 	if others := len(roles) - len(In(roles, w.Shard)); others > 0 {
@@ -268,7 +269,7 @@ func (w Wanted) Remove(st State, name string) []Step {
 	return []Step{removeUser(name)}
 }
 
-// taken takes the roles of the shard from a user, one excepted.
+// taken removes the roles of the shard from a user, except one.
 func (w Wanted) taken(st State, name string, but store.Role) []Step {
 	var steps []Step
 	for _, r := range In(st.Users[name], w.Shard) {
@@ -284,7 +285,7 @@ func (w Wanted) taken(st State, name string, but store.Role) []Step {
 	return steps
 }
 
-// In are those of a user's roles that are a shard's.
+// In returns those of a user's roles that belong to a shard.
 func In(roles []string, shard string) []store.Role {
 	var out []store.Role
 	for _, name := range roles {
@@ -295,7 +296,7 @@ func In(roles []string, shard string) []store.Role {
 	return out
 }
 
-// Shards are those in which a user has roles, in order.
+// Shards returns the shards in which a user has roles, in order.
 func Shards(roles []string) []string {
 	var out []string
 	for _, name := range roles {
@@ -307,7 +308,7 @@ func Shards(roles []string) []string {
 	return slices.Compact(out)
 }
 
-// Names are roles as people read them.
+// Names formats roles for people.
 func Names(roles []store.Role) string {
 	var out []string
 	for _, r := range roles {

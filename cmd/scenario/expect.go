@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// expect reads what should come of it.
+// expect reads the expectations.
 func (r *reading) expect(f *fields, s *Scenario) {
 	m := r.mapping("expect", f.ask("expect", "", "fields",
-		"What should come of it; if it does not, the exit code is 1."), "")
+		"Expectations; if one is not met, the exit code is 1."), "")
 	percent := func(name, doc string) *int {
 		n := m.percent(name, "not asked", doc)
 		if !m.has(name) {
@@ -25,20 +25,20 @@ func (r *reading) expect(f *fields, s *Scenario) {
 		}
 		return &n
 	}
-	s.Expect.Availability = percent("worst_availability", "Of no group are fewer instances healthy.")
-	s.Expect.Serving = percent("worst_serving", "Of no group do fewer instances run with passing checks, heard or not.")
-	s.Expect.Created = most("machines_created", "No more machines are made.")
+	s.Expect.Availability = percent("worst_availability", "In no group are fewer instances healthy.")
+	s.Expect.Serving = percent("worst_serving", "In no group do fewer instances run with passing checks, whether or not their agents are heard.")
+	s.Expect.Created = most("machines_created", "No more machines are created.")
 	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
-	s.Expect.Storms = most("storms", "There are no more storms (SAFE-2).")
+	s.Expect.Storms = most("storms", "No more storms occur (SAFE-2).")
 	if d := m.length("converged_within", "not asked", time.Second, maxLength,
-		"After each event all is as wanted within so long; if it is not before what lasts is over, within so long after that."); m.has("converged_within") {
+		"After each event, everything is as wanted within this time. For an event that lasts, the time may also count from its end."); m.has("converged_within") {
 		s.Expect.Converged = &d
 	}
-	s.Expect.Whole = m.flagOr("converged", true, "At the end all is as wanted.")
+	s.Expect.Whole = m.flagOr("converged", true, "At the end everything is as wanted.")
 	m.done()
 }
 
-// judge says which expectations were met.
+// judge returns which expectations were met.
 func (x Expect) judge(res *Result) {
 	add := func(name, want, got string, met bool) {
 		res.Checks = append(res.Checks, Check{name, want, got, met})
@@ -85,7 +85,7 @@ func (x Expect) judge(res *Result) {
 	}
 }
 
-// slowest is the event after which it took the longest, and whether that is soon enough.
+// slowest returns the event with the longest time to converge, and whether that is short enough.
 func (x Expect) slowest(events []EventResult) (got string, met bool) {
 	longest, after := -1.0, ""
 	for _, e := range events {
@@ -101,7 +101,7 @@ func (x Expect) slowest(events []EventResult) (got string, met bool) {
 		}
 	}
 	if after == "" {
-		return "there was no event", true
+		return "no event happened", true
 	}
 	d := time.Duration(longest * float64(time.Second))
 	return fmt.Sprintf("%s after %s", about(d), after), d <= *x.Converged

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fields is one mapping of a file. The caller that reads a field says what it may be; a field that
-// was never read is wrong.
+// fields is one mapping of a file. The caller that reads a field says what is allowed; a field that
+// no caller has read is an error.
 type fields struct {
 	*reading
 	path  string
@@ -30,10 +30,10 @@ type Field struct {
 	Choice                      bool // one of a few words
 }
 
-// longest is the most that any length of time may be.
+// longest is the maximum of any duration.
 const longest = 30 * 24 * time.Hour
 
-// mapping goes into a mapping. A scalar stands for the field short, if there is one; nothing for no
+// mapping goes into a mapping. A scalar sets the field short, if there is one; no value means no
 // fields.
 func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 	f := &fields{reading: r, path: path, node: node, keys: map[string]*yaml.Node{}, value: map[string]*yaml.Node{}}
@@ -53,7 +53,7 @@ func (f *fields) read() {
 	f.Fields(f.path, f.node, func(key, value *yaml.Node) { f.keys[key.Value], f.value[key.Value] = key, value })
 }
 
-// done reports the fields that were never read.
+// done reports the fields that no caller has read.
 func (f *fields) done() {
 	f.sections = append(f.sections, Section{f.path, f.asked})
 	if f.node == nil || f.node.Kind != yaml.MappingNode {
@@ -70,15 +70,15 @@ func (f *fields) done() {
 		}
 		what := "unknown field" + suggest.DidYouMean(key.Value, known)
 		if len(known) == 0 {
-			what = "unknown field: there are none here"
+			what = "unknown field: no fields are allowed here"
 		} else if what == "unknown field" {
-			what += ": known here are " + strings.Join(known, ", ")
+			what += ": known fields here are " + strings.Join(known, ", ")
 		}
 		f.Wrong(key, yamlfile.Join(f.path, key.Value), "%s", what)
 	}
 }
 
-// ask notes that a field may be there, and returns it; nil if it is not.
+// ask registers that a field is allowed, and returns it; nil if it is absent.
 func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
 	f.asked = append(f.asked, Field{Name: name, Default: def, Allowed: allowed, Doc: doc})
 	if n := f.value[name]; !yamlfile.IsNothing(n) {
@@ -87,14 +87,14 @@ func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
 	return nil
 }
 
-// has reports whether a field is there.
+// has reports whether a field is present.
 func (f *fields) has(name string) bool { return !yamlfile.IsNothing(f.value[name]) }
 
 func (f *fields) refuse(name string, n *yaml.Node, allowed string) {
 	f.Wrong(n, yamlfile.Join(f.path, name), "%s: must be %s", yamlfile.Shown(n), allowed)
 }
 
-// missing says that a field must be there.
+// missing reports a required field that is absent.
 func (f *fields) missing(name, allowed string) {
 	f.Wrong(f.node, yamlfile.Join(f.path, name), "missing: must be %s", allowed)
 }
@@ -174,7 +174,7 @@ const lengths = "a length of time like 90s, 10m or 1h30m"
 func (f *fields) length(name, def string, low, high time.Duration, doc string) time.Duration {
 	allowed := fmt.Sprintf("%s, %s to %s", lengths, words(low), words(high))
 	n := f.ask(name, def, allowed, doc)
-	usual, _ := time.ParseDuration(def) // a default in words stands for 0
+	usual, _ := time.ParseDuration(def) // 0, for a default that is described in words
 	if n == nil {
 		return usual
 	}
@@ -194,7 +194,7 @@ func lengthOf(n *yaml.Node) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// span is a length of time between two: 20s..40s, or 30s for always the same.
+// span is a range of durations: 20s..40s, or 30s for a fixed one.
 func (f *fields) span(name, def, doc string, high time.Duration) sim.Range {
 	allowed := "a length of time, or two with .. between: 30s or 20s..40s, at most " + words(high)
 	n := f.ask(name, def, allowed, doc)
@@ -214,7 +214,7 @@ func (f *fields) span(name, def, doc string, high time.Duration) sim.Range {
 	return sim.Range{From: a, To: b}
 }
 
-// words is a length of time without its empty parts: 10m, not 10m0s.
+// words formats a duration without empty parts: 10m, not 10m0s.
 func words(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -10,19 +10,19 @@ import (
 // Kind is a kind of event.
 type Kind struct {
 	Name  string
-	Short string // the field that a plain value stands for; "" if none may
+	Short string // the field that a plain value sets; "" if none
 	Doc   string
-	// read reads the fields of an event: what it is in words, how long it lasts, and what it does.
+	// read reads the fields of an event: its text, how long it lasts, and what it does.
 	read func(*fields) (what string, lasts time.Duration, play func(*stage) string)
 }
 
-// Kinds are all kinds of events: what befalls machines, zones and providers, coordinators and etcd,
+// Kinds returns all kinds of events: failures of machines, zones, providers, coordinators and etcd,
 // and what operators do.
 func Kinds() []Kind {
 	return slices.Concat(machineKinds(), providerKinds(), coordinatorKinds(), groupKinds(), orderKinds())
 }
 
-// KindNames are their names.
+// KindNames returns their names.
 func KindNames() []string {
 	var names []string
 	for _, k := range Kinds() {
@@ -40,7 +40,7 @@ func kindOf(name string) *Kind {
 	return nil
 }
 
-// Fields are those that an event of the kind may have.
+// Fields returns the fields of an event of the kind.
 func (k Kind) Fields() []Field {
 	r := &reading{setting: Setting{File: nothingToRead}, known: []string{"web"}}
 	f := r.mapping("", &yaml.Node{Kind: yaml.MappingNode}, "")
@@ -48,10 +48,10 @@ func (k Kind) Fields() []Field {
 	return f.asked
 }
 
-// Sections are the mappings of a scenario, but for those of its events.
+// Sections returns the mappings of a scenario, except those of its events.
 func Sections() []Section {
 	r := &reading{setting: Setting{File: nothingToRead}}
 	r.scenario(&yaml.Node{Kind: yaml.MappingNode})
-	last := len(r.sections) - 1 // the whole file is done when its parts are
+	last := len(r.sections) - 1 // the file is checked together with its parts
 	return slices.Concat(r.sections[last:], r.sections[:last])
 }

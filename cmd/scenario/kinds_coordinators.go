@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// coordinatorKinds are what befalls coordinators and etcd.
+// coordinatorKinds are failures of coordinators and etcd.
 func coordinatorKinds() []Kind {
 	return []Kind{
 		{
@@ -26,7 +26,7 @@ func coordinatorKinds() []Kind {
 const most = 24 * time.Hour
 
 func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
-	back := f.length("back", "30s", time.Second, longest, "When it is up again, after the event.")
+	back := f.length("back", "30s", time.Second, longest, "Time until it is up again.")
 	return "the leading coordinator dies", 0, func(st *stage) string {
 		was := st.w.Leader()
 		if was == "" {
@@ -38,7 +38,7 @@ func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readReplicaDies(f *fields) (string, time.Duration, func(*stage) string) {
-	back := f.length("back", "30s", time.Second, longest, "When it is up again, after the event.")
+	back := f.length("back", "30s", time.Second, longest, "Time until it is up again.")
 	return "a coordinator that does not lead dies", 0, func(st *stage) string {
 		st.w.KillReplica(back)
 		return ""
@@ -55,7 +55,7 @@ func readResigns(*fields) (string, time.Duration, func(*stage) string) {
 
 func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
-	return "the leader stands still", d, func(st *stage) string {
+	return "the leader is paused", d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.FreezeLeader(d, 0)
 		return was
@@ -73,8 +73,8 @@ func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readClock(f *fields) (string, time.Duration, func(*stage) string) {
-	by := f.length("by", "10m", -most, most, "How far it is ahead; negative: behind.")
-	return fmt.Sprintf("another leads, whose clock is wrong by %s", words(by)), 0, func(st *stage) string {
+	by := f.length("by", "10m", -most, most, "How far the clock is ahead; negative: behind.")
+	return fmt.Sprintf("another replica leads, whose clock is wrong by %s", words(by)), 0, func(st *stage) string {
 		st.w.Resign(by)
 		return ""
 	}
@@ -83,7 +83,7 @@ func readClock(f *fields) (string, time.Duration, func(*stage) string) {
 func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "30s", time.Second, most, "How long.")
 	drops := f.number("drops", 0, 0, 100_000, "How many leases have expired when it is back.")
-	return "etcd is out of reach", d, func(st *stage) string {
+	return "etcd is unreachable", d, func(st *stage) string {
 		st.w.StopEtcd(d, drops)
 		return ""
 	}
@@ -91,7 +91,7 @@ func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 	count := f.number("count", 1, 1, 100_000, "How many.")
-	percent := f.percent("percent", "none", "How many of all, instead of count.")
+	percent := f.percent("percent", "none", "Share of all, instead of count.")
 	deaf := f.flag("unheard", "Whether gateways notice only at the next report.")
 	what := fmt.Sprintf("etcd drops %d live leases", count)
 	if percent > 0 {
@@ -110,7 +110,7 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 func readAnswers(f *fields) (string, time.Duration, func(*stage) string) {
 	percent := f.percent("percent", "0%", "How many.")
 	d := f.lasting("Then the leader receives all answers again.")
-	return fmt.Sprintf("%d%% of etcd's answers to the leader get lost", percent), d, func(st *stage) string {
+	return fmt.Sprintf("%d%% of etcd's answers to the leader are lost", percent), d, func(st *stage) string {
 		st.w.LoseAnswers(percent)
 		st.later(d, func() { st.w.LoseAnswers(0) })
 		return ""

@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// applies is the kind of event that brings a file of groups.
+// applies is the kind of event that applies a group file.
 const applies = "apply"
 
 func nothingToRead(string) ([]store.Group, error) { return nil, nil }
 
-// groupKinds are what operators do to whole groups, and templates that are bad.
+// groupKinds are what operators do to whole groups, and bad templates.
 func groupKinds() []Kind {
 	return []Kind{
 		{applies, "file", "A group file is applied. Its path is relative to the scenario.", readApply},
@@ -102,7 +102,7 @@ func readBad(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-// The ways in which a template may change.
+// The kinds of change of a template.
 const (
 	rollMachine  = "recreate"
 	rollWorkload = "restart"
@@ -164,7 +164,7 @@ func readScale(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-// readEdit is what commands set in a group, and take back after a while.
+// readEdit reads an edit that commands make in a group, and undo after a while.
 func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration,
 	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
@@ -209,7 +209,7 @@ func readRollback(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-// edit changes a group, and says if there is none.
+// edit changes a group, and reports if it does not exist.
 func (st *stage) edit(name string, change func(*store.Group)) string {
 	if !st.w.Edit(name, change) {
 		return "there is no such group"

@@ -10,12 +10,12 @@ import (
 
 const forGood = "for good"
 
-// lasting asks how long something lasts; 0 is for good.
+// lasting reads how long an event lasts; 0 is for good.
 func (f *fields) lasting(doc string) time.Duration {
 	return f.length("for", forGood, time.Second, longest, doc)
 }
 
-// forWords is how long something lasts, for the end of a sentence.
+// forWords formats how long an event lasts, for the end of a sentence.
 func forWords(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -23,14 +23,14 @@ func forWords(d time.Duration) string {
 	return " for " + words(d)
 }
 
-// later has something happen when a trouble ends, if it does.
+// later runs a function when an event ends, if it ends.
 func (st *stage) later(d time.Duration, do func()) {
 	if d > 0 {
 		st.w.At(st.w.Now().Add(d), do)
 	}
 }
 
-// machineKinds are what befalls machines and their agents.
+// machineKinds are failures of machines and their agents.
 func machineKinds() []Kind {
 	return []Kind{
 		{"kill", "", "Machines end without warning.", readKill},

@@ -17,7 +17,7 @@ func orderKinds() []Kind {
 		{"drain", "", "Orders instances to be drained and removed.", readOrder(store.RequestDrain, "drained", present)},
 		{
 			"drained", "", "Declares that instances have finished draining.",
-			readOrder(store.RequestDrained, "taken for drained", draining),
+			readOrder(store.RequestDrained, "declared drained", draining),
 		},
 		{"delete", "", "Orders instances to be removed now.", readOrder(store.RequestDelete, "deleted", present)},
 		{"protect", "", "Orders instances to be protected.", readProtect},
@@ -27,11 +27,11 @@ func orderKinds() []Kind {
 		},
 		{
 			"retry", "group", "Orders a retry of slots that are backing off or were given up.",
-			readGroupOrder(store.RequestRetry, "all slots are to be tried again of"),
+			readGroupOrder(store.RequestRetry, "all slots are to be retried of"),
 		},
 		{
 			"override_storm", "group", "Orders the end of a storm.",
-			readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of"),
+			readGroupOrder(store.RequestOverrideStorm, "the storm is declared over of"),
 		},
 		{"adopt", "", "Orders the adoption of a machine that has no record.", readAdopt},
 		{"evacuate", "zone", "Orders the evacuation of a zone.", readEvacuate},

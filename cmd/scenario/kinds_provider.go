@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
-// providerKinds are what befalls zones and providers.
+// providerKinds are failures of zones and providers.
 func providerKinds() []Kind {
 	return []Kind{
 		{"lose_zone", "zone", "All machines of a zone end, and none can be created there.", readLoseZone},
@@ -38,7 +38,7 @@ func providerKinds() []Kind {
 	}
 }
 
-// zoneField asks for a zone of the scenario.
+// zoneField reads the name of a zone.
 func (f *fields) zoneField(def, doc string) string {
 	name := f.text("zone", "the name of a zone", doc)
 	f.asked[len(f.asked)-1].Default = def
@@ -52,7 +52,7 @@ func (f *fields) zoneField(def, doc string) string {
 	return name
 }
 
-// zonesMeant are the zones that a name stands for: one, or without a name all.
+// zonesMeant returns the zones of a name: one or, without a name, all.
 func (st *stage) zonesMeant(name string) []string {
 	if name != "" {
 		return []string{name}

@@ -8,12 +8,12 @@ import (
 
 // endings are what is in the timeline once what lasts is over, and never if it is for good.
 var endings = map[string]struct{ fields, after, shows string }{
-	"lost_leases":  {"percent: 60", "", `(?m)^00:05.* is well again`},
-	"freeze":       {"percent: 60", "", `(?m)^00:05.* is well again`},
-	"unhealthy":    {"percent: 100", "", `(?m)^00:05.* is well again`},
+	"lost_leases":  {"percent: 60", "", `(?m)^00:05.* is healthy again`},
+	"freeze":       {"percent: 60", "", `(?m)^00:05.* is healthy again`},
+	"unhealthy":    {"percent: 100", "", `(?m)^00:05.* is healthy again`},
 	"lose_zone":    {"zone: a", "- {at: 6m, kill: {count: 3}}\n", `(?m)^00:06.* machine made in zone a`},
 	"no_capacity":  {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
-	"bad_template": {"group: web", "", `(?m)^00:05.* is well again`},
+	"bad_template": {"group: web", "", `(?m)^00:05.* is healthy again`},
 	"lost_answers": {"percent: 100", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
 	"pause":        {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
 	"stop":         {"", "", `(?m)^00:05.* machine made`},

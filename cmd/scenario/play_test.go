@@ -67,7 +67,7 @@ func lines(res *Result) string {
 var effects = map[string]struct{ before, event, after, shows string }{
 	// What befalls machines.
 	"kill":        {event: "count: 2", shows: `(?s)DET-4 .* deleting; replacement.*DET-4 .* deleting; replacement`},
-	"lost_leases": {event: "count: 4, for: 2m", shows: `(?s)is lost: its lease.*00:05:0\d verdict .*is well again`},
+	"lost_leases": {event: "count: 4, for: 2m", shows: `(?s)is lost: its lease.*00:05:0\d verdict .*is healthy again`},
 	"freeze":      {event: "slot: 2", shows: `web-2-\w+web: is lost: its lease`},
 	"unhealthy": {
 		event: "percent: 30, for: 1m",

@@ -22,18 +22,18 @@ const (
 	maxLength = 7 * 24 * time.Hour
 )
 
-// Setting is what a scenario is about.
+// Setting is the context of a scenario.
 type Setting struct {
-	Groups []store.Group // that are there from the beginning
-	// File reads the groups in a file that an event applies; its name is as the scenario has it.
+	Groups []store.Group // groups that exist from the beginning
+	// File reads the groups in a file that an event applies, by its name in the scenario.
 	File func(name string) ([]store.Group, error)
 }
 
-// Read reads a scenario. The name is for messages only. If anything is wrong the error is
-// yamlfile.Problems, unless reading itself failed.
+// Read reads a scenario. The name is for messages only. If the scenario is invalid, the error is
+// yamlfile.Problems.
 func Read(name string, from io.Reader, setting Setting) (*Scenario, error) {
 	r := &reading{Reader: yamlfile.Reader{File: name}, setting: setting}
-	roots, err := r.Documents(from, 1, "a second document: a scenario is one")
+	roots, err := r.Documents(from, 1, "a second document: a scenario is one document")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	s := &Scenario{groups: r.setting.Groups}
 	list := f.value["events"]
 	s.providers = r.learn(list)
-	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run."))
+	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "Seed of the random numbers: the same seed gives the same run."))
 	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is simulated.")
 	r.provider(f, s)
 	r.shard(f, s)
@@ -67,8 +67,8 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	return s
 }
 
-// learn finds out which groups there are, those of files that are applied on the way included, and
-// returns their providers.
+// learn finds all groups, including those of files that are applied by events, and returns their
+// providers.
 func (r *reading) learn(list *yaml.Node) (providers []string) {
 	know := func(groups []store.Group) {
 		r.groups = append(r.groups, groups...)
@@ -92,7 +92,7 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 		if yamlfile.IsNothing(apply) {
 			continue
 		}
-		// else it is told when the event is read
+		// otherwise it is reported when the event is read
 		if groups, err := r.setting.File(quiet.mapping("", apply, "file").text("file", "", "")); err == nil {
 			know(groups)
 		}
@@ -101,27 +101,27 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 }
 
 func (r *reading) provider(f *fields, s *Scenario) {
-	p := r.mapping("provider", f.ask("provider", "", "fields", "How the provider of the machines is."), "")
+	p := r.mapping("provider", f.ask("provider", "", "fields", "The provider of the machines."), "")
 	s.Provider.Zones = r.readZones(p)
-	s.Provider.Boot = p.span("boot", "20s..40s", "From a machine's existence to its agent's first word.", time.Hour)
+	s.Provider.Boot = p.span("boot", "20s..40s", "Time from the creation of a machine until its agent registers.", time.Hour)
 	if s.Provider.Boot == (sim.Range{}) {
 		s.Provider.Boot = sim.Range{From: 20 * time.Second, To: 40 * time.Second}
 	}
-	s.Provider.Call = p.span("call", "200ms..2s", "How long a call takes.", 5*time.Minute)
-	s.Provider.List = p.span("list", "50ms..300ms", "How long a list of the machines takes.", 5*time.Minute)
+	s.Provider.Call = p.span("call", "200ms..2s", "Duration of a call.", 5*time.Minute)
+	s.Provider.List = p.span("list", "50ms..300ms", "Duration of a list of the machines.", 5*time.Minute)
 	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour,
-		"After so long a call is given up.")
+		"Time limit of a call.")
 	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour,
 		"How long a new machine may be missing from lists.")
 	s.Provider.Fails = p.percent("call_fails", "0%",
-		"How many calls fail, some of them after they did what they were asked.")
-	s.Provider.NeverBoots = p.percent("create_fails", "0%", "How many new machines never come up.")
-	s.Provider.Throttled = p.percent("throttled", "0%", "How many calls are refused as too many.")
-	s.Provider.ListFails = p.percent("list_fails", "0%", "How many lists fail.")
+		"Share of calls that fail, some of them after they took effect.")
+	s.Provider.NeverBoots = p.percent("create_fails", "0%", "Share of new machines that never come up.")
+	s.Provider.Throttled = p.percent("throttled", "0%", "Share of calls that are throttled.")
+	s.Provider.ListFails = p.percent("list_fails", "0%", "Share of lists that fail.")
 	p.done()
 }
 
-// readZones are those of the file, else those that the groups name, else two.
+// readZones returns the zones of the file or, if it has none, those that the groups name, or two.
 func (r *reading) readZones(p *fields) []sim.Zone {
 	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
 	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each",
@@ -171,11 +171,11 @@ func zonesOf(groups []store.Group) (zones []sim.Zone) {
 }
 
 func (r *reading) shard(f *fields, s *Scenario) {
-	at := f.ask("shard", "", "fields", "How the shard is.")
+	at := f.ask("shard", "", "fields", "The settings of the shard.")
 	m := r.mapping("shard", at, "")
 	d := store.DefaultShardSettings()
 	s.Settings = d
-	s.Replicas = m.number("replicas", 2, 1, 5, "How many coordinators there are.")
+	s.Replicas = m.number("replicas", 2, 1, 5, "Number of coordinators.")
 	s.Session = m.length("session", "5s", time.Second, time.Hour,
 		"Session TTL: a dead coordinator is replaced after this time.")
 	for _, x := range []struct {
@@ -184,11 +184,11 @@ func (r *reading) shard(f *fields, s *Scenario) {
 		low  time.Duration
 		doc  string
 	}{
-		{"provider_poll", &s.Settings.ProviderPoll, time.Second, "How often the machines are listed."},
+		{"provider_poll", &s.Settings.ProviderPoll, time.Second, "Interval between lists of the machines."},
 		{"orphan_grace", &s.Settings.OrphanGrace, time.Second, "How long a machine without a record is left alone."},
 		{
 			"reconnect_max", &s.Settings.ReconnectMax, time.Second,
-			"How long an agent waits at most before it tries to connect again.",
+			"Longest time that an agent waits before it reconnects.",
 		},
 		{
 			"eligible_age", &s.Settings.EligibleAge, 0,
@@ -199,9 +199,9 @@ func (r *reading) shard(f *fields, s *Scenario) {
 		*x.set = store.Duration(m.length(x.name, words(x.set.D()), x.low, longest, x.doc))
 	}
 	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000,
-		"How many machines are created in a second."))
+		"Machines created per second."))
 	m.done()
-	for _, one := range s.Settings.Wrong() { // what a coordinator would refuse (REC-20)
+	for _, one := range s.Settings.Wrong() { // a coordinator would refuse this (REC-20)
 		r.Wrong(at, "shard."+one.Path, "%s: must be %s", one.Value, one.Allowed)
 	}
 }
@@ -250,25 +250,25 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 		if k == nil {
 			what := suggest.DidYouMean(key.Value, KindNames())
 			if what == "" {
-				what = ": what may happen is in docs/simulate.md"
+				what = ": docs/simulate.md lists the kinds"
 			}
 			r.Wrong(key, yamlfile.Join(path, key.Value), "unknown event%s", what)
 			return e, false
 		}
 		if found = append(found, k.Name); len(found) > 1 {
-			r.Wrong(key, yamlfile.Join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
+			r.Wrong(key, yamlfile.Join(path, key.Value), "an event has one kind, and this one already is %s", found[0])
 			return e, false
 		}
 		m := r.mapping(yamlfile.Join(path, k.Name), f.value[k.Name], k.Short)
 		if m.node == nil || yamlfile.IsNothing(m.node) {
-			m.node = key // where it says what is missing
+			m.node = key // the position of what is missing
 		}
 		e.Kind = k.Name
 		e.What, e.For, e.play = k.read(m)
 		m.done()
 	}
 	if len(found) == 0 && len(r.Problems) == before {
-		r.Wrong(item, path, "nothing happens: what may is in docs/simulate.md")
+		r.Wrong(item, path, "the event has no kind: docs/simulate.md lists them")
 	}
 	if e.For > 0 {
 		e.What += forWords(e.For)
@@ -276,7 +276,7 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 	return e, len(r.Problems) == before
 }
 
-// refusedFile reports what is wrong in a file that an event applies.
+// refusedFile reports the problems of a file that an event applies.
 func (f *fields) refusedFile(name string, err error) {
 	var problems yamlfile.Problems
 	if errors.As(err, &problems) {

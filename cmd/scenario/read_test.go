@@ -38,7 +38,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		},
 		{"events: {}", "events: fields: must be a list of events like - {at: 5m, kill: {count: 2}} (s.yaml:1:9)"},
 		{"events: [7]", "events[0]: 7: must be an event like {at: 5m, kill: {count: 2}} (s.yaml:1:10)"},
-		{"events: [{at: 5m}]", "events[0]: nothing happens: what may is in docs/simulate.md (s.yaml:1:10)"},
+		{"events: [{at: 5m}]", "events[0]: the event has no kind: docs/simulate.md lists them (s.yaml:1:10)"},
 		{
 			"events: [{kill: {}}]",
 			"events[0].at: missing: must be a length of time like 90s, 10m or 1h30m (s.yaml:1:10)",
@@ -50,11 +50,11 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"events: [{at: 5m, kil: {}}]", "events[0].kil: unknown event: did you mean kill? (s.yaml:1:19)"},
 		{
 			"events: [{at: 5m, xyzzy: {}}]",
-			"events[0].xyzzy: unknown event: what may happen is in docs/simulate.md (s.yaml:1:19)",
+			"events[0].xyzzy: unknown event: docs/simulate.md lists the kinds (s.yaml:1:19)",
 		},
 		{
 			"events: [{at: 5m, kill: {}, hold: {}}]",
-			"events[0].hold: an event is one thing, and this one is kill already (s.yaml:1:29)",
+			"events[0].hold: an event has one kind, and this one already is kill (s.yaml:1:29)",
 		},
 		{"events: [{at: 5m, kill: 2}]", "events[0].kill: 2: must have fields, like name: value (s.yaml:1:25)"},
 		{
@@ -79,7 +79,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		},
 		{
 			"events: [{at: 5m, calm: {now: true}}]",
-			"events[0].calm.now: unknown field: there are none here (s.yaml:1:26)",
+			"events[0].calm.now: unknown field: no fields are allowed here (s.yaml:1:26)",
 		},
 		{"events: [{at: 5m, apply: gone.yaml}]", "events[0].apply.file: gone.yaml: no such file (s.yaml:1:26)"},
 		{
@@ -97,10 +97,10 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		},
 		{"expect: {storm: 1}", "expect.storm: unknown field: did you mean storms? (s.yaml:1:10)"},
 		{"expect: {converged: 1}", "expect.converged: 1: must be true or false (s.yaml:1:21)"},
-		{"seed: 1\nseed: 2", "seed: is here twice (first at line 1) (s.yaml:2:1)"},
+		{"seed: 1\nseed: 2", "seed: is a duplicate (first at line 1) (s.yaml:2:1)"},
 		{"seed: &s 1\nlength: *s", "length: aliases and merge keys are not supported (s.yaml:2:9)"},
 		{"a: [", "not YAML: "},
-		{"seed: 1\n---\nseed: 2", "a second document: a scenario is one (s.yaml:3:1)"},
+		{"seed: 1\n---\nseed: 2", "a second document: a scenario is one document (s.yaml:3:1)"},
 		{strings.Repeat("#", yamlfile.MaxBytes+1), "the file is larger than 1024 KiB (s.yaml)"},
 		{
 			"events: [" + strings.Repeat("{},", maxEvents+1) + "]",

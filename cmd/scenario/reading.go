@@ -5,18 +5,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// reading is the state of one reading of one file.
+// reading is the state of reading one file.
 type reading struct {
 	yamlfile.Reader
-	applied  yamlfile.Problems // of files that events apply
+	applied  yamlfile.Problems // reads group files that events apply
 	setting  Setting
-	groups   []store.Group // all that there are at any time
+	groups   []store.Group // all groups that exist at any time
 	known    []string      // their names
-	zones    []string      // of the provider
+	zones    []string      // zones of the provider
 	sections []Section
 }
 
-// Section is a mapping of a scenario, with the fields that it may have.
+// Section is a mapping of a scenario, with its fields.
 type Section struct {
 	Path   string
 	Fields []Field

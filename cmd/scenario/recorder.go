@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// recorder notes what happens while a scenario is played.
+// recorder records what happens while a scenario is played.
 type recorder struct {
 	sc        *Scenario
 	w         *sim.World
 	all       []Entry
-	names     []string // of groups, in the order in which they came
+	names     []string // names of groups, in the order of their creation
 	standing  map[string]*standing
 	members   map[string]member // recorded instances
 	judgments int               // of instances, in all plans together
-	stirred   map[string]bool   // instances that may count otherwise than in counts
+	stirred   map[string]bool   // instances whose contribution to counts may be out of date
 	counts    map[string]*count // by group
 	slots     map[slotOf]*count
 	renewed   map[slotOf]bool // slots whose instance is being replaced because of its age
-	dirty     bool            // something happened since the groups were looked at
-	playing   int             // the entry of the event that is happening, from 1
+	dirty     bool            // something happened since the groups were last examined
+	playing   int             // the entry of the current event, from 1
 	events    []EventResult
 	rules     map[string]int
 	storms    int
@@ -35,17 +35,17 @@ type recorder struct {
 	atOnce    int
 	broken    []string
 	cut       bool
-	ends      map[time.Duration]bool // when troubles end
+	ends      map[time.Duration]bool // the ends of lasting troubles
 	verdicts  map[string]store.Verdict
 }
 
 // member is a recorded instance that counts for the size of its group.
 type member struct {
 	slot    slotOf
-	counted count // its part of the counts of its group and its slot
+	counted count // its contribution to the counts of its group and its slot
 }
 
-// slotOf names a slot.
+// slotOf identifies a slot.
 type slotOf struct {
 	group  string
 	number int
@@ -59,7 +59,7 @@ func newRecorder(s *Scenario) *recorder {
 	}
 }
 
-// attach gives the recorder its world. Until then it only hears that the groups are applied.
+// attach gives the recorder its world. Before that it only learns that the groups are applied.
 func (r *recorder) attach(w *sim.World) {
 	r.w = w
 	for _, name := range w.Names(store.KindGroups) {
@@ -105,8 +105,8 @@ func (r *recorder) add(e Entry) {
 	r.dirty = true
 }
 
-// begin notes an event of the scenario that is about to happen. What the world tells meanwhile is
-// part of it.
+// begin records an event of the scenario that is about to happen. What the world reports meanwhile
+// belongs to it.
 func (r *recorder) begin(e Event) {
 	r.look()
 	r.playing = len(r.all) + 1
@@ -114,14 +114,14 @@ func (r *recorder) begin(e Event) {
 	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: e.What, lasts: e.For})
 }
 
-// reword has the event that is happening tell what came of it instead of what was asked for.
+// reword replaces the text of the current event by what actually happened.
 func (r *recorder) reword(asked, befell string) {
 	e, entry := &r.events[len(r.events)-1], &r.all[r.playing-1]
 	e.What = strings.Replace(e.What, asked, befell, 1)
 	entry.What = e.What
 }
 
-// end notes whom it befell.
+// end records which instances the current event affected.
 func (r *recorder) end(detail string) {
 	r.all[r.playing-1].Why = detail
 	r.playing = 0
@@ -130,13 +130,13 @@ func (r *recorder) end(detail string) {
 	r.look()
 }
 
-// over notes the end of an event that lasted: the number is that of the event in the scenario.
+// over records the end of an event that lasted; the number is the event's in the scenario.
 func (r *recorder) over(number int) {
 	e := &r.events[number]
 	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.lasts))})
 }
 
-// note notes what the world tells in words. What is part of an event, or of its end, is said there.
+// note records a text from the world, unless it is part of an event or of an event's end.
 func (r *recorder) note(at time.Duration, what string) {
 	r.add(Entry{At: at, Source: World, What: what, minor: r.playing > 0 || r.ends[at]})
 }
@@ -150,7 +150,7 @@ func (r *recorder) machine(at time.Duration, m sim.Machine) {
 	case sim.MachineRemoved:
 		r.removed++
 		r.there--
-	default: // it is there as before
+	default: // its verdict is the same as before
 	}
 	r.add(Entry{
 		At: at, Source: Machine, Group: m.Group, Instance: m.Instance,
@@ -172,7 +172,7 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	}
 }
 
-// minorStep reports whether an action is only a step on the way to what was decided before.
+// minorStep reports whether an action is only a step of an earlier decision.
 func minorStep(a *plan.Action) bool {
 	switch {
 	case a.Cause.Kind == store.CauseCalm:
@@ -191,8 +191,8 @@ func minorStep(a *plan.Action) bool {
 	}
 }
 
-// judged notes a verdict. A new leader judges every instance again, so the former verdict is kept
-// here.
+// judged records a verdict. A new leader judges every instance again, so the previous verdict is
+// kept here.
 func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment) {
 	before := r.verdicts[id]
 	if before == now.Verdict {
@@ -204,11 +204,11 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 	switch now.Verdict {
 	case store.Live:
 		if minor = !before.Failed(); !minor {
-			what = "is well again"
+			what = "is healthy again"
 		}
 	case store.Unborn, store.Suspect:
 		minor = true
-	case store.Dead, store.Doomed: // what is decided about it says so at once
+	case store.Dead, store.Doomed: // the decision that follows says so
 		minor = true
 	default:
 	}
@@ -218,7 +218,7 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 	})
 }
 
-// changed takes up a change of a key.
+// changed handles a change of a key.
 func (r *recorder) changed(e store.Event) {
 	kind, name, _ := r.w.Keys().Split(e.KV.Key)
 	switch kind {
@@ -239,10 +239,11 @@ func (r *recorder) weather(group string) {
 	if st == nil {
 		return
 	}
-	var status struct { // of all that a status says
+	var status struct { // decoding the whole status would be slower
 		Storm *store.Storm `json:"storm"`
 	}
-	// The simulation has decoded it before, or its leader puts it right: then it is looked at again.
+	// The simulation has decoded it before, or its leader corrects it, and the change is handled
+	// then.
 	_ = json.Unmarshal(r.w.Value(r.w.Keys().Status(group)), &status)
 	on := status.Storm != nil && status.Storm.Ended == ""
 	if on && !st.storm {
@@ -252,7 +253,7 @@ func (r *recorder) weather(group string) {
 	st.storm = on
 }
 
-// look counts how the groups stand, if anything happened since it did so last.
+// look evaluates the groups, if anything happened since the last evaluation.
 func (r *recorder) look() {
 	if !r.dirty {
 		return
@@ -279,7 +280,7 @@ func (r *recorder) look() {
 				Why: fmt.Sprintf("%d of %d healthy", r.counts[name].healthy, st.size),
 			})
 		case was && !st.whole:
-			r.add(Entry{At: at, Source: Standing, Group: name, What: "is not as wanted any more", minor: true})
+			r.add(Entry{At: at, Source: Standing, Group: name, What: "is no longer as wanted", minor: true})
 		}
 	}
 	for i := range r.events {
@@ -288,9 +289,9 @@ func (r *recorder) look() {
 	r.dirty = false
 }
 
-// settled is the count of each group by which it is as wanted or not. A slot whose instance is
+// settled returns the counts by which each group is as wanted or not. A slot whose instance is
 // being replaced because of its age counts as if that were done, as long as one of the two is
-// healthy: it would happen without any event too, and takes nothing from the group.
+// healthy: such replacements happen without any event, and do not reduce the group.
 func (r *recorder) settled() map[string]count {
 	all := map[string]count{}
 	for name, c := range r.counts {
@@ -311,8 +312,8 @@ func (r *recorder) settled() map[string]count {
 	return all
 }
 
-// recount takes up how an instance counts now. An event concerns few of them: counting all after
-// each would take as long as all the rest.
+// recount updates the contribution of instances that changed. An event concerns few of them, and
+// counting all after each would take as long as everything else.
 func (r *recorder) recount(id string) {
 	if m, there := r.members[id]; there {
 		r.tally(m, -1)
@@ -337,7 +338,7 @@ func (r *recorder) tally(m member, times int) {
 	r.counts[m.slot.group].add(m.counted, times)
 }
 
-// countOf is what an instance adds to the count of its group.
+// countOf returns an instance's contribution to the counts of its group.
 func (r *recorder) countOf(id string, rec *store.Instance) count {
 	one := func(yes bool) int {
 		if yes {
@@ -352,7 +353,7 @@ func (r *recorder) countOf(id string, rec *store.Instance) count {
 	}
 }
 
-// about is a length of time as people say it.
+// about rounds a duration for people.
 func about(d time.Duration) string {
 	if d < 10*time.Second {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"

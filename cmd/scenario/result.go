@@ -10,31 +10,31 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Result is what came of a scenario.
+// Result is the result of a scenario.
 type Result struct {
 	Seed     uint64        `json:"seed"`
-	Length   string        `json:"length"` // as far as it was played
+	Length   string        `json:"length"` // how much was played
 	Cut      bool          `json:"interrupted,omitempty"`
-	Whole    bool          `json:"converged"` // at the end all is as wanted
-	Met      bool          `json:"met"`       // all expectations
+	Whole    bool          `json:"converged"` // at the end everything is as wanted
+	Met      bool          `json:"met"`       // all expectations were met
 	Groups   []GroupResult `json:"groups"`
 	Machines MachineCount  `json:"machines"`
 	Storms   int           `json:"storms"`
 	Events   []EventResult `json:"events"`
 	Rules    []RuleCount   `json:"rules"`
 	Checks   []Check       `json:"expectations"`
-	Broken   []string      `json:"impossible,omitempty"` // what must never happen in any world
+	Broken   []string      `json:"impossible,omitempty"` // violations of what holds in every world
 	Timeline []Entry       `json:"timeline,omitempty"`
 
 	judgments int // of instances, in all plans together
 }
 
-// GroupResult is how a group fared.
+// GroupResult is the result of one group.
 type GroupResult struct {
 	Name  string `json:"name"`
 	Size  int    `json:"size"`
-	Never bool   `json:"never_complete,omitempty"` // then availability is 0%
-	// the most that were healthy at once, if it was never complete
+	Never bool   `json:"never_complete,omitempty"` // availability is 0% then
+	// the most instances that were healthy at once, if the group was never complete
 	Best         int       `json:"best_healthy,omitempty"`
 	Availability int       `json:"worst_availability_percent"`
 	Healthy      int       `json:"worst_healthy"`
@@ -42,16 +42,16 @@ type GroupResult struct {
 	At           string    `json:"worst_at,omitempty"`
 	Serving      int       `json:"worst_serving_percent"`
 	ServingAt    string    `json:"worst_serving_at,omitempty"`
-	Below        float64   `json:"below_seconds"`         // less than 100%, in all
-	Longest      float64   `json:"longest_below_seconds"` // at a stretch
+	Below        float64   `json:"below_seconds"`         // total time below 100%
+	Longest      float64   `json:"longest_below_seconds"` // longest time below 100%
 	Storms       int       `json:"storms"`
 	Whole        bool      `json:"converged"`
 	Blocked      []Blocked `json:"blocked,omitempty"` // at the end
 	Unfinished   string    `json:"unfinished,omitempty"`
 }
 
-// Blocked is work that ought to be done at the end and is not, for as many instances as it is the
-// same for.
+// Blocked is work that is due at the end but not done, with the number of instances that share the
+// reason.
 type Blocked struct {
 	Rule  string `json:"rule"`
 	What  string `json:"what"`
@@ -67,29 +67,29 @@ type MachineCount struct {
 	AtOnce  int `json:"at_once"`
 }
 
-// RuleCount says how often a rule acted.
+// RuleCount counts the actions of a rule.
 type RuleCount struct {
 	Rule  string `json:"rule"`
 	Count int    `json:"count"`
 }
 
-// EventResult is what an event led to, up to the next one.
+// EventResult is what an event led to, before the next one.
 type EventResult struct {
-	At     time.Duration `json:"-"` // from the beginning
+	At     time.Duration `json:"-"` // since the beginning
 	Time   string        `json:"at"`
 	Kind   string        `json:"kind"`
 	What   string        `json:"what"`
 	Detail string        `json:"detail,omitempty"`
 	Worst  int           `json:"worst_availability_percent"`
-	// Converged is how long it took until all was as wanted again; nil if it was not to the end.
-	// Late is the same from the end of what lasts, if it was not before.
+	// Converged is how long it took until everything was as wanted again; nil if it never was. Late
+	// is the same from the end of an event that lasts, if it had not converged before.
 	Converged *float64 `json:"converged_seconds"`
 	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
 
 	lasts time.Duration
 	seen  bool
-	until time.Duration // when all was as wanted again
-	open  bool          // it is not yet
+	until time.Duration // when everything was as wanted again
+	open  bool          // not converged yet
 }
 
 // Check is an expectation, and whether it was met.
@@ -100,8 +100,8 @@ type Check struct {
 	Met  bool   `json:"met"`
 }
 
-// look follows an event until all is as wanted again. What begins before the next event is counted
-// with it.
+// look follows an event until everything is as wanted again. What begins before the next event is
+// attributed to it.
 func (e *EventResult) look(at time.Duration, latest bool, r *recorder) {
 	if !latest && !e.open {
 		return
@@ -204,7 +204,7 @@ func (e EventResult) ended() EventResult {
 	}
 	took := seconds(e.until - e.At)
 	if took < 1 {
-		took = 0 // it was taken up at once, and nothing had to be done
+		took = 0 // it was handled at once, and required no change
 	}
 	e.Converged = &took
 	if end := e.At + e.lasts; e.lasts > 0 && e.until > end {
@@ -214,12 +214,12 @@ func (e EventResult) ended() EventResult {
 	return e
 }
 
-// seconds are those of a length of time, to the tenth.
+// seconds returns a duration in seconds, rounded to tenths.
 func seconds(d time.Duration) float64 {
 	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
 }
 
-// blockedOf sums up work that is blocked for the same reason.
+// blockedOf groups blocked work by its reason.
 func blockedOf(all []store.Blocked) (out []Blocked) {
 	for _, b := range all {
 		i := slices.IndexFunc(out, func(o Blocked) bool {

@@ -86,7 +86,7 @@ func TestExpectations(t *testing.T) {
 		{kill, "converged: true", "yes", true},
 		{stuck, "converged: true", "no", false},
 		{stuck, "converged_within: 1m", "not at all after 00:05:00", false},
-		{"length: 10m\n", "converged_within: 1m", "there was no event", true},
+		{"length: 10m\n", "converged_within: 1m", "no event happened", true},
 	} {
 		res := play(t, c.text+"expect: {"+c.expect+"}\n")
 		name, _, _ := strings.Cut(c.expect, ":")

@@ -13,17 +13,16 @@ type stage struct {
 	sc        *Scenario
 	w         *sim.World
 	rec       *recorder
-	chance    *rand.Rand // whom events befall; the world has chance of its own
+	chance    *rand.Rand // random choice of events' targets; the world has a generator of its own
 	providers []string
 	extras    int
 	rolls     int
 }
 
-// stepsBetween is the number of steps between two looks at the context.
+// stepsBetween is the number of steps between two checks of the context.
 const stepsBetween = 512
 
-// Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has
-// come.
+// Play plays the scenario to its end, or until ctx ends. From time to time it reports its progress.
 func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Result {
 	st := newStage(s)
 	for i, e := range s.Events {
@@ -59,7 +58,7 @@ func newStage(s *Scenario) *stage {
 	return st
 }
 
-// runUntil advances time; false if the context has ended.
+// runUntil advances the time; false if the context has ended.
 func (st *stage) runUntil(ctx context.Context, end time.Duration, progress func(time.Duration)) bool {
 	for n := 1; ; n++ {
 		next, any := st.w.Next()
@@ -80,7 +79,7 @@ func (st *stage) runUntil(ctx context.Context, end time.Duration, progress func(
 	return ctx.Err() == nil
 }
 
-// groupsMeant are the groups that a name stands for: one, or without a name all.
+// groupsMeant returns the groups of a name: one or, without a name, all.
 func (st *stage) groupsMeant(name string) []string {
 	if name != "" {
 		return []string{name}

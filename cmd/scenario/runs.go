@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Runs is what came of one scenario with many seeds.
+// Runs is the result of one scenario with many seeds.
 type Runs struct {
-	Seeds    int       `json:"runs"` // that were played
+	Seeds    int       `json:"runs"` // number of runs
 	First    uint64    `json:"first_seed"`
 	Cut      bool      `json:"interrupted,omitempty"`
-	Met      int       `json:"met"`       // in so many all expectations were
-	Whole    int       `json:"converged"` // in so many all was as wanted at the end
+	Met      int       `json:"met"`       // runs in which all expectations were met
+	Whole    int       `json:"converged"` // runs in which everything was as wanted at the end
 	Worst    uint64    `json:"worst_seed"`
 	Measures []Measure `json:"measures"`
 	Missed   []Missed  `json:"not_met"` // by expectation
 	Broken   []string  `json:"impossible,omitempty"`
 }
 
-// Measure is one number of all runs.
+// Measure is one number over all runs.
 type Measure struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit,omitempty"`
 	Best   float64 `json:"best"`
 	Median float64 `json:"median"`
 	Worst  float64 `json:"worst"`
-	Seed   uint64  `json:"worst_seed"` // the first with which it came out so
+	Seed   uint64  `json:"worst_seed"` // the first seed with this value
 }
 
 // Missed is an expectation that some runs did not meet.
@@ -37,14 +37,14 @@ type Missed struct {
 	Name  string   `json:"name"`
 	Want  string   `json:"want"`
 	Count int      `json:"count"`
-	Seeds []uint64 `json:"seeds"` // the first few
+	Seeds []uint64 `json:"seeds"` // the first few seeds
 }
 
-// fewSeeds is how many seeds are named of those with which an expectation was missed.
+// fewSeeds is how many seeds are listed for a missed expectation.
 const fewSeeds = 5
 
-// PlayMany plays the scenario with n seeds, from its own on, or until ctx ends. It tells how many
-// are done.
+// PlayMany plays the scenario with n seeds, beginning with its own, or until ctx ends. It reports
+// how many are done.
 func (s *Scenario) PlayMany(ctx context.Context, n int, progress func(done int)) *Runs {
 	results := make([]*Result, n)
 	var mu sync.Mutex
@@ -78,7 +78,7 @@ func (s *Scenario) PlayMany(ctx context.Context, n int, progress func(done int))
 	return sumUp(s.Seed, n, slices.DeleteFunc(results, func(r *Result) bool { return r == nil }))
 }
 
-// measured are the numbers that are summed up; of some the most is the best.
+// measured are the numbers that are summed up. For some the highest is the best.
 var measured = []struct {
 	name, unit string
 	most       bool
@@ -112,8 +112,8 @@ func leastOf(r *Result, of func(GroupResult) int) float64 {
 	return float64(least)
 }
 
-// slowestOf is the longest that it took after an event until all was as wanted, among those after
-// which it was.
+// slowestOf returns the longest time to converge after an event, among the events after which the
+// run converged.
 func slowestOf(events []EventResult) float64 {
 	longest := 0.0
 	for _, e := range events {
@@ -144,7 +144,7 @@ func sumUp(first uint64, asked int, results []*Result) *Runs {
 	}
 	for _, m := range measured {
 		ranked := slices.Clone(results)
-		slices.SortStableFunc(ranked, func(a, b *Result) int { // the best first; of equals, the last seed first
+		slices.SortStableFunc(ranked, func(a, b *Result) int { // the best first; among equals, the last seed first
 			if m.most {
 				a, b = b, a
 			}
@@ -161,8 +161,8 @@ func sumUp(first uint64, asked int, results []*Result) *Runs {
 	return runs
 }
 
-// worstOf is the run that a person should look at first: one that failed most, then the one with
-// the least availability, and then the one that was below the longest.
+// worstOf returns the run that a person should look at first: one with the most missed
+// expectations, then the lowest availability, then the longest time below it.
 func worstOf(results []*Result) *Result {
 	return slices.MinFunc(results, func(a, b *Result) int {
 		return cmp.Or(

@@ -7,34 +7,34 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Scenario is what is to happen, to what world, and what is expected of it.
+// Scenario is what happens, to which world, and what is expected.
 type Scenario struct {
 	Seed     uint64
 	Length   time.Duration
-	Provider sim.Provider // how every provider of the groups is, but for its name
+	Provider sim.Provider // configuration of every provider of the groups, except its name
 	Settings store.ShardSettings
 	Replicas int
-	Session  time.Duration // of a replica
+	Session  time.Duration // session TTL of a replica
 	Events   []Event       // in order
 	Expect   Expect
 
-	groups    []store.Group // that are there from the beginning
-	providers []string      // of all groups that there are at any time
+	groups    []store.Group // groups that exist from the beginning
+	providers []string      // names of all groups that exist at any time
 }
 
 // Event is one thing that happens.
 type Event struct {
-	At   time.Duration // from the beginning
+	At   time.Duration // since the beginning
 	Kind string
-	What string        // in words
-	For  time.Duration // how long it lasts; 0: it does not end by itself, or at once
+	What string        // for people
+	For  time.Duration // how long it lasts; 0: it ends at once, or never by itself
 	play func(*stage) string
 }
 
-// Expect is what should come of it. Nil is not asked for.
+// Expect are the expectations; nil: not checked.
 type Expect struct {
 	Availability *int           // percent at worst
-	Serving      *int           // likewise, of machines that serve though their agents are not heard
+	Serving      *int           // the same for machines that serve, even if their agents are not heard
 	Created      *int           // machines at most
 	AtOnce       *int           // likewise
 	Storms       *int           // at most
@@ -42,11 +42,10 @@ type Expect struct {
 	Whole        bool           // at the end all is as wanted
 }
 
-// Groups are those that are there from the beginning.
+// Groups returns the groups that exist from the beginning.
 func (s *Scenario) Groups() []store.Group { return s.groups }
 
-// Until has the scenario end at another time. What would happen later does not; it says how many
-// events that are.
+// Until ends the scenario at another time. It returns how many events are later and do not happen.
 func (s *Scenario) Until(length time.Duration) (dropped int) {
 	s.Length = length
 	for i, e := range s.Events {

@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// standing is how a group stands, and stood at worst.
+// standing is how a group does, and did at worst.
 type standing struct {
 	name  string
 	size  int  // wanted now
-	bar   int  // what availability is a share of: the size, but as it was before a group grew until it is that large
-	best  int  // the most that were healthy at once before it was first complete
+	bar   int  // what availability is a percentage of: the size, but the previous size while a group grows
+	best  int  // the most instances that were healthy at once before the group was first complete
 	first bool // it was complete once
 	last  time.Duration
-	whole bool          // all is as wanted
+	whole bool          // everything is as wanted
 	since time.Duration // when it last ceased to be so
 
 	healthy   int // percent of bar now
@@ -25,8 +25,8 @@ type standing struct {
 	serving   int    // percent at worst
 	servingAt time.Duration
 	servesOf  [2]int
-	below     time.Duration // for how long it was below 100% in all
-	longest   time.Duration // at a stretch
+	below     time.Duration // total time below 100%
+	longest   time.Duration // longest time below 100%
 	fell      time.Duration // when it fell below
 	storm     bool
 	storms    int
@@ -81,8 +81,7 @@ func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
 	st.whole = whole
 }
 
-// upToDate reports whether the leader has taken up the spec as it is, and no instance is to be
-// changed.
+// upToDate reports whether the leader has applied the spec, and no instance needs a change.
 func upToDate(w *sim.World, name string, spec store.Group, there bool) bool {
 	status := sim.Read[store.Status](w, w.Keys().Status(name))
 	if !there {
@@ -96,7 +95,7 @@ func upToDate(w *sim.World, name string, spec store.Group, there bool) bool {
 		(s.Outdated == 0 || spec.Rollout.Strategy == store.StrategyOpportunistic)
 }
 
-// share is a percentage, rounded down, and 100 of nothing.
+// share is a percentage, rounded down; a share of nothing is 100.
 func share(n, of int) int {
 	if of == 0 || n >= of {
 		return 100

@@ -10,20 +10,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// target says whom something is about.
+// target selects the instances that an event affects.
 type target struct {
-	group   string // "" stands for every one
+	group   string // "": all groups
 	zone    string
 	slot    int // -1: any
 	count   int
 	percent int // instead of count
 
-	one, many string // nouns for what it is about
+	one, many string // singular and plural of what is selected
 }
 
 const anyGroup = "every group"
 
-// groupField asks for the name of a group.
+// groupField reads the name of a group.
 func (f *fields) groupField(def string) string {
 	n := f.ask("group", def, "the name of a group", "Of this group.")
 	if n == nil {
@@ -33,7 +33,7 @@ func (f *fields) groupField(def string) string {
 		return ""
 	}
 	name := f.text("group", "the name of a group", "")
-	f.asked = f.asked[:len(f.asked)-1] // it was asked for already
+	f.asked = f.asked[:len(f.asked)-1] // it was read before
 	if name != "" && !slices.Contains(f.known, name) {
 		what := suggest.DidYouMean(name, f.known)
 		if what == "" {
@@ -44,7 +44,7 @@ func (f *fields) groupField(def string) string {
 	return name
 }
 
-// onlyGroup is the group that is meant where none is named.
+// onlyGroup returns the group that is meant if none is named.
 func (f *fields) onlyGroup() string {
 	if len(f.known) == 1 {
 		return f.known[0]
@@ -53,8 +53,7 @@ func (f *fields) onlyGroup() string {
 	return ""
 }
 
-// target asks whom something is about: machines, say, of which it takes the noun for one and for
-// many.
+// target reads a selection, of machines for example, for which the caller gives the nouns.
 func (f *fields) target(one, many string) target {
 	t := target{group: f.groupField(anyGroup), slot: -1, one: one, many: many}
 	t.zone = f.zoneField("any", "Only in this zone.")
@@ -62,8 +61,8 @@ func (f *fields) target(one, many string) target {
 		t.slot = slot
 	}
 	f.asked[len(f.asked)-1].Default = "any"
-	t.count = f.number("count", 1, 1, store.MaxSize, "How many, chosen by chance.")
-	if t.percent = f.percent("percent", "none", "How many of all, instead of count."); f.has("percent") {
+	t.count = f.number("count", 1, 1, store.MaxSize, "How many, chosen at random.")
+	if t.percent = f.percent("percent", "none", "Share of all, instead of count."); f.has("percent") {
 		t.count = 0
 	}
 	if f.has("percent") && f.has("count") {
@@ -72,7 +71,7 @@ func (f *fields) target(one, many string) target {
 	return t
 }
 
-// words is the target as a person would say it.
+// words describes the selection.
 func (t target) words() string {
 	var b strings.Builder
 	switch {
@@ -96,8 +95,8 @@ func (t target) words() string {
 	return b.String()
 }
 
-// pick chooses the instances that are meant, among those that are fit for it. Those that work come
-// first: what befalls one that is down already would not be seen.
+// pick chooses the instances among those that are eligible. Healthy ones come first, because a
+// failure of one that has failed already would have no effect.
 func (st *stage) pick(t target, fit func(store.Instance) bool) []string {
 	var working, others []string
 	for _, id := range st.w.Instances() {
@@ -126,7 +125,7 @@ func (st *stage) pick(t target, fit func(store.Instance) bool) []string {
 	return all
 }
 
-// present is an instance whose machine may be there and is to stay.
+// present reports whether the instance's machine may exist and is to be kept.
 func present(in store.Instance) bool {
 	switch in.Phase {
 	case store.Pending, store.Creating, store.Deleting:
@@ -138,7 +137,7 @@ func present(in store.Instance) bool {
 
 func draining(in store.Instance) bool { return in.Phase == store.Draining }
 
-// each does something to all that are meant, and returns who they are.
+// each does something to all selected instances, and returns their names.
 func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string)) string {
 	ids := st.pick(t, fit)
 	asked := t.words()

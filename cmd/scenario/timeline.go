@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Source says where an entry of the timeline comes from.
+// Source is where an entry of the timeline comes from.
 type Source string
 
 // The sources.
 const (
-	Happens  Source = "event"    // the scenario
+	Happens  Source = "event"    // an event of the scenario
 	Over     Source = "over"     // an event of the scenario that lasted has ended
-	World    Source = "world"    // what else befalls the world, or follows from the scenario
+	World    Source = "world"    // other events of the simulated world
 	Decision Source = "decision" // the leader
-	Verdict  Source = "verdict"  // the leader too: what it takes an instance for
+	Verdict  Source = "verdict"  // the leader's verdict on an instance
 	Machine  Source = "machine"  // a provider
-	Standing Source = "standing" // a group is whole, or is not any more
+	Standing Source = "standing" // a group is as wanted, or no longer is
 )
 
 // Entry is one thing that happened, or several of a kind that were summed up.
 type Entry struct {
 	At       time.Duration `json:"-"`
-	Time     string        `json:"at"` // as Clock has it
+	Time     string        `json:"at"` // formatted by Clock
 	Source   Source        `json:"source"`
 	Rule     string        `json:"rule,omitempty"`
 	Group    string        `json:"group,omitempty"`
-	Instance string        `json:"instance,omitempty"` // of a single one
+	Instance string        `json:"instance,omitempty"` // the instance, for a single entry
 	What     string        `json:"what"`
 	Why      string        `json:"why,omitempty"`
-	Count    int           `json:"count,omitempty"` // of what was summed up
+	Count    int           `json:"count,omitempty"` // how many were summed up
 	Until    string        `json:"until,omitempty"` // when the last of them was
 
-	minor bool // a step on the way, which the short timeline leaves out
+	minor bool // an intermediate step, which the short timeline leaves out
 	last  time.Duration
 }
 
-// Clock is a time from the beginning as timelines show it: 00:05:00.
+// Clock formats a time since the beginning: 00:05:00.
 func Clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
@@ -54,14 +54,14 @@ var (
 	zones      = regexp.MustCompile(`\bzone \S+`)
 )
 
-// anonymous is a sentence without the names of instances.
+// anonymous returns a sentence without the names of instances.
 func anonymous(s string) string { return instanceID.ReplaceAllString(s, "…") }
 
-// placeless is a sentence without the names of zones either.
+// placeless returns a sentence without the names of zones either.
 func placeless(s string) string { return zones.ReplaceAllString(anonymous(s), "zone …") }
 
-// Fold leaves out what is only a step on the way, and sums up what happened repeatedly, where it
-// happened first. An event of the scenario is never summed up, and nothing is across one.
+// Fold drops intermediate steps, and sums up repeated entries at the place of the first. An event
+// of the scenario is never summed up, and no entries are summed up across one.
 func Fold(all []Entry) []Entry {
 	var out []Entry
 	first := map[string]int{}
@@ -95,7 +95,7 @@ func Fold(all []Entry) []Entry {
 	return out
 }
 
-// with is an entry summed up with a later one of its kind.
+// with returns an entry summed up with a later one of its kind.
 func (e Entry) with(other Entry) Entry {
 	e.Count++
 	e.Instance = ""

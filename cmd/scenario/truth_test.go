@@ -69,7 +69,7 @@ func TestAnEventTellsWhomItBefell(t *testing.T) {
 		"kill: {count: 5}":            "5 machines killed",
 		"kill: {slot: 9}":             "no machine in slot 9 killed",
 		"kill: {percent: 50}":         "50% of all machines killed",
-		"drained: {}":                 "order: no instance to be taken for drained",
+		"drained: {}":                 "order: no instance to be declared drained",
 		"freeze: {count: 9, for: 2m}": "6 agents (9 wanted) frozen",
 		"workload_exits: {count: 7}":  "6 workloads (7 wanted) exited with 1",
 	} {
@@ -122,7 +122,7 @@ func TestIntervalsAndThresholdsOfChecksArePlayed(t *testing.T) {
 			switch {
 			case e.Source == Verdict && e.What == "is unhealthy":
 				sick = e.At - 10*time.Minute
-			case e.Source == Verdict && sick > 0 && (e.What == "is live" || e.What == "is well again"):
+			case e.Source == Verdict && sick > 0 && (e.What == "is live" || e.What == "is healthy again"):
 				well = e.At - 15*time.Minute
 			}
 		}

@@ -42,8 +42,8 @@ type Coordinator struct {
 	KeyFile    `embed:""`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
-	// it. No certificate names several instances, so nothing is secured then; 0: as agents need,
-	// and secured.
+	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
+	// TLS.
 	StreamsPerConnection uint32 `kong:"-"`
 }
 
@@ -83,7 +83,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // the process ends anyway
+	defer func() { _ = closeStore() }() // the process ends in any case
 	if err := h.Allowed(ctx, store.RoleCoordinator); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	return err
 }
 
-// agents reads the agent programs that are to be served, if they are.
+// agents reads the agent programs that the coordinator serves, if it does.
 func (c *Coordinator) agents() (download.Agents, error) {
 	if c.Downloads == "" {
 		return nil, nil
@@ -166,8 +166,8 @@ func (c *Coordinator) agents() (download.Agents, error) {
 	return agents, nil
 }
 
-// beside is the address that machines are told of a second port: the host that agents are told, if
-// that was given. "": the address that is listened on.
+// beside returns the address of a second port for machines: the host that agents connect to, if
+// that was given; "": the listening address.
 func beside(advertise, listen string) string {
 	host, _, err := net.SplitHostPort(advertise)
 	_, port, err2 := net.SplitHostPort(listen)
@@ -177,7 +177,7 @@ func beside(advertise, listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// providers opens those of the replica: the ones that its file names, else the process provider.
+// providers opens the replica's providers: those that its file names, or the process provider.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
 		return openProviders(ctx, c.Providers, log)
@@ -189,7 +189,7 @@ func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) 
 	return h.providers(processes), nil
 }
 
-// openProviders opens those that a file names.
+// openProviders opens the providers that a file names.
 func openProviders(ctx context.Context, file string, log *slog.Logger) (map[string]provider.Provider, error) {
 	entries, err := providerfile.Read(file)
 	if err != nil {
@@ -208,7 +208,7 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 	return all, nil
 }
 
-// stateFile is where a replica of a shard keeps what it knows of it.
+// stateFile is where a replica keeps what it knows about a shard.
 func stateFile(dir, shard string) string {
 	if dir == "" {
 		return ""
@@ -216,7 +216,7 @@ func stateFile(dir, shard string) string {
 	return filepath.Join(dir, shard+".json")
 }
 
-// secure opens the authority that secures the agents' streams, and follows its files until the end.
+// secure opens the authority of the agents' streams, and reloads its files until the end.
 func (c *Coordinator) secure(ctx context.Context, log *slog.Logger) (secured gateway.Authority, end func(), err error) {
 	if c.StreamsPerConnection > 0 {
 		return nil, func() {}, nil
@@ -228,13 +228,13 @@ func (c *Coordinator) secure(ctx context.Context, log *slog.Logger) (secured gat
 	return issuing, follow(ctx, issuing), nil
 }
 
-// follow has an authority follow its files until it is told to stop.
+// follow makes an authority reload its files until it is stopped.
 func follow(ctx context.Context, issuing *pki.Authority) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // agents are served until the very end
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // agents are served until the end
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = issuing.Run(ctx) // it ends with its context
+		_ = issuing.Run(ctx) // ends with its context
 	}()
 	return func() {
 		cancel()

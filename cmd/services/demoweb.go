@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// DemoWeb is the workload of the demo group: a small web server that says which instance it is.
+// DemoWeb is the workload of the demo group: a small web server that returns the name of its
+// instance.
 type DemoWeb struct {
 	Port int `required:"" help:"Loopback address to listen on."`
 }

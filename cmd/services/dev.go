@@ -34,7 +34,7 @@ type Dev struct {
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
 
-// The addresses that dev takes if they are free.
+// The addresses that dev uses if they are free.
 const (
 	devEtcd   = "127.0.0.1:2379"
 	devAgents = "127.0.0.1:7420"
@@ -148,7 +148,7 @@ type devWorld struct {
 	web       *side
 	keys      store.Keys
 	endpoint  string
-	first     bool // the shard was created by this start
+	first     bool // this start created the shard
 
 	etcdStopped <-chan struct{}
 }
@@ -162,7 +162,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	if err != nil {
 		return fmt.Errorf("resume the machines of the previous run: %w", err)
 	}
-	// The replica ends by its own context: first the machines go, and their agents say goodbye to
+	// The replica ends by its own context: the machines stop first, and their agents say goodbye to
 	// it.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -192,10 +192,10 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		return <-ended
 	}
 	if given > 0 {
-		w.print("replaced %d of last time, each %s\n", given, cannotJoin)
+		w.print("replaced %d machines of the last run, each %s\n", given, cannotJoin)
 	}
 	if resumed > 0 {
-		w.print("took up %d machines of last time\n", resumed)
+		w.print("resumed %d machines of the last run\n", resumed)
 	}
 	showing.Go(func() { w.showJournal(show) })
 	if err := w.begin(ctx, w.first, groups); err != nil {
@@ -215,9 +215,9 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	hide()
 	showing.Wait()
-	w.print("\nstopping: machines, coordinator, etcd (the next start takes everything up again)\n")
+	w.print("\nstopping: machines, coordinator, etcd (the next start resumes everything)\n")
 	slow := time.AfterFunc(2*time.Second, func() {
-		w.print("machines get up to their stop_timeout to end in order; Ctrl-C again leaves at once, and them running\n")
+		w.print("machines have up to their stop_timeout to stop in order; Ctrl-C again exits at once and leaves them running\n")
 	})
 	defer slow.Stop()
 	w.replica.Abdicate()
@@ -226,10 +226,10 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	return errors.Join(err, <-ended)
 }
 
-// cannotJoin is why a machine is replaced that a program made which knew of no certificates.
-const cannotJoin = "made before agents had certificates: no coordinator would listen to it"
+// cannotJoin is why a machine is replaced that was created by a release without certificates.
+const cannotJoin = "created before agents had certificates: no coordinator would accept it"
 
-// haltTime bounds how long machines get to stop in order.
+// haltTime bounds how long machines may take to stop in order.
 const haltTime = 45 * time.Second
 
 func (w *devWorld) halt(ctx context.Context) error {
@@ -242,7 +242,7 @@ func (w *devWorld) halt(ctx context.Context) error {
 }
 
 func (w *devWorld) print(format string, args ...any) {
-	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // there is no other place to report a failure
+	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // a failure cannot be reported anywhere else
 }
 
 // startEtcd starts the embedded etcd, on a free port if no address is given and the default port is
@@ -257,7 +257,7 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 	} else if err := portFree(ctx, listen); err != nil {
 		return nil, devCredentials{}, listenProblem("--etcd-listen", listen, err)
 	}
-	host, _, _ := net.SplitHostPort(listen) // etcd says what is wrong with it
+	host, _, _ := net.SplitHostPort(listen) // etcd explains what is wrong with the address
 	credentials, err := makeCredentials(dir, host)
 	if err != nil {
 		return nil, credentials, err
@@ -271,8 +271,8 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 	return etcd, credentials, nil
 }
 
-// agentsAddress settles where agents find the coordinator: as asked for, else where they found it
-// last time, for those that still run look there.
+// agentsAddress chooses the address for agents: the one requested, or the last one, because agents
+// that still run connect to it.
 func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	if d.Listen != "" {
 		if err := portFree(ctx, d.Listen); err != nil {
@@ -290,8 +290,8 @@ func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	return wanted, nil
 }
 
-// httpAddress is where health and metrics are served: on the address asked for, else on the default
-// one, or on any free port if that is taken.
+// httpAddress chooses the address for health and metrics: the one requested, the default one or, if
+// that is taken, any free port.
 func (d *Dev) httpAddress() (HTTP, error) {
 	if d.HTTP == "" {
 		return HTTP{HTTP: devHTTP, orFreePort: true}, nil

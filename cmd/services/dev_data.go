@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// DevDataDir is where a dev that is told nothing else on its command line keeps everything.
+// DevDataDir is dev's default data directory.
 func DevDataDir() (string, error) {
 	if dir := os.Getenv("LEASEHOLD_DATA_DIR"); dir != "" {
 		return dir, nil
@@ -24,17 +24,17 @@ func DevDataDir() (string, error) {
 	return filepath.Join(state, "leasehold", "dev"), nil
 }
 
-// DevSettings is where, in its data directory, a dev that runs leaves the settings with which
+// DevSettings is the file in the data directory of a running dev with the settings by which
 // commands reach it.
 func DevSettings(dataDir string) string { return filepath.Join(dataDir, "config.yaml") }
 
-// DevKeyFile is where, in its data directory, dev keeps the keys for secrets.
+// DevKeyFile is the file in the data directory with dev's keys for secrets.
 func DevKeyFile(dataDir string) string { return filepath.Join(dataDir, "secrets.key") }
 
-// listenFile holds where agents found the coordinator the last time, whether asked for or not.
+// listenFile holds the coordinator's last address for agents, requested or chosen.
 func listenFile(dir string) string { return filepath.Join(dir, "listen") }
 
-// makeDataDir finds the data directory, and makes it.
+// makeDataDir finds the data directory, and creates it.
 func (d *Dev) makeDataDir() (dir string, err error) {
 	if dir = d.DataDir; dir == "" {
 		if dir, err = DevDataDir(); err != nil {
@@ -54,7 +54,7 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 	return dir, nil
 }
 
-// isUsual reports whether commands find the settings by themselves.
+// isUsual reports whether commands find the settings without being told.
 func (w *devWorld) isUsual() bool {
 	usual, err := DevDataDir()
 	return err == nil && DevSettings(w.dir) == DevSettings(usual)

@@ -18,20 +18,20 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// devCredentials are the certificates of dev: authorities in its data directory, and what is issued
-// from them.
+// devCredentials are the certificates of dev: the authorities in its data directory, and what they
+// issued.
 type devCredentials struct{ dir string }
 
-// devServer is whom the certificate of dev's etcd names: no user.
+// devServer is the name in the certificate of dev's etcd: not a user.
 const devServer = "etcd"
 
-// devUsers are the users of dev's etcd, beside root.
+// devUsers are the users of dev's etcd, besides root.
 var devUsers = []store.Role{store.RoleCoordinator, store.RoleOperator, store.RoleViewer}
 
 // renewBefore is how long before its expiry dev renews a certificate.
 const renewBefore = 60 * 24 * time.Hour
 
-// makeCredentials makes what is missing or about to end.
+// makeCredentials creates what is missing or about to expire.
 func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	c := devCredentials{dir: filepath.Join(dir, "pki")}
 	for kind, lifetime := range map[pki.Kind]time.Duration{
@@ -67,7 +67,7 @@ func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	return c, nil
 }
 
-// lasts reports whether a certificate is there and will do for a while.
+// lasts reports whether a certificate exists and is valid for a while.
 func lasts(issued []pki.Issued, o pki.Order, hosts []string) bool {
 	for _, i := range issued {
 		if i.Name() != o.Name {
@@ -101,7 +101,7 @@ func (c devCredentials) of(name string) (cert, key string) {
 	return file + ".crt", file + ".key"
 }
 
-// server is how dev's etcd listens.
+// server returns how dev's etcd listens.
 func (c devCredentials) server() *embedetcd.TLS {
 	cert, key := c.of(devServer)
 	return &embedetcd.TLS{Cert: cert, Key: key, ClientCA: c.ca(pki.Operators)}
@@ -123,7 +123,7 @@ func (c devCredentials) client(name string) (*tls.Config, error) {
 	}, nil
 }
 
-// giveRights gives dev's users the roles that their names say, and enables authentication in etcd.
+// giveRights gives dev's users the roles of the same names, and enables authentication in etcd.
 func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) (err error) {
 	secure, err := c.client(store.RoleRoot)
 	if err != nil {
@@ -149,15 +149,14 @@ func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) 
 	if st.Enabled {
 		return nil
 	}
-	return etcd.Enable(ctx) // dev's etcd authenticates by certificate: root will get in
+	return etcd.Enable(ctx) // dev's etcd authenticates by certificate, so root can log in
 }
 
-// devEtcdctl is where, in its data directory, a dev that runs leaves the variables with which
-// etcdctl reaches its etcd.
+// devEtcdctl is the file in the data directory of a running dev with the variables for etcdctl.
 func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.env") }
 
-// tell writes down how to reach dev's etcd: settings for leasehold, as an operator, and variables
-// for etcdctl, as root, who reads every shard.
+// tell writes how to reach dev's etcd: settings for leasehold, as an operator, and variables for
+// etcdctl, as root, which reads every shard.
 func (c devCredentials) tell(dir, endpoint, shard string) error {
 	cert, key := c.of(string(store.RoleOperator))
 	rootCert, rootKey := c.of(store.RoleRoot)
@@ -171,15 +170,15 @@ func (c devCredentials) tell(dir, endpoint, shard string) error {
 	)
 }
 
-// forget takes back what tell wrote about an etcd that is there no more.
+// forget removes what tell wrote, when the etcd has stopped.
 func (c devCredentials) forget(dir string) error {
 	return errors.Join(os.Remove(DevSettings(dir)), os.Remove(devEtcdctl(dir)))
 }
 
-// quoted is a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// quotedIfNeeded quotes only what a shell would take apart: most paths read better without.
+// quotedIfNeeded quotes only what a shell would split: most paths read better without quotes.
 func quotedIfNeeded(s string) string {
 	if strings.ContainsAny(s, " \t'\"\\$`&;()<>|*?[]#~!") {
 		return quoted(s)

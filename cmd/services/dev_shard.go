@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// createShard creates the shard of a new data directory, and says whether it did. In one that has
-// been used before, an etcd without the shard has lost its data: the replica then waits, and
-// nothing is created (SAFE-15).
+// createShard creates the shard of a new data directory, and reports whether it did. In a data
+// directory that was used before, an etcd without the shard has lost its data: the replica then
+// waits, and nothing is created (SAFE-15).
 func createShard(ctx context.Context, st store.Store, name, known string) (created bool, err error) {
 	keys := store.KeysOf(name)
 	_, err = st.Get(ctx, keys.Shard())
 	if !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	const next = "put the data directory back from a backup; or remove it, and end the machines of last time by hand"
+	const next = "restore the data directory from a backup; or remove it, and stop the machines of the last run by hand"
 	if _, err := os.Stat(known); err == nil {
 		return false, problem(next, "the embedded etcd has lost the shard %s, which it held before", name)
 	}

@@ -15,7 +15,7 @@ import (
 
 const demoName = "demo"
 
-// demoGroup are three small web servers, which are healthy when they answer.
+// demoGroup is three small web servers, which are healthy when they answer.
 func demoGroup() (store.Group, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,7 +56,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// begin applies what was asked for: group files, or at the very first start the demo group.
+// begin applies the group files or, at the very first start, the demo group.
 func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) error {
 	if len(groups) == 0 && first {
 		demo, err := demoGroup()
@@ -84,7 +84,7 @@ func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) 
 	return nil
 }
 
-// showJournal prints what happens, as it happens.
+// showJournal prints journal entries as they arrive.
 func (w *devWorld) showJournal(ctx context.Context) {
 	v, err := w.store.Vitals(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *devWorld) showJournal(ctx context.Context) {
 	}
 }
 
-// guide tells, once all groups are as asked for, how to watch one heal.
+// guide explains, once all groups are complete, how to watch one heal.
 func (w *devWorld) guide(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,5 +9,5 @@
 //
 // # What it does not do
 //
-// It reads no terminal and knows no other commands: what it needs of the world is in Host.
+// It reads no terminal and knows no other commands: what it needs from its process is in Host.
 package services

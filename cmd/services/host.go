@@ -27,25 +27,25 @@ import (
 // Host is what a service needs of the world around it.
 type Host struct {
 	Stdout, Stderr io.Writer
-	// Terminal says whether a person watches Stderr, Colour whether that terminal shows colours.
+	// Terminal reports whether a person watches Stderr, Colour whether that terminal shows colours.
 	Terminal, Colour bool
 	Version          string
 	Shard            string
-	// SecretsKey is keys for secrets from the environment, one a line; "": there are none.
+	// SecretsKey holds keys for secrets from the environment, one per line; "": none.
 	SecretsKey string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
-	// Allowed says what is wrong with who we are to etcd, for one who needs a role there.
+	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
-	// Providers are those that a coordinator has beside the process provider; nil: none.
+	// Providers are those that a coordinator has besides the process provider; may be nil.
 	Providers map[string]provider.Provider
-	// Ready is called once, when a coordinator serves agents, with the address; nil: not needed.
+	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
-	// Line is an entry of the journal, as people read it.
+	// Line formats a journal entry for people.
 	Line func(store.JournalEntry) string
 }
 
-// Problem is an error with the step that helps.
+// Problem is an error with the next step.
 type Problem struct {
 	What string
 	Next string
@@ -57,7 +57,7 @@ func problem(next, format string, args ...any) error {
 	return &Problem{What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// logger writes for a person where one watches, and JSON everywhere else.
+// logger logs for a person on a terminal, and JSON everywhere else.
 func (h *Host) logger(level slog.Level) *slog.Logger {
 	if h.Terminal {
 		return slog.New(tint.NewTextHandler(h.Stderr,
@@ -66,14 +66,14 @@ func (h *Host) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// parseLevel reads a log level's name.
+// parseLevel parses a log level.
 func parseLevel(name string) slog.Level {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(name)) // kong's enum lets nothing else through
+	_ = level.UnmarshalText([]byte(name)) // kong's enum allows nothing else
 	return level
 }
 
-// replicaID makes an ID that no other replica has, beginning with where it runs.
+// replicaID returns a unique ID that begins with the host's name.
 func replicaID() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -87,7 +87,7 @@ func replicaID() (string, error) {
 	return strings.ToLower(host) + "-" + hex.EncodeToString(id), nil
 }
 
-// machines makes the provider whose machines are processes of this host, in a directory.
+// machines opens the provider whose machines are processes of this host, in a directory.
 func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Provider, error) {
 	command, err := agentCommand(agent)
 	if err != nil {
@@ -121,7 +121,7 @@ func agentCommand(named string) ([]string, error) {
 	return []string{self, "agent"}, nil
 }
 
-// listenProblem explains why an address cannot be listened on.
+// listenProblem explains why listening on an address failed.
 func listenProblem(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return problem("stop the program that listens there, or choose another address with "+flag+" (port 0 takes a free one)", "%s: %s is taken by another program", flag, address)
@@ -129,7 +129,7 @@ func listenProblem(flag, address string, err error) error {
 	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
 }
 
-// portFree says whether an address can be listened on now.
+// portFree reports whether an address can be listened on now.
 func portFree(ctx context.Context, address string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -138,7 +138,7 @@ func portFree(ctx context.Context, address string) error {
 	return l.Close()
 }
 
-// providers are all that a coordinator has, by name.
+// providers returns all providers of a coordinator, by name.
 func (h *Host) providers(processes *process.Provider) map[string]provider.Provider {
 	all := map[string]provider.Provider{"process": processes}
 	maps.Copy(all, h.Providers)

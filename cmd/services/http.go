@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// HTTP are the flags of a replica's read-only HTTP side.
+// HTTP are the flags of a replica's read-only HTTP server.
 type HTTP struct {
 	HTTP      string `name:"http" help:"Address to serve health and metrics on (default: ${default}), or off. An address other than loopback needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	Cert      string `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. This file and the next three are reloaded when they change." type:"path" placeholder:"FILE"`
@@ -20,16 +20,16 @@ type HTTP struct {
 	TokenFile string `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
 	ClientCA  string `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 
-	orFreePort bool // take a free port if another program listens at HTTP
+	orFreePort bool // take a free port if the one in HTTP is taken
 }
 
-// off reports whether there is no HTTP side.
+// off reports whether the HTTP server is off.
 func (f HTTP) off() bool { return f.HTTP == "" || f.HTTP == "off" }
 
-// side is what a replica tells by HTTP, if it does.
+// side is a replica's HTTP server, which may be off.
 type side struct {
 	metrics *web.Metrics
-	server  *web.Server // nil: it does not
+	server  *web.Server // nil: off
 	log     *slog.Logger
 }
 
@@ -37,10 +37,10 @@ func newSide(h *Host, log *slog.Logger) *side {
 	return &side{metrics: web.NewMetrics(h.Version), log: log}
 }
 
-// measured is a store whose answers are measured.
+// measured is a store with metrics.
 func (s *side) measured(st store.Store) store.Store { return s.metrics.Store(st) }
 
-// open takes the address.
+// open opens the listening address.
 func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
 	if f.off() {
 		return nil
@@ -57,7 +57,7 @@ func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
 	return nil
 }
 
-// check returns what keeps a replica from serving, before anything is waited for.
+// check returns what would prevent a replica from serving, before anything is started.
 func (f HTTP) check(ctx context.Context) error {
 	if f.off() {
 		return nil
@@ -72,7 +72,7 @@ func (f HTTP) config() web.Config {
 	}
 }
 
-// problem returns what to do about an error of the HTTP side.
+// problem returns an HTTP error with the next step.
 func (f HTTP) problem(err error) error {
 	var unsafe *web.UnsafeError
 	switch {
@@ -86,7 +86,7 @@ func (f HTTP) problem(err error) error {
 	return nil
 }
 
-// shown is where it is, for people.
+// shown is the address for people.
 func (s *side) shown() string {
 	if s.server == nil {
 		return ""
@@ -94,8 +94,7 @@ func (s *side) shown() string {
 	return "  " + s.server.URL()
 }
 
-// around serves for as long as the replica does, and its end can be watched. Should it end sooner,
-// agents are served on.
+// around serves while the replica runs, and logs an early end. Agents are then served on.
 func (s *side) around(ctx context.Context, run func(context.Context) error) error {
 	if s.server == nil {
 		return run(ctx)
@@ -104,7 +103,7 @@ func (s *side) around(ctx context.Context, run func(context.Context) error) erro
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := s.server.Run(serve); serve.Err() == nil {
-			s.log.Error("http is served no more, agents are", "error", err)
+			s.log.Error("http server ended; agents are still served", "error", err)
 		}
 	})
 	defer serving.Wait()

@@ -14,7 +14,7 @@ type KeyFile struct {
 	SecretsKey string `help:"File with the keys for secrets (default: ${secrets_key}); LEASEHOLD_SECRETS_KEY may hold the keys themselves." env:"LEASEHOLD_SECRETS_KEY_FILE" placeholder:"FILE"`
 }
 
-// keys are a coordinator's.
+// keys returns a coordinator's keys.
 func (f KeyFile) keys(h *Host, log *slog.Logger) (*keyfile.Keys, error) {
 	cfg := keyfile.Config{Path: f.SecretsKey}
 	if cfg.Path == "" {
@@ -30,7 +30,7 @@ func (f KeyFile) keys(h *Host, log *slog.Logger) (*keyfile.Keys, error) {
 	return k, nil
 }
 
-// devKeys are dev's own: they are made at the first start.
+// devKeys returns dev's own keys, which are created at the first start.
 func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	path := DevKeyFile(dir)
 	err := keyfile.Create(path, sealed.Ring{}.With(sealed.NewKey()))

@@ -12,12 +12,12 @@ const (
 	maxText     = 1000 // bytes of one of them
 )
 
-// Problem is one thing that is wrong in a file, and where.
+// Problem is one problem in a file, and its position.
 type Problem struct {
 	File   string
-	Line   int // from 1; 0: nowhere in particular
+	Line   int // from 1; 0: unknown
 	Column int
-	Field  string // as a path: report.interval; "" if it is about no field
+	Field  string // as a path: report.interval; "" if the problem is not about a field
 	What   string // what is wrong, and what is allowed
 }
 
@@ -43,7 +43,7 @@ func truncate(s string) string {
 	return s
 }
 
-// Problems is everything that is wrong in a file, in the order of the file.
+// Problems lists all problems of a file, in the order of the file.
 type Problems []Problem
 
 func (ps Problems) Error() string {

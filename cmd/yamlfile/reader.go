@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The bounds of a file, so that reading one ends soon whatever is in it (SEC-5).
+// The limits of a file, so that reading one ends soon whatever is in it (SEC-5).
 const (
 	MaxBytes  = 1 << 20
 	maxValues = 100_000 // the largest group has fewer than 20,000
@@ -21,13 +21,13 @@ const (
 
 // Reader reads one file and collects its problems.
 type Reader struct {
-	File     string // its name, for messages
+	File     string // the file's name, for messages
 	Problems Problems
-	// Places holds where each part of a Value stands, by its path; nil: not wanted.
+	// Places holds the position of each part of a Value, by its path; nil: not needed.
 	Places map[string]*yaml.Node
 }
 
-// Wrong adds a problem at a node. Without a node it is about the file as a whole.
+// Wrong adds a problem at a node. Without a node it is about the whole file.
 func (r *Reader) Wrong(at *yaml.Node, field, format string, args ...any) {
 	p := Problem{File: r.File, Field: field, What: fmt.Sprintf(format, args...)}
 	if at != nil {
@@ -85,8 +85,8 @@ func (r *Reader) Documents(from io.Reader, most int, tooMany string) ([]*yaml.No
 	}
 }
 
-// beyondBounds returns where a document exceeds the bounds, and how; "" if it does not. It counts
-// the values off left.
+// beyondBounds returns where a document exceeds the limits, and how; "" if it does not. It
+// subtracts the values from left.
 func beyondBounds(n *yaml.Node, left *int, depth int) (*yaml.Node, string) {
 	if *left--; *left < 0 {
 		return n, fmt.Sprintf("more than %d values in one file", maxValues)
@@ -105,7 +105,7 @@ func beyondBounds(n *yaml.Node, left *int, depth int) (*yaml.Node, string) {
 	return nil, ""
 }
 
-// bareVariable matches ${name} where YAML takes its brace for the beginning of a mapping.
+// bareVariable matches ${name} where YAML reads its brace as the beginning of a mapping.
 var bareVariable = regexp.MustCompile(`[{\[,:]\s*\$\{`)
 
 func (r *Reader) syntax(text []byte, err error) {
@@ -124,7 +124,7 @@ func (r *Reader) syntax(text []byte, err error) {
 
 const noAliases = "aliases and merge keys are not supported"
 
-// Fields calls field for each key of a mapping that is a plain name, and not there before, with its
+// Fields calls field for each key of a mapping that is a plain name and not a duplicate, with its
 // value.
 func (r *Reader) Fields(path string, mapping *yaml.Node, field func(key, value *yaml.Node)) {
 	first := map[string]*yaml.Node{}
@@ -136,7 +136,7 @@ func (r *Reader) Fields(path string, mapping *yaml.Node, field func(key, value *
 		case key.Kind != yaml.ScalarNode:
 			r.Wrong(key, path, "a key must be a name")
 		case seen != nil:
-			r.Wrong(key, Join(path, key.Value), "is here twice (first at line %d)", seen.Line)
+			r.Wrong(key, Join(path, key.Value), "is a duplicate (first at line %d)", seen.Line)
 		default:
 			first[key.Value] = key
 			if r.NoAlias(Join(path, key.Value), value) {
@@ -160,7 +160,7 @@ func IsNothing(n *yaml.Node) bool {
 	return n == nil || n.Kind == 0 || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
-// Shown is how a message names a value.
+// Shown formats a value for a message.
 func Shown(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:

@@ -10,15 +10,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// mostExact is the largest whole number that JSON keeps exact.
+// mostExact is the largest whole number that JSON represents exactly.
 const mostExact = 1 << 53
 
-// plainDigits is a whole number that every reader takes for the same one: 010 is 10 to some and 8
-// to others.
+// plainDigits matches a whole number that every YAML reader parses the same way: 010 is 10 to some
+// and 8 to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
-// Value reads a value of any shape, whose schema the caller does not know, as JSON has it. Nothing is
-// taken for what it is not: only plain numbers are numbers.
+// Value reads a value of any shape, whose schema the caller does not know, as JSON represents it.
+// It converts nothing: only plain numbers are numbers.
 func (r *Reader) Value(path string, value *yaml.Node) any {
 	if !r.NoAlias(path, value) {
 		return nil

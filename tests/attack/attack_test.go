@@ -29,5 +29,5 @@ func TestShardUnderAttack(t *testing.T) {
 	s.Await("all agents at the other replica", func() bool { return s.Open() == *honest && len(s.Serving()["a"]) == 0 })
 	s.AwaitCalm()
 	s.honestUntouched(t, before)
-	s.Sees("web") // whoever was under attack is still at work, and who is made now joins under the new authority
+	s.Sees("web") // attacked agents still work, and new machines join under the new authority
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// rogue is an agent with a certificate of its own that does not behave.
+// rogue is an agent with a certificate of its own that misbehaves.
 type rogue struct {
 	*enemy
 	instance string
@@ -26,7 +26,8 @@ type rogue struct {
 	epoch    uint64
 }
 
-// rogues join with the papers of machines of a group of their own, which nobody heals.
+// rogues join with the bootstrap documents of machines of a group of their own, which is not
+// healed.
 func (s *siege) rogues(t *testing.T, group string, size int) []*rogue {
 	t.Helper()
 	var out []*rogue
@@ -44,7 +45,7 @@ func (s *siege) rogues(t *testing.T, group string, size int) []*rogue {
 	return out
 }
 
-// open begins a session.
+// open opens a session.
 func (r *rogue) open(t *testing.T, conn *grpc.ClientConn) (protocol.Gateway_SessionClient, error) {
 	t.Helper()
 	r.epoch++
@@ -53,7 +54,7 @@ func (r *rogue) open(t *testing.T, conn *grpc.ClientConn) (protocol.Gateway_Sess
 	return r.hello(t, conn, h)
 }
 
-// opened begins a session that is welcome.
+// opened opens a session that is welcomed.
 func (r *rogue) opened(t *testing.T) protocol.Gateway_SessionClient {
 	t.Helper()
 	stream, err := r.open(t, r.connect(t, r.with(r.pair)))
@@ -71,8 +72,8 @@ func say(stream protocol.Gateway_SessionClient, r *protocol.Report) error {
 	return stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: r}})
 }
 
-// ended waits until a stream has, and returns how. Whoever is told so in words is not told by the
-// end of the stream alone.
+// ended waits until a stream has ended, and returns the reason. A reason in a message counts as
+// well as the status of the stream.
 func ended(t *testing.T, stream protocol.Gateway_SessionClient) string {
 	t.Helper()
 	over := make(chan string, 1)
@@ -98,7 +99,7 @@ func ended(t *testing.T, stream protocol.Gateway_SessionClient) string {
 	}
 }
 
-// excesses are what agents and strangers send that is too much, too often, or no message at all.
+// excesses are messages of agents and strangers that are too large, too many, or invalid.
 func excesses(t *testing.T, s *siege) {
 	tries := []struct {
 		name string
@@ -165,7 +166,7 @@ func excesses(t *testing.T, s *siege) {
 	s.remove("rogue")
 }
 
-// garbage speaks TLS and then nothing that anybody understands.
+// garbage completes TLS and then sends bytes that are not gRPC.
 func garbage(t *testing.T, s *siege, r *rogue) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	noise := make([]byte, 64<<10)

@@ -25,14 +25,14 @@ import (
 // patience is how long an enemy waits for an answer.
 const patience = 20 * time.Second
 
-// enemy is somebody with an address of his own.
+// enemy is an attacker with an address of its own.
 type enemy struct {
 	s        *siege
 	from, to string
 }
 
-// enemy is a new one. They go for one replica and the other in turn: each tells only so many
-// refusals at once, and of the rest a sum each minute.
+// enemy returns a new attacker. Attackers alternate between the replicas: each replica records only
+// so many refusals at once, and the rest as a sum each minute.
 func (s *siege) enemy() *enemy {
 	s.enemies++
 	return &enemy{
@@ -45,7 +45,7 @@ func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(e.from)}}).DialContext(ctx, "tcp", address)
 }
 
-// connect makes a connection with whatever credentials he has.
+// connect opens a connection with the given credentials.
 func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := e.line(c)
@@ -56,8 +56,7 @@ func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.
 	return conn
 }
 
-// with are TLS credentials that show a certificate, or none. Whom he believes does not matter to
-// him.
+// with returns TLS credentials with a certificate, or none, that accept any server.
 func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -73,7 +72,7 @@ func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
 // errRefused is an answer of the gateway itself.
 var errRefused = errors.New("refused")
 
-// hello says hello, and returns what came of it: nil only for a welcome.
+// hello sends a hello, and returns the result: nil only for a welcome.
 func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,7 +84,7 @@ func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (p
 		return nil, err
 	}
 	if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: h}}); err != nil {
-		_, err = stream.Recv() // it says why
+		_, err = stream.Recv() // the message has the reason
 		return nil, err
 	}
 	m, err := stream.Recv()
@@ -101,18 +100,18 @@ func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (p
 	return stream, nil
 }
 
-// helloOf is the hello of an instance.
+// helloOf returns the hello of an instance.
 func (s *siege) helloOf(instance string) *protocol.Hello {
 	return &protocol.Hello{Protocol: 1, Shard: s.shard, Instance: instance, BootId: "enemy", Epoch: 1 << 40}
 }
 
-// forger issues certificates: with a stolen authority, or one of his own.
+// forger issues certificates: with a stolen authority, or one of its own.
 type forger struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// newForger has an authority of his own.
+// newForger creates an authority of its own.
 func newForger(t *testing.T) forger {
 	t.Helper()
 	key, err := identity.NewKey()
@@ -135,15 +134,15 @@ func newForger(t *testing.T) forger {
 	return f
 }
 
-// paper is what a certificate says.
+// paper is the content of a certificate.
 type paper struct {
 	uri        string
 	commonName string
-	from, to   time.Duration // from now
+	from, to   time.Duration // relative to now
 	use        x509.ExtKeyUsage
 }
 
-// agent is what the certificate of an instance says.
+// agent returns the content of an instance's certificate.
 func (s *siege) agent(instance string) paper {
 	return paper{
 		uri:  identity.Identity{Shard: s.shard, Role: identity.Agent, Name: instance}.String(),

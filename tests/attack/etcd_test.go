@@ -76,7 +76,7 @@ func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: believed, NextProtos: []string{"h2"}}
-			if try.own != nil { // whatever authorities the server asks for
+			if try.own != nil { // whatever authorities the server requests
 				conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
 					error,
 				) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// files are given to an operator by somebody who means no good. The command must say what is wrong,
-// within bounds, and change nothing.
+// files are malicious files that an operator applies. The command must report what is wrong, within
+// bounds, and change nothing.
 func files(t *testing.T, s *siege) {
 	bomb := "checks:\n- &a [x, x, x, x, x, x, x, x, x]\n"
 	for i := 'b'; i <= 'j'; i++ {

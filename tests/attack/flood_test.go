@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// halfOpen is how many connections are begun and never finished, at the least.
+// halfOpen is how many connections are opened and never finished, at least.
 var halfOpen = tier.Pick(1000, 10_000)
 
-// floods come all at once, for longer than a lease lasts: an honest agent that is kept from
-// reporting would be lost.
+// floods all come at once, for longer than a lease lasts: an honest agent that cannot report would
+// be lost.
 func floods(t *testing.T, s *siege) {
 	rogues := s.rogues(t, "flood", 3)
 	talker, asker, comer, stranger := rogues[0], rogues[1], rogues[2], s.enemy()
@@ -48,7 +48,7 @@ func floods(t *testing.T, s *siege) {
 		for ctx.Err() == nil && asking.Send(m) == nil {
 		}
 	})
-	all.Go(func() { // goes on until he is cut off, which takes longer than the rest
+	all.Go(func() { // goes on until it is cut off, which takes longer than the rest
 		go func() {
 			for n := uint64(1); say(talking, reportOf(n)) == nil; n++ {
 				reports.Store(int64(n))
@@ -56,12 +56,12 @@ func floods(t *testing.T, s *siege) {
 		}()
 		how = drain(talking, func(*protocol.GatewayMessage) {})
 	})
-	s.Apply("late", 1) // a machine that is made meanwhile joins
+	s.Apply("late", 1) // a machine that is created meanwhile joins
 	all.Wait()
 
 	t.Logf("half-open: %d begun, at most %d at once, %d cut off", open.begun, open.most, open.shut)
 	if open.begun < halfOpen || open.shut == 0 {
-		t.Errorf("%d connections were begun and %d cut off: this is no flood, or nobody did anything about it",
+		t.Errorf("%d connections were begun and %d cut off: this is no flood, or it was not limited",
 			open.begun, open.shut)
 	}
 	s.recorded(t, before, "SEC-5", stranger.from)
@@ -82,7 +82,7 @@ func floods(t *testing.T, s *siege) {
 	s.remove("flood")
 }
 
-// drain hears a stream to its end, and returns how that came.
+// drain reads a stream to its end, and returns the reason.
 func drain(stream protocol.Gateway_SessionClient, heard func(*protocol.GatewayMessage)) string {
 	told := ""
 	for {
@@ -97,10 +97,10 @@ func drain(stream protocol.Gateway_SessionClient, heard func(*protocol.GatewayMe
 	}
 }
 
-// halfOpened is what came of a flood of connections that say nothing.
+// halfOpened is the result of a flood of silent connections.
 type halfOpened struct{ begun, most, shut int }
 
-// flood begins connections and says nothing on them, until ctx ends.
+// flood opens connections and sends nothing on them, until ctx ends.
 func (e *enemy) flood(ctx context.Context) (came halfOpened) {
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
@@ -143,8 +143,8 @@ func (e *enemy) flood(ctx context.Context) (came halfOpened) {
 	return came
 }
 
-// reconnects begins session after session with the certificate that it has, until ctx ends, and
-// counts what came of them.
+// reconnects opens session after session with the same certificate, until ctx ends, and counts the
+// results.
 func (r *rogue) reconnects(ctx context.Context, t *testing.T) map[string]int {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -172,7 +172,7 @@ func (r *rogue) reconnects(ctx context.Context, t *testing.T) map[string]int {
 	return came
 }
 
-// line is a connection of nobody's test.
+// line is a raw connection.
 func (e *enemy) line(c credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+e.to, grpc.WithTransportCredentials(c), grpc.WithContextDialer(e.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))

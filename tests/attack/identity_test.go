@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// identities are tries to speak for an instance without being it.
+// identities are attempts to act as an instance.
 func identities(t *testing.T, s *siege) {
 	victim, other := s.Members("web")[0], s.Members("web")[1]
 	stolen, foreign := s.stolenAuthority(t), newForger(t)
@@ -77,7 +77,7 @@ func identities(t *testing.T, s *siege) {
 		s.within(t, try.name, func(t *testing.T) {
 			before, e := s.calm(), s.enemy()
 			if _, err := e.hello(t, e.connect(t, try.how(e)), s.helloOf(victim)); err == nil {
-				t.Fatal("he was welcomed")
+				t.Fatal("the attacker was welcomed")
 			} else {
 				t.Log(err)
 			}

@@ -21,7 +21,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// silent is a group whose machines never speak: the enemy has found their papers.
+// silent creates a group whose machines start no agents: the enemy has found their bootstrap
+// documents.
 func (s *siege) silent(t *testing.T, group string, size int, more ...string) []string {
 	t.Helper()
 	if err := s.Control.KeepPapers(true); err != nil {
@@ -43,7 +44,7 @@ func (s *siege) silent(t *testing.T, group string, size int, more ...string) []s
 	return s.Members(group)
 }
 
-// token is what an instance may join with.
+// token returns an instance's join token.
 func (s *siege) token(t *testing.T, instance string) string {
 	t.Helper()
 	b, err := s.Control.Papers(instance)
@@ -90,7 +91,7 @@ func joinWith(t *testing.T, conn *grpc.ClientConn, r *protocol.JoinRequest) (*pr
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 
-// joins are tries to become an instance without being meant.
+// joins are attempts to join as an instance without being it.
 func joins(t *testing.T, s *siege) {
 	ids := s.silent(t, "silent", 4, "registration_timeout: 1h")
 	victim, other, raced, gone := ids[0], ids[1], ids[2], ids[3]
@@ -98,7 +99,7 @@ func joins(t *testing.T, s *siege) {
 	tried := func(t *testing.T, before stage.Mark, e *enemy, err error, words ...string) {
 		t.Helper()
 		if err == nil {
-			t.Fatal("he was given a certificate")
+			t.Fatal("the attacker got a certificate")
 		}
 		if status.Code(err) != codes.PermissionDenied {
 			t.Errorf("answered %v, want permission denied", err)
@@ -190,7 +191,7 @@ func joins(t *testing.T, s *siege) {
 	s.remove("silent")
 }
 
-// race has a thousand keys compete for one token, at both replicas: exactly one may win.
+// race makes a thousand keys compete for one token, at both replicas: exactly one may win.
 func race(t *testing.T, s *siege, raced string) {
 	const rivals, lines = 1000, 20
 	token := s.token(t, raced)

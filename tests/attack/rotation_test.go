@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// streams are the sessions of all instances: which stream of which replica. A stream that was
+// streams returns the sessions of all instances: which stream at which replica. A stream that was
 // dropped has another epoch.
 func (s *siege) streams() map[string]string {
 	out := map[string]string{}
@@ -24,7 +24,7 @@ func (s *siege) streams() map[string]string {
 	return out
 }
 
-// certificates are the newest of all instances, as they report them.
+// certificates returns the newest certificates of all instances, as they report them.
 func (s *siege) certificates() map[string]store.CertificateReport {
 	out := map[string]store.CertificateReport{}
 	for id, r := range stage.Records[store.Report](s.Stage, store.KindReports) {
@@ -35,7 +35,7 @@ func (s *siege) certificates() map[string]store.CertificateReport {
 	return out
 }
 
-// lifetime has certificates last so long from now on.
+// lifetime sets the validity of new certificates.
 func (s *siege) lifetime(t *testing.T, d time.Duration) {
 	t.Helper()
 	shard := s.record(t)
@@ -43,11 +43,11 @@ func (s *siege) lifetime(t *testing.T, d time.Duration) {
 	s.Put(s.Keys.Shard(), store.Encode(shard))
 }
 
-// generations is how often each certificate is renewed, at the least.
+// generations is how often each certificate is renewed, at least.
 var generations = tier.Pick(2, 6)
 
-// shortLived watches certificates that last for seconds: they are renewed over many generations,
-// and no stream is dropped for it.
+// shortLived watches certificates that are valid for seconds: they are renewed over many
+// generations, and no stream is dropped for it.
 func shortLived(t *testing.T, s *siege) {
 	before, streams := s.calm(), s.streams()
 	seen := map[string]map[time.Time]bool{}
@@ -66,8 +66,8 @@ func shortLived(t *testing.T, s *siege) {
 	s.untouched(t, before)
 }
 
-// exchanged exchanges the agents' authority under all: no stream is dropped, and what the old one
-// issued opens nothing afterwards.
+// exchanged rotates the agents' authority: no stream is dropped, and certificates of the old one
+// open nothing afterwards.
 func exchanged(t *testing.T, s *siege) {
 	before, streams := s.calm(), s.streams()
 	old, first := s.stolenAuthority(t), s.issuers()
@@ -100,7 +100,7 @@ func (s *siege) kept(t *testing.T, streams map[string]string) {
 	}
 }
 
-// issuers are the authorities of all newest certificates.
+// issuers returns the authorities of all newest certificates.
 func (s *siege) issuers() (out []string) {
 	for _, c := range s.certificates() {
 		if !slices.Contains(out, c.Issuer) {

@@ -28,11 +28,11 @@ func TestMain(m *testing.M) { os.Exit(stage.Main(m, "", &built)) }
 // siege is a shard under attack.
 type siege struct {
 	*stage.Stage
-	shard   string // its random ID
-	enemies int    // that had an address of their own
+	shard   string // the shard's random ID
+	enemies int    // enemies with an address of their own
 }
 
-// besiege raises a shard with its honest agents, whose certificates last for seconds.
+// besiege starts a shard with its honest agents, whose certificates are valid for seconds.
 func besiege(t *testing.T, agents int) *siege {
 	t.Helper()
 	s := &siege{Stage: stage.New(t, stage.Plan{
@@ -45,7 +45,7 @@ func besiege(t *testing.T, agents int) *siege {
 	return s
 }
 
-// within runs a test of its own, in which the stage fails that one.
+// within runs a subtest, so that the stage's failures fail that one.
 func (s *siege) within(t *testing.T, name string, do func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) {
 		outer := s.T
@@ -55,7 +55,7 @@ func (s *siege) within(t *testing.T, name string, do func(t *testing.T)) {
 	})
 }
 
-// record is the shard's.
+// record returns the shard's record.
 func (s *siege) record(t *testing.T) store.Shard {
 	t.Helper()
 	kv, err := s.Store.Get(t.Context(), s.Keys.Shard())
@@ -69,12 +69,12 @@ func (s *siege) record(t *testing.T) store.Shard {
 	return v.Record
 }
 
-// calm is a moment in which all is well with the honest instances, and nothing of them is under
-// way: what is counted from then on is no remainder of what went before. Those whom enemies pretend
-// to be may stay silent.
+// calm returns a moment in which all honest instances are healthy and nothing is in progress: what
+// is counted from then on is not left over from before. Instances whose names enemies use may stay
+// silent.
 func (s *siege) calm() stage.Mark {
 	s.T.Helper()
-	s.Await("the honest being well", func() bool { return s.Complete("web", *honest) })
+	s.Await("the honest instances being healthy", func() bool { return s.Complete("web", *honest) })
 	return s.Mark()
 }
 
@@ -87,7 +87,7 @@ func (s *siege) untouched(t *testing.T, since stage.Mark) {
 }
 
 // honestUntouched fails if anything was done to an honest machine since a moment, or one of them
-// lost its lease for a moment.
+// lost its lease.
 func (s *siege) honestUntouched(t *testing.T, since stage.Mark) {
 	t.Helper()
 	now := s.Members("web")
@@ -106,7 +106,8 @@ func (s *siege) honestUntouched(t *testing.T, since stage.Mark) {
 	}
 }
 
-// leasesLost are the instances whose alive key went since a moment, from etcd's own history.
+// leasesLost returns the instances whose alive key was deleted since a moment, from etcd's own
+// history.
 func (s *siege) leasesLost(t *testing.T, since stage.Mark) (lost []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stage.Longest)
@@ -129,8 +130,8 @@ func (s *siege) leasesLost(t *testing.T, since stage.Mark) (lost []string) {
 	return nil
 }
 
-// recorded waits until the journal has an entry of a rule, made since a moment, with all these
-// words in it.
+// recorded waits until the journal has an entry of a rule since a moment that contains all these
+// words.
 func (s *siege) recorded(t *testing.T, since stage.Mark, rule string, words ...string) store.JournalEntry {
 	t.Helper()
 	var found store.JournalEntry
@@ -166,8 +167,8 @@ func (s *siege) remove(group string) {
 	})
 }
 
-// stolenAuthority is the shard's own: whoever has its key can be anybody. The tests take it to make
-// certificates that only one thing is wrong with.
+// stolenAuthority is the shard's own authority. The tests use it to make certificates with exactly
+// one thing wrong.
 func (s *siege) stolenAuthority(t *testing.T) forger {
 	t.Helper()
 	return stolenFrom(t, s.PKI)

@@ -64,7 +64,7 @@ func TestLeaseholdIsCompared(t *testing.T) {
 	nothingLeft(t)
 }
 
-// An interrupt while etcd stands still leaves nothing behind either.
+// An interrupt while etcd is paused leaves nothing behind either.
 func TestCompareIsInterrupted(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
@@ -76,7 +76,7 @@ func TestCompareIsInterrupted(t *testing.T) {
 		for {
 			select {
 			case <-aside.more:
-				if strings.Contains(aside.String(), "etcd stands still") {
+				if strings.Contains(aside.String(), "etcd is paused") {
 					cancel()
 				}
 			case <-ended:
@@ -88,7 +88,7 @@ func TestCompareIsInterrupted(t *testing.T) {
 		[]string{"compare", "--agents", "6", "--interval", "1s", "--steady", "1s"})
 	close(ended)
 	if code != program.Interrupted || !strings.Contains(aside.String(), "nothing is left behind") ||
-		!strings.Contains(aside.String(), "etcd stands still") {
+		!strings.Contains(aside.String(), "etcd is paused") {
 		t.Errorf("exit %d: %s", code, aside.String())
 	}
 	nothingLeft(t)

@@ -10,7 +10,7 @@ import (
 // Env is the variable that tells programs where the authorities are.
 const Env = "LEASEHOLD_PKI"
 
-// Make makes both authorities below a directory, as an operator does, and says where they are.
+// Make creates both authorities below a directory, as an operator does, and returns the directory.
 func Make(dir string) (string, error) {
 	place := filepath.Join(dir, "pki")
 	return place, pki.Init(place, map[pki.Kind]time.Duration{

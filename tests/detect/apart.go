@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The environment of this very program when it is started as something else than what a person
-// starts.
+// The environment of this program when it is started in another role.
 const (
 	envRole   = "LEASEHOLD_DETECT_ROLE"
 	envConfig = "LEASEHOLD_DETECT_CONFIG"
@@ -24,7 +23,7 @@ const (
 	roleBench = "bench" // the one that measures
 )
 
-// serveRole is what this process was started for, if not by a person.
+// serveRole runs the role of this process, if it has one.
 func serveRole(ctx context.Context) (code int, mine bool) {
 	var err error
 	switch os.Getenv(envRole) {
@@ -45,7 +44,8 @@ func serveRole(ctx context.Context) (code int, mine bool) {
 	return code, true
 }
 
-// runApart runs the bench in namespaces of its own, and returns when all that it started has ended.
+// runApart runs the bench in namespaces of its own, and returns when all processes in them have
+// ended.
 func runApart(ctx context.Context, cfg config, progress io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,7 +67,7 @@ func runApart(ctx context.Context, cfg config, progress io.Writer) error {
 	first.ExtraFiles = []*os.File{theirs}
 	attr := &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
-		Setpgid:    true, // a Ctrl-C is for us alone
+		Setpgid:    true, // Ctrl-C must reach only this process
 	}
 	if os.Geteuid() != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -90,12 +90,12 @@ func runApart(ctx context.Context, cfg config, progress io.Writer) error {
 	return nil
 }
 
-// lifeline is where the first process of the namespaces has the pipe to the program that started
-// it.
+// lifeline is the descriptor of the pipe to the program that started the namespaces, in their first
+// process.
 const lifeline = 3
 
-// beFirst is the first process: it starts the bench, is the parent of whoever loses its own, and
-// ends with the bench or with the program that started it. With it the kernel ends all.
+// beFirst is the first process of the namespaces: it starts the bench, adopts orphans, and ends
+// with the bench or with the program that started it. The kernel kills all others with it.
 func beFirst() (int, error) {
 	unix.CloseOnExec(lifeline)
 	go func() {

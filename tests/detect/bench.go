@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	etcdAddress = "127.0.0.1:2379" // the namespace is ours alone
+	etcdAddress = "127.0.0.1:2379" // the namespace is not shared
 	shardName   = "default"
 	webGroup    = "web"
 
-	// longest is how long anything may take that must happen.
+	// longest bounds every wait.
 	longest = 5 * time.Minute
 	// flapWindow is how long a slot is spared after mostHarmed failures: flap.window, and some.
 	flapWindow = 5*time.Minute + 10*time.Second
 	mostHarmed = 2 // flap.failures is 3
 )
 
-// bench is a shard with machines to be harmed.
+// bench is a shard with machines for the faults.
 type bench struct {
 	cfg      config
 	progress io.Writer
@@ -43,14 +43,14 @@ type bench struct {
 	pki      string // where the certificate authorities are
 	provider *process.Provider
 
-	// These are kept under the ledger's lock.
-	writes []time.Duration     // how long etcd took for a write of ours, once a second
-	harmed map[int][]time.Time // when each slot of the web group was
+	// The ledger's lock guards these.
+	writes []time.Duration     // durations of a write to etcd, once a second
+	harmed map[int][]time.Time // when each slot of the web group had a fault
 	done   int                 // trials
 	of     int
 }
 
-// runBench is the whole run: it leaves its result in the run's directory.
+// runBench does the whole run: it leaves its result in the run's directory.
 func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
 	todo, err := chosen(cfg.Only)
 	if err != nil {
@@ -91,7 +91,7 @@ func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
-// start starts etcd, those who follow it, and the coordinator, and waits for a leader.
+// start starts etcd, its followers and the coordinator, and waits for a leader.
 func (b *bench) start(ctx context.Context, agent string) (stop func() error, err error) {
 	b.say("starting etcd and %d coordinator(s)", b.cfg.Replicas)
 	log, err := os.Create(filepath.Join(b.cfg.Dir, "etcd.log"))
@@ -149,13 +149,13 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	return stop, nil
 }
 
-// feelPulse measures how long etcd takes for a write, beside all others': where that is slow, so is
-// everything else.
+// feelPulse measures how long etcd takes for a write besides all others: if that is slow,
+// everything else is.
 func (b *bench) feelPulse(ctx context.Context, st store.Store) {
 	for pause(ctx, time.Second) == nil {
 		began := time.Now()
 		if _, err := st.Commit(ctx, store.Txn{Writes: []store.Write{store.Put("/detect/pulse", nil)}}); err != nil {
-			continue // the replicas notice too, and say so
+			continue // the replicas notice and report it, too
 		}
 		b.ledger.mu.Lock()
 		b.writes = append(b.writes, time.Since(began))
@@ -163,7 +163,7 @@ func (b *bench) feelPulse(ctx context.Context, st store.Store) {
 	}
 }
 
-// launch starts leasehold; what it logs goes into a file.
+// launch starts leasehold with its output in a log file.
 func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 	log, err := os.Create(filepath.Join(b.cfg.Dir, name+".log"))
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// apply makes a group. more are further lines of its file.
+// apply creates a group. more are further lines of its file.
 func (b *bench) apply(ctx context.Context, name string, size int, more ...string) error {
 	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nbudget: {max_expansion: 100}\n%s\n", name, size,
 		strings.Join(more, "\n"))
@@ -195,7 +195,7 @@ func (b *bench) apply(ctx context.Context, name string, size int, more ...string
 	return nil
 }
 
-// play plays all scenarios at once, each at its own pace.
+// play runs all scenarios at once, each at its own pace.
 func (b *bench) play(ctx context.Context, todo []scenario) (map[string][]*trial, error) {
 	size := b.webSize(todo)
 	if size > 0 {
@@ -228,7 +228,7 @@ func (b *bench) playOne(ctx context.Context, s scenario) ([]*trial, error) {
 	if s.harm == nil {
 		return b.raiseMute(ctx)
 	}
-	// No two scenarios keep step, and none keeps step with reports.
+	// The scenarios' paces differ from each other and from the report interval.
 	if err := pause(ctx, rand.N(b.cfg.Pace)); err != nil {
 		return nil, err
 	}
@@ -242,10 +242,10 @@ func (b *bench) playOne(ctx context.Context, s scenario) ([]*trial, error) {
 			return trials, err
 		}
 		trials = append(trials, t)
-		harming.Go(func() { // a machine that is stopped in order takes its time
+		harming.Go(func() { // stopping a machine in order takes a while
 			b.ledger.begin(t)
 			if err := s.harm(ctx, b, m); err != nil {
-				failed <- fmt.Errorf("harm %s: %w", m.instance, err)
+				failed <- fmt.Errorf("cause fault in %s: %w", m.instance, err)
 				return
 			}
 			if err := b.replaced(ctx, t); err != nil {
@@ -278,8 +278,8 @@ func (b *bench) replaced(ctx context.Context, t *trial) error {
 	})
 }
 
-// webSize is how many machines are needed so that no slot is harmed so often that it flaps, and so
-// few of all are silent at once that it is no storm.
+// webSize returns how many machines are needed so that no slot has so many faults that it flaps,
+// and so few of all are silent at once that it is not a storm.
 func (b *bench) webSize(todo []scenario) int {
 	kinds, silent := 0, 0
 	for _, s := range todo {
@@ -297,9 +297,9 @@ func (b *bench) webSize(todo []scenario) int {
 	if inWindow := int(flapWindow/b.cfg.Pace) + 1; inWindow < trials { // after that a slot's turn comes again
 		trials = inWindow
 	}
-	// Some slots are always on their way to a new machine.
+	// Some slots always wait for a new machine.
 	forSlots := kinds*trials*6/10 + 5
-	// Whoever is silent counts for a lease or so. Half of a group would be a storm.
+	// A silent machine counts for about a lease. Half of a group would be a storm.
 	atOnce := silent * min(b.cfg.Trials, int((b.cfg.leaseTTL()+b.cfg.Interval)/b.cfg.Pace)+1)
 	return max(forSlots, 3*atOnce)
 }
@@ -323,7 +323,7 @@ func (b *bench) raiseWeb(ctx context.Context, size int) error {
 	})
 }
 
-// raiseMute makes a group whose first agents never register, and waits until all of them are
+// raiseMute creates a group whose first agents never register, and waits until all of them are
 // replaced.
 func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 	var trials []*trial
@@ -353,10 +353,10 @@ func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 	return trials, nil
 }
 
-// victim waits for a machine that may be harmed, and reserves one, chosen at random.
+// victim waits for a machine that may get a fault, and reserves one at random.
 func (b *bench) victim(ctx context.Context) (*trial, machine, error) {
 	var t *trial
-	err := b.ledger.await(ctx, "a machine that may be harmed", longest+flapWindow, func() bool {
+	err := b.ledger.await(ctx, "a machine for a fault", longest+flapWindow, func() bool {
 		now := time.Now()
 		var may []store.Instance
 		for _, in := range b.ledger.settled(webGroup, now.Add(-2*b.cfg.Interval)) {
@@ -382,7 +382,7 @@ func (b *bench) victim(ctx context.Context) (*trial, machine, error) {
 	return t, m, err
 }
 
-// pause lets a time pass.
+// pause waits for a time.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

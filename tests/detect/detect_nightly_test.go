@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every kind of harm ends in the verdict and the replacement that it should, by the rules that
-// should decide it. How long that takes is for make bench-detect to say.
+// Every kind of fault ends in the expected verdict and replacement, by the expected rules. make
+// bench-detect measures how long that takes.
 //
 // proves DET-4, DET-7, DET-11, DET-17, HEAL-2
 func TestEveryHarm(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// trial is one harm, and what etcd told of it when.
+// trial is one fault, and when etcd showed its effects.
 type trial struct {
 	Victim string
 	Harmed time.Time
@@ -21,26 +21,26 @@ type trial struct {
 	VerdictRule, ReplacedRule  string
 }
 
-// instance is what the ledger knows of an instance now.
+// instance is the ledger's knowledge of an instance.
 type instance struct {
 	store.Instance
 	running time.Time         // since when it runs
 	stream  store.StreamState // "" while there is none
 }
 
-// ledger is all that etcd told, on the bench's own clock.
+// ledger records everything that etcd shows, on the bench's own clock.
 type ledger struct {
 	keys store.Keys
 
 	mu        sync.Mutex
-	moved     chan struct{} // closed and made anew with each batch
+	moved     chan struct{} // closed and replaced with each batch
 	instances map[string]instance
-	trials    map[string]*trial // by victim; those reserved are not harmed yet
-	replicas  map[string]int    // disturbances that each has seen
+	trials    map[string]*trial // by victim, including reserved ones
+	replicas  map[string]int    // disturbances that each replica has seen
 	leader    bool
-	onBoot    func(store.Instance, time.Time) // told of each that begins to boot; it holds the lock
-	unasked   []string                        // what befell those whom nobody harmed
-	notes     []string                        // storms, flapping and disturbances: they make figures worse
+	onBoot    func(store.Instance, time.Time) // called for each instance that begins to boot, with the lock held
+	unasked   []string                        // verdicts on machines without a fault
+	notes     []string                        // storms, flapping and disturbances, which make the figures worse
 	broken    error
 }
 
@@ -52,7 +52,7 @@ func newLedger(keys store.Keys) *ledger {
 	}
 }
 
-// follow takes in everything until ctx ends.
+// follow records everything until ctx ends.
 func (l *ledger) follow(ctx context.Context, s store.Store) {
 	for b := range s.Watch(ctx, l.keys.Prefix(), 1) {
 		l.take(time.Now(), b)
@@ -159,7 +159,7 @@ func (l *ledger) takeEntry(now time.Time, e store.Event) error {
 		l.unasked = append(l.unasked, fmt.Sprintf("%s was judged %s: %s: %s", n.Instance, n.What, n.Rule, n.Why))
 	case t.Verdict.IsZero():
 		t.Verdict, t.Judged, t.VerdictRule = now, n.Verdict, n.Rule
-		if n.Rule == "SPOT-2" { // the evidence says that it is well: doomed is what its record says from now on
+		if n.Rule == "SPOT-2" { // the evidence shows a healthy machine: doomed is in its record from now on
 			t.Judged = store.Doomed
 		}
 	}
@@ -177,21 +177,21 @@ func (l *ledger) takeReplica(name string, e store.Event) error {
 	}
 	if v.Record.Disturbances > l.replicas[name] && v.Record.Last != nil {
 		l.notes = append(l.notes,
-			fmt.Sprintf("SAFE-1: replica %s was disturbed: %s: whoever is lost waits until agents had time to return",
+			fmt.Sprintf("SAFE-1: replica %s was disturbed: %s: lost instances wait until agents had time to return",
 				name, v.Record.Last.What))
 	}
 	l.replicas[name] = v.Record.Disturbances
 	return nil
 }
 
-// begin notes that a victim is harmed from now on.
+// begin records that a victim has a fault from now on.
 func (l *ledger) begin(t *trial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*t = trial{Victim: t.Victim, Harmed: time.Now()}
 }
 
-// trialOf is what an instance is harmed for, nil if it was not harmed. The lock is held.
+// trialOf returns the trial of an instance, nil if there is none. The lock is held.
 func (l *ledger) trialOf(id string) *trial {
 	if t := l.trials[id]; t != nil && !t.Harmed.IsZero() {
 		return t
@@ -199,8 +199,8 @@ func (l *ledger) trialOf(id string) *trial {
 	return nil
 }
 
-// await returns when a condition holds, which is looked at whenever etcd has told something. The
-// lock is held for it.
+// await returns when a condition holds, which is checked whenever etcd has shown something. It is
+// called with the lock held.
 func (l *ledger) await(ctx context.Context, what string, atMost time.Duration, condition func() bool) error {
 	late := time.NewTimer(atMost)
 	defer late.Stop()
@@ -217,15 +217,15 @@ func (l *ledger) await(ctx context.Context, what string, atMost time.Duration, c
 		select {
 		case <-moved:
 		case <-late.C:
-			return fmt.Errorf("waited %s in vain for %s", atMost, what)
+			return fmt.Errorf("waited %s without success for %s", atMost, what)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// settled are the instances of a group that may be harmed: well since before a time, alone in their
-// slot, not harmed and not reserved. They are in order of ID. The lock is held.
+// settled returns the instances of a group that may become victims: healthy since before a time,
+// alone in their slot, without a fault and not reserved. They are in order of ID. The lock is held.
 func (l *ledger) settled(group string, since time.Time) []store.Instance {
 	inSlot := map[int]int{}
 	for _, in := range l.instances {

@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// coordinatorIP is where machines reach the coordinator. It and theirs are from the range for
+	// coordinatorIP is the coordinator's address for machines. All addresses are from the range for
 	// measuring networks (RFC 2544).
 	coordinatorIP = "198.18.0.1"
-	// nobody is a hardware address that no interface has: what is sent to it is dropped without a
-	// word.
+	// nobody is a hardware address that no interface has: packets for it are dropped silently.
 	nobody = "02:00:00:00:00:01"
-	// firstPort is the first that the process provider gives to a machine.
+	// firstPort is the first port that the process provider gives to a machine.
 	firstPort = 20000
 )
 
-// muteGroup is the group whose first agents never say anything.
+// muteGroup is the group whose first agents never send anything.
 const muteGroup = "mute"
 
-// agentScript is what the provider starts as an agent: it makes the machine's network, with one
-// wire to the coordinator, shows it its working directory at seenAs, and becomes the agent. Its
-// number among the machines is that of its port, which no other machine has.
+// agentScript is what the provider starts as an agent: it creates the machine's network, with one
+// link to the coordinator, mounts its working directory at seenAs, and becomes the agent. Its port
+// identifies the machine.
 const agentScript = `#!/bin/sh
 set -e
 instance=${LEASEHOLD_MACHINE#*/}
@@ -55,14 +54,14 @@ END
 exec nsenter "--net=/run/netns/$instance" unshare --mount sh -c 'mount --bind "$1" %[6]s && shift && exec "$@"' sh "${LEASEHOLD_BOOTSTRAP%%/*}/work" %[5]s "$@"
 `
 
-// seenAs is where each machine sees its own working directory: a group's file can name paths only
+// seenAs is where each machine sees its own working directory: a group file can only contain paths
 // that are the same for all.
 const seenAs = "/run/machine"
 
-// writeAgentScript puts the script beside the programs and returns its path.
+// writeAgentScript writes the script beside the programs and returns its path.
 func writeAgentScript(dir string) (string, error) {
 	mute := filepath.Join(dir, "mute")
-	for _, d := range []string{mute, seenAs} { // /run is ours alone: see beFirst
+	for _, d := range []string{mute, seenAs} { // /run is private: see beFirst
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return "", err
 		}
@@ -82,7 +81,7 @@ func ip(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// machine is one that can be harmed.
+// machine is a machine that can get a fault.
 type machine struct {
 	instance string
 	shard    string
@@ -102,10 +101,10 @@ func find(dir, instance string) (machine, error) {
 	return machine{instance: instance, shard: r.Shard, dir: dir, record: r}, nil
 }
 
-// agent is the process of its agent.
+// agent returns the process of its agent.
 func (m machine) agent() int { return m.record.PID }
 
-// others are its processes but for the agent.
+// others returns its processes except the agent.
 func (m machine) others() []int {
 	var pids []int
 	for _, r := range machines.Residents([]string{m.shard}) {
@@ -116,7 +115,7 @@ func (m machine) others() []int {
 	return pids
 }
 
-// tell puts a file where the machine sees it.
+// tell creates a file that the machine sees.
 func (m machine) tell(file, text string) error {
 	path := filepath.Join(m.dir, m.instance, "work", file)
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -125,7 +124,7 @@ func (m machine) tell(file, text string) error {
 	return os.Rename(path+".new", path)
 }
 
-// send signals processes. One that has ended by itself since is an error: it was to be harmed.
+// send signals processes. It is an error if one has ended already: the fault would have no effect.
 func send(s syscall.Signal, pids ...int) error {
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, s); err != nil {
@@ -135,19 +134,19 @@ func send(s syscall.Signal, pids ...int) error {
 	return nil
 }
 
-// address is where the machine's end of its wire is: see agentScript.
+// address is the machine's address on its link: see agentScript.
 func (m machine) address() string {
 	n := m.record.Port - firstPort
 	return fmt.Sprintf("198.18.%d.%d", 1+n/250, 1+n%250)
 }
 
-// dropToMachine loses all that the coordinator sends to the machine.
+// dropToMachine drops everything that the coordinator sends to the machine.
 func (m machine) dropToMachine(ctx context.Context) error {
 	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nobody, "dev", fmt.Sprintf("v%d", m.record.Port), "nud",
 		"permanent")
 }
 
-// dropToCoordinator loses all that the machine sends.
+// dropToCoordinator drops everything that the machine sends.
 func (m machine) dropToCoordinator(ctx context.Context) error {
 	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nobody, "dev", "eth0", "nud",
 		"permanent")

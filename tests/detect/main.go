@@ -21,7 +21,7 @@ func main() {
 	os.Exit(start())
 }
 
-// start is what this process is for: the program that a person starts, or one of those that it
+// start is the role of this process: the program that a person starts, or one of those that it
 // starts in turn.
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,7 +56,7 @@ func start() int {
 	return 0
 }
 
-// config is what a run is asked to do. It goes to the process that does it as JSON.
+// config holds the options of a run. It is passed to the process that does the run as JSON.
 type config struct {
 	Trials   int           `json:"trials"` // of each scenario
 	Pace     time.Duration `json:"pace"`   // between two trials of a scenario
@@ -64,7 +64,7 @@ type config struct {
 	Replicas int           `json:"replicas"`
 	Only     []string      `json:"only"`
 	JSON     bool          `json:"-"`
-	Keep     bool          `json:"-"`   // the directory with all logs
+	Keep     bool          `json:"-"`   // directory of all logs
 	Dir      string        `json:"dir"` // of the run; holds the programs
 }
 
@@ -84,7 +84,7 @@ func readFlags(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.Interval, "interval", defaultInterval,
 		"report interval of the agents, in whole seconds; leases last three times that and 2s")
 	f.IntVar(&c.Replicas, "replicas", 1, "replicas of the coordinator, 1 to 5")
-	f.StringVar(&only, "only", "", "scenarios to play, by name, separated by commas; all if empty")
+	f.StringVar(&only, "only", "", "scenarios to run, by name, separated by commas; all if empty")
 	f.BoolVar(&c.Keep, "keep", false, "keep the directory with the logs and machines, and say where it is")
 	f.StringVar(&output, "o", "table", "table or json, on standard output")
 	if err := f.Parse(args); err != nil {
@@ -101,7 +101,7 @@ func readFlags(args []string, stderr io.Writer) (config, error) {
 	case c.Trials < 1 || c.Trials > 1000:
 		err = fmt.Errorf("-trials: %d: must be 1 to 1000", c.Trials)
 	case c.Pace < time.Second:
-		err = fmt.Errorf("-pace: %s: must be at least 1s, or so many are lost at once that it is a storm", c.Pace)
+		err = fmt.Errorf("-pace: %s: must be at least 1s, or so many losses at once are a storm", c.Pace)
 	case c.Interval < time.Second || c.Interval > time.Minute || c.Interval%time.Second != 0:
 		err = fmt.Errorf("-interval: %s: must be whole seconds, 1s to 1m", c.Interval)
 	case c.Replicas < 1 || c.Replicas > 5:
@@ -117,7 +117,7 @@ func readFlags(args []string, stderr io.Writer) (config, error) {
 	return c, err
 }
 
-// measure builds the programs, has everything done apart, and takes the figures.
+// measure builds the programs, runs the bench in namespaces, and prints the figures.
 func measure(ctx context.Context, cfg config, progress io.Writer) (res result, err error) {
 	for _, tool := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -24,36 +24,35 @@ type result struct {
 	Replicas   int       `json:"replicas"`
 	Machines   int       `json:"machines"`
 	Pace       float64   `json:"pace"`
-	EtcdWrite  *spread   `json:"etcd_write"` // how long etcd took for a write meanwhile
+	EtcdWrite  *spread   `json:"etcd_write"` // duration of a write to etcd
 	Scenarios  []figures `json:"scenarios"`
-	Unasked    []string  `json:"unasked,omitempty"` // verdicts on machines that nobody harmed
+	Unasked    []string  `json:"unasked,omitempty"` // verdicts on machines without a fault
 	Notes      []string  `json:"notes,omitempty"`   // storms, flapping, disturbances
-	Met        bool      `json:"met"`               // every target, with every trial as it should be
+	Met        bool      `json:"met"`               // every target met, and every trial as expected
 }
 
-// figures are those of one scenario, from the harm on.
+// figures are those of one scenario, from the fault on.
 type figures struct {
 	Scenario    string   `json:"scenario"`
 	What        string   `json:"what"`
 	Trials      int      `json:"trials"`
-	Suspect     *spread  `json:"suspect,omitempty"` // nil where nothing is suspected before it is judged
+	Suspect     *spread  `json:"suspect,omitempty"` // nil if there is no suspicion before the verdict
 	Verdict     *spread  `json:"verdict"`
 	Replacement *spread  `json:"replacement"`
 	Target      float64  `json:"target"` // for the p99 of the replacement
 	Why         string   `json:"target_is"`
-	Wrong       []string `json:"wrong,omitempty"` // trials that did not end as they should
+	Wrong       []string `json:"wrong,omitempty"` // trials with an unexpected end
 	Met         bool     `json:"met"`
 }
 
-// spread is how long something took.
+// spread is a distribution of durations.
 type spread struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
 }
 
-// spreadOf takes of so many times the one that a share of them does not exceed; nil if there are
-// none.
+// spreadOf returns the duration that a share of all does not exceed; nil if there are none.
 func spreadOf(all []time.Duration) *spread {
 	if len(all) == 0 {
 		return nil
@@ -63,7 +62,7 @@ func spreadOf(all []time.Duration) *spread {
 	return &spread{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
-// sumUp makes figures of trials.
+// sumUp summarizes trials.
 func (b *bench) sumUp(todo []scenario, outcomes map[string][]*trial) result {
 	b.ledger.mu.Lock()
 	defer b.ledger.mu.Unlock()
@@ -131,10 +130,10 @@ func (s *spread) String() string {
 	return fmt.Sprintf("%.2f\t%.2f\t%.2f", s.P50, s.P99, s.Max)
 }
 
-// writeTable writes the figures for people, as Markdown that also reads well as it is.
+// writeTable writes the figures for people, as Markdown that is readable as text.
 func (r result) writeTable(w io.Writer) error {
 	fmt.Fprintf(w,
-		"%s, %d processors, %d coordinator(s), %d machines, report interval %gs, lease %gs; seconds from the harm on\n\n",
+		"%s, %d processors, %d coordinator(s), %d machines, report interval %gs, lease %gs; seconds from the fault on\n\n",
 		r.At.Format("2006-01-02"), r.Processors, r.Replicas, r.Machines, r.Interval, r.LeaseTTL)
 	if e := r.EtcdWrite; e != nil {
 		fmt.Fprintf(w, "A write to etcd took %.1f ms (p50) to %.1f ms (p99) meanwhile.\n\n", e.P50*1000, e.P99*1000)
@@ -163,7 +162,7 @@ func (r result) writeTable(w io.Writer) error {
 		}
 	}
 	for _, u := range r.Unasked {
-		fmt.Fprintf(w, "\nNOBODY HARMED IT: %s\n", u)
+		fmt.Fprintf(w, "\nFALSE POSITIVE: %s\n", u)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "\nnote: %s\n", n)

@@ -11,22 +11,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// scenario is one kind of harm, and what must come of it.
+// scenario is one kind of fault, with the expected outcome.
 type scenario struct {
 	name string // on the command line
 	what string // in the table
-	// harm does it to a machine that is well. Nil: it is done as the machines are made, see
-	// bench.raiseMute.
+	// harm causes the fault in a healthy machine. Nil: it is caused at the creation of the
+	// machines, see bench.raiseMute.
 	harm func(ctx context.Context, b *bench, m machine) error
 
 	verdict  store.Verdict
 	rule     string // of the verdict
 	replaced string // rule of the replacement
 
-	// silent: it falls silent for a while before it is judged, and counts towards a storm.
+	// silent: it is silent for a while before it is judged, and counts towards a storm.
 	silent bool
 
-	// target is how soon the replacement must have been requested, and how that is made up.
+	// target is how soon the replacement must have been requested, and its derivation.
 	target func(c config) time.Duration
 	why    string
 }
@@ -53,13 +53,13 @@ func overdue(c config) time.Duration  { return c.Interval*3/2 + 2*time.Second }
 func failing(config) time.Duration    { return checkThreshold*checkInterval + time.Second }
 func hanging(config) time.Duration    { return checkThreshold*checkInterval + checkTimeout + time.Second }
 
-// deafLease allows for the report that still gets through, and where there are several replicas for
-// the hello that follows it over the connection kept warm to the next.
+// deafLease adds the report that still gets through and, with several replicas, the hello that
+// follows it over the warm connection to the next one.
 func deafLease(c config) time.Duration {
 	return time.Duration(min(c.Replicas, 2))*c.Interval + c.leaseTTL() + 1500*time.Millisecond
 }
 
-// scenarios are all there are, in the order of the table.
+// scenarios returns all scenarios, in the order of the table.
 func scenarios() []scenario {
 	return []scenario{
 		{
@@ -159,7 +159,7 @@ func scenarios() []scenario {
 	}
 }
 
-// chosen are the scenarios with these names, or all.
+// chosen returns the scenarios with these names, or all.
 func chosen(names []string) ([]scenario, error) {
 	all := scenarios()
 	if len(names) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// workload is the process of an instance's workload, 0 as long as there is not exactly one.
+// workload returns the process of an instance's workload, 0 unless there is exactly one.
 func (w *world) workload(id string) int {
 	m, err := machines.Read(w.machines, id)
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *world) workload(id string) int {
 	return found
 }
 
-// runs is the command line of an instance's workload.
+// runs returns the command line of an instance's workload.
 func (w *world) runs(id string) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.workload(id)))
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *world) runs(id string) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
 }
 
-// variable is one of the environment with which an instance's workload was started.
+// variable returns a variable of the environment with which an instance's workload was started.
 func (w *world) variable(id, name string) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", w.workload(id)))
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *world) variable(id, name string) string {
 	return ""
 }
 
-// rewrite applies a group's file in which a text is replaced by another.
+// rewrite applies a group's file with one text replaced by another.
 func (c *cluster) rewrite(group string, pairs ...string) {
 	c.t.Helper()
 	file := filepath.Join(c.dir, group+".yaml")
@@ -91,7 +91,8 @@ func TestRestartsInPlace(t *testing.T) {
 	ids := c.apply("web", 2, "heal: {policy: restart}")
 	id := ids[0]
 	pids := func() (agent, workload int) { return c.agent(id), c.workload(id) }
-	// again waits until the machine runs one workload that is not the old one, with all in order.
+	// again waits until the machine runs one workload that is not the old one, and everything is in
+	// order.
 	again := func(what string, after store.Revision, old int) {
 		t.Helper()
 		c.awaitEntry(what, after, func(n noted) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// afflict has the check of that name do so from now on, on one instance: fail, or hang.
+// afflict makes the named check fail, or hang, on one instance from now on.
 func (w *world) afflict(id, check, how string) {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, id+"."+check+"."+how), nil, 0o600); err != nil {
@@ -20,14 +20,14 @@ func (w *world) afflict(id, check, how string) {
 	}
 }
 
-// afflictable is a check, as a file has it, that does as afflict says.
+// afflictable returns a check for a group file that afflict controls.
 func (w *world) afflictable(name string, optional bool) string {
 	at := filepath.Join(w.dir, "$LEASEHOLD_INSTANCE."+name)
 	script := fmt.Sprintf("if [ -e %[1]s.hang ]; then trap '' TERM; sleep 100000; fi; test ! -e %[1]s.fail", at)
 	return fmt.Sprintf("- {name: %s, optional: %t, exec: {run: [sh, -c, %q]}}", name, optional, script)
 }
 
-// checkOf is how a check stands by the last report that is stored.
+// checkOf returns the state of a check in the last stored report.
 func (w *world) checkOf(id, name string) store.CheckReport {
 	for _, c := range currentOf[store.Report](w.h, store.KindReports)[id].Record.Checks {
 		if c.Name == name {

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// The times of a cluster, as short as they may be.
+// The timing of a cluster, as short as allowed.
 const (
 	interval   = time.Second
 	leaseTTL   = 5 * time.Second
@@ -28,16 +28,15 @@ const (
 	grace      = leaseTTL + reconnect // SAFE-1
 )
 
-// cluster is an etcd, replicas of a coordinator and the machines they make, each in a process of
-// its own.
+// cluster is an etcd, replicas of a coordinator and their machines, each in a process of its own.
 type cluster struct {
 	*world
 	etcd     *program
 	replicas map[string]*program
-	listen   map[string]string // where each replica listens, whenever it runs
+	listen   map[string]string // listening address of each replica
 }
 
-// newCluster starts etcd and one replica for each name, and waits until one leads.
+// newCluster starts etcd and one replica for each name, and waits for a leader.
 func newCluster(t *testing.T, replicas ...string) *cluster {
 	t.Helper()
 	c := &cluster{world: newWorld(t, "machines"), replicas: map[string]*program{}, listen: map[string]string{}}
@@ -49,8 +48,7 @@ func newCluster(t *testing.T, replicas ...string) *cluster {
 		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default",
 		Created: time.Now().UTC(), Settings: settings,
 	}))
-	// The agent of these machines, which stops itself as it is born while there is a file called
-	// hold.
+	// The agent of these machines, which stops itself at its start while a file called hold exists.
 	script := fmt.Sprintf("#!/bin/sh\n[ -e %q ] && kill -STOP $$\nexec %q \"$@\"\n", c.holdFile(),
 		bin("leasehold-agent"))
 	if err := os.WriteFile(c.agentScript(), []byte(script), 0o755); err != nil {
@@ -70,7 +68,8 @@ func newCluster(t *testing.T, replicas ...string) *cluster {
 func (c *cluster) agentScript() string { return filepath.Join(c.dir, "agent.sh") }
 func (c *cluster) holdFile() string    { return filepath.Join(c.dir, "hold") }
 
-// holdNewborn has the agents of new machines stop before they do anything, until they get SIGCONT.
+// holdNewborn makes the agents of new machines stop before they do anything, until they get
+// SIGCONT.
 func (c *cluster) holdNewborn() {
 	c.t.Helper()
 	if err := os.WriteFile(c.holdFile(), nil, 0o600); err != nil {
@@ -78,7 +77,7 @@ func (c *cluster) holdNewborn() {
 	}
 }
 
-// startEtcd starts etcd on the data that is there.
+// startEtcd starts etcd on its existing data.
 func (c *cluster) startEtcd() {
 	c.t.Helper()
 	self, err := os.Executable()
@@ -96,7 +95,7 @@ func (c *cluster) startEtcd() {
 	})
 }
 
-// startReplica starts a coordinator, where it listened before if it ever ran.
+// startReplica starts a coordinator, at its previous address if it ran before.
 func (c *cluster) startReplica(id string) {
 	c.t.Helper()
 	if c.listen[id] == "" {
@@ -108,7 +107,7 @@ func (c *cluster) startReplica(id string) {
 		sessionTTL.String(), "--http", "off", "--log-level", "debug"))
 }
 
-// put writes a key as somebody with etcdctl would.
+// put writes a key, as an operator with etcdctl would.
 func (c *cluster) put(key string, value []byte) store.Revision {
 	c.t.Helper()
 	rev, err := c.st.Commit(c.t.Context(), store.Txn{Writes: []store.Write{store.Put(key, value)}})
@@ -130,7 +129,7 @@ func (w *world) groupFile(name string, size int, more ...string) string {
 	return file
 }
 
-// apply makes a group and waits until it is complete.
+// apply creates a group and waits until it is complete.
 func (c *cluster) apply(name string, size int, more ...string) []string {
 	c.t.Helper()
 	c.must("group", "apply", "-f", c.groupFile(name, size, more...), "--wait")
@@ -143,16 +142,15 @@ func (c *cluster) awaitComplete(group string, size int) time.Duration {
 	return c.await(fmt.Sprintf("%s with %d of %d", group, size, size), func() bool { return c.h.complete(group, size) })
 }
 
-// awaitLeader waits until a replica of those leads, which had not led up to a revision, and returns
-// its word of that.
+// awaitLeader waits until one of these replicas leads that had not led up to a revision, and
+// returns the journal entry about that.
 func (c *cluster) awaitLeader(after store.Revision, among ...string) noted {
 	c.t.Helper()
 	return c.awaitEntry("another leader", after,
 		func(n noted) bool { return n.Rule == "ELECT-1" && slices.Contains(among, n.By) })
 }
 
-// unreplaced fails if anything but these instances was ever recorded, or if one of them is not as
-// it was.
+// unreplaced fails if any other instance was ever recorded, or if one of these is not as it was.
 func (c *cluster) unreplaced(group string, ids []string) {
 	c.t.Helper()
 	c.caughtUp()
@@ -170,7 +168,7 @@ func (c *cluster) unreplaced(group string, ids []string) {
 	}
 }
 
-// heals shows that the cluster is at work: an agent is killed, and its instance is replaced.
+// heals shows that the cluster works: an agent is killed, and its instance is replaced.
 func (c *cluster) heals(group string, size int) {
 	c.t.Helper()
 	before := c.caughtUp()
@@ -184,8 +182,7 @@ func (c *cluster) heals(group string, size int) {
 	}
 }
 
-// leaseLeft is what etcd says of how long an instance's lease lasts if nobody renews it, rounded
-// down.
+// leaseLeft returns the remaining time of an instance's lease according to etcd, rounded down.
 func (c *cluster) leaseLeft(id string) time.Duration {
 	c.t.Helper()
 	client, err := clientv3.New(clientv3.Config{
@@ -205,7 +202,7 @@ func (c *cluster) leaseLeft(id string) time.Duration {
 	return time.Duration(left.TTL) * time.Second
 }
 
-// held reports whether the agent of an instance has stopped itself as it was born.
+// held reports whether the agent of an instance has stopped itself at its start.
 func (w *world) held(id string) bool {
 	m, err := machines.Read(w.machines, id)
 	if err != nil || m.PID < 2 {

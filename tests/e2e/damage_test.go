@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// workloads are the processes of instances' workloads.
+// workloads returns the processes of instances' workloads.
 func (c *cluster) workloads(ids []string) map[string]int {
 	c.t.Helper()
 	pids := map[string]int{}
@@ -26,7 +26,7 @@ func (c *cluster) workloads(ids []string) map[string]int {
 	return pids
 }
 
-// allRun reports whether workloads run in the very processes that they had.
+// allRun reports whether workloads run in the same processes as before.
 func (c *cluster) allRun(pids map[string]int) bool {
 	for id, pid := range pids {
 		if c.workload(id) != pid {
@@ -36,7 +36,7 @@ func (c *cluster) allRun(pids map[string]int) bool {
 	return true
 }
 
-// made are the machines that there ever were.
+// made returns the machines that ever existed.
 func (c *cluster) made() []string {
 	c.t.Helper()
 	entries, err := os.ReadDir(c.machines)
@@ -67,7 +67,7 @@ func (c *cluster) onHold() bool {
 	return ok && shard.Record.Hold != nil
 }
 
-// complete says whether a group has exactly these instances, all of them running.
+// complete reports whether a group has exactly these instances, all of them running.
 func (c *cluster) has(ids []string) bool {
 	for _, id := range ids {
 		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running ||
@@ -81,15 +81,14 @@ func (c *cluster) has(ids []string) bool {
 
 func (c *cluster) etcdDir() string { return filepath.Join(c.dir, "etcd") }
 
-// stopEtcd ends etcd as a host does that loses its power.
+// stopEtcd kills etcd, as a power failure does.
 func (c *cluster) stopEtcd() {
 	c.t.Helper()
 	c.etcd.signal(syscall.SIGKILL)
 	c.waitEnd(c.etcd)
 }
 
-// replaceEtcd stops etcd, has its data replaced, and starts it again. The recorded history ends
-// here.
+// replaceEtcd stops etcd, replaces its data, and starts it again. The recorded history ends here.
 func (c *cluster) replaceEtcd(replace func() error) {
 	c.t.Helper()
 	c.stopEtcd()
@@ -102,7 +101,7 @@ func (c *cluster) replaceEtcd(replace func() error) {
 	c.startEtcd()
 }
 
-// candidates is what recover would do.
+// candidates returns what recover would do.
 func (c *cluster) candidates() []recovery.Candidate {
 	p := c.cli("recover", "-o", "json")
 	var all []recovery.Candidate

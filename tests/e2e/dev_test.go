@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// laptop is one leasehold dev after another on the same data.
+// laptop is a series of leasehold dev runs on the same data.
 type laptop struct {
 	*world
 	data string
@@ -137,7 +137,8 @@ func TestDev(t *testing.T) {
 	l.stop(ids, closedTerminal())
 }
 
-// serves fails unless the workload of an instance of the demo group answers and says who it is.
+// serves fails unless the workload of an instance of the demo group answers with the instance's
+// name.
 func (l *laptop) serves(id string) {
 	l.t.Helper()
 	url := "http://" + l.h.instance(id).Record.Address
@@ -158,8 +159,8 @@ func (l *laptop) serves(id string) {
 	}
 }
 
-// explained fails unless the journal tells how it came to a replacement: the stream, the provider's
-// word, the decision, each with its rule, its evidence and the revision of the cache.
+// explained fails unless the journal explains a replacement: the stream, the provider's answer, the
+// decision, each with its rule, its evidence and the revision of the cache.
 func (l *laptop) explained(victim string, before store.Revision, decision noted) {
 	l.t.Helper()
 	story := l.h.entries(before, func(n noted) bool { return n.Instance == victim && n.rev <= decision.rev })
@@ -181,8 +182,8 @@ func (l *laptop) explained(victim string, before store.Revision, decision noted)
 	}
 }
 
-// closedTerminal is what a program gets whose terminal closes, unless it was started so that this
-// is nothing to it.
+// closedTerminal is the signal for a program whose terminal closes, unless it was started to ignore
+// that.
 func closedTerminal() syscall.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return syscall.SIGTERM

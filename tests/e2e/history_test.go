@@ -15,14 +15,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is one change of one key, and when we heard of it.
+// change is one change of one key, and when the test received it.
 type change struct {
 	store.Event
 	kind, name string
 	heard      time.Time
 }
 
-// noted is an entry of the journal as it was written.
+// noted is an entry of the journal.
 type noted struct {
 	store.JournalEntry
 	rev store.Revision // when it was written, as opposed to the revision it was decided on
@@ -44,18 +44,18 @@ func (n noted) groupAlone() string {
 	return n.Group
 }
 
-// history is all that happened in one shard since its etcd was empty. It follows etcd through all
-// it goes through.
+// history is everything that happened in one shard since its etcd was empty. It follows etcd
+// through restarts and faults.
 type history struct {
 	keys store.Keys
 
 	mu       sync.Mutex
-	moved    chan struct{} // closed and made anew with each change
+	moved    chan struct{} // closed and replaced with each change
 	revision store.Revision
 	changes  []change
 	journal  []noted
 	current  map[string]store.KV
-	broken   error // what cannot be read, or what was missed
+	broken   error // what cannot be read, or was missed
 	replaced bool  // the test has replaced etcd's data, so that the history ends there
 }
 
@@ -63,8 +63,8 @@ func newHistory(keys store.Keys) *history {
 	return &history{keys: keys, moved: make(chan struct{}), current: map[string]store.KV{}}
 }
 
-// follow takes in everything until ctx ends. Nothing is compacted within the life of a test, so
-// that nothing is missed.
+// follow records everything until ctx ends. Nothing is compacted during a test, so that nothing is
+// missed.
 func (h *history) follow(ctx context.Context, s store.Store) {
 	for b := range s.Watch(ctx, store.Root, 1) {
 		h.take(b)
@@ -103,21 +103,21 @@ func (h *history) take(b store.Batch) {
 	h.moved = make(chan struct{})
 }
 
-// next is closed when there is more than there was when it was asked for.
+// next is closed when there is more than at the time of the call.
 func (h *history) next() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.moved
 }
 
-// now is the revision up to which everything is known.
+// now returns the revision up to which everything is known.
 func (h *history) now() store.Revision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.revision
 }
 
-// entries are the journal's entries after a revision for which a property holds, in order.
+// entries returns the journal's entries after a revision for which a property holds, in order.
 func (h *history) entries(after store.Revision, property func(noted) bool) []noted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +130,7 @@ func (h *history) entries(after store.Revision, property func(noted) bool) []not
 	return out
 }
 
-// changesOf are the changes of keys of a kind after a revision, in order.
+// changesOf returns the changes of keys of a kind after a revision, in order.
 func (h *history) changesOf(kind string, after store.Revision) []change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *history) changesOf(kind string, after store.Revision) []change {
 	return out
 }
 
-// currentOf are the records of a kind as they are now, by name.
+// currentOf returns the present records of a kind, by name.
 func currentOf[T any](h *history, kind string) map[string]store.Versioned[T] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,7 +162,7 @@ func currentOf[T any](h *history, kind string) map[string]store.Versioned[T] {
 	return out
 }
 
-// instances are the records of a group's instances, in order of ID.
+// instances returns the records of a group's instances, in order of ID.
 func (h *history) instances(group string) []store.Versioned[store.Instance] {
 	var out []store.Versioned[store.Instance]
 	for _, v := range currentOf[store.Instance](h, store.KindInstances) {
@@ -182,7 +182,7 @@ func (h *history) ids(group string) []string {
 	return out
 }
 
-// instance is the record of an instance; not present if there is none.
+// instance returns the record of an instance; present is false if there is none.
 func (h *history) instance(id string) store.Versioned[store.Instance] {
 	return currentOf[store.Instance](h, store.KindInstances)[id]
 }
@@ -195,8 +195,8 @@ func (h *history) status(group string) store.Versioned[store.Status] {
 	return currentOf[store.Status](h, store.KindStatus)[group]
 }
 
-// everRecorded are the IDs of all instances of the shard of which there ever was a record, in order
-// of ID.
+// everRecorded returns the IDs of all instances that ever had a record in the shard, in order of
+// ID.
 func (h *history) everRecorded() []string {
 	var out []string
 	for _, c := range h.changesOf(store.KindInstances, 0) {
@@ -208,7 +208,7 @@ func (h *history) everRecorded() []string {
 	return out
 }
 
-// leader is the replica that leads now; "" if none does.
+// leader returns the replica that leads now; "" if none does.
 func (h *history) leader() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,9 +230,9 @@ func (h *history) leader() string {
 }
 
 // complete reports whether a group has exactly so many instances, each running with an open stream
-// on its replica's word, and whether the leader says so too. Those past the point of no return do
-// not count: until it is proved that no late call of a former leader brings their machine back,
-// their records stay (SAFE-8).
+// at its replica, and whether the leader agrees. Instances past the point of no return do not
+// count: their records stay until it is proved that no late call of a former leader brings their
+// machine back (SAFE-8).
 func (h *history) complete(group string, size int) bool {
 	n := 0
 	for _, v := range h.instances(group) {
@@ -248,7 +248,7 @@ func (h *history) complete(group string, size int) bool {
 	return n == size && st.Health == 100 && st.Phases[store.Running] == size && st.Verdicts[store.Live] == size
 }
 
-// wanted are the IDs of the instances of a group that are not being removed.
+// wanted returns the IDs of the instances of a group that are not being removed.
 func (h *history) wanted(group string) []string {
 	var out []string
 	for _, v := range h.instances(group) {
@@ -259,7 +259,7 @@ func (h *history) wanted(group string) []string {
 	return out
 }
 
-// write puts the whole history into files.
+// write writes the whole history to files.
 func (h *history) write(journal, changes string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,7 +278,7 @@ func (h *history) write(journal, changes string) error {
 		os.WriteFile(changes, []byte(c.String()), 0o600))
 }
 
-// readable says what of all that is in etcd is not JSON with a schema.
+// readable returns what in etcd is not JSON with a schema.
 func (h *history) readable() (keys int, problems []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,7 +20,8 @@ var (
 	containerSeed  = flag.Uint64("container-seed", 0, "play this one alone")
 )
 
-// chaos does harm to a group of containers, as a seed says, and knows who may be replaced for it.
+// chaos causes faults in a group of containers, from a seed, and knows which instances may be
+// replaced for them.
 type chaos struct {
 	*containers
 	rng        *rand.Rand
@@ -69,7 +70,7 @@ func (c *chaos) apply() {
 	c.must("group", "apply", "-f", c.groupOf(c.size, c.generation, "none"), "--confirm", "web")
 }
 
-// round does one or two things at once, and returns what they were.
+// round causes one or two faults at once, and returns what they were.
 func (c *chaos) round() []string {
 	c.t.Helper()
 	well := slices.Clone(c.h.wanted("web"))

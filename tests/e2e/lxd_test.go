@@ -136,7 +136,7 @@ storm: {min: 20}
 	return file
 }
 
-// machine is what LXD says of one.
+// machine is LXD's description of a machine.
 type machine struct {
 	Name, Status string
 	Config       map[string]string
@@ -192,11 +192,11 @@ func (c *containers) setState(id, action string) {
 	}
 }
 
-// harms are what is done to the machines in some slots.
+// harms are faults of the machines in some slots.
 type harms map[int]func(id string)
 
-// replaced does harm to machines and waits until their instances are replaced, and no others, for the
-// reason expected. The coordinator that leads is killed in the middle of it.
+// replaced causes faults in machines and waits until their instances are replaced, and no others,
+// for the expected reason. The coordinator that leads is killed in the middle of it.
 func (c *containers) replaced(what, rule string, amid func(noted) bool, harms harms) {
 	c.t.Helper()
 	was := slices.Clone(c.h.wanted("web"))

@@ -21,13 +21,13 @@ import (
 	"github.com/leasehold/leasehold/tests/programs"
 )
 
-// The environment of this binary when it is started as something else than the tests.
+// The environment of this binary when it is started as another program than the tests.
 const (
 	envEtcd       = "LEASEHOLD_E2E_ETCD"       // <data directory>=<address>: be an etcd
-	envUndertaker = "LEASEHOLD_E2E_UNDERTAKER" // be what buries those whom the tests left behind
+	envUndertaker = "LEASEHOLD_E2E_UNDERTAKER" // be the process that kills what the tests left behind
 )
 
-// atOnce is how many tests run at the same time: nearly all of their time they wait.
+// atOnce is how many tests run at the same time: they wait for most of their time.
 const atOnce = "6"
 
 // built is the directory with the programs under test.
@@ -87,7 +87,7 @@ func prepare(dir string) (end func() error, err error) {
 	}
 	u := exec.Command(self)
 	u.Env = append(os.Environ(), envUndertaker+"=yes")
-	u.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us alone
+	u.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the tests
 	if undertaker, err = u.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func prepare(dir string) (end func() error, err error) {
 	return func() error { return errors.Join(undertaker.Close(), u.Wait()) }, nil
 }
 
-// serveEtcd is an etcd until it is told to end.
+// serveEtcd runs an etcd until it is told to end.
 func serveEtcd(what string) error {
 	dir, listen, _ := strings.Cut(what, "=")
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -115,8 +115,8 @@ func serveEtcd(what string) error {
 	return etcd.Close()
 }
 
-// bury reads what the tests have started and ended, and when they end, however that comes, kills
-// what is left of it.
+// bury reads what the tests have started and ended and, when the tests end in any way, kills what
+// is left.
 func bury(said io.Reader) {
 	text, err := io.ReadAll(said)
 	if err != nil {
@@ -130,7 +130,7 @@ func bury(said io.Reader) {
 			left[line] = true
 		}
 	}
-	for what := range left { // programs first: they would make new machines
+	for what := range left { // programs first: they would create new machines
 		var pid int
 		if _, err := fmt.Sscanf(what, "program %d", &pid); err == nil && pid > 1 {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// complains fails unless a program ended with this code, and with one line of error and one line of
-// what to do next as its last words; the error names what it is about.
+// complains fails unless a program ended with this code, and its last output is one line of error
+// and one line with the next step; the error names its subject.
 func complains(t *testing.T, p *program, code int, about ...string) {
 	t.Helper()
 	text := p.stderr.String()
@@ -41,7 +41,8 @@ func complains(t *testing.T, p *program, code int, about ...string) {
 	t.Logf("%s\n%s", said, text)
 }
 
-// taken is an address at which somebody else listens, who accepts connections and says nothing.
+// taken returns an address at which another program listens, which accepts connections and sends
+// nothing.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// heir waits until an instance has a replacement and that is healthy, and returns it.
+// heir waits until an instance has a healthy replacement, and returns it.
 func (c *cluster) heir(victim string) string {
 	c.t.Helper()
 	heir := ""

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// said is what a program has written so far.
+// said is the output of a program so far.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,11 +36,11 @@ type program struct {
 	args           []string
 	stdout, stderr said
 	cmd            *exec.Cmd
-	ended          chan struct{} // closed when it has
+	ended          chan struct{} // closed when it has ended
 	code           int           // its exit code, -1 if a signal ended it; once ended is closed
 }
 
-// launch starts a program. Whoever calls it sees that it ends.
+// launch starts a program. The caller must make sure that it ends.
 func launch(name string, cmd *exec.Cmd) (*program, error) {
 	p := &program{name: name, args: cmd.Args, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
@@ -48,14 +48,14 @@ func launch(name string, cmd *exec.Cmd) (*program, error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true
-	cmd.WaitDelay = 10 * time.Second // for whoever has inherited its output
+	cmd.WaitDelay = 10 * time.Second // for children that inherited its output
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	entry := fmt.Sprintf("program %d\n", cmd.Process.Pid)
 	fmt.Fprint(undertaker, entry)
 	go func() {
-		_ = cmd.Wait() // the exit code says all
+		_ = cmd.Wait() // the exit code says everything
 		p.code = cmd.ProcessState.ExitCode()
 		fmt.Fprint(undertaker, "ended "+entry)
 		close(p.ended)
@@ -63,10 +63,11 @@ func launch(name string, cmd *exec.Cmd) (*program, error) {
 	return p, nil
 }
 
-// signal sends a signal to the program, and to it alone. One that has ended is no error.
+// signal sends a signal to the program alone, not to its group. It is no error if the program has
+// ended.
 func (p *program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
 
-// kill ends the program and all of its group, and waits for that.
+// kill kills the program and its whole group, and waits for that.
 func (p *program) kill() {
 	select {
 	case <-p.ended:
@@ -85,7 +86,7 @@ func (p *program) hasEnded() bool {
 	}
 }
 
-// keep writes down what the program said.
+// keep writes the program's output to a file.
 func (p *program) keep(dir string, number int) error {
 	head := "$ " + strings.Join(p.args, " ") + "\n"
 	file := filepath.Join(dir, fmt.Sprintf("%02d-%s", number, p.name))

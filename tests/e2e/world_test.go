@@ -23,19 +23,18 @@ import (
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
-// longest is how long anything may take that must happen. It is no measure of speed: what is waited
-// for takes seconds.
+// longest bounds every wait. It is no measure of speed: what is waited for takes seconds.
 const longest = 90 * time.Second
 
-// world is a directory with an etcd, programs and machines that know only each other.
+// world is a directory with an etcd, programs and machines, isolated from other worlds.
 type world struct {
 	t        *testing.T
 	dir      string
-	pki      string                      // where the certificate authorities are
+	pki      string                      // directory of the certificate authorities
 	machines string                      // the directory of the process provider
-	endpoint string                      // of etcd
-	secure   func() (*tls.Config, error) // how the tests reach it
-	settings string                      // the variable that tells commands how to reach it
+	endpoint string                      // etcd's client address
+	secure   func() (*tls.Config, error) // the tests' connection to it
+	settings string                      // the variable by which commands reach it
 	st       *etcdstore.Store
 	h        *history
 	unfollow func()
@@ -44,8 +43,8 @@ type world struct {
 	programs []*program
 }
 
-// newWorld makes an empty world that ends with the test. Its machines live in a directory of that
-// name below its own.
+// newWorld creates an empty world that ends with the test. Its machines are in a subdirectory of
+// the given name.
 func newWorld(t *testing.T, machines string) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leasehold-e2e-") //nolint:usetesting // it is kept when the test fails
@@ -62,8 +61,8 @@ func newWorld(t *testing.T, machines string) *world {
 	}
 	w.secure, w.settings = func() (*tls.Config, error) { return nil, nil }, "LEASEHOLD_ENDPOINTS="+w.endpoint
 	fmt.Fprintf(undertaker, "machines %s\n", w.machines)
-	// Ports of machines are remembered between starts. Worlds that begin at different ones do not
-	// take them from each other.
+	// Ports of machines are remembered between starts. Worlds that begin at different ports do not
+	// collide.
 	locks := filepath.Join(w.machines, ".locks")
 	if err := os.MkdirAll(locks, 0o700); err != nil {
 		t.Fatal(err)
@@ -76,10 +75,10 @@ func newWorld(t *testing.T, machines string) *world {
 	return w
 }
 
-// addresses are for everything that listens here. Other suites have other ports.
+// addresses are for everything that listens here. Other suites use other ports.
 var addresses = ports.Between(10000, 20000)
 
-// follow begins to take in what happens in etcd, which must be up.
+// follow starts to record what happens in etcd, which must be up.
 func (w *world) follow() {
 	w.t.Helper()
 	secure, err := w.secure()
@@ -104,11 +103,10 @@ func (w *world) follow() {
 	})
 }
 
-// bin is the path of a program under test.
+// bin returns the path of a program under test.
 func bin(name string) string { return filepath.Join(built, name) }
 
-// command prepares a program. It knows nothing of the environment of the tests but where programs
-// are.
+// command prepares a program. Of the tests' environment it gets only PATH.
 func (w *world) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = w.dir
@@ -132,7 +130,7 @@ func (w *world) start(name string, cmd *exec.Cmd) *program {
 	return p
 }
 
-// cli runs leasehold to its end.
+// cli runs leasehold and waits for its end.
 func (w *world) cli(args ...string) *program {
 	w.t.Helper()
 	p := w.start("cli", w.command(bin("leasehold"), args...))
@@ -140,7 +138,7 @@ func (w *world) cli(args ...string) *program {
 	return p
 }
 
-// must is cli for what has to work.
+// must is cli for what has to succeed.
 func (w *world) must(args ...string) string {
 	w.t.Helper()
 	p := w.cli(args...)
@@ -160,8 +158,8 @@ func (w *world) waitEnd(p *program) {
 	}
 }
 
-// await returns when a condition holds, and how long that took. It looks whenever etcd has changed,
-// and from time to time as some conditions are about processes.
+// await waits until a condition holds, and returns how long that took. It checks whenever etcd has
+// changed, and from time to time, because some conditions are about processes.
 func (w *world) await(what string, condition func() bool) time.Duration {
 	w.t.Helper()
 	began := time.Now()
@@ -178,7 +176,7 @@ func (w *world) await(what string, condition func() bool) time.Duration {
 		case <-next:
 		case <-tick.C:
 		case <-late.C:
-			w.t.Fatalf("waited %s in vain for: %s", longest, what)
+			w.t.Fatalf("waited %s without success for: %s", longest, what)
 		}
 	}
 }
@@ -194,7 +192,7 @@ func (w *world) awaitEntry(what string, after store.Revision, property func(note
 	return found[0]
 }
 
-// throughout sees that a condition holds for all of a time: for showing that something does not
+// throughout checks that a condition holds for a whole period: it shows that something does not
 // happen.
 func (w *world) throughout(d time.Duration, what string, condition func() bool) {
 	w.t.Helper()
@@ -216,10 +214,10 @@ func (w *world) throughout(d time.Duration, what string, condition func() bool) 
 	}
 }
 
-// pass lets a time pass that is part of the story: for so long something is frozen, or away.
+// pass waits for a time that is part of the story: something is frozen, or away, for so long.
 func (w *world) pass(d time.Duration) { <-time.After(d) }
 
-// caughtUp waits until the history holds all that was in etcd when it was called.
+// caughtUp waits until the history holds everything that was in etcd at the call.
 func (w *world) caughtUp() store.Revision {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
@@ -232,7 +230,7 @@ func (w *world) caughtUp() store.Revision {
 	return v.Revision
 }
 
-// agent is the process of an instance's agent.
+// agent returns the process of an instance's agent.
 func (w *world) agent(id string) int {
 	w.t.Helper()
 	m, err := machines.Read(w.machines, id)
@@ -249,7 +247,7 @@ func (w *world) signalAgent(id string, sig syscall.Signal) {
 	}
 }
 
-// residentsOf are the running processes of an instance's machine.
+// residentsOf returns the running processes of an instance's machine.
 func (w *world) residentsOf(id string) []machines.Resident {
 	var out []machines.Resident
 	for _, r := range machines.Residents(w.shards()) {
@@ -260,7 +258,7 @@ func (w *world) residentsOf(id string) []machines.Resident {
 	return out
 }
 
-// shards are the shards that machines of this world have belonged to.
+// shards returns the shards that machines of this world have belonged to.
 func (w *world) shards() []string {
 	out := machines.Shards(w.machines)
 	for _, v := range currentOf[store.Shard](w.h, store.KindShard) {
@@ -271,7 +269,7 @@ func (w *world) shards() []string {
 	return out
 }
 
-// end ends the world: nothing of it is left, whatever became of the test.
+// end ends the world and leaves nothing behind, whatever the result of the test.
 func (w *world) end() {
 	if w.st != nil && !w.t.Failed() {
 		w.checkNoStrangers()
@@ -290,7 +288,7 @@ func (w *world) end() {
 		for _, text := range []string{p.stdout.String(), p.stderr.String()} {
 			if strings.Contains(text, "panic: ") || strings.Contains(text, "goroutine ") ||
 				strings.Contains(text, `"bug: `) {
-				w.t.Errorf("%s broke down:\n%s", strings.Join(p.args, " "), text)
+				w.t.Errorf("%s crashed:\n%s", strings.Join(p.args, " "), text)
 			}
 		}
 		p.kill()
@@ -308,8 +306,8 @@ func (w *world) end() {
 	}
 }
 
-// checkNoStrangers fails if a process runs for an instance that has no record. Records come before
-// their machine's processes and go after them, so that this holds at every moment.
+// checkNoStrangers fails if a process runs for an instance without a record. Records are written
+// before their machine's processes start and deleted after they end, so this holds at every moment.
 func (w *world) checkNoStrangers() {
 	before := machines.Residents(w.shards())
 	revision := store.Revision(0)
@@ -333,8 +331,8 @@ func (w *world) checkNoStrangers() {
 	}
 }
 
-// tell keeps all that is known of a world in which something went wrong, and shows the part that
-// tells most.
+// tell keeps everything that is known about a world that failed, and prints the most important
+// part.
 func (w *world) tell() {
 	logs := filepath.Join(w.dir, "logs")
 	err := os.MkdirAll(logs, 0o700)

@@ -26,7 +26,7 @@ type Resident struct {
 func (r Resident) String() string { return fmt.Sprintf("process %d of %s", r.PID, r.Instance) }
 
 // EnvTest marks every process of a machine that a test has made, with a name of the test, a slash
-// and the instance. Whatever an agent starts has it too.
+// and the instance. Processes inherit it from the agent.
 const EnvTest = "LEASEHOLD_TEST_MACHINE"
 
 // Carrier is a running process in whose environment a variable is set.
@@ -35,8 +35,8 @@ type Carrier struct {
 	Value string
 }
 
-// Carriers are all running processes that have a variable in their environment. A process that has
-// ended and waits for its parent to notice has no environment, so it is none.
+// Carriers returns all running processes that have a variable in their environment. A zombie has no
+// environment, so it is not among them.
 func Carriers(variable string) []Carrier {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -59,7 +59,7 @@ func Carriers(variable string) []Carrier {
 	return out
 }
 
-// Carries says whether a running process has a variable in its environment.
+// Carries reports whether a running process has a variable in its environment.
 func Carries(pid int, variable string) (value string, carries bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -73,7 +73,7 @@ func Carries(pid int, variable string) (value string, carries bool) {
 	return "", false
 }
 
-// Residents are all running processes of the machines of these shards.
+// Residents returns all running processes of the machines of these shards.
 func Residents(shards []string) []Resident {
 	var out []Resident
 	for _, c := range Carriers(provider.EnvMachine) {
@@ -84,7 +84,7 @@ func Residents(shards []string) []Resident {
 	return out
 }
 
-// Kill kills all processes of the machines of these shards, until there are none.
+// Kill kills all processes of the machines of these shards, until none is left.
 func Kill(shards []string) {
 	for all := Residents(shards); len(all) > 0; all = Residents(shards) {
 		for _, r := range all {
@@ -94,8 +94,9 @@ func Kill(shards []string) {
 	}
 }
 
-// KillMarked kills all processes that have a variable whose value begins so, until there are none.
-// It looks once more than it finds any: a process in the middle of its exec shows no environment.
+// KillMarked kills all processes that have a variable whose value has the prefix, until none is
+// left. It looks once more after it found none, because a process in the middle of exec shows no
+// environment.
 func KillMarked(variable, prefix string) {
 	for clean := 0; clean < 2; clean++ {
 		for _, c := range Carriers(variable) {
@@ -108,7 +109,7 @@ func KillMarked(variable, prefix string) {
 	}
 }
 
-// Machine is the part of machine.json that tells which process the agent is.
+// Machine is the part of machine.json that says which process the agent is.
 type Machine struct {
 	Shard string `json:"shard"`
 	PID   int    `json:"pid"`
@@ -125,7 +126,7 @@ func Read(dir, instance string) (Machine, error) {
 	return m, json.Unmarshal(data, &m)
 }
 
-// Names are the machines that a directory holds.
+// Names returns the machines in a directory.
 func Names(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -140,8 +141,7 @@ func Names(dir string) []string {
 	return out
 }
 
-// Shards are the shards that the machines in a directory belong to, and those that machines
-// belonged to before.
+// Shards returns the shards to which the machines in a directory belong, or belonged before.
 func Shards(dir string) []string {
 	var out []string
 	add := func(shard string) {

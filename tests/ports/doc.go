@@ -1,2 +1,2 @@
-// Package ports finds addresses that nobody listens on, for programs under test.
+// Package ports finds addresses on which nothing listens, for programs under test.
 package ports

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Range is ports of this host. Those below 32000 the kernel gives to no outgoing connection, so
-// that none of these takes one meanwhile.
+// Range is a range of ports of this host. The kernel gives none below 32000 to outgoing
+// connections, so no connection takes one meanwhile.
 type Range struct {
 	from, to int
 
@@ -17,11 +17,12 @@ type Range struct {
 	last int
 }
 
-// Between are the ports from one on, and below another. The first to be tried is a random one, so
-// that two runs do not meet.
+// Between returns the ports from one on, and below another. The first one tried is random, so that
+// two runs do not collide.
 func Between(from, to int) *Range { return &Range{from: from, to: to, last: from + rand.IntN(to-from)} }
 
-// FreeAddress is one that nobody listens on, and that is given out to nobody else for long.
+// FreeAddress returns an address on which nothing listens, and which is not returned again for
+// long.
 func (r *Range) FreeAddress(t testing.TB) string {
 	t.Helper()
 	r.mu.Lock()

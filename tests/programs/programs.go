@@ -24,12 +24,12 @@ const (
 	module    = "github.com/leasehold/leasehold/"
 	Leasehold = module + "cmd/leasehold"
 	Agent     = module + "cmd/leasehold-agent"
-	Cast      = module + "tests/stage/cast" // parts of a stage
+	Cast      = module + "tests/stage/cast" // the parts of a stage
 	DetectWeb = module + "tests/detect/web" // the workload of bench-detect
 )
 
-// Build puts programs into a directory, each under the last element of its package's path: those
-// that are shared, and the others built anew.
+// Build puts programs into a directory, each under the last element of its package's path. It uses
+// the shared ones, and builds the others.
 func Build(dir string, packages ...string) error {
 	var missing []string
 	for _, p := range packages {
@@ -57,9 +57,9 @@ func Build(dir string, packages ...string) error {
 	return nil
 }
 
-// Link puts a shared program at a path, and reports whether there is one of that name. It is a link
-// or a copy, so that the test may remove it, and the program finds in its directory only what the
-// test puts there.
+// Link puts a shared program at a path, and reports whether there is one of that name. It makes a
+// link or a copy, so that the test may remove it, and the program finds in its directory only what
+// the test puts there.
 func Link(at, name string) (there bool, err error) {
 	dir := os.Getenv(EnvShared)
 	if dir == "" {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// forms are the texts that give a value away.
+// forms are the encodings of a value that reveal it.
 func forms(value string) map[string]string {
 	all := map[string]string{
 		"plain": value, "hex": hex.EncodeToString([]byte(value)),
@@ -29,7 +29,7 @@ func forms(value string) map[string]string {
 	return all
 }
 
-// found are the forms of a value that stand somewhere.
+// found returns the encodings of a value that a text contains.
 func found(in []byte, value string) []string {
 	var out []string
 	for name, text := range forms(value) {
@@ -40,8 +40,7 @@ func found(in []byte, value string) []string {
 	return out
 }
 
-// search looks through files below a directory, those aside of which the name says that they may
-// have a value.
+// search searches the files below a directory, except those that may contain a value.
 func search(t *testing.T, dir string, values map[string]string, may func(path string) bool) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -68,7 +67,7 @@ func search(t *testing.T, dir string, values map[string]string, may func(path st
 	return files
 }
 
-// lookAt reports each value that stands somewhere.
+// lookAt reports each value that a text contains.
 func lookAt(t *testing.T, where string, data []byte, values map[string]string) {
 	t.Helper()
 	for name, value := range values {

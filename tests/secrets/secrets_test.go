@@ -30,10 +30,10 @@ import (
 	"github.com/leasehold/leasehold/tests/programs"
 )
 
-// longest is how long anything may take that must happen. It is no measure of speed.
+// longest bounds every wait. It is no measure of speed.
 const longest = 90 * time.Second
 
-// said is all that was written to it.
+// said is a buffer of output.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -60,11 +60,11 @@ type run struct {
 	keyFile  string
 	st       *etcdstore.Store
 	keys     store.Keys
-	printed  said // by commands
-	logged   said // by the coordinator, at debug
+	printed  said // output of commands
+	logged   said // the coordinator's log, at debug
 }
 
-// group says its secrets in every way that it has.
+// group leaks its secrets in every way that a workload can.
 const group = `name: web
 provider: process
 size: 1
@@ -115,7 +115,7 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 		!strings.Contains(out, "token [secret api-token]") {
 		t.Errorf("last words are\n%s", out)
 	}
-	// Only now is it sure that there was something to hide.
+	// Only now is it certain that there was something to hide.
 	log, err := os.ReadFile(filepath.Join(r.dir, "machines", instance, "workload.log"))
 	if err != nil {
 		log, err = r.workloadLog(instance)
@@ -138,7 +138,7 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	r.searchAll(values)
 }
 
-// everyCommand runs all that shows anything, in every format.
+// everyCommand runs every command that shows anything, in every format.
 func (r *run) everyCommand(file, instance string) {
 	r.t.Helper()
 	for _, line := range []string{
@@ -149,7 +149,7 @@ func (r *run) everyCommand(file, instance string) {
 		"explain SEC-6", "config show", "secret list", "simulate -f " + file,
 	} {
 		for _, format := range []string{"table", "wide", "json", "yaml"} {
-			r.command("", append(strings.Fields(line), "-o", format)...) // some know no format, and say so
+			r.command("", append(strings.Fields(line), "-o", format)...) // some have no format, and say so
 		}
 	}
 	for _, wrong := range []string{
@@ -160,7 +160,7 @@ func (r *run) everyCommand(file, instance string) {
 	}
 }
 
-// searchAll looks at everything that was printed, logged and stored so far.
+// searchAll searches everything that was printed, logged and stored so far.
 func (r *run) searchAll(values map[string]string) {
 	r.t.Helper()
 	values = with(values, r.keyTexts())
@@ -181,7 +181,7 @@ func (r *run) searchAll(values map[string]string) {
 	}
 }
 
-// ownWords are what a workload or its hook wrote on its own machine.
+// ownWords returns the output of a workload or its hook on its own machine.
 func ownWords(path string) bool {
 	switch filepath.Base(path) {
 	case "workload.log", "workload.log.1", "drain.log":
@@ -200,7 +200,7 @@ func with(a, b map[string]string) map[string]string {
 	return out
 }
 
-// keyTexts are the keys themselves, as they stand in the key file.
+// keyTexts returns the keys themselves, as they are in the key file.
 func (r *run) keyTexts() map[string]string {
 	data, err := os.ReadFile(r.keyFile)
 	if err != nil {
@@ -218,7 +218,7 @@ func (r *run) keyTexts() map[string]string {
 	return out
 }
 
-// build makes the program that agents and commands are, and dev.
+// build builds the program that agents and commands are, and dev.
 func build(t *testing.T) *run {
 	t.Helper()
 	r := &run{t: t, dir: t.TempDir(), keys: store.KeysOf("default")}
@@ -229,7 +229,7 @@ func build(t *testing.T) *run {
 	return r
 }
 
-// start raises etcd, a replica whose streams are secured.
+// start starts etcd and a replica whose streams use TLS.
 func start(t *testing.T) *run {
 	t.Helper()
 	r := build(t)
@@ -311,13 +311,13 @@ func closed(t *testing.T, c io.Closer) {
 	}
 }
 
-// command runs one of the operator's, with this on its standard input.
+// command runs an operator's command with the given standard input.
 func (r *run) command(in string, args ...string) (string, error) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), r.program, args...)
 	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(in)
 	cmd.Env = r.environment()
-	if r.endpoint != "" { // else it is for the command to find what runs
+	if r.endpoint != "" { // otherwise the command finds what runs
 		cmd.Env = append(cmd.Env, "LEASEHOLD_ENDPOINTS="+r.endpoint, "LEASEHOLD_SECRETS_KEY_FILE="+r.keyFile)
 	}
 	out, err := cmd.CombinedOutput()
@@ -325,7 +325,7 @@ func (r *run) command(in string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// environment is that of somebody whose home is the run's directory.
+// environment is that of a user whose home is the run's directory.
 func (r *run) environment() []string { return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir} }
 
 // leasehold is command, which must succeed.
@@ -338,7 +338,7 @@ func (r *run) leasehold(in string, args ...string) string {
 	return out
 }
 
-// report is the last one of the group's instance.
+// report returns the last report of the group's instance.
 func (r *run) report() store.Report {
 	l, err := r.st.List(r.t.Context(), r.keys.Of(store.KindReports), 0)
 	if err != nil || len(l.KVs) == 0 {

@@ -72,7 +72,8 @@ func TestWatchIsCompacted(t *testing.T) {
 	s.Sees("web")
 }
 
-// ended is how many leases of agents etcd has ended since a moment. All of these agents are alive.
+// ended returns how many leases of agents etcd has ended since a moment. All of these agents are
+// alive.
 func (s *scene) ended(since stage.Mark) (n int) {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.T.Context(), stage.Longest)
@@ -94,7 +95,7 @@ func (s *scene) ended(since stage.Mark) (n int) {
 	return n
 }
 
-// members are those of etcd, as an operator asks them.
+// members returns etcd's members, as an operator lists them.
 func (s *scene) members() etcdops.Etcd {
 	var out etcdops.Etcd
 	for i, client := range s.Clients {

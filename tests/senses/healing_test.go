@@ -18,7 +18,7 @@ func TestSmallGroupsHeal(t *testing.T) {
 	s := newStage(t, stage.Plan{Replicas: 1})
 	s.Apply("one", 1)
 	s.Apply("two", 2)
-	s.Apply("many", 20) // else three lost of three were a storm of the shard
+	s.Apply("many", 20) // otherwise three lost of three would be a storm of the shard
 	before := s.Settle()
 	victims := slices.Concat(s.Members("one"), s.Members("two"))
 	if err := s.Control.Cut(victims...); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// usual is how many agents a scenario about many has, unless the tests are told to have more.
+// usual is the default number of agents of a scenario with many.
 const usual = 60
 
 var agents = flag.Int("agents", usual, "how many agents the scenarios about many have")
 
-// atOnce is how many scenarios run at the same time: nearly all of their time they wait. When many
-// began at once on a slow machine, agents would starve for as long as a lease lasts.
+// atOnce is how many scenarios run at the same time: they wait for most of their time. If many
+// started at once on a slow machine, agents would starve for as long as a lease lasts.
 const atOnce = "7"
 
 // built are the programs.
@@ -28,18 +28,18 @@ func TestMain(m *testing.M) { os.Exit(stage.Main(m, atOnce, &built)) }
 // scene is a stage on which something goes wrong.
 type scene struct{ *stage.Stage }
 
-// newStage starts everybody and waits until one leads.
+// newStage starts all processes and waits for a leader.
 func newStage(t *testing.T, p stage.Plan) *scene {
 	t.Helper()
 	p.Programs = built
 	p.Again = fmt.Sprintf("go test ./tests/senses -count=1 -v -agents %d -run '^%s$'", *agents, t.Name())
 	if p.Interval == 0 && *agents > usual {
-		p.Interval = 3 * time.Second // as often as a thousand of them, etcd and coordinators can on two processors
+		p.Interval = 3 * time.Second // the interval that a thousand agents, etcd and coordinators manage on two processors
 	}
 	return &scene{stage.New(t, p)}
 }
 
-// another is a replica that is not this one.
+// another returns a replica that is not this one.
 func (s *scene) another(than string) string {
 	for i := range len(s.Addresses) {
 		if id := string(rune('a' + i)); id != than {
@@ -49,7 +49,7 @@ func (s *scene) another(than string) string {
 	return ""
 }
 
-// statusSays fails if leasehold status leaves something out.
+// statusSays fails if leasehold status lacks a text.
 func (s *scene) statusSays(words ...string) {
 	s.T.Helper()
 	said := s.Leasehold("status")

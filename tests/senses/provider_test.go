@@ -54,7 +54,7 @@ func (s *scene) lie(l swarm.Lie) {
 	}
 }
 
-// listed waits until the coordinator has asked for so many more Lists.
+// listed waits until the coordinator has requested so many more Lists.
 func (s *scene) listed(more int) {
 	s.T.Helper()
 	until := s.CountMachines().Lists + more

@@ -46,7 +46,7 @@ func TestMembersAreCutOffFromEachOther(t *testing.T) {
 			"-advertise-peer", found[i], "-source", MemberSource(i), "-cluster", strings.Join(cluster, ","), "-quota",
 			"100000000", "-compact", "1h")
 		cast.Stderr = os.Stderr
-		stdin, err := cast.StdinPipe() // it ends with us
+		stdin, err := cast.StdinPipe() // ends with the test
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +75,11 @@ func TestMembersAreCutOffFromEachOther(t *testing.T) {
 
 func end(cast *exec.Cmd, stdin io.Closer) {
 	_ = cast.Process.Kill() // it may have ended
-	_ = cast.Wait()         // as killed
-	_ = stdin.Close()       // nobody reads it
+	_ = cast.Wait()         // it was killed
+	_ = stdin.Close()       // nothing reads it
 }
 
-// await looks until all members do as they have to.
+// await waits until all members are as wanted.
 func await(ctx context.Context, t *testing.T, etcd etcdops.Etcd, what string, condition func(etcdops.Status) bool) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -96,7 +96,7 @@ func await(ctx context.Context, t *testing.T, etcd etcdops.Etcd, what string, co
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s: %+v", what, all)
+			t.Fatalf("waited without success for %s: %+v", what, all)
 		}
 	}
 }

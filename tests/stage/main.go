@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package with programs that they share, and returns with what the process
-// has to exit. They are built before, unless there are some already, and removed afterwards. Up to
-// so many tests run at the same time, unless -parallel was given; "": as many as Go has.
+// Main runs the tests of a package with shared programs, and returns the exit code. It builds the
+// programs first, unless there are some already, and removes them afterwards. parallel is how many
+// tests run at the same time, unless -parallel was given; "": Go's default.
 func Main(m *testing.M, atOnce string, programs **Programs) (code int) {
 	flag.Parse()
 	chosen := atOnce == ""

@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// Elsewhere is what the test itself brings to a stage.
+// Elsewhere is what the test provides in place of the stage.
 type Elsewhere struct {
-	Provider string // the socket at which it makes machines: there is no swarm
-	// Agents is where agents find a replica that listens at an address, and Etcd where a replica
-	// finds a member of etcd.
+	Provider string // the socket of its provider: there is no swarm
+	// Agents returns the address at which agents find a replica that listens at the given one, and
+	// Etcd the address at which a replica finds a member of etcd.
 	Agents func(replica, address string) string
 	Etcd   func(replica string, member int, address string) string
-	// Peers is where a member of etcd is found by the others if it listens at an address. It speaks
-	// to them from its MemberSource, which takes programs with wrong clocks.
+	// Peers returns the address at which the other members find a member of etcd that listens at
+	// the given one. The member connects to them from its MemberSource, which requires programs
+	// with wrong clocks.
 	Peers func(member int, address string) string
-	// Replica is what else a replica is started with.
+	// Replica returns further arguments of a replica.
 	Replica func(id string) []string
-	// Data is where a member of etcd keeps its data.
+	// Data returns the data directory of a member of etcd.
 	Data func(member int) string
 }
 
@@ -47,14 +48,14 @@ func (s *Stage) raiseEtcd(members int) {
 	}
 }
 
-// StartMember starts a member of etcd on the data that is there.
+// StartMember starts a member of etcd on its existing data.
 func (s *Stage) StartMember(i int) {
 	s.T.Helper()
 	s.startMember(i, "-cluster", s.cluster)
 }
 
-// JoinMember starts a member of etcd that has no data, and that the others have taken in. cluster
-// is all of them.
+// JoinMember starts a member of etcd without data that the others have added. cluster lists all
+// members.
 func (s *Stage) JoinMember(i int, cluster string) {
 	s.T.Helper()
 	s.startMember(i, "-cluster", cluster, "-existing")
@@ -70,11 +71,11 @@ func (s *Stage) startMember(i int, more ...string) {
 	s.Etcd[i] = s.cast(fmt.Sprintf("etcd-%s-%d", name, len(s.programs)), append(args, more...)...)
 }
 
-// MemberSource is the address from which a member of etcd speaks to others, where the test brings
-// the ways between them.
+// MemberSource is the address from which a member of etcd connects to others, if the test provides
+// the network.
 func MemberSource(member int) string { return fmt.Sprintf("127.0.1.%d", member+1) }
 
-// Data is where a member of etcd keeps its data.
+// Data returns the data directory of a member of etcd.
 func (s *Stage) Data(member int) string {
 	if s.plan.Elsewhere != nil {
 		return s.plan.Elsewhere.Data(member)
@@ -82,7 +83,7 @@ func (s *Stage) Data(member int) string {
 	return filepath.Join(cmp.Or(s.plan.Disk, s.Dir), fmt.Sprintf("m%d", member))
 }
 
-// StartReplica starts a replica of the coordinator, where it listened before if it ever ran.
+// StartReplica starts a replica of the coordinator, at its previous address if it ran before.
 func (s *Stage) StartReplica(id string) {
 	s.T.Helper()
 	if s.Addresses[id] == "" {
@@ -119,7 +120,7 @@ func (s *Stage) StartReplica(id string) {
 	}, more...)...)
 }
 
-// elsewhere is etcd as a replica reaches it by the test's own ways.
+// elsewhere returns etcd's addresses for a replica in the test's own network.
 func (s *Stage) elsewhere(id string) string {
 	if s.roadsToEtcd[id] == "" {
 		var ways []string
@@ -131,7 +132,7 @@ func (s *Stage) elsewhere(id string) string {
 	return s.roadsToEtcd[id]
 }
 
-// relayed is etcd as a replica reaches it, through relays that can be stopped.
+// relayed returns etcd's addresses for a replica, through relays that can be stopped.
 func (s *Stage) relayed(id string) string {
 	var through []string
 	for i, client := range s.Clients {
@@ -149,14 +150,14 @@ func (s *Stage) relay(name, from, to string, flags ...string) {
 	s.RelayAgain(name)
 }
 
-// RelayAgain starts a relay, where it was if it ever ran.
+// RelayAgain starts a relay, at its previous address if it ran before.
 func (s *Stage) RelayAgain(name string) {
 	s.T.Helper()
 	s.Relays[name] = s.cast(fmt.Sprintf("%s-%d", name, len(s.programs)), s.roads[name]...)
 	s.AwaitReady(s.Relays[name])
 }
 
-// Ways are the relays whose name begins so.
+// Ways returns the relays whose name has the prefix.
 func (s *Stage) Ways(prefix string) []*Program {
 	var out []*Program
 	for name, p := range s.Relays {

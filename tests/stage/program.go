@@ -18,10 +18,10 @@ type Program struct {
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 	log    string        // the file with what it says
-	ended  chan struct{} // closed when it has
+	ended  chan struct{} // closed when it has ended
 }
 
-// start starts a program that writes what it says into a file.
+// start starts a program with its output in a log file.
 func (s *Stage) start(name, path string, args ...string) *Program {
 	s.T.Helper()
 	p := &Program{name: name, log: filepath.Join(s.Dir, name+".log"), ended: make(chan struct{})}
@@ -29,14 +29,14 @@ func (s *Stage) start(name, path string, args ...string) *Program {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	defer file.Close() // the program has it by then
+	defer file.Close() // the program has its own descriptor
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.Dir, file, file
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + s.Dir, "GOTRACEBACK=all"}
 	if s.plan.Narrow {
 		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS=1")
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us alone
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the test
 	if p.orders, err = p.cmd.StdinPipe(); err != nil {
 		s.T.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (s *Stage) start(name, path string, args ...string) *Program {
 		s.T.Fatalf("start %s: %v", name, err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log, and in what comes of it
+		_ = p.cmd.Wait() // its log says how it ended
 		close(p.ended)
 	}()
 	s.programs = append(s.programs, p)
@@ -64,7 +64,7 @@ func (s *Stage) castProgram() string {
 	return s.plan.Programs.Path("cast")
 }
 
-// AwaitReady waits until a program has said that it is ready.
+// AwaitReady waits until a program has reported that it is ready.
 func (s *Stage) AwaitReady(p *Program) {
 	s.T.Helper()
 	s.Await(p.name+" being ready", func() bool {
@@ -75,7 +75,7 @@ func (s *Stage) AwaitReady(p *Program) {
 	})
 }
 
-// Said is all that it has said.
+// Said returns its output so far.
 func (p *Program) Said() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -84,31 +84,31 @@ func (p *Program) Said() string {
 	return string(text)
 }
 
-// signal sends a signal. A program that has ended is no error.
+// signal sends a signal. It is no error if the program has ended.
 func (p *Program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
 
-// Freeze stops a program.
+// Freeze stops a program with SIGSTOP.
 func (p *Program) Freeze() { p.signal(syscall.SIGSTOP) }
 
-// Thaw has it go on.
+// Thaw resumes it.
 func (p *Program) Thaw() { p.signal(syscall.SIGCONT) }
 
-// Terminate asks a program to end in order.
+// Terminate sends SIGTERM.
 func (p *Program) Terminate() { p.signal(syscall.SIGTERM) }
 
 // Ended is closed when the program has ended.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// PID is its process.
+// PID is its process ID.
 func (p *Program) PID() int { return p.cmd.Process.Pid }
 
-// Kill ends a program at once and waits for that.
+// Kill kills a program and waits for its end.
 func (p *Program) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
 }
 
-// HasEnded reports whether it has.
+// HasEnded reports whether it has ended.
 func (p *Program) HasEnded() bool {
 	select {
 	case <-p.ended:
@@ -118,7 +118,7 @@ func (p *Program) HasEnded() bool {
 	}
 }
 
-// SetClock makes its wall clock wrong by so much.
+// SetClock sets its wall clock wrong by so much.
 func (p *Program) SetClock(by time.Duration) error {
 	_, err := fmt.Fprintf(p.orders, "clock %d\n", int64(by/time.Second))
 	return err

@@ -15,21 +15,21 @@ import (
 	"github.com/leasehold/leasehold/tests/programs"
 )
 
-// Programs are those of a stage, built once for many.
+// Programs are the programs of a stage, built once for many.
 type Programs struct {
 	dir          string
 	replacements []Replacement
-	wrongClock   func() error // builds, once, a cast whose wall clock can be set
+	wrongClock   func() error // builds once a cast whose wall clock can be set
 }
 
-// Replacement is another text for a file, with which programs are built.
+// Replacement replaces the text of a source file before programs are built.
 type Replacement struct {
-	File string // its absolute path
+	File string // absolute path
 	Text []byte
 }
 
-// Build builds them, with replacements of source if there are any: that is how a fault gets into
-// the product on purpose. They are to be removed.
+// Build builds them, with replacements of source if there are any: that is how a deliberate fault
+// gets into the product. The caller must remove them.
 func Build(replacements ...Replacement) (*Programs, error) {
 	dir, err := os.MkdirTemp("", "leasehold-stage-bin-")
 	if err != nil {
@@ -55,7 +55,7 @@ func BuildAll(dir string) error {
 	return errors.Join(programs.Build(dir, programs.Leasehold, programs.Cast), p.buildWrongClock())
 }
 
-// Built are programs that somebody else has built, and removes.
+// Built are programs that another process has built, and will remove.
 func Built(dir string) *Programs {
 	p := &Programs{dir: dir}
 	p.wrongClock = func() error {
@@ -67,31 +67,31 @@ func Built(dir string) *Programs {
 	return p
 }
 
-// wrongClock is the name of a cast whose wall clock can be set.
+// wrongClock is the name of the cast whose wall clock can be set.
 const wrongClock = "cast-wrong-clock"
 
-// Make builds one more program beside them.
+// Make builds one more program into the same directory.
 func (p *Programs) Make(name, from string, flags ...string) error {
 	return p.build(name, from, nil, flags...)
 }
 
-// Remove removes them.
+// Remove removes the programs.
 func (p *Programs) Remove() error { return os.RemoveAll(p.dir) }
 
-// Dir is where they are.
+// Dir is their directory.
 func (p *Programs) Dir() string { return p.dir }
 
-// Path is where a program is.
+// Path returns the path of a program.
 func (p *Programs) Path(name string) string { return filepath.Join(p.dir, name) }
 
-// WrongClock is a cast whose wall clock can be set, built when it is asked for first.
+// WrongClock returns a cast whose wall clock can be set, built on the first call.
 func (p *Programs) WrongClock() (path string, err error) {
 	return p.Path(wrongClock), p.wrongClock()
 }
 
-// build makes a program without the race detector, even if these tests have it: it is the programs
-// that are tested, as they are shipped, and a thousand agents have to fit. More may be replaced in
-// it than in all of them.
+// build builds a program without the race detector, even if these tests have it: the programs are
+// tested as they are shipped, and a thousand agents have to fit. It may replace more source than
+// the others.
 func (p *Programs) build(name, from string, more []Replacement, flags ...string) error {
 	overlay, err := p.overlay(name, slices.Concat(p.replacements, more))
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *Programs) build(name, from string, more []Replacement, flags ...string)
 	return nil
 }
 
-// overlay writes what go build -overlay needs to take replacements for the files that they replace.
+// overlay writes the files for go build -overlay.
 func (p *Programs) overlay(program string, replacements []Replacement) (string, error) {
 	dir := p.Path(program + ".overlay")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,8 +131,8 @@ func (p *Programs) overlay(program string, replacements []Replacement) (string, 
 }
 
 // buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an
-// address of its own. It is that of the standard library with one addition to time.Now, and one to
-// net's Dialer.
+// address of its own. It uses the standard library with one addition to time.Now, and one to net's
+// Dialer.
 func (p *Programs) buildWrongClock() error {
 	if len(p.replacements) == 0 {
 		if there, err := programs.Link(p.Path(wrongClock), wrongClock); there || err != nil {
@@ -171,8 +171,8 @@ func setDialSource(ip IP) { dialSource.Store(&TCPAddr{IP: ip}) }
 	return p.build(wrongClock, programs.Cast, []Replacement{clock, dial}, "-tags", "wrongclock")
 }
 
-// insert puts statements behind the one place of a file of the standard library that looks as we
-// know it, and declarations, which use sync/atomic and linkname, at its end.
+// insert adds statements at the only place of a standard library file that matches, and
+// declarations, which use sync/atomic and linkname, at its end.
 func insert(file, place, statements, declarations string) (Replacement, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -181,7 +181,7 @@ func insert(file, place, statements, declarations string) (Replacement, error) {
 	at := regexp.MustCompile(place).FindAllIndex(text, -1)
 	if len(at) != 1 {
 		return Replacement{},
-			fmt.Errorf("%s of the standard library is not as it was: see what it has become, and where this belongs in it:%s", file, statements)
+			fmt.Errorf("%s of the standard library has changed: adapt the pattern to it:%s", file, statements)
 	}
 	changed := slices.Concat(text[:at[0][1]], []byte(statements), text[at[0][1]:], []byte(declarations))
 	imports := "import (\n\t\"sync/atomic\"\n"

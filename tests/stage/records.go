@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// Records are those of a kind, by name, as etcd has them now. What cannot be read fails the test.
+// Records returns the records of a kind in etcd, by name. A record that cannot be read fails the
+// test.
 func Records[T any](s *Stage, kind string) map[string]store.Versioned[T] {
 	s.T.Helper()
 	out, _, err := read[T](s, kind)
@@ -23,7 +24,7 @@ func Records[T any](s *Stage, kind string) map[string]store.Versioned[T] {
 	return out
 }
 
-// read says too of which revision they are.
+// read also returns the revision.
 func read[T any](s *Stage, kind string) (map[string]store.Versioned[T], store.Revision, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Longest)
 	defer cancel()
@@ -43,15 +44,16 @@ func read[T any](s *Stage, kind string) (map[string]store.Versioned[T], store.Re
 	return out, listing.Revision, nil
 }
 
-// Mark is a moment: what there is, and up to where the journal goes.
+// Mark is a moment: the instances that exist, and the journal's revision.
 type Mark struct {
 	at        time.Time
 	Revision  store.Revision
 	instances map[string]store.Versioned[store.Instance]
-	made      int // machines that the provider had made
+	made      int // machines that the provider had created
 }
 
-// Mark is now. Its instances are those of its revision: what is decided later is later for both.
+// Mark returns the present moment. Its instances are those of its revision: later decisions are
+// later for both.
 func (s *Stage) Mark() Mark {
 	s.T.Helper()
 	instances, revision, err := read[store.Instance](s, store.KindInstances)
@@ -61,7 +63,7 @@ func (s *Stage) Mark() Mark {
 	return Mark{time.Now(), revision, instances, s.CountMachines().Made}
 }
 
-// Members are the instances that a group had, in order.
+// Members returns the instances that a group had, in order.
 func (m Mark) Members(group string) (ids []string) {
 	for id, in := range m.instances {
 		if in.Record.Group == group && in.Record.Phase != store.Deleting {
@@ -72,18 +74,18 @@ func (m Mark) Members(group string) (ids []string) {
 	return ids
 }
 
-// Has reports whether there was an instance of this name.
+// Has reports whether an instance of this name existed.
 func (m Mark) Has(instance string) bool { _, there := m.instances[instance]; return there }
 
 // Count is what was done since a moment, by etcd's own records: each of these is a false positive
-// where nothing was wrong with any machine.
+// if no machine had a fault.
 type Count struct {
-	Created   int // instances that were not there
-	Destroyed int // instances that are gone, or on their way
+	Created   int // new instances
+	Destroyed int // instances that are gone, or being removed
 	Changed   int // instances in another phase than before
 	Decisions int // entries of the journal that do something to an instance
 	Judged    int // instances that the journal calls lost, dead, unhealthy or stuck
-	Made      int // machines that the provider has made
+	Made      int // machines that the provider has created
 }
 
 func (c Count) String() string {
@@ -124,8 +126,8 @@ func (s *Stage) Since(m Mark) Count {
 	return c
 }
 
-// Decided reports whether an entry of the journal is of something done to an instance, or for it,
-// and not of what it was taken for, nor of who was let in or refused.
+// Decided reports whether a journal entry is about something done to an instance, not about a
+// verdict or a refused client.
 func Decided(e store.JournalEntry) bool {
 	return e.Instance != "" && e.What != string(e.Verdict) && !strings.HasPrefix(e.Rule, "SEC-")
 }
@@ -140,7 +142,7 @@ func (s *Stage) CountMachines() swarm.Count {
 	return n
 }
 
-// Journal is what was written into the journal after a revision, in order.
+// Journal returns what was written into the journal after a revision, in order.
 func (s *Stage) Journal(after store.Revision) []store.Versioned[store.JournalEntry] {
 	s.T.Helper()
 	var out []store.Versioned[store.JournalEntry]
@@ -155,7 +157,7 @@ func (s *Stage) Journal(after store.Revision) []store.Versioned[store.JournalEnt
 	return out
 }
 
-// tellJournal writes entries for people.
+// tellJournal prints entries for people.
 func tellJournal(all []store.Versioned[store.JournalEntry]) string {
 	var b strings.Builder
 	for _, v := range all {
@@ -166,7 +168,7 @@ func tellJournal(all []store.Versioned[store.JournalEntry]) string {
 	return b.String()
 }
 
-// TellJournal writes for people what was written into the journal since a moment.
+// TellJournal prints the journal's entries since a moment, for people.
 func (s *Stage) TellJournal(since Mark) string { return tellJournal(s.Journal(since.Revision)) }
 
 // NothingDone fails if anything was done since a moment, and tells the count.

@@ -20,30 +20,30 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// Longest is how long anything may take that must happen. It is no measure of speed.
+// Longest bounds every wait. It is no measure of speed.
 const Longest = 2 * time.Minute
 
-// Plan says who is on a stage, and how it is played.
+// Plan describes a stage.
 type Plan struct {
 	Programs    *Programs
-	Again       string        // the command that plays it once more
-	Replicas    int           // of the coordinator
-	Members     int           // of etcd; 0: 1
+	Again       string        // the command that repeats the test
+	Replicas    int           // replicas of the coordinator
+	Members     int           // members of etcd; 0: 1
 	Interval    time.Duration // of reports; 0: 1s
-	WrongClocks bool          // programs have a wall clock that can be set
-	BehindRelay []string      // replicas that reach etcd through a relay
-	Network     []string      // how the relay behaves through which agents reach the replicas; nil: there is none
-	// of the provider's calls; 0: 40s. A new leader waits for it before it believes that a machine
-	// is gone for good
+	WrongClocks bool          // programs whose wall clock can be set
+	BehindRelay []string      // replicas reach etcd through a relay
+	Network     []string      // behaviour of the relay through which agents reach the replicas; nil: no relay
+	// time limit of the provider's calls; 0: 40s. A new leader waits for it before it believes that
+	// a machine is gone for good
 	CallTimeout time.Duration
-	Disk        string     // where etcd keeps its data; "": beside the rest
-	Dir         string     // where everything is kept; "": a directory of its own
-	Elsewhere   *Elsewhere // who makes the machines, and how everybody reaches everybody, if not as usual
+	Disk        string     // etcd's data directory; "": below Dir
+	Dir         string     // directory of the stage; "": a temporary one
+	Elsewhere   *Elsewhere // replaces the swarm and the network
 	Settings    func(*store.ShardSettings)
-	// programs compute on one processor: where many stages share two, that costs a quarter less
+	// programs run on one processor: if many stages share two, that costs a quarter less
 	Narrow bool
-	// of replicas that are no part of Programs, of another release say; looked at whenever one
-	// starts
+	// program of replicas that are not part of Programs, such as another release; called whenever
+	// one starts
 	Builds map[string]*Programs
 }
 
@@ -54,15 +54,15 @@ type Stage struct {
 	Dir   string
 	Keys  store.Keys
 	Store *etcdstore.Store
-	PKI   string // where the certificate authorities are
+	PKI   string // directory of the certificate authorities
 	Leave func() // called at the end, if set
 
-	Interval, TTL, Grace time.Duration // of reports, of leases, and how long agents have to return (SAFE-1)
+	Interval, TTL, Grace time.Duration // intervals of reports, of leases, and of agents' return (SAFE-1)
 
 	Etcd      []*Program // by member
-	Clients   []string   // where its members serve clients
+	Clients   []string   // client addresses of its members
 	Replicas  map[string]*Program
-	Addresses map[string]string // where each replica listens
+	Addresses map[string]string // listening address of each replica
 	Relays    map[string]*Program
 	Swarm     *Program
 	Control   *swarm.Control
@@ -70,12 +70,12 @@ type Stage struct {
 	plan     Plan
 	programs []*Program
 	cluster  string
-	Peers    []string            // where its members find each other
-	listens  []string            // where its members listen for each other
-	gates    map[string]string   // where agents find a replica, if that is another place
-	roads    map[string][]string // what each relay is started with
+	Peers    []string            // peer addresses of its members
+	listens  []string            // listening peer addresses
+	gates    map[string]string   // a replica's address for agents, if different
+	roads    map[string][]string // arguments of each relay
 
-	roadsToEtcd map[string]string // by replica, where the test brings ways of its own
+	roadsToEtcd map[string]string // by replica, if the test provides the network
 }
 
 const (
@@ -83,7 +83,7 @@ const (
 	sessionTTL   = 5 * time.Second
 )
 
-// New starts everybody and waits until one leads.
+// New starts all processes and waits for a leader.
 func New(t *testing.T, p Plan) *Stage {
 	t.Helper()
 	dir, err := p.Dir, error(nil)
@@ -156,14 +156,14 @@ func (s *Stage) socket() string {
 	return filepath.Join(s.Dir, "swarm.sock")
 }
 
-// Apply makes a group and waits until it is complete. more are further lines of its file.
+// Apply creates a group and waits until it is complete. more are further lines of its file.
 func (s *Stage) Apply(group string, size int, more ...string) {
 	s.T.Helper()
 	s.Order(group, size, more...)
 	s.Await(group+" being complete", func() bool { return s.Complete(group, size) })
 }
 
-// Order makes a group and waits for nothing.
+// Order creates a group without waiting.
 func (s *Stage) Order(group string, size int, more ...string) {
 	s.T.Helper()
 	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: swarm\nreport: {interval: %s, lease_ttl: %s}\nstop_timeout: 2s\n%s",
@@ -175,7 +175,7 @@ func (s *Stage) Order(group string, size int, more ...string) {
 	s.Leasehold("group", "apply", "-f", file)
 }
 
-// Leasehold is the operator's command, which has to work.
+// Leasehold runs the operator's command, which must succeed.
 func (s *Stage) Leasehold(args ...string) string {
 	s.T.Helper()
 	out, err := s.Try(args...)
@@ -185,13 +185,13 @@ func (s *Stage) Leasehold(args ...string) string {
 	return out
 }
 
-// Try is the operator's command, which may fail.
+// Try runs the operator's command, which may fail.
 func (s *Stage) Try(args ...string) (string, error) {
 	s.T.Helper()
 	return s.TryWith(s.plan.Programs, args...)
 }
 
-// TryWith is the operator's command of another build.
+// TryWith runs the operator's command of another build.
 func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
 	s.T.Helper()
 	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"),
@@ -201,15 +201,15 @@ func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Settle waits until nothing of what came before is left, and begins to count.
+// Settle waits until everything that was in progress has ended, and returns a mark to count from.
 func (s *Stage) Settle() Mark {
 	s.T.Helper()
 	s.AwaitCalm()
 	return s.Mark()
 }
 
-// AwaitCalm waits until every stream is open, somebody leads, and nothing has changed for as long
-// as agents have to return.
+// AwaitCalm waits until every stream is open, a replica leads, and nothing has changed for the time
+// that agents have to return.
 func (s *Stage) AwaitCalm() {
 	s.T.Helper()
 	since, last := time.Now(), ""
@@ -222,8 +222,8 @@ func (s *Stage) AwaitCalm() {
 	})
 }
 
-// Sees shows, once there is calm, that the leader is awake and can judge: a machine that is cut off
-// for good is replaced, and nothing else is.
+// Sees shows that the leader works: it waits until the shard is calm, cuts one machine off for
+// good, and expects that it alone is replaced.
 func (s *Stage) Sees(group string) {
 	s.T.Helper()
 	before := s.Mark()
@@ -247,8 +247,8 @@ func (s *Stage) Put(key string, value []byte) {
 	}
 }
 
-// Await returns when a condition holds. It looks from time to time: what it looks at is in etcd and
-// in other processes.
+// Await waits until a condition holds. It polls, because the condition depends on etcd and on other
+// processes.
 func (s *Stage) Await(what string, condition func() bool) {
 	s.T.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -262,18 +262,18 @@ func (s *Stage) Await(what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			s.T.Fatalf("waited %s in vain for: %s", Longest, what)
+			s.T.Fatalf("waited %s without success for: %s", Longest, what)
 		}
 	}
 }
 
-// Pass lets a time pass that is part of the story: for so long something is frozen, or away.
+// Pass waits for a time that is part of the scenario: something is frozen, or away, for so long.
 func (s *Stage) Pass(d time.Duration) { <-time.After(d) }
 
-// addresses are for everything that listens here. Other suites have other ports.
+// addresses are for everything that listens here. Other suites use other ports.
 var addresses = ports.Between(20000, 32000)
 
-// end ends everybody, and keeps all that is known if something went wrong.
+// end stops all processes, and keeps the directory after a failure.
 func (s *Stage) end() {
 	for _, p := range s.programs {
 		if said := p.Said(); strings.Contains(said, "panic: ") || strings.Contains(said, `"bug: `) {
@@ -284,7 +284,7 @@ func (s *Stage) end() {
 		s.tell()
 	}
 	if s.Control != nil {
-		_ = s.Control.Close() // it ends with the swarm
+		_ = s.Control.Close() // ends with the swarm
 	}
 	for _, p := range slices.Backward(s.programs) {
 		p.Kill()
@@ -305,7 +305,7 @@ func (s *Stage) end() {
 	}
 }
 
-// tell keeps the journal beside the logs, and says how to see it again.
+// tell writes the journal beside the logs, and prints how to repeat the test.
 func (s *Stage) tell() {
 	text := "journal not known"
 	if s.Store != nil {
@@ -322,7 +322,7 @@ func (s *Stage) tell() {
 				}
 			}
 			text = tellJournal(all)
-			_ = os.WriteFile(filepath.Join(s.Dir, "journal"), []byte(text), 0o600) // it is shown as well
+			_ = os.WriteFile(filepath.Join(s.Dir, "journal"), []byte(text), 0o600) // shown as well
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")

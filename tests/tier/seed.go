@@ -3,7 +3,7 @@ package tier
 import (
 	"flag"
 
-	_ "pgregory.net/rapid" // it has the flag
+	_ "pgregory.net/rapid" // it defines the flag
 )
 
 // everydaySeed is the seed of every property in the everyday tier, so that two runs of the same

@@ -8,7 +8,7 @@
 // tries more at night, takes the count from Pick.
 package tier
 
-// Pick is the first of two values every day, and the second at night.
+// Pick returns the first of two values every day, and the second at night.
 func Pick[T any](everyday, night T) T {
 	if Nightly {
 		return night

@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 	}}
 	limits := Limits(r, 10*time.Second)
 	want := map[string]int{
-		"renewals": 300_000, "writing reports down": 210_000, "taking agents up": 96_000,
+		"renewals": 300_000, "storing reports": 210_000, "registering agents": 96_000,
 		"a leader's start": 333_333,
 	}
 	for _, l := range limits {

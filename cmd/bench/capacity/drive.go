@@ -10,23 +10,22 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// op does something for the turn-th time; worker is who does it.
+// op is the operation with number turn; worker is the number of the goroutine.
 type op func(ctx context.Context, worker, turn int) error
 
-// driven is what came of doing something many times.
+// driven is the result of repeating an operation.
 type driven struct {
 	took  time.Duration
 	times measure.Histogram
 }
 
-// until is when driving ends: after a time, or so many turns if that is not 0.
+// until says when repeating ends: after a time, or after turns if that is not 0.
 type until struct {
 	after time.Duration
 	turns int
 }
 
-// flatOut has so many workers do something again and again, each as soon as it has done it. The
-// first error ends it.
+// flatOut lets workers repeat an operation as fast as they can. The first error ends it.
 func flatOut(ctx context.Context, workers int, end until, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -55,12 +54,12 @@ func flatOut(ctx context.Context, workers int, end until, do op) (driven, error)
 	return sum(ctx, begun, times, errs)
 }
 
-// pending is how many turns may wait for a worker at most: a minute of what falls behind, and no
-// memory without end.
+// pending bounds how many operations may wait for a worker: a minute's worth, so that memory is
+// bounded.
 const pending = 1 << 16
 
-// paced has something done so many times a second for a time, by workers enough that one that waits
-// holds up none.
+// paced runs an operation at a fixed rate for a time, with enough workers that one that waits
+// delays no other.
 func paced(ctx context.Context, workers int, rate float64, length time.Duration, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +107,8 @@ func paced(ctx context.Context, workers int, rate float64, length time.Duration,
 	return sum(ctx, begun, times, errs)
 }
 
-// sum adds up what all workers did. That the others were stopped is no error of theirs.
+// sum adds up the results of all workers. That other workers were stopped is not an error of
+// theirs.
 func sum(ctx context.Context, begun time.Time, times []measure.Histogram, errs []error) (driven, error) {
 	d := driven{took: time.Since(begun)}
 	for _, t := range times {

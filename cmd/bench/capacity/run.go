@@ -11,22 +11,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config says what is measured. All of it must be set.
+// Config says what is measured. All fields are required.
 type Config struct {
-	Prefix  string        // everything is written below it
-	Each    time.Duration // how long each measurement lasts that has no number of its own
-	Agents  int           // how many are taken up and then renewed
-	Pace    int           // renewals a second in the measurement at a pace
-	News    int           // puts a second while a watch is open
-	Records int           // how many are listed
-	Size    int           // bytes of a record
+	Prefix  string        // prefix of everything that is written
+	Each    time.Duration // duration of each measurement that has no count of its own
+	Agents  int           // how many agents are registered and then renewed
+	Pace    int           // renewals per second in the measurement at a fixed rate
+	News    int           // puts per second while a watch is open
+	Records int           // how many records are listed
+	Size    int           // size of a record in bytes
 	TTL     time.Duration // of the leases
 }
 
-// Deps is what is measured, and by what.
+// Deps are what is measured, and the collaborators.
 type Deps struct {
 	Store store.Store
-	// Watcher is another connection, for the one who watches.
+	// Watcher is another connection, for the watch.
 	Watcher store.Store
 	// Usage tells what the store and this process have used; nil if unknown.
 	Usage func() (theirs, ours measure.Usage, err error)
@@ -34,33 +34,33 @@ type Deps struct {
 	Progress func(what string, step, of int)
 }
 
-// Measured is one measurement.
+// Measured is the result of one measurement.
 type Measured struct {
-	Name      string  `json:"name"` // for programs
-	What      string  `json:"what"` // for people
+	Name      string  `json:"name"` // identifier in JSON
+	What      string  `json:"what"` // name in the table
 	AtOnce    int     `json:"at_once"`
 	Count     uint64  `json:"count"`
 	Seconds   float64 `json:"seconds"`
-	PerSecond float64 `json:"per_second"` // of single things: a batch counts as what is in it
+	PerSecond float64 `json:"per_second"` // counts single operations: a batch counts as its content
 	P50       float64 `json:"p50_ms"`
 	P99       float64 `json:"p99_ms"`
 	Most      float64 `json:"max_ms"`
-	// CPU is processor time of the store for each of them, in microseconds; 0: not known.
+	// CPU is the store's processor time per operation, in microseconds; 0: unknown.
 	CPU float64 `json:"store_cpu_us,omitempty"`
 	// OwnCPU is this side's.
 	OwnCPU float64 `json:"own_cpu_us,omitempty"`
 }
 
-// Result is all measurements.
+// Result holds all measurements.
 type Result struct {
 	Measured []Measured `json:"measured"`
-	Records  int        `json:"records"`     // that were listed
-	Agents   int        `json:"agents"`      // that were taken up and renewed
-	Pace     int        `json:"pace"`        // renewals a second asked for
-	Memory   uint64     `json:"store_bytes"` // that the store had in memory in the end; 0: not known
+	Records  int        `json:"records"`     // records listed
+	Agents   int        `json:"agents"`      // agents registered and renewed
+	Pace     int        `json:"pace"`        // renewals per second requested
+	Memory   uint64     `json:"store_bytes"` // resident memory of the store at the end; 0: unknown
 }
 
-// Get is the measurement of this name; the zero one if there is none.
+// Get returns the measurement of this name, or the zero value.
 func (r *Result) Get(name string) Measured {
 	for _, m := range r.Measured {
 		if m.Name == name {
@@ -70,18 +70,18 @@ func (r *Result) Get(name string) Measured {
 	return Measured{}
 }
 
-// cleanLimit is how long taking away what was written may take.
+// cleanLimit is how long removing what was written may take.
 const cleanLimit = time.Minute
 
-// Run measures one thing after the other. When it returns nothing that it wrote is left, unless the
-// error says so.
+// Run makes one measurement after the other. When it returns, nothing that it wrote is left, unless
+// the error says so.
 func Run(ctx context.Context, cfg Config, deps Deps) (res *Result, err error) {
 	w := &work{cfg: cfg, deps: deps, value: record(cfg.Size)}
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanLimit)
 		defer cancel()
 		if left := w.clean(clean); left != nil {
-			err = errors.Join(err, fmt.Errorf("take away what the bench wrote below %s: %w", cfg.Prefix, left))
+			err = errors.Join(err, fmt.Errorf("remove what the bench wrote below %s: %w", cfg.Prefix, left))
 		}
 	}()
 	res = &Result{Records: cfg.Records, Agents: cfg.Agents, Pace: cfg.Pace}
@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (res *Result, err error) {
 	return res, nil
 }
 
-// measure does one measurement, and what it cost.
+// measure makes one measurement, with its cost.
 func (w *work) measure(ctx context.Context, m measurement) (Measured, error) {
 	theirs, ours, err := w.used()
 	if err != nil {

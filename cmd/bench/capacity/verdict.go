@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Limit is how many agents one thing is enough for.
+// Limit is how many agents one resource can carry.
 type Limit struct {
 	By     string `json:"by"`
 	Agents int    `json:"agents"`
-	Why    string `json:"why"` // the arithmetic, in words
+	Why    string `json:"why"` // the calculation, in words
 }
 
-// What Leasehold asks of its store for each agent.
+// Leasehold's use of its store per agent.
 const (
-	// reserve is the share of what the store can do at most that an agent's everyday may take: the
-	// rest is for bad days.
+	// reserve is the share of the store's maximum that normal operation may use. The rest is for
+	// bursts.
 	reserve = 0.5
-	// persistEvery is how often an agent's report is written down though it says nothing new
-	// (DET-16).
+	// persistEvery is how often an unchanged report is stored (DET-16).
 	persistEvery = time.Minute
 	// leaseSlack is what a lease lasts beyond three intervals (DET-2).
 	leaseSlack = 2 * time.Second
@@ -26,9 +25,8 @@ const (
 	startLimit = 10 * time.Second
 )
 
-// Limits are how many agents at an interval a store is enough for that can do so much, the
-// narrowest first. With each agent come three records: its instance, what it last reported, and
-// that it is alive.
+// Limits returns how many agents the store can carry at an interval, the tightest limit first. Each
+// agent has three records: its instance, its last report, and that it is alive.
 func Limits(r *Result, interval time.Duration) []Limit {
 	lease := 3*interval + leaseSlack
 	at := func(name string) float64 { return r.Get(name).PerSecond }
@@ -38,11 +36,11 @@ func Limits(r *Result, interval time.Duration) []Limit {
 			"half of the renewals, one for each agent in each interval",
 		},
 		{
-			"writing reports down", int(at(Noted) * reserve * persistEvery.Seconds()),
-			"half of the reports that can be, one of each agent in each minute",
+			"storing reports", int(at(Noted) * reserve * persistEvery.Seconds()),
+			"half of the possible reports, one for each agent in each minute",
 		},
 		{
-			"taking agents up", int(at(TakenUp) * lease.Seconds()),
+			"registering agents", int(at(TakenUp) * lease.Seconds()),
 			"all agents of a replica that died, by another, before their leases of " + lease.String() + " end",
 		},
 		{
@@ -54,11 +52,10 @@ func Limits(r *Result, interval time.Duration) []Limit {
 	return all
 }
 
-// slow is when something takes so long that failures are noticed late.
+// slow is the latency from which on failures are noticed late.
 const slow = time.Second / 2
 
-// Slow are the measurements that were slower than they may be for failures to be noticed in time,
-// whatever the rate.
+// Slow returns the measurements whose latency delays the detection of failures, whatever the rate.
 func Slow(r *Result) []Measured {
 	var all []Measured
 	for _, name := range []string{RenewPaced, Seen} {

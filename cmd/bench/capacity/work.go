@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// measurement is one thing that is done many times.
+// measurement is one operation that is repeated.
 type measurement struct {
 	name, what string
 	atOnce     int
-	batch      uint64 // how many things one of them holds; 0: one
+	batch      uint64 // items per operation; 0: one
 	run        func(ctx context.Context) (driven, error)
 }
 
@@ -34,15 +34,15 @@ const (
 	Listed     = "listed"
 )
 
-// How many do the same at once, as Leasehold does it: reports and registrations come from many
-// agents, batches from few writers.
+// How many goroutines run an operation at once, as Leasehold does it: reports and registrations
+// come from many agents, batches from few writers.
 const (
 	many      = 64
 	renewers  = 256
 	batchers  = 8
 	batchSize = 100
-	noters    = 4  // of a gateway
-	noteSize  = 64 // reports in a transaction of its
+	noters    = 4  // transactions of a gateway at once
+	noteSize  = 64 // reports in one of its transactions
 )
 
 // work is what the measurements share.
@@ -52,11 +52,11 @@ type work struct {
 	value []byte
 
 	mu     sync.Mutex
-	spare  []store.LeaseID // without keys
-	leases []store.LeaseID // of agents
+	spare  []store.LeaseID // leases without keys
+	leases []store.LeaseID // leases of agents
 }
 
-// all are the measurements in their order: renewals need agents that were taken up.
+// all returns the measurements in their order: renewals need registered agents.
 func (w *work) all() []measurement {
 	timed := until{after: w.cfg.Each}
 	number := until{turns: w.cfg.Agents}
@@ -73,7 +73,7 @@ func (w *work) all() []measurement {
 	}
 	return []measurement{
 		do(Granted, "leases granted", many, number, w.grant),
-		do(TakenUp, "agents taken up (two reads, lease, alive)", many, number, w.takeUp),
+		do(TakenUp, "agents registered (two reads, lease, alive)", many, number, w.takeUp),
 		do(Renewed, "leases renewed", renewers, timed, w.renew),
 		{
 			name: RenewPaced, what: fmt.Sprintf("leases renewed at %d/s", w.cfg.Pace), atOnce: renewers,
@@ -88,7 +88,7 @@ func (w *work) all() []measurement {
 		batches("batches_one", fmt.Sprintf("puts in transactions of %d", batchSize), 1),
 		batches(Batched, fmt.Sprintf("puts in transactions of %d", batchSize), batchers),
 		{
-			name: Noted, what: fmt.Sprintf("reports written down (two compares each), in transactions of %d", noteSize),
+			name: Noted, what: fmt.Sprintf("reports stored (two compares each), in transactions of %d", noteSize),
 			atOnce: noters, batch: noteSize, run: func(ctx context.Context) (driven, error) {
 				return flatOut(ctx, noters, timed, w.note)
 			},
@@ -103,7 +103,7 @@ func (w *work) all() []measurement {
 
 func (w *work) key(kind string, n int) string { return fmt.Sprintf("%s%s/%07d", w.cfg.Prefix, kind, n) }
 
-// record is a value as long as one of Leasehold's records.
+// record returns a value as long as one of Leasehold's records.
 func record(size int) []byte {
 	return []byte(strings.Repeat("leasehold bench ", size/16+1)[:size])
 }
@@ -119,7 +119,7 @@ func (w *work) grant(ctx context.Context, _, _ int) error {
 	return nil
 }
 
-// takeUp is what a gateway does for an agent that it has not served yet.
+// takeUp does what a gateway does for an agent that it has not served before.
 func (w *work) takeUp(ctx context.Context, _, turn int) error {
 	alive := w.key("alive", turn)
 	for _, key := range []string{w.key("instances", turn), alive} {
@@ -154,8 +154,8 @@ func (w *work) put(ctx context.Context, worker, _ int) error {
 	return err
 }
 
-// decide writes as a leader does: while it leads, and while the record is as it was read. Here it
-// always is, as each worker has its own.
+// decide writes as a leader does, under the conditions that it leads and that the record is
+// unchanged. They always hold here, because each worker has its own.
 func (w *work) decide(ctx context.Context, worker, turn int) error {
 	fence, rec := w.key("fence", worker), w.key("decided", worker)
 	if _, err := w.deps.Store.Commit(ctx, store.Txn{
@@ -168,8 +168,8 @@ func (w *work) decide(ctx context.Context, worker, turn int) error {
 	return err
 }
 
-// note writes reports down as a gateway does: while each agent has a record, and is alive as it
-// was.
+// note stores reports as a gateway does, under the conditions that each agent has a record and its
+// alive key is unchanged.
 func (w *work) note(ctx context.Context, worker, _ int) error {
 	var first, txn store.Txn
 	for i := range noteSize {
@@ -183,7 +183,7 @@ func (w *work) note(ctx context.Context, worker, _ int) error {
 	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	_, err = w.deps.Store.Commit(ctx, first) // for the next ones
+	_, err = w.deps.Store.Commit(ctx, first) // for the next transactions
 	return err
 }
 
@@ -197,7 +197,7 @@ func (w *work) putBatch(ctx context.Context, _, turn int) error {
 	return err
 }
 
-// list writes what records are missing, and lists them all.
+// list writes the missing records, and lists them all.
 func (w *work) list(ctx context.Context) (driven, error) {
 	turns := until{turns: (w.cfg.Records + batchSize - 1) / batchSize}
 	if _, err := flatOut(ctx, batchers, turns, w.putBatch); err != nil {
@@ -212,8 +212,8 @@ func (w *work) list(ctx context.Context) (driven, error) {
 	})
 }
 
-// watch puts at a pace, and notes how long it is from the beginning of each put until a watcher has
-// seen it.
+// watch puts keys at a fixed rate, and measures the time from the beginning of each put until a
+// watch has delivered it.
 func (w *work) watch(ctx context.Context) (driven, error) {
 	below := w.cfg.Prefix + "news/"
 	begin, err := w.deps.Watcher.List(ctx, below, 0)
@@ -268,8 +268,7 @@ func (w *work) watch(ctx context.Context) (driven, error) {
 	return lag, nil
 }
 
-// clean takes away all that was written. What cannot be reached ends with its lease at least, where
-// it has one.
+// clean removes all that was written. What it cannot remove ends with its lease, if it has one.
 func (w *work) clean(ctx context.Context) error {
 	w.mu.Lock()
 	leases := append(w.spare, w.leases...)

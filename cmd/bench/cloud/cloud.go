@@ -10,16 +10,16 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Zone is where the machines of a bench are.
+// Zone is the zone of all machines of a bench.
 const Zone = "local"
 
-// gone is the state, between cloud and provider, of a machine that is not there any more.
+// gone is the state of a deleted machine, between cloud and provider.
 const gone provider.State = "gone"
 
-// Cloud is the machines of a bench: nothing but a list. The reader of Made and Deleted gives them
+// Cloud is a list of simulated machines. The reader of Made and Deleted starts and removes their
 // agents.
 type Cloud struct {
-	// Made gets machines that were made, Deleted those that were removed; both must be read.
+	// Made receives machines that were created, Deleted those that were deleted. Both must be read.
 	Made, Deleted chan string
 
 	listener net.Listener
@@ -28,17 +28,17 @@ type Cloud struct {
 
 	mu      sync.Mutex
 	state   map[string]provider.State
-	changes []string // instances, in the order in which something became of them
+	changes []string // instances, in the order of their changes
 	conns   map[net.Conn]bool
 }
 
-// Changes are machines as they are now, of which something became lately.
+// Changes are machines that changed, in their present state.
 type Changes struct {
 	Machines []provider.Machine
-	Seen     int // changes, up to this answer
+	Seen     int // number of changes up to this answer
 }
 
-// Open serves machines, which run, at a socket. Close ends it.
+// Open serves the machines at a socket. Close ends it.
 func Open(socket string, instances []string) (*Cloud, error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cloud) serve(server *rpc.Server) {
 	for {
 		conn, err := c.listener.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
 		c.mu.Lock()
 		c.conns[conn] = true
@@ -89,14 +89,14 @@ func (c *Cloud) Close() {
 	c.serving.Wait()
 }
 
-// Count is how many machines there are, and how many were ever made by a call.
+// Count returns how many machines there are, and how many were ever created by a call.
 func (c *Cloud) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.state)
 }
 
-// set is called under mu, or before the cloud is shared.
+// set requires mu, unless the cloud is not shared yet.
 func (c *Cloud) set(instance string, state provider.State) {
 	if state == gone {
 		delete(c.state, instance)
@@ -114,10 +114,10 @@ func (c *Cloud) machine(instance string) provider.Machine {
 	return provider.Machine{Instance: instance, Ref: "bench:" + instance, State: state, Zone: Zone}
 }
 
-// cloudCalls are what a provider asks.
+// cloudCalls are the calls that a provider makes.
 type cloudCalls struct{ c *Cloud }
 
-// Create makes a machine, once.
+// Create creates a machine. It may be repeated.
 func (v *cloudCalls) Create(instance string, made *provider.Machine) error {
 	c := v.c
 	c.mu.Lock()
@@ -133,7 +133,7 @@ func (v *cloudCalls) Create(instance string, made *provider.Machine) error {
 	return c.tell(c.Made, instance)
 }
 
-// Stop ends a machine. One that is gone is no error.
+// Stop stops a machine. It is no error if the machine is gone.
 func (v *cloudCalls) Stop(instance string, _ *bool) error {
 	c := v.c
 	c.mu.Lock()
@@ -162,7 +162,7 @@ func (v *cloudCalls) Delete(instance string, _ *bool) error {
 	return nil
 }
 
-// Changed are the machines of which something became after so many changes.
+// Changed returns the machines that changed after the given number of changes.
 func (v *cloudCalls) Changed(from int, news *Changes) error {
 	c := v.c
 	c.mu.Lock()

@@ -13,25 +13,25 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Name is what groups of a bench call their provider.
+// Name is the provider's name in the groups of a bench.
 const Name = "bench"
 
-// Provider asks the [Cloud] that is served at a socket. What it lists is a copy that it brings up
-// to date with what has changed, so that listing a hundred thousand machines costs what it does for
-// the coordinator, and nothing for the wire to a cloud that there is not.
+// Provider calls the [Cloud] at a socket. It lists from a copy that it updates with the changes, so
+// that listing a hundred thousand machines costs the coordinator what it would cost with a real
+// cloud, without the cost of sending the list.
 type Provider struct {
 	socket string
 
 	mu       sync.Mutex
 	client   *rpc.Client
-	seen     int // changes of the cloud
+	seen     int // number of the cloud's changes seen
 	machines map[string]provider.Machine
-	list     []provider.Machine // the same, made on the first request; never changed
+	list     []provider.Machine // the same as a list, built on request; never modified
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
-// NewProvider connects with the first call.
+// NewProvider returns a provider, which connects with its first call.
 func NewProvider(socket string) *Provider {
 	return &Provider{socket: socket, machines: map[string]provider.Machine{}}
 }
@@ -41,10 +41,10 @@ func (*Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: []string{Zone}, CallTimeout: 40 * time.Second}
 }
 
-// Validate finds nothing wrong.
+// Validate accepts every template.
 func (*Provider) Validate(provider.Template) error { return nil }
 
-// Create makes a machine that runs at once.
+// Create creates a machine, which runs at once.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
 	var made provider.Machine
 	err := p.call(ctx, "Create", req.Bootstrap.Instance, &made)
@@ -52,17 +52,17 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	return made, err
 }
 
-// Stop ends a machine.
+// Stop stops a machine.
 func (p *Provider) Stop(ctx context.Context, _, instance string, _ time.Duration) error {
 	return p.call(ctx, "Stop", instance, new(bool))
 }
 
-// Delete removes a machine.
+// Delete deletes a machine.
 func (p *Provider) Delete(ctx context.Context, _, instance string) error {
 	return p.call(ctx, "Delete", instance, new(bool))
 }
 
-// Restart is never called: no group of a bench heals by restarts.
+// Restart is never called: no group of a bench restarts machines.
 func (*Provider) Restart(_ context.Context, _, instance, _ string) error {
 	return fmt.Errorf("restart %s: a bench restarts no machine", instance)
 }
@@ -78,8 +78,8 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// else another List that was answered later has brought it up to date: an answer tells machines
-	// as they are when it is made
+	// otherwise a List that was answered later has already updated it: an answer holds the machines
+	// as of its creation
 	if news.Seen > p.seen {
 		for _, m := range news.Machines {
 			if m.State == gone {
@@ -115,7 +115,7 @@ func (p *Provider) connect(ctx context.Context) (*rpc.Client, error) {
 	if p.client == nil {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", p.socket)
 		if err != nil {
-			return nil, fmt.Errorf("find the bench: %w", err) // which is over, and so are we
+			return nil, fmt.Errorf("find the bench: %w", err) // the bench has ended, and this process with it
 		}
 		p.client = rpc.NewClient(conn)
 	}

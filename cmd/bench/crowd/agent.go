@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold/leasehold/agent/session"
 )
 
-// How is a way to fall silent.
+// How is a way to silence an agent.
 type How string
 
-// The ways.
+// The ways to silence an agent.
 const (
-	Mute How = "mute" // the agent hangs: its stream stays open, and says nothing more
-	Cut  How = "cut"  // its connection breaks, where that is its own, else its stream; it does not come back
-	// its whole machine hangs: nothing answers, not even the connection, where that is its own;
-	// else as Mute
+	Mute How = "mute" // the agent hangs: its stream stays open, but it sends nothing more
+	Cut  How = "cut"  // its connection (or, if that is shared, its stream) breaks, and it does not come back
+	// its machine hangs: nothing answers, not even the connection if it is the agent's own. On a
+	// shared connection Freeze is the same as Mute.
 	Freeze How = "freeze"
 )
 
@@ -26,51 +26,51 @@ var (
 	errCut  = errors.New("the bench has cut it off")
 )
 
-// agent is one agent. All of it is used with its loop's lock.
+// agent is one agent. Its loop's lock guards it.
 type agent struct {
 	loop   *loop
 	id     string
-	number int // of the connections that it shares; else of the agent
+	number int // number of its shared connection, or of the agent
 
 	session *session.Session
-	wake    time.Time // when it is to be called; zero: never
-	at      int       // in the queue; -1: it is not there
+	wake    time.Time // when it is due; zero: never
+	at      int       // index in the queue; -1: not queued
 	due     []session.Event
 
 	streams []*stream
 	warm    *line
-	next    string          // where a second connection is to be opened in the place of warm; "": nowhere
-	nextAt  time.Time       // and when
-	cold    int             // times in a row that there could be none
-	own     *identification // nil: there is none yet
+	next    string          // coordinator to which a second connection will be opened; "": none
+	nextAt  time.Time       // when that is due
+	cold    int             // failures in a row
+	own     *identification // nil: none yet
 
 	duty  duty
-	tail  []byte          // of its reports
-	sent  []sent          // and not answered, oldest first
-	last  sent            // that was acknowledged
-	acked time.Time       // when that was
-	lease int64           // the last one known
-	stood standing        // as it is counted
-	lost  time.Time       // when it was without a coordinator first, after the last acknowledgement; zero: it is not
-	begun bool            //
-	quiet *Silenced       // nil: it is not silent
-	heard []session.Event // what a silent one will hear of when it returns
+	tail  []byte    // encoded reports
+	sent  []sent    // unacknowledged messages, oldest first
+	last  sent      // last acknowledged report
+	acked time.Time // when it was acknowledged
+	lease int64     // last known lease
+	stood standing  // the state under which it is counted
+	lost  time.Time // when it lost its coordinator, after the last acknowledgement; zero: it has one
+	begun bool
+	quiet *Silenced       // nil: not silenced
+	heard []session.Event // events to handle when the silence ends
 }
 
-// sent is a report or a heartbeat.
+// sent is a report or a heartbeat that was sent.
 type sent struct {
 	sequence uint64
 	at       time.Time
 }
 
-// standing is where an agent is counted.
+// standing is the state under which an agent is counted.
 type standing struct {
 	registered bool
 	replica    string
 	silent     bool
 }
 
-// step has the agent decide what follows from an event, or from the time.
+// step passes an event, or the time alone, to the agent's session and carries out its commands.
 func (a *agent) step(now time.Time, ev session.Event) {
 	if a.quiet != nil {
 		if over, is := ev.(session.Ended); is {
@@ -93,7 +93,7 @@ func (a *agent) step(now time.Time, ev session.Event) {
 	a.loop.call(a, a.tend(now))
 }
 
-// tend makes the second connection, if it is time, and returns when the agent is to be called next.
+// tend opens the second connection when that is due, and returns when the agent is due next.
 func (a *agent) tend(now time.Time) time.Time {
 	wake := a.session.Wake()
 	switch {
@@ -161,7 +161,7 @@ func (a *agent) forget(s *stream) {
 	a.streams = slices.DeleteFunc(a.streams, func(o *stream) bool { return o == s })
 }
 
-// report sends a report, or a heartbeat if the last report stands.
+// report sends a report, or a heartbeat if nothing has changed since the last report.
 func (a *agent) report(now time.Time, o session.Report) {
 	s := a.stream(o.Stream)
 	if s == nil || s.stream == nil {
@@ -175,23 +175,23 @@ func (a *agent) report(now time.Time, o session.Report) {
 		s.report, s.reported = o.Sequence, now
 	}
 	if !s.stream.Send(message) {
-		a.loop.counts.dropped++ // the session sees that it is not acknowledged
+		a.loop.counts.dropped++ // the session notices that it is not acknowledged
 		s.report = 0
 		return
 	}
 	a.loop.counts.reports++
 	if o.Sequence == 1 {
-		a.sent = a.sent[:0] // of the stream before
+		a.sent = a.sent[:0] // of the previous stream
 	}
 	if len(a.sent) < mostSent {
 		a.sent = append(a.sent, sent{o.Sequence, now})
 	}
 }
 
-// mostSent bounds what is remembered of unacknowledged reports.
+// mostSent bounds the number of unacknowledged messages that are remembered.
 const mostSent = 16
 
-// hear takes note of what a coordinator has said on a stream, before the agent decides about it.
+// hear records a coordinator's message before the session handles it.
 func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 	counts := &a.loop.counts
 	switch kind := m.GetKind().(type) {
@@ -226,7 +226,7 @@ func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 	}
 }
 
-// answered forgets the reports up to one, and returns that.
+// answered forgets the messages up to a sequence, and returns the one with that sequence.
 func (a *agent) answered(sequence uint64) (at sent, found bool) {
 	n := 0
 	for n < len(a.sent) && a.sent[n].sequence <= sequence {
@@ -237,7 +237,7 @@ func (a *agent) answered(sequence uint64) (at sent, found bool) {
 	return at, found
 }
 
-// stand counts the agent where it is now.
+// stand updates the state under which the agent is counted.
 func (a *agent) stand(now time.Time) {
 	var is standing
 	if stream, serving := a.session.Serving(); serving && a.quiet == nil {
@@ -256,7 +256,7 @@ func (a *agent) stand(now time.Time) {
 	a.stood = is
 }
 
-// silence makes the agent fall silent.
+// silence silences the agent.
 func (a *agent) silence(how How) {
 	if a.quiet != nil {
 		return
@@ -278,8 +278,8 @@ func (a *agent) silence(how How) {
 	a.loop.call(a, time.Time{})
 }
 
-// cut ends all that the agent has of streams and connections, which it does not learn before it
-// returns.
+// cut closes all streams and connections of the agent. The session learns of it when the silence
+// ends.
 func (a *agent) cut() {
 	for _, s := range a.streams {
 		s.breakOff()
@@ -313,7 +313,7 @@ func (a *agent) comeBack() {
 	a.step(now, nil)
 }
 
-// vanish takes the agent out of its loop.
+// vanish removes the agent from its loop.
 func (a *agent) vanish() {
 	delete(a.loop.counts.silenced, a.id)
 	a.loop.call(a, time.Time{})
@@ -323,10 +323,10 @@ func (a *agent) vanish() {
 	if a.begun {
 		a.loop.counts.begun--
 	}
-	a.quiet, a.heard, a.stood = &Silenced{}, nil, standing{} // for what may still come on its streams
+	a.quiet, a.heard, a.stood = &Silenced{}, nil, standing{} // for what still arrives on its streams
 }
 
-// linesOf are the connections that are the agent's own.
+// linesOf returns the agent's own connections.
 func (a *agent) linesOf() []*line {
 	var out []*line
 	if a.loop.crowd.papers == nil {

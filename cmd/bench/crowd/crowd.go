@@ -16,25 +16,25 @@ import (
 	"github.com/leasehold/leasehold/agent/session"
 )
 
-// Config says what the agents are like.
+// Config describes the agents.
 type Config struct {
-	ShardID      string        // the random one
-	Coordinators []string      // their addresses; agents learn of more
-	Interval     time.Duration // of reports, until a coordinator says another; 0: 5s
+	ShardID      string        // the shard's random ID
+	Coordinators []string      // addresses to begin with; agents learn of more
+	Interval     time.Duration // between reports, until a coordinator says otherwise; 0: 5s
 	Shared       int           // connections to each coordinator, for all agents; 0: one for each agent, with TLS
 	Authority    string        // directory of the authorities, where connections are the agents' own
-	Warm         bool          // those keep a second connection ready
-	Rate         float64       // agents that begin in a second, at most; 0: all at once
-	Version      string        // that they say they are of
+	Warm         bool          // agents keep a second connection warm; only if connections are their own
+	Rate         float64       // agents that begin per second; 0: all at once
+	Version      string        // the release that agents announce
 }
 
-// Deps are what a crowd works with.
+// Deps are the collaborators of a crowd.
 type Deps struct {
-	// Dial makes a connection, from an address if that is valid; nil is TCP.
+	// Dial opens a connection, from a local address if that is valid; nil is TCP.
 	Dial func(ctx context.Context, from netip.Addr, to string) (net.Conn, error)
 }
 
-// Crowd is many agents. Its methods may be called at any time, by many.
+// Crowd simulates many agents. Its methods are safe for concurrent use.
 type Crowd struct {
 	cfg     Config
 	deps    Deps
@@ -54,10 +54,10 @@ type Crowd struct {
 	next   time.Time // when the next agent may begin
 }
 
-// ErrUnknown: there is no such agent.
+// ErrUnknown: the crowd has no such agent.
 var ErrUnknown = errors.New("no such agent")
 
-// New makes a crowd that does nothing yet.
+// New returns a crowd without agents. It starts nothing.
 func New(cfg Config, deps Deps) (*Crowd, error) {
 	switch {
 	case cfg.ShardID == "":
@@ -107,8 +107,8 @@ func dial(ctx context.Context, from netip.Addr, to string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", to)
 }
 
-// Run has the agents live until the context ends. Then they are gone without a goodbye, and so is
-// everything of the crowd. It is called once.
+// Run runs the agents until the context ends. It then closes everything without a goodbye. It must
+// be called once.
 func (c *Crowd) Run(ctx context.Context) error {
 	for _, l := range c.loops {
 		c.work.Go(l.run)
@@ -123,14 +123,14 @@ func (c *Crowd) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Add begins agents, at the crowd's rate, as those of these instances. It returns at once.
+// Add starts an agent for each of these instances, at the crowd's rate. It returns at once.
 func (c *Crowd) Add(instances []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := map[string]bool{}
 	for _, id := range instances {
 		if seen[id] || c.agents[id] != nil {
-			return fmt.Errorf("add agent of %s: it is there already", id)
+			return fmt.Errorf("add agent of %s: the crowd already has it", id)
 		}
 		seen[id] = true
 	}
@@ -158,7 +158,7 @@ func (c *Crowd) Add(instances []string) error {
 	return nil
 }
 
-// Silence makes agents fall silent, as How says.
+// Silence silences agents in the given way.
 func (c *Crowd) Silence(instances []string, how How) error {
 	if !slices.Contains([]How{Mute, Cut, Freeze}, how) {
 		return fmt.Errorf("silence agents: %q: mute, cut or freeze", how)
@@ -166,12 +166,12 @@ func (c *Crowd) Silence(instances []string, how How) error {
 	return c.each("silence", instances, func(a *agent) { a.silence(how) })
 }
 
-// Return brings agents back that were silenced. Others go on as they are.
+// Return lets silenced agents go on. It does nothing to others.
 func (c *Crowd) Return(instances []string) error {
 	return c.each("bring back", instances, (*agent).comeBack)
 }
 
-// Remove takes agents out of the crowd, without a goodbye, as if their machines were gone.
+// Remove removes agents without a goodbye, as if their machines had vanished.
 func (c *Crowd) Remove(instances []string) error {
 	err := c.each("remove", instances, (*agent).vanish)
 	c.mu.Lock()
@@ -182,8 +182,8 @@ func (c *Crowd) Remove(instances []string) error {
 	return err
 }
 
-// each does something with agents, with their loops' locks. It tells of those whom it does not
-// know, after doing it with the others.
+// each calls a function for each agent with its loop's lock held. It goes on after an unknown
+// agent, and returns an error for it at the end.
 func (c *Crowd) each(what string, instances []string, do func(*agent)) error {
 	var unknown error
 	for _, id := range instances {

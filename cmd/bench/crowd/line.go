@@ -17,12 +17,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/crowd/wire"
 )
 
-// As agents' connections are: see agent/stream.go.
+// The same values as for the connections of real agents: see agent/stream.go.
 const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 	connectTimeout   = 5 * time.Second
-	// after a second connection that could not be made, for the next; then twice as long, and so on
+	// wait after a second connection failed; it doubles with each failure, up to warmMost
 	warmFirst       = time.Second
 	warmMost        = 30 * time.Second
 	sharedReadAhead = 32 << 10
@@ -30,27 +30,27 @@ const (
 
 var errLate = errors.New("no connection in time")
 
-// trunk names a connection that is shared.
+// trunk identifies a shared connection.
 type trunk struct {
 	address string
 	number  int
 }
 
-// line is a connection, there or on its way. It is used with the loop's lock.
+// line is a connection, open or being opened. The loop's lock guards it.
 type line struct {
 	loop    *loop
-	agent   *agent // that it was made for
+	agent   *agent // the agent that it was made for
 	address string
 	shared  bool
 	key     trunk
 	ended   bool
 	cancel  context.CancelFunc
-	conn    *wire.Conn // nil: it is on its way
-	waiting []*stream  // for it
+	conn    *wire.Conn // nil: still connecting
+	waiting []*stream  // streams that wait for the connection
 }
 
-// lineTo is a connection for a stream to a coordinator: the shared one, the one kept ready, or
-// another.
+// lineTo returns a connection to a coordinator for a stream: the shared one, the warm one, or a new
+// one.
 func (a *agent) lineTo(address string) *line {
 	l := a.loop
 	if l.crowd.papers == nil {
@@ -74,7 +74,7 @@ func (a *agent) lineTo(address string) *line {
 	return a.connect(address)
 }
 
-// keepWarm keeps a second connection ready, from a time on (SAFE-11).
+// keepWarm keeps a second connection open, beginning at the given time (SAFE-11).
 func (a *agent) keepWarm(address string, at time.Time) {
 	if !a.loop.crowd.cfg.Warm || a.loop.crowd.papers == nil {
 		return
@@ -90,7 +90,7 @@ func (a *agent) keepWarm(address string, at time.Time) {
 	}
 }
 
-// makeWarm makes the second connection.
+// makeWarm opens the second connection.
 func (a *agent) makeWarm(address string) {
 	a.endWarm()
 	a.warm = a.connect(address)
@@ -104,7 +104,7 @@ func (a *agent) endWarm() {
 	}
 }
 
-// keep keeps the connection of a stream ready that a coordinator has refused.
+// keep keeps the connection of a stream that a coordinator refused as the warm one.
 func (a *agent) keep(s *stream) {
 	if s.line.shared {
 		s.giveUp()
@@ -115,7 +115,7 @@ func (a *agent) keep(s *stream) {
 	s.stream.Cancel()
 }
 
-// connect begins to make a connection and returns at once.
+// connect starts to open a connection and returns at once.
 func (a *agent) connect(address string) *line {
 	l := a.loop
 	ctx, cancel := context.WithTimeout(l.crowd.ctx, connectTimeout)
@@ -136,8 +136,8 @@ func (a *agent) connect(address string) *line {
 	return ln
 }
 
-// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one
-// that could not be made, or did not last.
+// warmLater schedules another attempt to open the second connection, with gRPC's backoff, after one
+// failed or was lost.
 func (a *agent) warmLater(failed *line) {
 	wait := min(warmMost, warmFirst<<min(a.cold, 10))
 	a.cold++
@@ -150,7 +150,7 @@ func (a *agent) warmLater(failed *line) {
 	})
 }
 
-// reached is told how connecting went.
+// reached handles the result of connecting.
 func (ln *line) reached(conn *wire.Conn, err error) {
 	if ln.ended || ln.loop.over {
 		if err == nil {
@@ -176,7 +176,7 @@ func (ln *line) reached(conn *wire.Conn, err error) {
 	}
 }
 
-// reach makes a connection for an agent, secured if it is its own.
+// reach opens a connection for an agent, over TLS unless it is shared.
 func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn, error) {
 	cfg := wire.Config{
 		Path: protocol.Gateway_Session_FullMethodName, Authority: address, ReadAhead: sharedReadAhead,
@@ -190,7 +190,7 @@ func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn
 			return nil, err
 		}
 		config = identity.ClientConfig(c.cfg.ShardID, own.certificate, c.papers.trust)
-		cfg.ReadAhead = 0 // TLS does it
+		cfg.ReadAhead = 0 // the TLS layer closes it
 		from = sourceOf(a.id, address)
 	}
 	raw, err := c.deps.Dial(ctx, from, address)
@@ -216,7 +216,7 @@ func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn
 	return conn, nil
 }
 
-// inTime is why there is no connection: where time was short, what else was seen is of no interest.
+// inTime returns why connecting failed: if the time was up, that alone, whatever the error was.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errLate
@@ -224,7 +224,7 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// close ends the connection, there or on its way. It may be called again.
+// close closes the connection, open or being opened. It may be called again.
 func (ln *line) close(why error) {
 	if ln.ended {
 		return
@@ -235,7 +235,7 @@ func (ln *line) close(why error) {
 	}
 }
 
-// breakOff ends it as the loss of the network does.
+// breakOff closes the connection without a goodbye, as a failed network does.
 func (ln *line) breakOff() {
 	if ln.ended {
 		return
@@ -259,7 +259,7 @@ func (ln *line) unwait(s *stream) {
 	ln.waiting = slices.DeleteFunc(ln.waiting, func(o *stream) bool { return o == s })
 }
 
-// tend keeps the connections until the crowd ends: see wire.Conn.Tend.
+// tend sends the keepalives until the crowd ends: see wire.Conn.Tend.
 func (c *Crowd) tend() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -283,7 +283,7 @@ func (l *loop) tend(now time.Time) {
 		case ln.conn == nil:
 		case !ln.conn.Ready() && ln.conn.Streams() == 0:
 			ln.close(wire.ErrClosed)
-			if ln.agent.warm == ln { // it was there, and was closed from the other side
+			if ln.agent.warm == ln { // it was open, and the other end closed it
 				ln.agent.warmLater(ln)
 			}
 		default:
@@ -292,8 +292,8 @@ func (l *loop) tend(now time.Time) {
 	}
 }
 
-// sourceOf is an address for an agent's connections to a coordinator on this machine, one of some
-// thousand: each address has its own ports. It is none for others.
+// sourceOf returns a local address for an agent's connections to a coordinator on this machine, one
+// of some thousand, because each address has its own ports. For other coordinators it returns none.
 func sourceOf(id, address string) netip.Addr {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !to.Addr().Is4() || !to.Addr().IsLoopback() {
@@ -305,7 +305,7 @@ func sourceOf(id, address string) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 1 + byte(n>>8)%15, 0, 1 + byte(n)%250})
 }
 
-// plain returns what is wrong without naming addresses, so that it can be counted.
+// plain returns an error's text without addresses, so that equal errors can be counted.
 func plain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -318,7 +318,7 @@ func plain(err error) string {
 	return text
 }
 
-// identification returns what the agent shows, and has it made first.
+// identification returns the agent's certificate, and issues it on the first call.
 func (a *agent) identification() (*identification, error) {
 	l := a.loop
 	l.mu.Lock()

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// tick is how long a loop rests at least, so that what is due at nearly the same time goes out
-	// together.
+	// tick is the shortest time that a loop sleeps, so that what is due at nearly the same time is
+	// sent together.
 	tick = time.Millisecond
-	// turns is for how many agents a loop keeps its lock.
+	// turns is how many agents a loop runs before it releases its lock.
 	turns = 128
 )
 
 func chance() float64 { return rand.Float64() }
 
-// loop has some of the agents, and calls each when its time has come.
+// loop runs some of the agents, each when it is due.
 type loop struct {
 	crowd *Crowd
 	poke  chan struct{}
@@ -30,14 +30,14 @@ type loop struct {
 	mu      sync.Mutex
 	over    bool
 	queue   queue
-	resting time.Time // until when, if nothing pokes it
+	resting time.Time // when the sleep ends unless the loop is woken
 	lines   map[*line]struct{}
-	trunks  map[trunk]*line // those that are shared
+	trunks  map[trunk]*line // the shared connections
 	counts  counts
-	names   map[string]string // of replicas and configurations, each kept once
-	tails   map[string][]byte // of reports, by configuration
+	names   map[string]string // names of replicas and configurations, each stored once
+	tails   map[string][]byte // encoded reports, by configuration
 
-	// What messages are made in.
+	// Buffers in which messages are encoded.
 	head    protocol.Report
 	beat    protocol.Heartbeat
 	message []byte
@@ -54,7 +54,7 @@ func newLoop(c *Crowd) *loop {
 	return l
 }
 
-// add takes in an agent that begins at a time.
+// add adds an agent that begins at the given time.
 func (l *loop) add(a *agent, begin time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +62,8 @@ func (l *loop) add(a *agent, begin time.Time) {
 	l.call(a, begin)
 }
 
-// call has an agent called at a time, and not at another; never, if that is zero. The caller has
-// the lock.
+// call schedules an agent's next call and replaces the previous one; a zero time cancels it. l.mu
+// must be held.
 func (l *loop) call(a *agent, at time.Time) {
 	if a.wake.Equal(at) && a.at >= 0 {
 		return
@@ -88,7 +88,7 @@ func (l *loop) call(a *agent, at time.Time) {
 	}
 }
 
-// run calls agents until the crowd ends.
+// run runs agents that are due until the crowd ends.
 func (l *loop) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -105,7 +105,7 @@ func (l *loop) run() {
 	}
 }
 
-// someTurns calls agents whose time has come, and says whether there are more.
+// someTurns runs some of the agents that are due and reports whether more are due.
 func (l *loop) someTurns() (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *loop) someTurns() (more bool) {
 	return true
 }
 
-// rest is how long nothing is due.
+// rest returns the time until an agent is due.
 func (l *loop) rest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *loop) rest() time.Duration {
 	return d
 }
 
-// close ends everything of the loop.
+// close closes all connections of the loop.
 func (l *loop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +147,7 @@ func (l *loop) close() {
 	}
 }
 
-// named is the one copy of a text that many agents have.
+// named returns the stored copy of a text that many agents share.
 func (l *loop) named(text string) string {
 	if one, is := l.names[text]; is {
 		return one
@@ -156,7 +156,7 @@ func (l *loop) named(text string) string {
 	return text
 }
 
-// queue is a heap of agents; the one whose time comes first is in front.
+// queue is a heap of agents, ordered by when they are due.
 type queue []*agent
 
 func (q queue) Len() int           { return len(q) }
@@ -168,7 +168,7 @@ func (q queue) Swap(i, j int) {
 }
 
 func (q *queue) Push(x any) {
-	a, _ := x.(*agent) // nothing else is in it
+	a, _ := x.(*agent) // the heap holds only agents
 	a.at = len(*q)
 	*q = append(*q, a)
 }

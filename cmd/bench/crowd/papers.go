@@ -11,18 +11,18 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// lifetime is how long certificates last: longer than any bench.
+// lifetime is the validity of certificates: longer than any bench.
 const lifetime = 7 * 24 * time.Hour
 
-// papers are what the agents show and believe. They all have one key, which spares the crowd 15,000
-// of them: replicas do not compare keys between instances.
+// papers are the agents' certificates and trusted authorities. All certificates have one key, which
+// saves generating thousands of them: replicas do not compare the keys of different instances.
 type papers struct {
 	shard     string
 	authority *pki.Authority
 	key       *ecdsa.PrivateKey
 	request   []byte
 	trust     identity.Trust
-	digest    string // of trust
+	digest    string // trusted authorities
 }
 
 // identification is an agent's certificate.

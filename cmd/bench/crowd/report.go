@@ -12,13 +12,13 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Numbers of fields of AgentMessage.
+// Field numbers of AgentMessage.
 const (
 	reportField    = 2
 	heartbeatField = 5
 )
 
-// duty is what a coordinator wants of an agent, as far as it reports that it has done it.
+// duty is what a coordinator has ordered and the agent reports as done.
 type duty struct {
 	hash      string
 	checks    []*protocol.Check
@@ -26,8 +26,8 @@ type duty struct {
 	drained   string
 }
 
-// obey takes over what is wanted, at once: there is nothing that it would take time for. It says
-// whether the next report has something new.
+// obey carries out an order at once, since nothing in it takes time here. It reports whether the
+// next report has changed.
 func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	if hash := w.GetConfigHash(); hash != "" && hash != a.duty.hash {
 		a.duty.hash, a.duty.checks, news = a.loop.named(hash), nil, true
@@ -51,9 +51,9 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	return news
 }
 
-// report returns a report. The next message reuses its memory. A message whose parts are
-// put behind each other is the whole message: what changes with every report comes first, then what
-// is encoded once.
+// report returns an encoded report, valid until the next message. Concatenated parts of a protobuf
+// message are the whole message: the part that changes with every report is encoded first, and the
+// stored rest is appended.
 func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	if a.tail == nil {
 		a.tail = l.tailOf(a)
@@ -69,7 +69,7 @@ func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	return l.message
 }
 
-// heartbeat returns a heartbeat. The next message reuses its memory.
+// heartbeat returns an encoded heartbeat, valid until the next message.
 func (l *loop) heartbeat(sequence, report uint64) []byte {
 	l.beat.Sequence, l.beat.Report, l.beat.CpuPercent, l.beat.MemoryPercent = sequence, report, 12.5, 37.5
 	l.part, _ = proto.MarshalOptions{}.MarshalAppend(l.part[:0], &l.beat) // it has no text that could be invalid
@@ -78,8 +78,8 @@ func (l *loop) heartbeat(sequence, report uint64) []byte {
 	return l.message
 }
 
-// tailOf is what stays of an agent's reports. Agents without certificates and orders of their own
-// have the same.
+// tailOf returns the encoded part of an agent's reports that stays the same. Agents without
+// certificates and orders of their own share one.
 func (l *loop) tailOf(a *agent) []byte {
 	plain := a.own == nil && a.duty.restarted == "" && a.duty.drained == ""
 	if plain && l.tails[a.duty.hash] != nil {
@@ -109,7 +109,7 @@ func (l *loop) tailOf(a *agent) []byte {
 	}
 	tail, err := proto.Marshal(r)
 	if err != nil {
-		l.counts.trouble("a report cannot be encoded") // it has a text that is none
+		l.counts.trouble("a report cannot be encoded") // it has text that is not UTF-8
 		return []byte{}
 	}
 	if plain {

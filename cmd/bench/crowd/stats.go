@@ -7,48 +7,46 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// Stats are what a crowd has counted since it began. They can be sent as they are, and added to
-// those of another crowd.
+// Stats are a crowd's counts since it began. They can be encoded, and added to another crowd's.
 type Stats struct {
-	Agents     int            // that there are
-	Begun      int            // of them: whose turn has come
-	Registered int            // of them: welcomed, and not silenced
-	Silent     int            // of them
-	Served     map[string]int // the registered, by replica
+	Agents     int            // in the crowd
+	Begun      int            // that have begun
+	Registered int            // welcomed, and not silenced
+	Silent     int            // silenced
+	Served     map[string]int // registered agents, by replica
 
 	Reports    uint64 // sent
-	Acks       uint64 // each says that a lease was renewed
-	Nacks      uint64 // renewed nothing
-	Dropped    uint64 // reports that could not be sent, as the other end did not read
+	Acks       uint64 // each confirms that a lease was renewed
+	Nacks      uint64 // reports that renewed nothing
+	Dropped    uint64 // reports that could not be sent, because the other end did not read
 	Moves      uint64 // agents asked to go to another replica
-	Streams    uint64 // ever opened
-	Reconnects uint64 // of them: by agents that had a lease before
-	NewLeases  uint64 // leases that were not the one that the agent had before: that was lost
+	Streams    uint64 // opened so far
+	Reconnects uint64 // streams of agents that had a lease before
+	NewLeases  uint64 // leases other than the agent's previous one, which was lost
 
 	Refused  map[string]uint64 // streams, by reason
-	Troubles map[string]uint64 // whatever else went wrong, in words
+	Troubles map[string]uint64 // all other errors, by text
 
 	Latency measure.Histogram // from a report to its acknowledgement
 	Outage  measure.Histogram // from the loss of a coordinator to the next acknowledgement
-	Late    measure.Histogram // how late the crowd called its agents
+	Late    measure.Histogram // how late the crowd ran its agents
 
 	Silenced map[string]Silenced // by instance
 
 	Connections int
 	Goroutines  int
-	Memory      uint64 // bytes that the Go runtime has of the system
+	Memory      uint64 // bytes that the Go runtime has obtained from the system
 }
 
-// Silenced is what is known of an agent that was made to fall silent. All times are of this
-// machine's clock.
+// Silenced describes an agent that was silenced. All times are of this machine's clock.
 type Silenced struct {
 	How   How
 	At    time.Time
-	Sent  time.Time // its last report that was acknowledged; zero: none was
+	Sent  time.Time // when its last acknowledged report was sent; zero: none was acknowledged
 	Acked time.Time // when that acknowledgement came
 }
 
-// Add adds what another crowd has counted.
+// Add adds the counts of another crowd.
 func (s *Stats) Add(o Stats) {
 	s.Agents += o.Agents
 	s.Begun += o.Begun
@@ -91,7 +89,7 @@ func sum[N int | uint64](a, b map[string]N) map[string]N {
 	return a
 }
 
-// Stats returns the present figures.
+// Stats returns the current counts.
 func (c *Crowd) Stats() Stats {
 	var all Stats
 	for _, l := range c.loops {
@@ -103,10 +101,10 @@ func (c *Crowd) Stats() Stats {
 	return all
 }
 
-// mostTroubles bounds how many different ones are told apart.
+// mostTroubles bounds the number of different error texts that are kept.
 const mostTroubles = 40
 
-// counts are what a loop counts.
+// counts are the counts of one loop.
 type counts struct {
 	agents, begun, registered, silent                                    int
 	reports, acks, nacks, dropped, moves, streams, reconnects, newLeases uint64
@@ -123,7 +121,7 @@ func newCounts() counts {
 	}
 }
 
-// move counts an agent elsewhere.
+// move changes the state under which an agent is counted.
 func (c *counts) move(from, to standing) {
 	for _, at := range []struct {
 		standing
@@ -146,7 +144,7 @@ func (c *counts) trouble(what string) {
 	c.troubles[what]++
 }
 
-// stats are a copy of what the loop has counted.
+// stats returns a copy of the loop's counts.
 func (l *loop) stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

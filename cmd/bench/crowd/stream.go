@@ -11,27 +11,27 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/crowd/wire"
 )
 
-// goodbyeWait is how long a coordinator may take to end a stream after a goodbye.
+// goodbyeWait is how long a coordinator may take to close a stream after a goodbye.
 const goodbyeWait = 2 * time.Second
 
-// stream is one stream of an agent. It is used with the loop's lock, but for what it hears.
+// stream is one stream of an agent. The loop's lock guards it, except in the listener's methods.
 type stream struct {
 	agent   *agent
 	name    session.Stream
 	hello   session.Open
 	line    *line
-	stream  *wire.Stream // nil: its line is not there yet
-	replica string       // that welcomed it
-	late    *time.Timer  // runs after a goodbye
-	kept    bool         // its line is the agent's
+	stream  *wire.Stream // nil: still connecting
+	replica string       // the replica that welcomed it
+	late    *time.Timer  // ends the stream if the coordinator does not after a goodbye
+	kept    bool         // the line belongs to this agent alone
 
-	heartbeats bool          // the replica understands them
-	interval   time.Duration // of messages
-	report     uint64        // sequence of the last report; 0: one is due
+	heartbeats bool          // the replica understands heartbeats
+	interval   time.Duration // between messages
+	report     uint64        // sequence of the last report; 0: a report is due
 	reported   time.Time     // when it was sent
 }
 
-// open begins a stream, as soon as there is a connection for it.
+// open opens a stream as soon as there is a connection for it.
 func (a *agent) open(now time.Time, o session.Open) {
 	s := &stream{agent: a, name: o.Stream, hello: o}
 	a.streams = append(a.streams, s)
@@ -48,7 +48,7 @@ func (a *agent) open(now time.Time, o session.Open) {
 	}
 }
 
-// begin opens the stream on a connection that is there.
+// begin opens the stream on an open connection.
 func (s *stream) begin(now time.Time) error {
 	hello, err := proto.Marshal(s.agent.hello(s.hello))
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *stream) begin(now time.Time) error {
 	return nil
 }
 
-// hello is how the agent introduces itself.
+// hello returns the first message of a stream.
 func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 	c := a.loop.crowd
 	spoken := protocol.Spoken()
@@ -76,7 +76,7 @@ func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: h}}
 }
 
-// Said is told what came on the stream.
+// Said handles a message from the coordinator.
 func (s *stream) Said(message []byte) {
 	m := &protocol.GatewayMessage{}
 	err := proto.Unmarshal(message, m)
@@ -95,7 +95,7 @@ func (s *stream) Said(message []byte) {
 	s.agent.step(now, session.Heard{Stream: s.name, Message: m})
 }
 
-// Ended is told that the stream is over.
+// Ended handles the end of the stream.
 func (s *stream) Ended(err error) {
 	l := s.agent.loop
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func (s *stream) Ended(err error) {
 	s.over(err)
 }
 
-// over is the end of a stream that the other side, or the network, has brought about.
+// over handles an end that the other side, or the network, has caused.
 func (s *stream) over(err error) {
 	if s.late != nil {
 		s.late.Stop()
@@ -120,7 +120,7 @@ func (s *stream) over(err error) {
 	a.step(a.loop.crowd.now(), session.Ended{Stream: s.name, Err: err})
 }
 
-// end ends the stream, after a goodbye if there is one to be said. The agent has forgotten it.
+// end ends the stream, after a goodbye if one is due. The agent no longer refers to it.
 func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
 	if kind == protocol.Goodbye_KIND_UNSPECIFIED || s.stream == nil {
 		s.giveUp()
@@ -148,7 +148,7 @@ func (s *stream) giveUp() {
 	s.leaveLine(wire.ErrClosed)
 }
 
-// breakOff ends the stream as the loss of the network does.
+// breakOff ends the stream without a goodbye, as a failed network does.
 func (s *stream) breakOff() {
 	if s.line.shared {
 		s.giveUp()
@@ -157,7 +157,8 @@ func (s *stream) breakOff() {
 	s.line.breakOff()
 }
 
-// leaveLine takes the stream off its connection, which ends with it if it is the agent's own.
+// leaveLine removes the stream from its connection, and closes the connection if it is the agent's
+// own.
 func (s *stream) leaveLine(why error) {
 	switch {
 	case s.line.shared:

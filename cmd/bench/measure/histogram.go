@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A bucket is one of 64 of the same width between a power of two and the next, in microseconds;
-// below 64 µs each microsecond has its own. So a duration is told within 1/64 of itself.
+// There are 64 buckets of equal width between a power of two and the next, in microseconds. Below
+// 64 µs each microsecond has its own. So a duration is exact to 1/64 of itself.
 const (
 	fineBits = 6
 	fine     = 1 << fineBits
@@ -15,15 +15,15 @@ const (
 )
 
 // Histogram counts durations. Its zero value is empty and ready. It is not safe for concurrent use.
-// It can be sent as it is, by gob or JSON.
+// It can be encoded by gob or JSON.
 type Histogram struct {
-	Counts []uint64 // nil as long as it is empty
+	Counts []uint64 // nil while empty
 	N      uint64
 	Sum    time.Duration
 	Most   time.Duration
 }
 
-// Add counts a duration; a negative one, by a clock that went back, as none.
+// Add counts a duration. A negative one, from a clock that was set back, counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	if h.Counts == nil {
 		h.Counts = make([]uint64, buckets)
@@ -35,7 +35,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.Most = max(h.Most, d)
 }
 
-// Merge adds all that another has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(o Histogram) {
 	if o.N == 0 {
 		return
@@ -51,8 +51,8 @@ func (h *Histogram) Merge(o Histogram) {
 	h.Most = max(h.Most, o.Most)
 }
 
-// Since is what was added after an earlier copy of it was made. Its longest is told within 1/64, as
-// the rest is, since only the longest of all is kept as it was.
+// Since returns what was added after an earlier copy was made. Its maximum is exact only to 1/64,
+// like all values but the histogram's own maximum.
 func (h *Histogram) Since(before Histogram) Histogram {
 	out := Histogram{Counts: append([]uint64(nil), h.Counts...), N: h.N - before.N, Sum: h.Sum - before.Sum}
 	for i, n := range before.Counts {
@@ -66,8 +66,8 @@ func (h *Histogram) Since(before Histogram) Histogram {
 	return out
 }
 
-// Quantile is a duration that so many of all do not exceed: 0.5 for the median, 1 for the longest.
-// It is 0 where nothing was counted.
+// Quantile returns a duration that the given share of all does not exceed: 0.5 for the median, 1
+// for the maximum. It is 0 if nothing was counted.
 func (h *Histogram) Quantile(share float64) time.Duration {
 	if h.N == 0 {
 		return 0
@@ -85,7 +85,7 @@ func (h *Histogram) Quantile(share float64) time.Duration {
 	return h.Most
 }
 
-// Mean is 0 where nothing was counted.
+// Mean returns the mean; 0 if nothing was counted.
 func (h *Histogram) Mean() time.Duration {
 	if h.N == 0 {
 		return 0
@@ -102,7 +102,7 @@ func bucketOf(d time.Duration) int {
 	return min(octave*fine+int(us>>(octave-1))-fine, buckets-1)
 }
 
-// upperOf is the last duration that belongs to a bucket, in whole microseconds.
+// upperOf returns the longest duration of a bucket, in whole microseconds.
 func upperOf(bucket int) time.Duration {
 	octave, at := bucket/fine, bucket%fine
 	if octave == 0 {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// Metrics are numbers that a server tells, each under its name with its labels:
-// `requests_total{method="Put"}`.
+// Metrics are a server's metrics, by name and labels: `requests_total{method="Put"}`.
 type Metrics map[string]float64
 
-// MetricsOf asks a server for its numbers.
+// MetricsOf fetches a server's metrics.
 func MetricsOf(ctx context.Context, url string) (Metrics, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -41,10 +40,10 @@ func readMetrics(r io.Reader) (Metrics, error) {
 			continue
 		}
 		name, rest, _ := strings.Cut(line, " ")
-		if end := strings.LastIndexByte(line, '}'); end >= 0 { // a label may hold spaces
+		if end := strings.LastIndexByte(line, '}'); end >= 0 { // a label may contain spaces
 			name, rest = line[:end+1], line[end+1:]
 		}
-		fields := strings.Fields(rest) // the value, and perhaps a time
+		fields := strings.Fields(rest) // the value, and an optional timestamp
 		if len(fields) == 0 {
 			return nil, fmt.Errorf("read metrics: %q has no value", line)
 		}
@@ -60,7 +59,7 @@ func readMetrics(r io.Reader) (Metrics, error) {
 	return all, nil
 }
 
-// Sum adds what has this name and all of these labels (`method="Put"`).
+// Sum adds up the metrics with this name and all of these labels (`method="Put"`).
 func (m Metrics) Sum(name string, labels ...string) float64 {
 	sum := 0.0
 next:

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// tick is the unit in which Linux counts processor time for those who read /proc, whatever its own
-// is.
+// tick is the unit in which Linux counts processor time in /proc, independent of the kernel's own
+// tick.
 const tick = time.Second / 100
 
-// Usage is what a process has used, and uses.
+// Usage is the resource usage of a process.
 type Usage struct {
 	At          time.Time
-	CPU         time.Duration // of all its threads, since it began
-	Memory      uint64        // bytes that are its own in main memory
-	MostMemory  uint64        // the most that it ever had
+	CPU         time.Duration // processor time of all its threads, since its start
+	Memory      uint64        // anonymous resident memory in bytes
+	MostMemory  uint64        // maximum of its resident memory
 	Descriptors int
 }
 
-// Read reads what a process uses.
+// Read reads the resource usage of a process.
 func Read(pid int) (Usage, error) {
 	u := Usage{At: time.Now()}
 	dir := fmt.Sprintf("/proc/%d/", pid)
@@ -44,8 +44,8 @@ func Read(pid int) (Usage, error) {
 	return u, nil
 }
 
-// cpuOf adds up the time in user and in kernel mode. What comes before is a name in parentheses,
-// which may have any character.
+// cpuOf adds up the time in user and in kernel mode. Before them comes a name in parentheses, which
+// may contain any character.
 func cpuOf(stat []byte) (time.Duration, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const user, kernel = 11, 12
@@ -70,7 +70,7 @@ func kibibytes(status []byte, name string) uint64 {
 	return 0
 }
 
-// Cores is how many processors were busy with the process between two readings.
+// Cores returns how many processors were busy with the process between two readings.
 func Cores(before, after Usage) float64 {
 	took := after.At.Sub(before.At)
 	if took <= 0 {
@@ -83,10 +83,10 @@ func Cores(before, after Usage) float64 {
 type Machine struct {
 	Processors      int    `json:"processors"`
 	Memory          uint64 `json:"memory_bytes"`           // all of it
-	MemoryAvailable uint64 `json:"memory_available_bytes"` // without taking it from another process
+	MemoryAvailable uint64 `json:"memory_available_bytes"` // available without taking it from another process
 }
 
-// ReadMachine reads what the machine has for a process of so many processors.
+// ReadMachine reads the capacity of the machine.
 func ReadMachine(processors int) (Machine, error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -98,7 +98,7 @@ func ReadMachine(processors int) (Machine, error) {
 	}, nil
 }
 
-// Load is what all processors together have done since the machine began.
+// Load is what all processors together have done since boot.
 type Load struct{ Busy, All time.Duration }
 
 // ReadLoad reads it.
@@ -110,8 +110,8 @@ func ReadLoad() (Load, error) {
 	return loadOf(text)
 }
 
-// loadOf reads the first line: time in user mode, nice, system, idle, waiting for disks,
-// interrupts, soft ones, stolen. What follows is in the first two as well.
+// loadOf parses the first line: time in user mode, nice, system, idle, iowait, irq, softirq, steal.
+// The columns after these are included in the first two.
 func loadOf(stat []byte) (l Load, err error) {
 	line, _, _ := strings.Cut(string(stat), "\n")
 	fields := strings.Fields(line)
@@ -132,7 +132,7 @@ func loadOf(stat []byte) (l Load, err error) {
 	return l, nil
 }
 
-// Since is the share of the processors that was busy since an earlier reading.
+// Since returns the share of the processors that was busy since an earlier reading.
 func (l Load) Since(before Load) float64 {
 	if l.All <= before.All {
 		return 0

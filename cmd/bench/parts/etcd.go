@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
-// Etcd is the part that is an etcd with one member, on a free port of this machine, with its data
+// Etcd is the part that runs an etcd with one member, on a free port of this machine, with its data
 // below dir.
 func Etcd(ctx context.Context, dir string, log io.Writer, ready func(Ready) error) error {
 	server, err := embedetcd.Start(ctx, embedetcd.Config{

@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Spec says what is started.
+// Spec describes the part to start.
 type Spec struct {
-	Name string   // of the part, in messages and of its log
-	Args []string // of the program
-	Dir  string   // where its log goes; it must exist
+	Name string   // of the part, for messages and its log file
+	Args []string // the program's arguments
+	Dir  string   // directory for its log; it must exist
 
-	// Program is what is started; "": this program, also if its file was replaced meanwhile.
+	// Program is the program to start; "": this program, even if its file was replaced since.
 	Program string
 	// Env is added to the environment.
 	Env []string
 }
 
-// Part is a process that serves.
+// Part is a running process.
 type Part struct {
-	Ready // what it said
+	Ready // its first line
 
 	name  string
 	log   string
@@ -39,11 +39,10 @@ type Part struct {
 	err   error // valid once ended is closed
 }
 
-// stopLimit is how long a part may take to end in order.
+// stopLimit is how long a part may take to stop in order.
 const stopLimit = 10 * time.Second
 
-// Start starts a part and returns once it has said that it is ready. The context bounds starting
-// alone.
+// Start starts a part and returns once it is ready. The context bounds the start alone.
 func Start(ctx context.Context, spec Spec) (*Part, error) {
 	program := spec.Program
 	if program == "" {
@@ -54,7 +53,7 @@ func Start(ctx context.Context, spec Spec) (*Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
-	defer func() { _ = log.Close() }() // the child has it
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	p.cmd = exec.Command(program, spec.Args...)
 	p.cmd.Env = append(os.Environ(), spec.Env...)
 	p.cmd.Stderr = log
@@ -79,11 +78,11 @@ func Start(ctx context.Context, spec Spec) (*Part, error) {
 	return p, nil
 }
 
-// listen takes the first line that the part says, and waits for its end.
+// listen reads the part's first line, and waits for its end.
 func (p *Part) listen(stdout io.Reader, said chan<- []byte) {
 	defer close(p.ended)
 	lines := bufio.NewReader(stdout)
-	line, _ := lines.ReadBytes('\n') // an early end shows as a line that is none
+	line, _ := lines.ReadBytes('\n') // after an early end the line is empty
 	said <- line
 	_, _ = io.Copy(io.Discard, lines)
 	p.err = p.cmd.Wait()
@@ -105,7 +104,7 @@ func (p *Part) await(ctx context.Context, said <-chan []byte) error {
 	return nil
 }
 
-// lastWords is the last line of the log, if there is one.
+// lastWords returns the last line of the log, or "".
 func (p *Part) lastWords() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -118,19 +117,19 @@ func (p *Part) lastWords() string {
 	return ""
 }
 
-// PID is its process.
+// PID returns its process ID.
 func (p *Part) PID() int { return p.cmd.Process.Pid }
 
-// Log is the file in which it logs.
+// Log returns the name of its log file.
 func (p *Part) Log() string { return p.log }
 
 // Ended is closed when the process is gone.
 func (p *Part) Ended() <-chan struct{} { return p.ended }
 
-// Pause makes it stand still, as a machine that stalls does.
+// Pause stops the process with SIGSTOP, as on a machine that stalls.
 func (p *Part) Pause() error { return p.signal(syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume resumes a paused part.
 func (p *Part) Resume() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Part) signal(s syscall.Signal) error {
@@ -140,21 +139,21 @@ func (p *Part) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends it at once, and returns when it is gone.
+// Kill kills the process, and returns when it is gone.
 func (p *Part) Kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.ended
-	_ = p.stdin.Close() // it is not read
+	_ = p.stdin.Close() // nothing reads it any more
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err
 }
 
-// Stop ends it in order, paused or not, and returns when it is gone.
+// Stop stops the process in order, paused or not, and returns when it is gone.
 func (p *Part) Stop() error {
-	_ = p.stdin.Close() // that is the order to end
-	_ = p.Resume()      // it may have ended
+	_ = p.stdin.Close() // tells the child to stop
+	_ = p.Resume()      // it may have ended already
 	limit := time.NewTimer(stopLimit)
 	defer limit.Stop()
 	select {

@@ -97,7 +97,7 @@ func TestEtcdIsAPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Stop(); err != nil {
-		t.Errorf("a part that stands still is stopped: %v", err)
+		t.Errorf("a part that is paused is stopped: %v", err)
 	}
 	if conn, err := net.Dial("tcp", p.Address); err == nil {
 		_ = conn.Close()

@@ -14,17 +14,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ReplicaOrder says what a replica is like.
+// ReplicaOrder is the configuration of a replica.
 type ReplicaOrder struct {
 	Shard  string
 	ID     string
-	Listen string // where agents are served
-	HTTP   string // where it tells its numbers
+	Listen string // address for agents
+	HTTP   string // address for metrics
 	PKI    string // directory of the shard's authorities
-	Dir    string // for machines of the process provider, of which there are none
+	Dir    string // for the process provider, which has no machines here
 	Cloud  string // the socket of the bench's machines
-	// Streams is how many streams a connection may have: more than an agent needs, and unsecured;
-	// 0: as for agents.
+	// Streams is how many streams a connection may have, without TLS; 0: the default for agents.
 	Streams uint32
 
 	Log     io.Writer
@@ -35,8 +34,8 @@ type ReplicaOrder struct {
 // sessionTTL is the product's own default.
 const sessionTTL = 5 * time.Second
 
-// Replica is the part that is a replica: the command of the product as it is, with the bench's
-// machines beside its own.
+// Replica is the part that runs a replica: the product's own command, with the bench's provider
+// added.
 func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"io"
 )
 
-// Ready is what a part says when it serves, or why it does not.
+// Ready is a part's first line: that it serves, or why it does not.
 type Ready struct {
-	Address string `json:"address,omitempty"` // where it serves
+	Address string `json:"address,omitempty"` // address
 	Failed  string `json:"failed,omitempty"`
 }
 
-// Serve is the child's side. It runs the part until the parent ends it, which closes in, or ctx
-// ends. The part calls ready once it serves.
+// Serve runs the child's side: the part, until the parent closes in or ctx ends. The part calls
+// ready once it serves.
 func Serve(ctx context.Context, in io.Reader, out io.Writer,
 	run func(ctx context.Context, ready func(Ready) error) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends with the process, which ends after this
+	go func() { // ends with the process, soon after this
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()

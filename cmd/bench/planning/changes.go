@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Change is what one kind of change costs, from the event to the plan.
+// Change is the cost of one kind of change, from the event to the plan.
 type Change struct {
 	What    string `json:"what"`
 	Changes int    `json:"changes"`
-	Decided int    `json:"decided"` // actions that the plans held, statuses included
+	Decided int    `json:"decided"` // actions in the plans, statuses included
 	Spread  Spread `json:"spread"`
 	Each    Each   `json:"each"`
 }
 
-// Each is the mean of one change.
+// Each returns the mean of one change.
 type Each struct {
 	CPU         time.Duration `json:"cpu_ns"`
 	Allocations uint64        `json:"allocations"`
@@ -32,7 +32,7 @@ func (c Cost) each(n int) Each {
 	return Each{CPU: c.CPU / time.Duration(n), Allocations: c.Allocations / uint64(n), Bytes: c.Bytes / uint64(n)}
 }
 
-// trial is one group to which something happens, and which is put back as it was.
+// trial is one group that is changed, and then restored.
 type trial struct {
 	l     *leader
 	group string
@@ -59,7 +59,7 @@ func deleted(key string) store.Event { return store.Event{KV: store.KV{Key: key}
 // silence is how long an agent is overdue before its lease ends.
 const silence = 10 * time.Second
 
-// undo puts the group back as it was, and has the leader see it.
+// undo restores the group, and passes that to the leader.
 func (t *trial) undo() {
 	var events []store.Event
 	for _, id := range append([]string(nil), t.l.content.ByGroup[t.group]...) {
@@ -79,8 +79,8 @@ func (t *trial) undo() {
 	t.l.settle()
 }
 
-// kind is a kind of change: what comes before it, unmeasured, the event itself, and for how long a
-// plan has to wait until it is decided.
+// kind is a kind of change: its unmeasured preparation, the event itself, and how long the planner
+// waits until it decides.
 type kind struct {
 	what   string
 	before func(t *trial)
@@ -88,7 +88,7 @@ type kind struct {
 	wait   time.Duration
 }
 
-// kinds are those that are measured, the cheapest first.
+// kinds are the kinds that are measured, the cheapest first.
 func kinds() []kind {
 	return []kind{
 		{what: "a report with new numbers", event: func(t *trial, n int) store.Event {
@@ -121,7 +121,7 @@ func kinds() []kind {
 	}
 }
 
-// happen is what is measured: the event, and the plans that it leads to.
+// happen runs what is measured: the event, and the plans that follow from it.
 func (k kind) happen(l *leader, e store.Event) plan.Plan {
 	l.happens([]store.Event{e})
 	p, _ := l.step()
@@ -132,12 +132,12 @@ func (k kind) happen(l *leader, e store.Event) plan.Plan {
 	return p
 }
 
-// config is the hash that the agents of the group report.
+// config returns the hash that the agents of the group report.
 func (t *trial) config() string {
 	return t.l.content.Instances[t.id()].Record.Config
 }
 
-// measureChange has one kind of change happen to some groups in turn.
+// measureChange measures one kind of change on several groups in turn.
 func measureChange(k kind, trials []*trial, rounds int, told func(int)) Change {
 	c := Change{What: k.what}
 	var took measure.Histogram

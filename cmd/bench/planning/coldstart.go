@@ -14,26 +14,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ColdStart is how long a new leader takes that has nothing but an etcd.
+// ColdStart says how long a new leader takes that starts from etcd alone.
 type ColdStart struct {
 	Listed  time.Duration `json:"listed_ns"`     // until all records are in memory
-	First   time.Duration `json:"first_plan_ns"` // until some groups are planned: from then on it acts
+	First   time.Duration `json:"first_plan_ns"` // until the first groups are planned: from then on it acts
 	All     time.Duration `json:"all_planned_ns"`
-	CPU     time.Duration `json:"cpu_ns"`             // of the leader, until then
-	EtcdCPU time.Duration `json:"etcd_cpu_ns"`        // meanwhile; 0: it is not known
-	Heap    uint64        `json:"memory_bytes"`       // that it keeps, after garbage collection
-	Most    uint64        `json:"most_memory_bytes"`  // the most that this process ever had of the machine's
+	CPU     time.Duration `json:"cpu_ns"`             // of the leader, until everything is planned
+	EtcdCPU time.Duration `json:"etcd_cpu_ns"`        // in the same time; 0: unknown
+	Heap    uint64        `json:"memory_bytes"`       // after garbage collection
+	Most    uint64        `json:"most_memory_bytes"`  // the largest resident set of this process
 	Changes Spread        `json:"change_to_plan"`     // from the write of a report into etcd to the plan
-	Changed int           `json:"changes"`            // of those
-	Records int           `json:"records"`            // that were listed
-	Written time.Duration `json:"records_written_ns"` // which took so long: no part of it
+	Changed int           `json:"changes"`            // number of those
+	Records int           `json:"records"`            // records listed
+	Written time.Duration `json:"records_written_ns"` // how long writing the records took, before the cold start
 }
 
-// EtcdCPU reads what etcd has used of processors.
+// EtcdCPU returns the processor time that etcd has used.
 type EtcdCPU func() (time.Duration, error)
 
-// StartCold writes the records of a shard into an etcd that has none of it, and has a leader begin
-// on them.
+// StartCold writes the records of a shard into an empty etcd, and starts a leader on them.
 func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd EtcdCPU,
 	told func(string),
 ) (c ColdStart, err error) {
@@ -53,7 +52,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	defer following.Wait()
 	defer end()
 	cpu, begun := cpuTime(), time.Now()
-	following.Go(func() { _ = p.Run(ctx, st) }) // it ends with its context only
+	following.Go(func() { _ = p.Run(ctx, st) }) // it ends only with its context
 	if err := p.WaitFor(ctx, 1); err != nil {
 		return c, err
 	}
@@ -85,7 +84,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	return c, err
 }
 
-// stepOn is step on a cache that follows etcd. It returns how many groups were planned.
+// stepOn is step with a cache that follows etcd. It returns how many groups were planned.
 func (l *leader) stepOn(p *cache.Cache) int {
 	var c core.Compute
 	there := false
@@ -104,7 +103,7 @@ func (l *leader) stepOn(p *cache.Cache) int {
 	return len(c.Groups)
 }
 
-// change has instances in turn report a failed check, and their health again, by writes to etcd.
+// change makes instances report a failed check, and then their health, by writes to etcd.
 func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *cache.Cache, size Size, changes int,
 	woken <-chan struct{},
 ) error {
@@ -136,7 +135,7 @@ const (
 	perCommit = 100 // writes in a transaction
 )
 
-// seed writes the records of a shard, and says how many they are.
+// seed writes the records of a shard and returns their number.
 func seed(ctx context.Context, st store.Store, size Size, told func(string)) (records int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// Cost is what something took.
+// Cost is what an operation used.
 type Cost struct {
 	Took time.Duration `json:"took_ns"`
 	CPU  time.Duration `json:"cpu_ns"` // of all threads, garbage collection included
-	// Allocations and Bytes are what was allocated meanwhile, whether or not it is still in use.
+	// Allocations and Bytes count all that was allocated, whether or not it is still in use.
 	Allocations uint64 `json:"allocations"`
 	Bytes       uint64 `json:"bytes"`
 }
 
-// costOf does something and says what it took.
+// costOf runs a function and returns its cost.
 func costOf(do func()) Cost {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -36,17 +36,17 @@ func (c Cost) plus(o Cost) Cost {
 	}
 }
 
-// cpuTime is what this process has used of processors so far, finer than others can see it: many of
-// what is measured takes less than a tick.
+// cpuTime returns the processor time that this process has used, at a finer resolution than /proc
+// has: many of the measured operations take less than a tick.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0 // it never fails for oneself
+		return 0 // it never fails for the own process
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// heap is what is in use after everything else was collected.
+// heap returns the memory in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -54,7 +54,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Spread is how long many of the same took.
+// Spread is the distribution of many durations of one kind.
 type Spread struct {
 	P50 time.Duration `json:"p50_ns"`
 	P99 time.Duration `json:"p99_ns"`

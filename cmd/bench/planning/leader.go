@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// leader drives the leader's core without etcd and providers: what it decides happens when carryOut
-// is called.
+// leader drives the leader's core without etcd and providers: its decisions take effect when
+// carryOut is called.
 type leader struct {
 	now      time.Time
 	content  *cache.Content
@@ -26,7 +26,7 @@ func newLeader() *leader {
 	return &leader{now: epoch.Add(bootedAfter), content: cache.NewContent()}
 }
 
-// read takes keys of a listing up.
+// read adds keys of a listing to the cache.
 func (l *leader) read(kvs []store.KV) {
 	l.content.Take(keys, kvs)
 	for _, kv := range kvs {
@@ -34,13 +34,13 @@ func (l *leader) read(kvs []store.KV) {
 	}
 }
 
-// begin has the leader see all that it took up.
+// begin makes the leader process all that was read.
 func (l *leader) begin() {
 	l.lead(func() {})
 	l.evidence.Listed(l.content)
 }
 
-// lead begins a term. Its fence is later than all records: nothing deposes it.
+// lead begins a term. Its fence is newer than all records, so no leader deposes it.
 func (l *leader) lead(wake func()) {
 	jitter := func(most time.Duration) time.Duration { return most }
 	capabilities := map[string]provider.Capabilities{machines: {
@@ -59,7 +59,7 @@ func (l *leader) lead(wake func()) {
 	})
 }
 
-// machines are what the provider lists: all run.
+// machines returns the provider's list: all machines run.
 func (l *leader) machines() []provider.Machine {
 	list := make([]provider.Machine, 0, len(l.content.Instances))
 	for id, in := range l.content.Instances {
@@ -68,13 +68,13 @@ func (l *leader) machines() []provider.Machine {
 	return list
 }
 
-// seesMachines takes up what the provider lists.
+// seesMachines passes the provider's list to the leader.
 func (l *leader) seesMachines() { l.evidence.ListedBy(machines, l.now, l.machines(), l.content) }
 
-// pass lets time go by.
+// pass advances the virtual time.
 func (l *leader) pass(d time.Duration) { l.now = l.now.Add(d) }
 
-// happens takes changes up that come in one batch of the watch.
+// happens applies the changes of one batch of the watch.
 func (l *leader) happens(events []store.Event) {
 	l.content.Revision++
 	rev := l.content.Revision
@@ -90,8 +90,8 @@ func (l *leader) happens(events []store.Event) {
 	l.evidence.Changed(l.content, changes)
 }
 
-// step plans once: what has changed or is due. It returns how many groups that were; 0: there was
-// nothing. What the plan before decided and carryOut did not carry out is given up.
+// step plans once what has changed or is due, and returns how many groups that were; 0: nothing was
+// due. Decisions of the previous plan that carryOut did not carry out are dropped.
 func (l *leader) step() (p plan.Plan, groups int) {
 	l.giveUp()
 	c, there := l.look()
@@ -103,7 +103,7 @@ func (l *leader) step() (p plan.Plan, groups int) {
 	return p, len(c.Groups)
 }
 
-// look returns what is to be planned; false if there is nothing.
+// look returns the candidates for planning; false if nothing is due.
 func (l *leader) look() (core.Compute, bool) {
 	for _, command := range l.core.Step(l.now, core.View{Content: l.content, Heard: l.now}, core.Wake{}) {
 		if c, ok := command.(core.Compute); ok {
@@ -113,8 +113,8 @@ func (l *leader) look() (core.Compute, bool) {
 	return core.Compute{}, false
 }
 
-// take has the core take an event up, and keeps the transaction that it asks for. There are no
-// providers here: their calls and Lists are never answered.
+// take passes an event to the core and keeps the transaction that it asks for. There are no
+// providers here: their calls and lists are never answered.
 func (l *leader) take(e core.Event) {
 	l.commit = nil
 	for _, command := range l.core.Step(l.now, core.View{Content: l.content, Heard: l.now}, e) {
@@ -124,14 +124,14 @@ func (l *leader) take(e core.Event) {
 	}
 }
 
-// giveUp has the transactions of the plan conflict.
+// giveUp reports a conflict for the plan's transactions.
 func (l *leader) giveUp() {
 	for l.commit != nil {
 		l.take(core.Committed{Err: store.ErrConflict})
 	}
 }
 
-// carryOut has everything that was decided happen.
+// carryOut carries out everything that was decided.
 func (l *leader) carryOut() (written []store.Write) {
 	for l.commit != nil {
 		var events []store.Event
@@ -145,10 +145,10 @@ func (l *leader) carryOut() (written []store.Write) {
 	return written
 }
 
-// mostSteps ends a leader that does not come to rest.
+// mostSteps bounds how long a leader may take to come to rest.
 const mostSteps = 1_000_000
 
-// settle plans and carries out until there is nothing to do.
+// settle plans and carries out until nothing is left to do.
 func (l *leader) settle() (written []store.Write) {
 	for range mostSteps {
 		if _, n := l.step(); n == 0 {

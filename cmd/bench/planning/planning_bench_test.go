@@ -18,7 +18,7 @@ func perCPU(b *testing.B, do func()) {
 	b.ReportMetric(float64(all.CPU.Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// BenchmarkRead reads the records of 1,000 instances in 10 groups, five keys each: a hundredth of
+// BenchmarkRead read the records of 1,000 instances in 10 groups, five keys each: a hundredth of
 // what a new leader of 100,000 does.
 func BenchmarkRead(b *testing.B) {
 	var kvs []store.KV

@@ -10,25 +10,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// machines is the provider of all groups.
+// machines is the name of the provider of all groups.
 const machines = "bench"
 
-// Keys spells the keys of the shard whose records Pages gives.
+// Keys builds the keys of the shard whose records Pages returns.
 var keys = store.KeysOf("bench")
 
-// epoch is when the shard was made, in virtual time.
+// epoch is when the shard was created, in virtual time.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// bootedAfter is how long ago the instances began to run when a leader begins.
+// bootedAfter is how long before the leader the instances started.
 const bootedAfter = time.Hour
 
-// Size is how large a shard is.
+// Size is the size of a shard.
 type Size struct {
 	Instances int `json:"instances"`
 	Groups    int `json:"groups"`
 }
 
-// of says how many instances a group has: all have the same, or one more.
+// of returns the number of instances of a group: all have the same, or one more.
 func (s Size) of(group int) int {
 	n := s.Instances / s.Groups
 	if group < s.Instances%s.Groups {
@@ -41,7 +41,7 @@ func groupName(g int) string { return fmt.Sprintf("service-%05d", g) }
 
 func instanceID(group string, slot int) string { return fmt.Sprintf("%s-%d-bcdfgh", group, slot) }
 
-// groupOf is what is wanted of a group: as an operator would write it, with a template, a workload
+// groupOf returns the spec of a group as an operator would write it, with a template, a workload
 // and two checks.
 func groupOf(name string, size int) store.Group {
 	g := store.DefaultGroup()
@@ -61,7 +61,7 @@ func groupOf(name string, size int) store.Group {
 	return g
 }
 
-// made is an instance's record as it is while all is well.
+// made is the record of a healthy instance.
 func made(g *store.Group, spec store.InstanceSpec, template, config string, slot int) store.Instance {
 	id := instanceID(g.Name, slot)
 	return store.Instance{
@@ -120,7 +120,7 @@ func reportOf(id, config string, healthy bool) store.Report {
 	return r
 }
 
-// listed is the machine of an instance, as its provider shows it.
+// listed is the machine of an instance, as its provider lists it.
 func listed(group, id string) provider.Machine {
 	return provider.Machine{
 		Instance: id, Group: group, State: provider.StateRunning, Ref: "i-0" + id,
@@ -128,7 +128,7 @@ func listed(group, id string) provider.Machine {
 	}
 }
 
-// recordsOf are the keys of one group: all its instances run and are healthy.
+// recordsOf returns the keys of one group: all its instances run and are healthy.
 func recordsOf(name string, size int) (kvs []store.KV) {
 	put := func(key string, record any) {
 		rev := store.Revision(len(kvs) + 2)
@@ -152,8 +152,8 @@ func recordsOf(name string, size int) (kvs []store.KV) {
 	return kvs
 }
 
-// Records are all keys of a shard whose instances all run and are healthy, as leaders before have
-// left them, in order of group.
+// Records returns all keys of a shard whose instances all run and are healthy, in the order of
+// groups, as previous leaders have left them.
 func (s Size) Records(yield func(kvs []store.KV) bool) {
 	shard := store.Shard{
 		Schema: store.Schema, ID: "bench", Name: "bench", Created: epoch,
@@ -169,14 +169,14 @@ func (s Size) Records(yield func(kvs []store.KV) bool) {
 	}
 }
 
-// settled are the records of a group with what a leader adds to them: its status.
+// settled returns the records of a group with what a leader adds to them: its status.
 func settled(name string, size int) []store.KV {
 	kvs := recordsOf(name, size)
 	shard := store.Shard{Schema: store.Schema, ID: "bench", Settings: store.DefaultShardSettings()}
 	l := newLeader()
 	l.read(append(slices.Clone(kvs), store.KV{Key: keys.Shard(), Value: store.Encode(shard), Created: 1, Modified: 1}))
 	l.begin()
-	l.seesMachines() // before that no records are counted (SAFE-15)
+	l.seesMachines() // records are not counted before that time (SAFE-15)
 	for _, w := range l.settle() {
 		kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Key == w.Key })
 		if !w.Delete {

@@ -14,10 +14,10 @@ import (
 type Config struct {
 	Size
 	Changes int // of each kind
-	Lost    int // at once, at least: it is whole groups
+	Lost    int // leases that end at once, at least: always of whole groups
 }
 
-// Check returns what cannot be measured.
+// Check returns an error for what cannot be measured.
 func (c Config) Check() error {
 	switch {
 	case c.Groups < 1:
@@ -36,25 +36,25 @@ func (c Config) Check() error {
 	}
 }
 
-// Result is what all of it took.
+// Result holds all measurements.
 type Result struct {
 	Size
 	Keys       int    `json:"keys"`
 	KeyBytes   uint64 `json:"key_bytes"` // of keys and values, as etcd holds them
 	Processors int    `json:"processors"`
 
-	Cache   Cost   `json:"cache"`         // from what etcd lists to records in memory
-	Heap    Memory `json:"memory"`        // in use once all is planned
-	Seen    Cost   `json:"evidence"`      // a new leader's first look at all of them
-	Listed  Cost   `json:"provider_list"` // the provider's answer, taken up
-	Plan    Cost   `json:"first_plan"`    // of every group
-	Steps   int    `json:"first_steps"`   // plans that it took: one does not hold up what happens meanwhile
-	Longest Spread `json:"first_step"`    // of those
-	// what the first plan wrote: nothing, if the leader before has left nothing to do
+	Cache   Cost   `json:"cache"`         // from etcd's list to records in memory
+	Heap    Memory `json:"memory"`        // in use after everything was planned
+	Seen    Cost   `json:"evidence"`      // a new leader's first look at all records
+	Listed  Cost   `json:"provider_list"` // processing the provider's list
+	Plan    Cost   `json:"first_plan"`    // planning every group
+	Steps   int    `json:"first_steps"`   // number of plans: planning everything is split up, so that it does not delay other events
+	Longest Spread `json:"first_step"`    // duration of each of those
+	// keys that the first plan wrote: 0 if the previous leader left nothing to do
 	Wrote     int        `json:"first_writes"`
 	Changes   []Change   `json:"changes"`
 	Storm     *Storm     `json:"storm,omitempty"`
-	ColdStart *ColdStart `json:"cold_start,omitempty"` // of StartCold
+	ColdStart *ColdStart `json:"cold_start,omitempty"` // set with StartCold
 }
 
 // Memory is the heap that a leader keeps, after garbage collection.
@@ -64,7 +64,7 @@ type Memory struct {
 	PerInstance uint64 `json:"per_instance_bytes"` // both
 }
 
-// Run measures all of it. It tells how far it has come from time to time.
+// Run measures everything. It reports its progress.
 func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error) {
 	if err := cfg.Check(); err != nil {
 		return Result{}, err
@@ -102,17 +102,17 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	return r, ctx.Err()
 }
 
-// aPage is how many keys the cache takes up at a time.
+// aPage is how many keys the cache reads at a time.
 const aPage = 10_000
 
-// read makes the shard's records, page by page, and has the cache take them up, which alone is
+// read makes the shard's records page by page and adds them to the cache. Only the cache's part is
 // measured.
 func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
 	var page []store.KV
 	flush := func() {
 		r.Cache = r.Cache.plus(costOf(func() { l.read(page) }))
 		page = page[:0]
-		clear(page[:cap(page)]) // or the last page would count as memory of the cache
+		clear(page[:cap(page)]) // otherwise the last page would count as memory of the cache
 		told(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
 	}
 	for kvs := range size.Records {
@@ -131,7 +131,7 @@ func (r *Result) read(ctx context.Context, l *leader, size Size, told func(strin
 	return nil
 }
 
-// firstPlan plans everything once, in bites, as a new leader does.
+// firstPlan plans everything once, in parts, as a new leader does.
 func (r *Result) firstPlan(l *leader) {
 	var took measure.Histogram
 	r.Plan = costOf(func() {
@@ -147,7 +147,7 @@ func (r *Result) firstPlan(l *leader) {
 	r.Steps, r.Longest = int(took.N), spreadOf(took)
 }
 
-// mostTrials is how many groups take turns: each is kept as it was, to be put back.
+// mostTrials is how many groups take turns. Each is kept as it was, to be restored.
 const mostTrials = 20
 
 func (r *Result) change(ctx context.Context, l *leader, cfg Config, told func(string)) error {

@@ -8,22 +8,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Storm is what many losses at once cost, and what is decided for them.
+// Storm is what many simultaneous losses cost, and what is decided for them.
 type Storm struct {
 	Lost   int  `json:"lost"`
 	Groups int  `json:"groups"`
-	Judged Cost `json:"judged"` // from the leases' end until every group's plan says what it means
-	// Longest is the longest single plan meanwhile: so long whatever else happens waits.
+	Judged Cost `json:"judged"` // from the end of the leases until every group's plan has judged them
+	// Longest is the longest single plan in that time. Other events wait that long.
 	Longest time.Duration `json:"longest_plan_ns"`
-	// Replaced are the instances for which anything was made or removed: none, if the storm was
-	// seen as one (SAFE-2).
+	// Replaced are the instances for which anything was created or removed: none, if the planner
+	// recognised the storm (SAFE-2).
 	Replaced int  `json:"replaced"`
-	Returned Cost `json:"returned"` // from the agents' return until all is as before
-	Left     int  `json:"left"`     // groups that do not say that they are well then
+	Returned Cost `json:"returned"` // from the agents' return until all groups are as before
+	Left     int  `json:"left"`     // groups that are not healthy then
 }
 
-// crowdOf names the instances of the first groups: of so many whole groups that it takes for as
-// many as are lost.
+// crowdOf returns the instances of the first groups: as many whole groups as are needed for so many
+// losses.
 func (s Size) crowdOf(lost int) (ids []string, groups int) {
 	for g := 0; g < s.Groups && len(ids) < lost; g++ {
 		groups++
@@ -34,11 +34,11 @@ func (s Size) crowdOf(lost int) (ids []string, groups int) {
 	return ids, groups
 }
 
-// aBatch is how many changes come in one batch of the watch: as many leases as etcd ends in one go
-// (see the bench of etcd).
+// aBatch is how many changes one batch of the watch holds: as many leases as etcd ends at once (see
+// the bench of etcd).
 const aBatch = 500
 
-// storm ends the leases of many at once, whole groups of them, and has them return.
+// storm ends the leases of many instances at once, always of whole groups, and lets them return.
 func (l *leader) storm(size Size, lost int) Storm {
 	ids, groups := size.crowdOf(lost)
 	s := Storm{Lost: len(ids), Groups: groups}
@@ -70,14 +70,14 @@ func (l *leader) storm(size Size, lost int) Storm {
 	s.Judged = costOf(func() {
 		batches(func(id string) store.Event { return deleted(keys.Alive(id)) })
 		carry()
-		l.pass(time.Second) // their confirmation: DET-17
+		l.pass(time.Second) // confirmed by the provider: DET-17
 		carry()
 	})
 	longest := s.Longest
 	s.Returned = costOf(func() {
 		batches(func(id string) store.Event { return put(keys.Alive(id), aliveOf(id, store.StreamOpen)) })
 		carry()
-		l.pass(10 * time.Minute) // until the storm is over, and what it left was taken up
+		l.pass(10 * time.Minute) // until the storm is over, and its effects are settled
 		carry()
 	})
 	s.Longest = longest
@@ -89,7 +89,7 @@ func (l *leader) storm(size Size, lost int) Storm {
 	return s
 }
 
-// drastic counts the actions that make or remove a machine.
+// drastic counts the actions that create or remove a machine.
 func drastic(p plan.Plan) (n int) {
 	for i := range p.Actions {
 		if slices.Contains([]store.Phase{store.Pending, store.Draining, store.Stopping, store.Deleting},

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Ready is how much processor time a new leader needs from what etcd lists until it has planned
-// every group once.
+// Ready is the processor time that a new leader needs from etcd's list until it has planned every
+// group once.
 func (r *Result) Ready() time.Duration {
 	return r.Cache.CPU + r.Seen.CPU + r.Plan.CPU
 }
 
-// Rate is how many changes in a second one processor plans, if all are as the dearest kind that was
-// measured.
+// Rate is how many changes per second one processor plans, if all are of the most expensive
+// measured kind.
 func (r *Result) Rate() float64 {
 	dearest := r.dearest()
 	if dearest.Each.CPU <= 0 {
@@ -30,7 +30,7 @@ func (r *Result) dearest() (most Change) {
 	return most
 }
 
-// Problems are what must not be, however slow the machine is.
+// Problems returns violations that no machine may show, however slow it is.
 func (r *Result) Problems() (all []string) {
 	if r.Wrote > 0 {
 		all = append(all, fmt.Sprintf("the first plan of a settled shard wrote %d keys", r.Wrote))
@@ -45,7 +45,7 @@ func (r *Result) Problems() (all []string) {
 	return all
 }
 
-// Verdict says in a sentence what the planner carries here, and what it is limited by.
+// Verdict says in a sentence what the planner can carry on this machine, and what limits it.
 func (r *Result) Verdict() string {
 	return fmt.Sprintf(
 		"one leader plans %d instances in %d groups on this machine: it has planned all of them after %s of processor time and keeps %d MiB of them; "+

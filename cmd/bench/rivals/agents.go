@@ -17,41 +17,41 @@ import (
 // Habit is how agents keep their leases.
 type Habit string
 
-// The habits.
+// The ways to keep a lease.
 const (
-	// Automatic is clientv3's KeepAlive: the client renews by itself, three times in each lease.
+	// Automatic is clientv3's KeepAlive: the client renews by itself, three times per lease.
 	Automatic Habit = "automatic"
-	// EachCall is clientv3's KeepAliveOnce with each report: a stream is opened, and closed after
+	// EachCall is clientv3's KeepAliveOnce with each report: it opens a stream, and closes it after
 	// one answer.
 	EachCall Habit = "each-call"
 )
 
-// Prefix is where a rival's agents put what they report.
+// Prefix is the prefix of the agents' keys.
 const Prefix = "/agents/"
 
-// AgentsConfig says what the agents of one process are like.
+// AgentsConfig describes the agents of one process.
 type AgentsConfig struct {
 	Endpoint string
 	Habit    Habit
 	Count    int
-	Shared   int // connections for all of them; 0: each has its own
+	Shared   int // connections that they share; 0: each has its own
 	Interval time.Duration
 	TTL      time.Duration
-	Size     int     // bytes of a report
-	Rate     float64 // how many begin in a second
+	Size     int     // size of a report in bytes
+	Rate     float64 // how many begin per second
 }
 
-// AgentsStats is how they are.
+// AgentsStats is the state of the agents.
 type AgentsStats struct {
-	Count      int    // that there are
-	Registered int    // have a lease, and their last report was taken
-	Reports    uint64 // that were taken
-	Failed     uint64 // that were not
+	Count      int    // number of agents
+	Registered int    // have a lease, and etcd has accepted their last report
+	Reports    uint64 // accepted
+	Failed     uint64 // not accepted
 	Lost       uint64 // leases
 	Trouble    string // the last
 }
 
-// Agents are many agents, each with what it would have on a machine of its own: a client of etcd, a
+// Agents are many agents, each with what it would have on a machine of its own: an etcd client, a
 // lease, and a loop that reports.
 type Agents struct {
 	cfg     AgentsConfig
@@ -63,7 +63,7 @@ type Agents struct {
 	trouble               atomic.Value // string
 }
 
-// NewAgents makes their clients. Close closes them.
+// NewAgents creates the etcd clients. Close closes them.
 func NewAgents(cfg AgentsConfig) (*Agents, error) {
 	a := &Agents{cfg: cfg, value: strings.Repeat("x", cfg.Size)}
 	n := cfg.Shared
@@ -80,8 +80,8 @@ func NewAgents(cfg AgentsConfig) (*Agents, error) {
 	return a, nil
 }
 
-// How often a client asks whether its connection still holds, and how soon that must be answered:
-// as Kubernetes has it, whose connections outlast an etcd that stands still for half a minute.
+// How often a client checks whether its connection works, and how soon the answer must arrive:
+// Kubernetes's values, with which connections survive an etcd that is paused for half a minute.
 const (
 	pingEvery  = 30 * time.Second
 	pingWithin = 10 * time.Second
@@ -109,16 +109,16 @@ func (a *Agents) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stats returns the present figures.
+// Stats returns the present counts.
 func (a *Agents) Stats() AgentsStats {
-	trouble, _ := a.trouble.Load().(string) // there may be none
+	trouble, _ := a.trouble.Load().(string) // there may be no error
 	return AgentsStats{
 		Count: a.cfg.Count, Registered: int(a.registered.Load()), Reports: a.reports.Load(),
 		Failed: a.failed.Load(), Lost: a.lost.Load(), Trouble: trouble,
 	}
 }
 
-// Run has them live until the context ends.
+// Run runs the agents until the context ends.
 func (a *Agents) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range a.cfg.Count {
@@ -132,7 +132,7 @@ func (a *Agents) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// wait reports false if the context ends first.
+// wait returns false if the context ends first.
 func wait(ctx context.Context, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -150,8 +150,8 @@ type agent struct {
 	client *clientv3.Client
 	key    string
 
-	lease clientv3.LeaseID // 0: none
-	ended <-chan struct{}  // closed when automatic renewal has ended; nil: there is none
+	lease clientv3.LeaseID // 0: no lease
+	ended <-chan struct{}  // closed when automatic renewal has ended; nil: no automatic renewal
 	well  bool             // counted as registered
 }
 
@@ -168,7 +168,7 @@ func (g *agent) live(ctx context.Context) {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			g.of.lost.Add(1)
 			g.lease, g.ended = 0, nil
-			continue // with a new one
+			continue // with a new lease
 		}
 		select {
 		case <-tick.C:
@@ -198,7 +198,7 @@ func (g *agent) count(err error) {
 	}
 }
 
-// report keeps the lease, if that does not happen by itself, and puts the agent's news.
+// report renews the lease, unless that is automatic, and puts a report.
 func (g *agent) report(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, g.of.cfg.Interval)
 	defer cancel()
@@ -216,8 +216,7 @@ func (g *agent) report(ctx context.Context) error {
 	return err
 }
 
-// register gets a lease and, if that is the habit, has it kept automatically for as long as ctx
-// lasts.
+// register gets a lease and, with automatic renewal, keeps it until ctx ends.
 func (g *agent) register(ctx, limited context.Context) error {
 	l, err := g.client.Grant(limited, int64(g.of.cfg.TTL/time.Second))
 	if err != nil {

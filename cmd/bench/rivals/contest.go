@@ -9,40 +9,40 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// Contender is a way to know which agents are alive.
+// Contender is a system that knows which agents are alive.
 type Contender interface {
-	// LetIn has all agents begin, and returns once each is known to be alive.
+	// LetIn starts all agents, and returns once each is known to be alive.
 	LetIn(ctx context.Context, tell Tell) error
-	// Settle returns once nothing is pending by which one could be declared dead, and says since
-	// when each is known to be alive.
+	// Settle returns once nothing is pending that could declare an agent dead. It returns since
+	// when all have been known to be alive.
 	Settle(ctx context.Context, tell Tell) (since time.Time, err error)
-	// Etcd is its etcd.
+	// Etcd returns its etcd.
 	Etcd() *parts.Part
-	// Judges are the processes that know who is alive: a detector, or replicas. Agents are those in
-	// which the agents live.
+	// Judges are the processes that detect dead agents: a detector, or replicas. Agents are those
+	// in which the agents live.
 	Judges() []*parts.Part
 	Agents() []*parts.Part
-	// Judge is the one among the judges that says now who is dead.
+	// Judge is the one among the judges that decides at present.
 	Judge(ctx context.Context) (*parts.Part, error)
-	// Declared is how many were declared dead up to now. One that came back and was declared again
-	// counts twice.
+	// Declared returns how many agents were declared dead so far. One that came back and was
+	// declared dead again counts twice.
 	Declared(ctx context.Context) (Declared, error)
 }
 
-// Tell is told, about as often as something is looked at, what goes on and how far it has come.
+// Tell reports progress, about as often as a condition is polled.
 type Tell func(doing, far string)
 
-// Plan is what all contenders go through.
+// Plan is what every contender is put through.
 type Plan struct {
-	Steady time.Duration // how long everyday is measured
-	Stall  time.Duration // how long etcd, and then the process that judges, stand still: longer than a lease
-	// Begin and Settle are how long it may take until all agents have begun, and until all is as
+	Steady time.Duration // how long normal operation is measured
+	Stall  time.Duration // how long etcd, and then the detecting process, are paused: longer than a lease
+	// Begin and Settle bound how long it may take until all agents have begun, and until all is as
 	// before.
 	Begin, Settle time.Duration
 	Tell          Tell
 }
 
-// Figures are what came of it. What was not come to is nil.
+// Figures are the results. What was not measured is nil.
 type Figures struct {
 	RampUp     float64   `json:"ramp_up_seconds"`
 	Everyday   *Everyday `json:"everyday"`
@@ -50,17 +50,16 @@ type Figures struct {
 	JudgeStall *Stall    `json:"judge_stalled"`
 }
 
-// Stall is what became of a time in which something stood still.
+// Stall is what happened because a process was paused.
 type Stall struct {
 	Seconds  float64  `json:"seconds"`
-	Declared Declared `json:"declared_dead"` // all of them alive
-	// Back is how long afterwards each was known to be alive for good; nil: it did not come to that
+	Declared Declared `json:"declared_dead"` // wrongly: all agents were alive
+	// Back is the time after the pause until every agent was known to be alive for good; nil: not
 	// in time.
 	Back *float64 `json:"known_alive_after_seconds"`
 }
 
-// Contest has a contender go through the plan. With an error come the figures of what was done
-// before.
+// Contest puts a contender through the plan. After an error it returns the figures measured so far.
 func Contest(ctx context.Context, c Contender, p Plan) (f Figures, err error) {
 	begun := time.Now()
 	if err := p.step(ctx, "agents begin", p.Begin, c.LetIn); err != nil {
@@ -80,11 +79,11 @@ func Contest(ctx context.Context, c Contender, p Plan) (f Figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.JudgeStall, err = p.stall(ctx, c, "who judges", judge)
+	f.JudgeStall, err = p.stall(ctx, c, "the detector", judge)
 	return f, err
 }
 
-// step does something, which must end in time. What does not says how far it came.
+// step runs a function with a time limit. The error says how far it came.
 func (p Plan) step(ctx context.Context, what string, limit time.Duration, do func(context.Context, Tell) error) error {
 	p.Tell(what, "")
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -100,7 +99,7 @@ func (p Plan) step(ctx context.Context, what string, limit time.Duration, do fun
 	if last == "" {
 		last = err.Error()
 	}
-	return fmt.Errorf("%s: not done within %s: %s", what, limit, last)
+	return fmt.Errorf("%s: not finished within %s: %s", what, limit, last)
 }
 
 func (p Plan) settle(ctx context.Context, c Contender, what string) (since time.Time, err error) {
@@ -111,8 +110,7 @@ func (p Plan) settle(ctx context.Context, c Contender, what string) (since time.
 	return since, err
 }
 
-// stall has a process stand still, and counts who is declared dead for it until all has settled
-// again.
+// stall pauses a process, and counts the agents that are declared dead until all has settled again.
 func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Part) (*Stall, error) {
 	before, err := c.Declared(ctx)
 	if err != nil {
@@ -122,7 +120,7 @@ func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Pa
 	if err := who.Pause(); err != nil {
 		return nil, err
 	}
-	err = p.pass(ctx, name+" stands still", p.Stall)
+	err = p.pass(ctx, name+" is paused", p.Stall)
 	again := time.Now()
 	if resumed := who.Resume(); resumed != nil && err == nil {
 		err = resumed
@@ -131,7 +129,7 @@ func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Pa
 		return nil, err
 	}
 	s := &Stall{Seconds: again.Sub(begun).Seconds()}
-	since, late := p.settle(ctx, c, name+" goes on")
+	since, late := p.settle(ctx, c, name+" resumes")
 	if late == nil {
 		back := max(0, since.Sub(again).Seconds())
 		s.Back = &back
@@ -147,7 +145,7 @@ func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Pa
 	return s, late
 }
 
-// pass lets time go by, and tells how much is left.
+// pass waits for a duration and reports how much of it is left.
 func (p Plan) pass(ctx context.Context, what string, length time.Duration) error {
 	end := time.Now().Add(length)
 	return look(ctx, func(context.Context) (bool, error) {
@@ -157,10 +155,10 @@ func (p Plan) pass(ctx context.Context, what string, length time.Duration) error
 	})
 }
 
-// lookEvery is how often it is looked at what is waited for.
+// lookEvery is how often a condition is polled.
 const lookEvery = 200 * time.Millisecond
 
-// look looks again and again until it is so.
+// look polls a condition until it holds.
 func look(ctx context.Context, so func(context.Context) (bool, error)) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()

@@ -10,10 +10,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Declared is how often an agent was declared dead.
+// Declared counts how often an agent was declared dead.
 type Declared struct {
-	AtOnce  int `json:"at_once"`       // when there was reason to
-	Waiting int `json:"after_waiting"` // of them: who was still away when a detector had waited that is in no hurry
+	AtOnce  int `json:"at_once"`       // by a detector that acts on a deleted key at once
+	Waiting int `json:"after_waiting"` // by a detector that first waits: agents that were still away afterwards
 }
 
 // DetectorStats is what a detector knows.
@@ -22,8 +22,8 @@ type DetectorStats struct {
 	Declared Declared // ever
 }
 
-// Detector declares an agent dead when its key is deleted, which is when its lease has ended. It
-// also says whom it would have declared dead had it waited.
+// Detector declares an agent dead when its key is deleted, that is when its lease has ended. It
+// also counts the agents that it would have declared dead if it had waited.
 type Detector struct {
 	client   *clientv3.Client
 	patience time.Duration
@@ -32,7 +32,7 @@ type Detector struct {
 	known roll
 }
 
-// NewDetector makes its client. Close closes it.
+// NewDetector creates its etcd client. Close closes it.
 func NewDetector(endpoint string, patience time.Duration) (*Detector, error) {
 	c, err := newClient(endpoint)
 	if err != nil {
@@ -44,7 +44,7 @@ func NewDetector(endpoint string, patience time.Duration) (*Detector, error) {
 // Close closes the client.
 func (d *Detector) Close() error { return d.client.Close() }
 
-// Stats returns the present figures.
+// Stats returns the present counts.
 func (d *Detector) Stats() DetectorStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,11 +80,11 @@ func (d *Detector) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// roll holds the agents that are present, and those that were.
+// roll holds the keys that exist, and those that were deleted.
 type roll struct {
 	alive    map[string]bool
-	gone     map[string]time.Time // since when
-	declared Declared             // but for those that are gone now and have been for long
+	gone     map[string]time.Time // when the key was deleted
+	declared Declared             // Waiting without those that are still gone
 }
 
 func newRoll() roll { return roll{alive: map[string]bool{}, gone: map[string]time.Time{}} }

@@ -8,18 +8,18 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// Everyday is what it costs that all are well.
+// Everyday is what normal operation costs, while all agents are healthy.
 type Everyday struct {
 	Seconds float64 `json:"seconds"`
 	Etcd    Cost    `json:"etcd"`
 	Judges  Cost    `json:"judges"`
 	Agents  Cost    `json:"agents"`
-	// the share of its processors that was, with whatever else ran on it
+	// the busy share of all processors, other processes included
 	Machine  float64 `json:"machine_busy"`
 	Requests float64 `json:"etcd_requests_per_second"`  // messages received, also on streams
 	Streams  float64 `json:"etcd_calls_per_second"`     // calls and streams begun
-	Applied  float64 `json:"etcd_proposals_per_second"` // what its members agreed upon: every write, but no renewal
-	Fsyncs   float64 `json:"etcd_fsyncs_per_second"`    // of its log
+	Applied  float64 `json:"etcd_proposals_per_second"` // raft proposals: every write, but no renewal
+	Fsyncs   float64 `json:"etcd_fsyncs_per_second"`    // fsyncs of its log
 	Growth   float64 `json:"etcd_growth_bytes_per_second"`
 }
 
@@ -29,7 +29,7 @@ type Cost struct {
 	Memory float64 `json:"memory_bytes"` // at the end
 }
 
-// reading is what is read before and after everyday.
+// reading holds all counters at one moment.
 type reading struct {
 	at      time.Time
 	etcd    measure.Metrics
@@ -37,7 +37,7 @@ type reading struct {
 	machine measure.Load
 }
 
-// readLimit is how long an etcd may take to tell its numbers.
+// readLimit is how long an etcd may take to return its metrics.
 const readLimit = 30 * time.Second
 
 func read(ctx context.Context, c Contender) (r reading, err error) {
@@ -62,7 +62,7 @@ func read(ctx context.Context, c Contender) (r reading, err error) {
 	return r, err
 }
 
-// everyday measures for a while in which nothing happens.
+// everyday measures a period in which nothing happens.
 func everyday(ctx context.Context, c Contender, p Plan) (*Everyday, error) {
 	before, err := read(ctx, c)
 	if err != nil {
@@ -79,7 +79,7 @@ func everyday(ctx context.Context, c Contender, p Plan) (*Everyday, error) {
 	return &e, nil
 }
 
-// between is what was used from one reading to the next.
+// between returns what was used between two readings.
 func between(before, after reading) Everyday {
 	took := after.at.Sub(before.at).Seconds()
 	rate := func(name string) float64 { return (after.etcd.Sum(name) - before.etcd.Sum(name)) / took }

@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// Role is what a process of a rival is: agents, or else the detector.
+// Role is the role of a contender's process: agents, or else the detector.
 type Role struct {
-	Socket   string // where it tells how it is
+	Socket   string // socket for its figures
 	Agents   *AgentsConfig
-	Detector string // the etcd that it watches
+	Detector string // etcd's address
 	Patience time.Duration
 }
 
-// RoleOf reads a role, as it is handed to a process.
+// RoleOf parses a role from a process's argument.
 func RoleOf(text string) (r Role, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, fmt.Errorf("read the role of a rival's process: %w", err)
@@ -32,7 +32,7 @@ func RoleOf(text string) (r Role, err error) {
 	return r, nil
 }
 
-// Part is a process of a rival, as package parts runs it.
+// Part runs a process of a contender, as package parts starts it.
 func (r Role) Part(ctx context.Context, ready func(parts.Ready) error) error {
 	if r.Agents != nil {
 		a, err := NewAgents(*r.Agents)
@@ -48,13 +48,13 @@ func (r Role) Part(ctx context.Context, ready func(parts.Ready) error) error {
 	}
 	err = r.serve(ctx, detectorCalls{d}, ready, d.Run)
 	if ctx.Err() != nil {
-		err = nil // it was to end
+		err = nil // it was told to end
 	}
 	_ = d.Close() // its own context has ended
 	return err
 }
 
-// serve answers calls beside what the process does.
+// serve answers calls while the process runs.
 func (r Role) serve(ctx context.Context, calls any, ready func(parts.Ready) error,
 	do func(context.Context) error,
 ) error {
@@ -96,7 +96,7 @@ const service = "Rival"
 
 type agentsCalls struct{ of *Agents }
 
-// Stats returns how agents are.
+// Stats returns the state of the agents.
 func (c agentsCalls) Stats(_ bool, s *AgentsStats) error {
 	*s = c.of.Stats()
 	return nil
@@ -110,13 +110,13 @@ func (c detectorCalls) Stats(_ bool, s *DetectorStats) error {
 	return nil
 }
 
-// remote is a process of a rival from outside.
+// remote is the parent's side of such a process.
 type remote struct {
 	*parts.Part
 	calls *rpc.Client
 }
 
-// ask asks it how it is. One that stands still answers when it goes on.
+// ask requests its figures. A paused process answers when it is resumed.
 func (r *remote) ask(ctx context.Context, stats any) error {
 	call := r.calls.Go(service+".Stats", true, stats, make(chan *rpc.Call, 1))
 	select {

@@ -13,22 +13,22 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// Config says what a rival is like.
+// Config describes a contender made of etcd clients.
 type Config struct {
 	Habit    Habit
 	Agents   int
-	Shared   int // connections of all; 0: each agent has its own
+	Shared   int // connections that all agents share; 0: each has its own
 	Interval time.Duration
 	TTL      time.Duration
-	Size     int     // bytes of a report
-	Rate     float64 // how many agents begin in a second
+	Size     int     // size of a report in bytes
+	Rate     float64 // how many agents begin per second
 
 	// Program and Env are what parts are started with: see parts.Spec.
 	Program string
 	Env     []string
 }
 
-// Rival is a contender that is made of clients of etcd.
+// Rival is a contender made of etcd clients.
 type Rival struct {
 	cfg      Config
 	dir      string
@@ -39,7 +39,7 @@ type Rival struct {
 
 var _ Contender = (*Rival)(nil)
 
-// patientFor is for how many intervals a detector waits that is in no hurry.
+// patientFor is for how many intervals the waiting detector waits.
 const patientFor = 2
 
 // Begin starts an etcd and a detector. End must be called, also after an error.
@@ -69,7 +69,7 @@ func (r *Rival) startPart(ctx context.Context, name string, args ...string) (*pa
 	})
 }
 
-// start starts one that can be asked how it is.
+// start starts a process that can be asked for its figures.
 func (r *Rival) start(ctx context.Context, name string, as Role) (*remote, error) {
 	as.Socket = filepath.Join(r.dir, name+".sock")
 	role, err := json.Marshal(as)
@@ -100,13 +100,13 @@ func (r *Rival) LetIn(ctx context.Context, tell Tell) (err error) {
 	return err
 }
 
-// Settle waits until all agents have been well for a lease, in which whatever was pending has
+// Settle waits until all agents have been healthy for a lease. In that time everything pending has
 // ended.
 func (r *Rival) Settle(ctx context.Context, tell Tell) (since time.Time, err error) {
 	return r.wellFor(ctx, r.cfg.TTL, tell)
 }
 
-// wellFor waits until all agents have been well for so long.
+// wellFor waits until all agents have been healthy for the given time.
 func (r *Rival) wellFor(ctx context.Context, length time.Duration, tell Tell) (since time.Time, err error) {
 	err = look(ctx, func(ctx context.Context) (bool, error) {
 		far, well, err := r.allWell(ctx)
@@ -119,7 +119,7 @@ func (r *Rival) wellFor(ctx context.Context, length time.Duration, tell Tell) (s
 			since = time.Now()
 		}
 		if well {
-			far = fmt.Sprintf("all well; for %s?", length)
+			far = fmt.Sprintf("all healthy; this must last %s", length)
 		}
 		tell("", far)
 		return well && time.Since(since) >= length, nil
@@ -127,7 +127,7 @@ func (r *Rival) wellFor(ctx context.Context, length time.Duration, tell Tell) (s
 	return since, err
 }
 
-// allWell asks whether all report and are known to be alive.
+// allWell asks whether all agents report and are known to be alive.
 func (r *Rival) allWell(ctx context.Context) (far string, well bool, err error) {
 	var a AgentsStats
 	if err := r.agents.ask(ctx, &a); err != nil {
@@ -145,16 +145,16 @@ func (r *Rival) allWell(ctx context.Context) (far string, well bool, err error) 
 	return far, a.Registered == n && d.Alive == n, nil
 }
 
-// Etcd is its etcd.
+// Etcd returns its etcd.
 func (r *Rival) Etcd() *parts.Part { return r.etcd }
 
-// Judges is the detector.
+// Judges returns the detector.
 func (r *Rival) Judges() []*parts.Part { return []*parts.Part{r.detector.Part} }
 
-// Judge is the detector.
+// Judge returns the detector.
 func (r *Rival) Judge(context.Context) (*parts.Part, error) { return r.detector.Part, nil }
 
-// Agents is the process of the agents.
+// Agents returns the agents' process.
 func (r *Rival) Agents() []*parts.Part { return []*parts.Part{r.agents.Part} }
 
 // Declared asks the detector.
@@ -164,15 +164,15 @@ func (r *Rival) Declared(ctx context.Context) (Declared, error) {
 	return d.Declared, err
 }
 
-// Dir is where its parts log.
+// Dir is the directory of the logs.
 func (r *Rival) Dir() string { return r.dir }
 
-// End ends everything. Logs are kept if it did not go well.
+// End stops everything. It keeps the logs after a failure.
 func (r *Rival) End(well bool) error {
 	var errs []error
 	for _, p := range []*remote{r.agents, r.detector} {
 		if p != nil {
-			_ = p.calls.Close() // it is killed anyhow
+			_ = p.calls.Close() // it is killed in any case
 			errs = append(errs, p.Kill())
 		}
 	}
@@ -184,7 +184,7 @@ func (r *Rival) End(well bool) error {
 	case well:
 		errs = append(errs, os.RemoveAll(r.dir))
 	default:
-		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, "etcd"))) // its data are not needed
+		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, "etcd"))) // its data is not needed
 	}
 	return errors.Join(errs...)
 }

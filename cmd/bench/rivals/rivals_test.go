@@ -106,8 +106,8 @@ func TestContestGivesUp(t *testing.T) {
 		Steady: time.Millisecond, Stall: time.Millisecond, Begin: limit, Settle: time.Second,
 		Tell: func(string, string) {},
 	})
-	if err == nil || !strings.Contains(err.Error(), "not done within 1s: all well; for 1h0m0s?") {
-		t.Errorf("nobody is well for an hour within a second: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "not finished within 1s: all healthy; this must last 1h0m0s") {
+		t.Errorf("no agent is healthy for an hour within a second: %v", err)
 	}
 	if f.RampUp == 0 || f.Everyday == nil || f.EtcdStall != nil || f.JudgeStall != nil {
 		t.Errorf("figures: %+v", f)

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Named is what came of one contender.
+// Named is the result of one contender.
 type Named struct {
 	Name string `json:"name"`
 	Figures
-	// Problem says why there are no more figures; "": there are all.
+	// Problem is why figures are missing; "": none are.
 	Problem string `json:"problem,omitempty"`
 }
 
 // Row is one figure of all contenders.
 type Row struct {
 	Name   string     `json:"name"`
-	Unit   string     `json:"unit"`   // "": a number
-	Values []*float64 `json:"values"` // nil: it was not come to
-	// Ratios are to the last contender's value; nil where one of the two is missing, the last is
-	// none, or the two are not of the same kind.
+	Unit   string     `json:"unit"`   // "": a plain number
+	Values []*float64 `json:"values"` // nil: not measured
+	// Ratios are relative to the last contender's value; nil where one of the two is missing, the
+	// last is 0, or the two are not of the same kind.
 	Ratios []*float64 `json:"ratios"`
 }
 
-// Rows puts figures side by side. The last are those that the others are held against.
+// Rows puts figures side by side. The last contender is the reference.
 func Rows(all []Named) []Row {
 	everyday := func(of func(*Everyday) float64) func(Figures) (float64, bool) {
 		return func(f Figures) (float64, bool) {
@@ -50,12 +50,12 @@ func Rows(all []Named) []Row {
 
 	return []Row{
 		row(all, "CPU of etcd", "cores", true, everyday(func(e *Everyday) float64 { return e.Etcd.Cores })),
-		row(all, "CPU of who judges", "cores", true, everyday(func(e *Everyday) float64 { return e.Judges.Cores })),
+		row(all, "CPU of detector", "cores", true, everyday(func(e *Everyday) float64 { return e.Judges.Cores })),
 		row(all, "CPU of both", "cores", true,
 			everyday(func(e *Everyday) float64 { return e.Etcd.Cores + e.Judges.Cores })),
 		row(all, "CPU of agents", "cores", false, everyday(func(e *Everyday) float64 { return e.Agents.Cores })),
 		row(all, "memory of etcd", "bytes", true, everyday(func(e *Everyday) float64 { return e.Etcd.Memory })),
-		row(all, "memory of who judges", "bytes", true, everyday(func(e *Everyday) float64 { return e.Judges.Memory })),
+		row(all, "memory of detector", "bytes", true, everyday(func(e *Everyday) float64 { return e.Judges.Memory })),
 		row(all, "memory of both", "bytes", true,
 			everyday(func(e *Everyday) float64 { return e.Etcd.Memory + e.Judges.Memory })),
 		row(all, "memory of agents", "bytes", false, everyday(func(e *Everyday) float64 { return e.Agents.Memory })),
@@ -65,18 +65,18 @@ func Rows(all []Named) []Row {
 		row(all, "etcd: fsyncs of its log", "/s", true, everyday(func(e *Everyday) float64 { return e.Fsyncs })),
 		row(all, "etcd: growth of its database", "bytes/s", true,
 			everyday(func(e *Everyday) float64 { return e.Growth })),
-		row(all, "etcd stalls: living declared dead", "", true, stalled(etcd, atOnce)),
-		row(all, "etcd stalls: the same, if it waits", "", true, stalled(etcd, waiting)),
-		row(all, "etcd stalls: all known alive after", "s", false, stalled(etcd, back)),
-		row(all, "judge stalls: living declared dead", "", true, stalled(judge, atOnce)),
-		row(all, "judge stalls: the same, if it waits", "", true, stalled(judge, waiting)),
-		row(all, "judge stalls: all known alive after", "s", false, stalled(judge, back)),
+		row(all, "etcd paused: declared dead wrongly", "", true, stalled(etcd, atOnce)),
+		row(all, "etcd paused: the same, if it waits", "", true, stalled(etcd, waiting)),
+		row(all, "etcd paused: all known alive after", "s", false, stalled(etcd, back)),
+		row(all, "detector paused: declared dead wrongly", "", true, stalled(judge, atOnce)),
+		row(all, "detector paused: the same, if it waits", "", true, stalled(judge, waiting)),
+		row(all, "detector paused: all known alive after", "s", false, stalled(judge, back)),
 	}
 }
 
 func row(all []Named, name, unit string, comparable bool, of func(Figures) (float64, bool)) Row {
 	r := Row{Name: name, Unit: unit}
-	last, _ := of(all[len(all)-1].Figures) // 0: nothing to hold the others against
+	last, _ := of(all[len(all)-1].Figures) // 0: there is no reference value
 	for _, one := range all {
 		v, known := of(one.Figures)
 		if !known {
@@ -93,7 +93,7 @@ func row(all []Named, name, unit string, comparable bool, of func(Figures) (floa
 	return r
 }
 
-// Ratio is a ratio for people.
+// Ratio formats a ratio.
 func Ratio(r *float64) string {
 	switch {
 	case r == nil:
@@ -105,12 +105,11 @@ func Ratio(r *float64) string {
 	}
 }
 
-// saturated is the share of the processors above which figures are those of a machine that has too
-// much to do.
+// saturated is the busy share of the processors above which figures say nothing, because the
+// machine was overloaded.
 const saturated = 0.85
 
-// Verdict says in two sentences what came of all of them. The last is the one that the others are
-// held against.
+// Verdict sums up the result in two sentences. The last contender is the reference.
 func Verdict(agents int, all []Named) string {
 	var troubles, busy []string
 	for _, one := range all {
@@ -122,7 +121,7 @@ func Verdict(agents int, all []Named) string {
 		}
 	}
 	if len(troubles) > 0 {
-		return "no verdict, as not all was measured: " + strings.Join(troubles, "; ")
+		return "no verdict, because figures are missing: " + strings.Join(troubles, "; ")
 	}
 	last := all[len(all)-1]
 	var etcd, both, still, judge []string
@@ -135,22 +134,22 @@ func Verdict(agents int, all []Named) string {
 		both = append(both, against(one.Everyday.Etcd.Cores+one.Everyday.Judges.Cores,
 			last.Everyday.Etcd.Cores+last.Everyday.Judges.Cores)+" "+one.Name)
 	}
-	v := fmt.Sprintf("%s takes %s of etcd's CPU, and of etcd and who judges together %s. Of %d living agents were declared dead when etcd stood still for %.0fs: %s; when who judges did: %s.",
+	v := fmt.Sprintf("CPU with %s: etcd %s; etcd and detector together %s. Declared dead, of %d live agents, while etcd was paused for %.0fs: %s; while the detector was: %s.",
 		last.Name, list(etcd), list(both), agents, last.EtcdStall.Seconds, list(still), list(judge))
 	if len(busy) > 0 {
-		v += fmt.Sprintf(" The machine was saturated with %s, so its costs are not to be relied on: try fewer --agents.", list(busy))
+		v += fmt.Sprintf(" The machine was saturated with %s, so its costs are not reliable: try fewer --agents.", list(busy))
 	}
 	return v
 }
 
-// near is how far two figures may differ that count as the same.
+// near is how far apart two figures may be that count as the same.
 const near = 0.05
 
-// against returns how much one takes beside what another takes.
+// against compares one cost with the reference.
 func against(other, own float64) string {
 	switch {
 	case own <= 0 || other <= 0:
-		return "what cannot be held against"
+		return "not comparable with"
 	case other/own > 1+near:
 		return Ratio(new(other/own)) + " less than"
 	case own/other > 1+near:
@@ -160,7 +159,7 @@ func against(other, own float64) string {
 	}
 }
 
-// list joins words as people do.
+// list joins words with commas and "and".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -33,14 +33,14 @@ func TestRows(t *testing.T) {
 		byName[r.Name] = r
 	}
 	for name, want := range map[string]string{
-		"CPU of etcd":                        "[0.3,null,0.1] [3.00× - 1.00×]",
-		"CPU of both":                        "[0.4,null,0.4] [1.00× - 1.00×]",
-		"CPU of agents":                      "[1,null,1] [- - -]", // they are not of the same kind
-		"memory of etcd":                     "[1048576,null,1048576] [1.00× - 1.00×]",
-		"etcd stalls: living declared dead":  "[7,null,0] [- - -]", // nothing to hold it against
-		"etcd stalls: the same, if it waits": "[3,null,0] [- - -]",
-		"etcd stalls: all known alive after": "[null,null,1.5] [- - -]",
-		"judge stalls: living declared dead": "[null,null,0] [- - -]",
+		"CPU of etcd":                            "[0.3,null,0.1] [3.00× - 1.00×]",
+		"CPU of both":                            "[0.4,null,0.4] [1.00× - 1.00×]",
+		"CPU of agents":                          "[1,null,1] [- - -]", // they are not of the same kind
+		"memory of etcd":                         "[1048576,null,1048576] [1.00× - 1.00×]",
+		"etcd paused: declared dead wrongly":     "[7,null,0] [- - -]", // nothing to hold it against
+		"etcd paused: the same, if it waits":     "[3,null,0] [- - -]",
+		"etcd paused: all known alive after":     "[null,null,1.5] [- - -]",
+		"detector paused: declared dead wrongly": "[null,null,0] [- - -]",
 	} {
 		r := byName[name]
 		values, err := json.Marshal(r.Values)
@@ -73,14 +73,14 @@ func TestVerdict(t *testing.T) {
 				{Name: "once", Figures: figures(0.05, 0.35, 1000)},
 				last,
 			},
-			"leasehold takes 3.00× less than keepalive and 2.00× more than once of etcd's CPU, and of etcd and who judges together 1.25× more than keepalive and as much as once. " +
-				"Of 1000 living agents were declared dead when etcd stood still for 20s: keepalive 999, once 1000 and leasehold 0; when who judges did: 0, 0 and 0.",
+			"CPU with leasehold: etcd 3.00× less than keepalive and 2.00× more than once; etcd and detector together 1.25× more than keepalive and as much as once. " +
+				"Declared dead, of 1000 live agents, while etcd was paused for 20s: keepalive 999, once 1000 and leasehold 0; while the detector was: 0, 0 and 0.",
 		},
 		{"a machine with too much to do", []Named{busy, last}, "The machine was saturated with keepalive, so"},
 		{
 			"one that gave up",
 			[]Named{{Name: "keepalive", Problem: "not done"}, last},
-			"no verdict, as not all was measured: keepalive: not done",
+			"no verdict, because figures are missing: keepalive: not done",
 		},
 	} {
 		if got := Verdict(1000, c.all); !strings.Contains(got, c.want) {

@@ -11,38 +11,39 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Plan says what the shard is like.
+// Plan describes the shard.
 type Plan struct {
-	Shard     string // its name
+	Shard     string // the shard's name
 	Instances int
-	GroupSize int // instances of a group, at most
+	GroupSize int // at most so many instances per group
 	Provider  string
 	Zone      string
-	Interval  time.Duration // of reports
+	Interval  time.Duration // between reports
 	LeaseTTL  time.Duration // 0: as the interval has it
-	// ReconnectMax is the longest that an agent waits before it tries again; 0: as shards have it.
+	// ReconnectMax is the longest that an agent waits before it reconnects; 0: the default of a
+	// shard.
 	ReconnectMax time.Duration
 }
 
 // Shard is what was written.
 type Shard struct {
-	ID        string   // the random one
-	Instances []string // in order: those of a group are neighbours
+	ID        string   // the random ID
+	Instances []string // in order: instances of a group are adjacent
 	Groups    []string
 	LeaseTTL  time.Duration
 	Revision  store.Revision // after the last write
 }
 
-// Groups of a bench replace as many at once as fail, and wait for machines as long as it takes to
-// let so many agents in: what is measured is how soon a failure is seen, not how long budgets hold
-// its repair.
+// Groups of a bench replace as many instances at once as fail, and wait for machines as long as it
+// takes to let that many agents in: the bench measures how soon a failure is seen, not how budgets
+// limit its repair.
 const (
 	expansion    = 100
 	registration = 24 * time.Hour
-	createRate   = 1000 // machines a second
+	createRate   = 1000 // machines per second
 )
 
-// Write writes the shard, which must not be there, in transactions as large as etcd takes.
+// Write writes the shard in transactions as large as etcd accepts. The shard must not exist.
 func Write(ctx context.Context, st store.Store, p Plan) (Shard, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
@@ -112,7 +113,7 @@ func instance(g store.Group, slot int, zone string, now time.Time) store.Instanc
 	return rec
 }
 
-// atOnce is how many requests are under way at a time: etcd puts them into its log together.
+// atOnce is how many requests are in flight at a time: etcd writes them to its log together.
 const atOnce = 8
 
 // inTransactions does all writes, several transactions at a time.
@@ -132,7 +133,7 @@ func inTransactions(ctx context.Context, st store.Store, writes []store.Write, d
 	})
 }
 
-// each does something for everything, several at a time, until the first error.
+// each calls a function for every item, several at a time, until the first error.
 func each[T any](ctx context.Context, all []T, workers int, do func(context.Context, T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -161,7 +162,7 @@ func each[T any](ctx context.Context, all []T, workers int, do func(context.Cont
 	return context.Cause(ctx)
 }
 
-// Remove takes a shard out of etcd, its leases included, once nothing writes there any longer.
+// Remove removes a shard and its leases from etcd, when no process writes there any longer.
 func Remove(ctx context.Context, st store.Store, shard string) error {
 	prefix := store.KeysOf(shard).Prefix()
 	l, err := st.List(ctx, prefix, 0)

@@ -15,22 +15,22 @@ import (
 
 // AgentsPlan says what happens to the agents.
 type AgentsPlan struct {
-	For      time.Duration // how long is measured
+	For      time.Duration // how long to measure
 	Failures int           // agents that fail for good, in all that time
 	Churn    int           // agents that lose their connection and come back at once, in all that time
 }
 
-// Agents is what became of it.
+// Agents is the result.
 type Agents struct {
 	Setting
 	RampUp           float64 `json:"ramp_up_seconds"`          // until all agents were registered
-	Settled          float64 `json:"settled_seconds"`          // until the leader had found all of them well
+	Settled          float64 `json:"settled_seconds"`          // until the leader had found all of them healthy
 	Measured         float64 `json:"measured_seconds"`         //
 	Registered       int     `json:"registered"`               // at the end
 	Reports          float64 `json:"reports_per_second"`       //
-	Unacknowledged   uint64  `json:"reports_not_acknowledged"` // lost, or renewed nothing
+	Unacknowledged   uint64  `json:"reports_not_acknowledged"` // lost, or without a renewed lease
 	Latency          Times   `json:"report_to_renewed"`
-	Late             Times   `json:"agents_process_late"` // how late the bench's own agents were
+	Late             Times   `json:"agents_process_late"` // how late the simulated agents ran
 	Renewals         float64 `json:"etcd_renewals_per_second"`
 	Revisions        float64 `json:"etcd_writes_per_second"`
 	RenewalMillis    float64 `json:"etcd_renewal_mean_ms"`
@@ -51,19 +51,19 @@ type Agents struct {
 	MemoryOfTheShard uint64         `json:"memory_of_replica_and_etcd_bytes"`
 }
 
-// Detection is how soon failures were seen: until the leader gave the instance up.
+// Detection is how soon failures were noticed: until the leader gave the instance up.
 type Detection struct {
 	Failed int     `json:"failed"`
 	Seen   int     `json:"seen"`
-	Lag    Times   `json:"lag"`          // since it failed
-	Silent Times   `json:"since_report"` // since the last report that was acknowledged was sent
-	Bound  float64 `json:"bound_ms"`     // of lease_ttl and 1.5 s
+	Lag    Times   `json:"lag"`          // since the failure
+	Silent Times   `json:"since_report"` // since the last acknowledged report was sent
+	Bound  float64 `json:"bound_ms"`     // lease_ttl plus 1.5 s
 }
 
-// detectWithin is how much later than its lease's end a failure may be seen.
+// detectWithin is how long after the end of its lease a failure may be noticed.
 const detectWithin = 1500 * time.Millisecond
 
-// Agents lets all agents in, measures, and has some of them fail meanwhile.
+// Agents starts all agents, measures, and makes some of them fail meanwhile.
 func (t *Trial) Agents(ctx context.Context, p AgentsPlan) (Agents, error) {
 	machine, err := measure.ReadMachine(runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -89,7 +89,7 @@ func (t *Trial) Agents(ctx context.Context, p AgentsPlan) (Agents, error) {
 	return r, t.measured(ctx, p, &r)
 }
 
-// letIn has all agents begin, and waits until the leader has found all of them well.
+// letIn starts all agents, and waits until the leader has found all of them healthy.
 func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 	begun := time.Now()
 	if err := t.startCrowd(ctx); err != nil {
@@ -110,7 +110,7 @@ func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 		return err
 	}
 	*rampUp = time.Since(begun).Seconds()
-	err = t.await(ctx, "the leader finds them well", func() (string, bool) {
+	err = t.await(ctx, "healthy for the leader", func() (string, bool) {
 		n := t.seen.running()
 		return of(n, t.cfg.Agents, "instances"), n >= t.cfg.Agents
 	})
@@ -118,13 +118,13 @@ func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 	return err
 }
 
-// mostAhead is how many agents may have begun that are not registered yet. More than the machine
-// can let in come again and again, each time with another handshake, until none gets through.
+// mostAhead bounds how many agents may have begun that are not registered yet. If more begin than
+// the machine can register, each retries with a new handshake, and none succeeds.
 func (t *Trial) mostAhead() int { return max(20, int(t.cfg.Rate*aheadFor.Seconds())) }
 
 const aheadFor = time.Second
 
-// calm waits until no grace keeps the leader from judging (SAFE-1).
+// calm waits until no grace period keeps the leader from judging (SAFE-1).
 func (t *Trial) calm(ctx context.Context) error {
 	var next time.Time
 	far := ""
@@ -139,7 +139,7 @@ func (t *Trial) calm(ctx context.Context) error {
 				}
 				n, err := scrape(ctx, r)
 				if err != nil {
-					return err.Error(), false // the next look will do
+					return err.Error(), false // the next poll tries again
 				}
 				if n.Sum("leasehold_leader") > 0 {
 					left, leads = n.Sum("leasehold_grace_remaining_seconds"), true
@@ -147,7 +147,7 @@ func (t *Trial) calm(ctx context.Context) error {
 			}
 			far = fmt.Sprintf("%.0fs of grace left", left)
 			if !leads {
-				far = "there is none"
+				far = "no grace"
 			}
 			calm = leads && left <= 0
 		}
@@ -155,7 +155,7 @@ func (t *Trial) calm(ctx context.Context) error {
 	})
 }
 
-// memory is what the serving replica has in main memory, and its goroutines.
+// memory returns the serving replica's resident memory, and its goroutines.
 func (t *Trial) memory(ctx context.Context) (bytes, goroutines float64, err error) {
 	r := t.replicas[0]
 	n, err := scrape(ctx, r)
@@ -165,7 +165,7 @@ func (t *Trial) memory(ctx context.Context) (bytes, goroutines float64, err erro
 	return n.Sum("process_resident_memory_bytes"), n.Sum("go_goroutines"), nil
 }
 
-// reading is everything that is read at the beginning and at the end of what is measured.
+// reading holds all counters at the beginning or the end of a measurement.
 type reading struct {
 	at       time.Time
 	stats    crowd.Stats
@@ -208,7 +208,7 @@ func (t *Trial) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// measured measures for a while in which some agents fail.
+// measured measures a period in which some agents fail.
 func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 	t.seen.forget()
 	h := newHarm(t, p)
@@ -252,7 +252,7 @@ func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 	return nil
 }
 
-// mostNamed is how many of those that were wrongly judged are named.
+// mostNamed bounds how many wrongly judged instances are named.
 const mostNamed = 20
 
 func (r *Agents) fill(t *Trial, before, after reading) {
@@ -290,11 +290,11 @@ func (r *Agents) fill(t *Trial, before, after reading) {
 	}
 }
 
-// harm is what the bench does to agents.
+// harm is the schedule of the failures that the bench causes.
 type harm struct {
 	t       *Trial
 	plan    AgentsPlan
-	order   []string // in which agents are harmed
+	order   []string // period in which agents fail
 	failed  map[string]crowd.How
 	churned []string
 	away    []absent
@@ -316,11 +316,11 @@ func newHarm(t *Trial, p AgentsPlan) *harm {
 // briefly is how long an agent is away that comes back.
 const briefly = time.Second
 
-// harmUntil is the share of the time that is measured in which harm is done.
+// harmUntil is the share of the measured time in which the bench causes failures.
 const harmUntil = 0.9
 
-// due does as much harm as is due after so much time. Failures end before the last tenth of it, so
-// that they are seen at the same load.
+// due causes the failures that are due after so much time. Permanent failures end before the last
+// tenth of the period, so that all are noticed under the same load.
 func (h *harm) due(passed time.Duration) {
 	share := min(1, float64(passed)/float64(h.plan.For)/harmUntil)
 	var cut, mute []string
@@ -350,7 +350,7 @@ func (h *harm) due(passed time.Duration) {
 	}
 }
 
-// returnAll brings back who is still away for a moment.
+// returnAll brings back the agents that are away for a moment.
 func (h *harm) returnAll() {
 	var back []string
 	for _, a := range h.away {
@@ -368,11 +368,11 @@ func (h *harm) next() string {
 	return id
 }
 
-// learnEvery is how often the agents are asked who fell silent when: sooner than any of them can be
-// removed for that.
+// learnEvery is how often the bench asks which agents fell silent and when: often enough that no
+// agent is removed before.
 const learnEvery = 2 * time.Second
 
-// learn notes which report of those that failed was the last one.
+// learn records the last report of those that failed.
 func (h *harm) learn(now time.Time) {
 	if now.Before(h.asked.Add(learnEvery)) {
 		return
@@ -398,11 +398,11 @@ func (h *harm) harmed() map[string]bool {
 	return out
 }
 
-// awaitSeen waits until all failures are seen, or ought to have been for long.
+// awaitSeen waits until all failures were noticed, or are long overdue.
 func (h *harm) awaitSeen(ctx context.Context) error {
 	ids := slices.Collect(maps.Keys(h.failed))
 	end := time.Now().Add(h.t.shard.LeaseTTL + detectWithin + time.Minute)
-	return h.t.await(ctx, "waiting until all failures are seen", func() (string, bool) {
+	return h.t.await(ctx, "waiting until all failures are noticed", func() (string, bool) {
 		h.learn(time.Now())
 		n := len(h.t.seen.given(ids))
 		return of(n, len(ids), "failures"), n == len(ids) || time.Now().After(end)

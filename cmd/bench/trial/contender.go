@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 )
 
-// contender has a shard with several replicas go through what rivals go through. The one that
-// judges is the one that leads, and stalls with the agents that it serves.
+// contender puts a shard with several replicas through the comparison. The leader is the judge.
+// Pausing it pauses the agents' replica, too.
 type contender struct {
 	t        *Trial
 	declared int
@@ -20,11 +20,11 @@ type contender struct {
 
 var _ rivals.Contender = (*contender)(nil)
 
-// Contender is the trial as one of those that are compared. It must have an etcd of its own.
+// Contender returns the trial as a contender of the comparison. It must have an etcd of its own.
 func (t *Trial) Contender() rivals.Contender { return &contender{t: t} }
 
 // LetIn starts the other replicas and all agents, and waits until the leader has found all of them
-// well.
+// healthy.
 func (c *contender) LetIn(ctx context.Context, tell rivals.Tell) error {
 	c.t.deps.Tell = tell
 	for _, r := range c.t.replicas[1:] {
@@ -36,14 +36,14 @@ func (c *contender) LetIn(ctx context.Context, tell rivals.Tell) error {
 	return c.t.letIn(ctx, &rampUp, &settled)
 }
 
-// Settle waits until all agents have been served and found well for a lease and no grace runs.
+// Settle waits until all agents have been served and healthy for a lease and no grace period runs.
 func (c *contender) Settle(ctx context.Context, tell rivals.Tell) (since time.Time, err error) {
 	c.t.deps.Tell = tell
 	for {
 		if since, err = c.wellFor(ctx, since, c.t.shard.LeaseTTL); err != nil {
 			return since, err
 		}
-		if err := c.t.calm(ctx); err != nil { // which may take long
+		if err := c.t.calm(ctx); err != nil { // may take long
 			return since, err
 		}
 		before := since
@@ -53,8 +53,8 @@ func (c *contender) Settle(ctx context.Context, tell rivals.Tell) (since time.Ti
 	}
 }
 
-// wellFor waits until all agents have been served and found well for so long. They have been since
-// the time that is given, if they still are.
+// wellFor waits until all agents have been served and healthy for the given time. If they still
+// are, that time counts from since.
 func (c *contender) wellFor(ctx context.Context, from time.Time, length time.Duration) (since time.Time, err error) {
 	n := c.t.cfg.Agents
 	since = from
@@ -62,21 +62,21 @@ func (c *contender) wellFor(ctx context.Context, from time.Time, length time.Dur
 		running, leased := c.t.seen.well()
 		if s.Registered < n || running < n || leased < n {
 			since = time.Time{}
-			return fmt.Sprintf("%d of %d served, %d with a lease, %d found well", s.Registered, n, leased, running),
+			return fmt.Sprintf("%d of %d served, %d with a lease, %d healthy", s.Registered, n, leased, running),
 				false
 		}
 		if since.IsZero() {
 			since = time.Now()
 		}
-		return fmt.Sprintf("all well; for %s?", length), time.Since(since) >= length
+		return fmt.Sprintf("all healthy; this must last %s", length), time.Since(since) >= length
 	})
 	return since, err
 }
 
-// Etcd is the trial's own.
+// Etcd returns the trial's own etcd.
 func (c *contender) Etcd() *parts.Part { return c.t.etcd }
 
-// Judges are the replicas.
+// Judges returns the replicas.
 func (c *contender) Judges() []*parts.Part {
 	var all []*parts.Part
 	for _, r := range c.t.replicas {
@@ -85,7 +85,7 @@ func (c *contender) Judges() []*parts.Part {
 	return all
 }
 
-// Agents are the processes of the crowd.
+// Agents returns the processes of the crowd.
 func (c *contender) Agents() []*parts.Part {
 	var all []*parts.Part
 	for _, p := range c.t.crowds.all {
@@ -94,7 +94,7 @@ func (c *contender) Agents() []*parts.Part {
 	return all
 }
 
-// Judge is the replica that leads.
+// Judge returns the replica that leads.
 func (c *contender) Judge(ctx context.Context) (*parts.Part, error) {
 	for _, r := range c.t.replicas {
 		n, err := scrape(ctx, r)
@@ -108,8 +108,7 @@ func (c *contender) Judge(ctx context.Context) (*parts.Part, error) {
 	return nil, errors.New("no replica leads, though one did a moment ago")
 }
 
-// Declared counts whom the leader judged to have failed, or gave up. It has waited for whatever it
-// waits for.
+// Declared counts the instances that the leader judged failed or gave up. Its waits are included.
 func (c *contender) Declared(context.Context) (rivals.Declared, error) {
 	c.declared += len(c.t.seen.wrongly(nil))
 	c.t.seen.forget()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// crowds are the agents, spread over processes by their names.
+// crowds are the agents, distributed over processes by their names.
 type crowds struct{ all []*crowdPart }
 
 type crowdPart struct {
@@ -39,11 +39,11 @@ func (t *Trial) startCrowdPart(ctx context.Context, number int, coordinators []s
 
 func (c *crowdPart) close() {
 	if c.remote != nil {
-		_ = c.remote.Close() // its process ends next
+		_ = c.remote.Close() // its process ends with the trial
 	}
 }
 
-// split gives each process its agents.
+// split returns the agents of each process.
 func (c *crowds) split(instances []string) [][]string {
 	out := make([][]string, len(c.all))
 	for _, id := range instances {
@@ -81,7 +81,7 @@ func (c *crowds) remove(ids []string) error {
 	return c.each(ids, func(r *remote, ids []string) error { return r.Remove(ids) })
 }
 
-// stats are the sums of all crowds.
+// stats returns the sums over all crowds.
 func (c *crowds) stats() (crowd.Stats, error) {
 	var all crowd.Stats
 	for _, p := range c.all {
@@ -94,10 +94,10 @@ func (c *crowds) stats() (crowd.Stats, error) {
 	return all, nil
 }
 
-// statsEvery is how often the agents are asked while something is waited for.
+// statsEvery is how often the agents are asked while the bench waits.
 const statsEvery = 250 * time.Millisecond
 
-// awaitCrowd waits until the agents' own counts say that something is so.
+// awaitCrowd waits until the agents' own counts meet a condition.
 func (t *Trial) awaitCrowd(ctx context.Context, doing string, so func(crowd.Stats) (far string, done bool)) error {
 	var next time.Time
 	var far string

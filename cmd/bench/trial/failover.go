@@ -14,25 +14,25 @@ import (
 type Failover struct {
 	Setting
 	Served int  `json:"served"` // agents that the killed replica had
-	Warm   bool `json:"warm"`   // they kept a connection to another replica ready
-	// of each, from losing the replica to the next lease renewed
+	Warm   bool `json:"warm"`   // agents kept a connection to another replica open
+	// for each agent, from losing the replica to its next renewed lease
 	Outage     Times    `json:"outage"`
 	Last       float64  `json:"last_served_seconds"` // from the kill until all were served again
 	Led        bool     `json:"killed_led"`          // the killed replica was the leader
 	LeasesLost int      `json:"leases_lost"`         //
-	Judged     int      `json:"judged"`              // instances that were taken for failed, or given up
+	Judged     int      `json:"judged"`              // instances that were judged failed, or replaced
 	Wrongly    []string `json:"wrongly,omitempty"`   // the first of them
-	// in which as many agents reconnect to the same replica
+	// time in which as many agents reconnect to the same replica
 	Cold         float64        `json:"cold_seconds"`
 	Ratio        float64        `json:"ratio"`                      // of the two
 	Disturbances int            `json:"disturbances"`               //
-	Refused      map[string]int `json:"refused,omitempty"`          // streams, until all were served again, by reason
-	Troubles     map[string]int `json:"agents_troubles,omitempty"`  // likewise, in the agents' words
+	Refused      map[string]int `json:"refused,omitempty"`          // refused streams, until all were served again, by reason
+	Troubles     map[string]int `json:"agents_troubles,omitempty"`  // errors in the same time, by text
 	Processes    []Process      `json:"processes_until_all_served"` //
 	Verdict      Verdict        `json:"verdict"`
 }
 
-// mostOutage is how long all is waited for before the bench gives up.
+// mostOutage is how long the bench waits for agents to be served again before it gives up.
 const mostOutage = 10 * time.Minute
 
 // Failover kills the replica that serves all agents.
@@ -70,7 +70,7 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	if err := t.calm(ctx); err != nil {
 		return r, err
 	}
-	if err := t.pass(ctx, "seeing whether anybody is judged", t.shard.LeaseTTL+detectWithin); err != nil {
+	if err := t.pass(ctx, "checking that no instance is judged failed", t.shard.LeaseTTL+detectWithin); err != nil {
 		return r, err
 	}
 	wrongly := t.seen.wrongly(nil)
@@ -86,8 +86,8 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	return r, nil
 }
 
-// prepareFailover has the first replica serve all agents before there is another, and then waits
-// until they know that.
+// prepareFailover lets the first replica serve all agents before there is another, and then waits
+// until they know of both.
 func (t *Trial) prepareFailover(ctx context.Context) error {
 	var rampUp, settled float64
 	if err := t.letIn(ctx, &rampUp, &settled); err != nil {
@@ -99,7 +99,7 @@ func (t *Trial) prepareFailover(ctx context.Context) error {
 		}
 	}
 	if t.cfg.Shared == 0 {
-		err := t.awaitCrowd(ctx, "agents make a second connection", func(s crowd.Stats) (string, bool) {
+		err := t.awaitCrowd(ctx, "agents open a second connection", func(s crowd.Stats) (string, bool) {
 			n := s.Connections - t.cfg.Agents
 			return of(max(0, n), t.cfg.Agents, "agents"), n >= t.cfg.Agents && s.Registered == t.cfg.Agents
 		})
@@ -142,7 +142,7 @@ func (t *Trial) comeCold(ctx context.Context) (seconds float64, err error) {
 	if err := t.crowds.bringBack(t.shard.Instances); err != nil {
 		return 0, err
 	}
-	err = t.awaitCrowd(ctx, "agents come cold", func(s crowd.Stats) (string, bool) {
+	err = t.awaitCrowd(ctx, "agents reconnect", func(s crowd.Stats) (string, bool) {
 		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered == t.cfg.Agents
 	})
 	return time.Since(begun).Seconds(), err
@@ -154,14 +154,14 @@ func (r *Failover) judge() Verdict {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d leases ended", r.LeasesLost))
 	}
 	if r.Judged > 0 {
-		v.Failed = append(v.Failed, fmt.Sprintf("%d instances were taken for failed", r.Judged))
+		v.Failed = append(v.Failed, fmt.Sprintf("%d instances were judged failed", r.Judged))
 	}
 	return v.said(
-		fmt.Sprintf("all %d agents of a replica that was killed were served by another within %.1fs, and no lease was lost; as many that come cold take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
-		fmt.Sprintf("a replica of %d agents does not die without harm", r.Served))
+		fmt.Sprintf("all %d agents of a killed replica were served by another within %.1fs, and no lease was lost; as many new connections take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
+		fmt.Sprintf("a replica with %d agents does not fail without consequences", r.Served))
 }
 
-// more is what was counted since.
+// more returns what was counted since.
 func more(after, before map[string]uint64) map[string]int {
 	out := map[string]int{}
 	for what, n := range after {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// Setting is what a trial was about.
+// Setting holds the parameters of a trial.
 type Setting struct {
 	Agents      int             `json:"agents"`
 	Interval    float64         `json:"interval_seconds"`
@@ -46,7 +46,7 @@ type Process struct {
 	Descriptors int     `json:"descriptors"`
 }
 
-// Times are how long something took, in milliseconds.
+// Times is a distribution of durations, in milliseconds.
 type Times struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_ms"`

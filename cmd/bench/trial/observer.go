@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// observer watches the shard in etcd, as any client may. It dates what it sees by this machine's
-// clock, when it comes.
+// observer watches the shard in etcd, as any client may. Its times are of this machine's clock,
+// when the change arrives.
 type observer struct {
 	keys    store.Keys
 	watches sync.WaitGroup
@@ -22,20 +22,20 @@ type observer struct {
 	phases    map[store.Phase]int
 	alive     map[string]bool
 	status    map[string]bool
-	storms    map[string]bool // groups that have one, or had
-	replicas  map[string]int  // disturbances that each has seen
+	storms    map[string]bool // groups that have or had a status
+	replicas  map[string]int  // disturbances that each replica has seen
 	disturbed int             // since the beginning
 	last      string          // disturbance
 
-	judged  map[string]judgment  // the first verdict that an instance has failed
-	acted   map[string]time.Time // when it was given up: its replacement is recorded, or its own end
-	made    []string             // instances that were recorded
-	removed int                  // records that are gone
+	judged  map[string]judgment  // when an instance was first judged failed
+	acted   map[string]time.Time // when it was given up: its replacement or its deletion was recorded
+	made    []string             // instances that were created
+	removed int                  // instances whose records were deleted
 	endings map[string]time.Time // alive keys that ended
-	ended   int                  // how often one did
+	ended   int                  // how often an alive key ended
 }
 
-// judgment is what the journal says of an instance.
+// judgment is what the journal says about an instance.
 type judgment struct {
 	At      time.Time
 	Verdict store.Verdict
@@ -43,11 +43,11 @@ type judgment struct {
 	Why     string
 }
 
-// watched are the kinds of keys that tell a bench something. Reports, of which there are as many as
-// of all others together, are left out.
+// watched are the kinds of keys that matter to a bench. Reports are not watched: they are as many
+// as all others together.
 var watched = []string{store.KindInstances, store.KindAlive, store.KindEvents, store.KindReplicas, store.KindStatus}
 
-// observe begins to watch. It ends with the context; wait waits for that.
+// observe starts to watch. It ends with the context; wait waits for that.
 func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Shard) *observer {
 	o := newObserver(keys, shard)
 	for _, kind := range watched {
@@ -61,7 +61,7 @@ func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Sh
 	return o
 }
 
-// newObserver knows the shard as it was written.
+// newObserver starts with the shard as it was written.
 func newObserver(keys store.Keys, shard seed.Shard) *observer {
 	o := &observer{
 		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{},
@@ -202,14 +202,14 @@ func (o *observer) statuses() int {
 	return len(o.status)
 }
 
-// running is how many instances are healthy by their records.
+// running returns how many instances are healthy by their records.
 func (o *observer) running() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.phases[store.Running]
 }
 
-// counts are what was seen up to now, to be compared with later.
+// counts are what was seen so far, for comparison with later counts.
 type counts struct {
 	made, removed, ended, disturbed, storms int
 }
@@ -220,7 +220,7 @@ func (o *observer) count() counts {
 	return counts{len(o.made), o.removed, o.ended, o.disturbed, len(o.storms)}
 }
 
-// given is when instances were given up.
+// given returns when instances were given up.
 func (o *observer) given(ids []string) map[string]time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,8 +233,8 @@ func (o *observer) given(ids []string) map[string]time.Time {
 	return out
 }
 
-// wrongly are the instances that were judged or given up though the bench did them no harm, and
-// why.
+// wrongly returns the instances that were judged failed or given up although the bench did nothing
+// to them, and why.
 func (o *observer) wrongly(harmed map[string]bool) map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -252,7 +252,7 @@ func (o *observer) wrongly(harmed map[string]bool) map[string]string {
 	return out
 }
 
-// lost are the harmless whose lease ended.
+// lost returns the instances whose lease ended although the bench did nothing to them.
 func (o *observer) lost(harmed map[string]bool) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,7 +264,7 @@ func (o *observer) lost(harmed map[string]bool) (n int) {
 	return n
 }
 
-// endedOf counts those whose lease has ended and who have none now.
+// endedOf counts the agents whose lease has ended and that have none now.
 func (o *observer) endedOf(ids []string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -276,7 +276,7 @@ func (o *observer) endedOf(ids []string) (n int) {
 	return n
 }
 
-// well are how many instances are healthy by their records, and how many have a lease.
+// well returns how many instances are healthy by their records, and how many have a lease.
 func (o *observer) well() (running, leased int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

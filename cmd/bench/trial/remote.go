@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// ServeCrowd is the part that is a crowd: what it is like it is told at its socket, once.
+// ServeCrowd is the part that runs a crowd. It receives the crowd's configuration at its socket,
+// once.
 func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) error) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -27,7 +28,7 @@ func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) erro
 	if err := ready(parts.Ready{Address: socket}); err != nil {
 		return err
 	}
-	conn, err := listener.Accept() // one, from the parent process
+	conn, err := listener.Accept() // one connection, from the parent process
 	if err != nil {
 		return err
 	}
@@ -40,14 +41,14 @@ func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) erro
 	return nil
 }
 
-// crowdService is what a crowd can be asked for.
+// crowdService holds the calls that a crowd's process answers.
 type crowdService struct {
 	ctx     context.Context //nolint:containedctx // net/rpc brings none with a call
 	crowd   *crowd.Crowd
 	running sync.WaitGroup
 }
 
-// Begin makes the crowd.
+// Begin creates the crowd.
 func (s *crowdService) Begin(cfg crowd.Config, _ *bool) error {
 	if s.crowd != nil {
 		return errors.New("the crowd has begun")
@@ -57,31 +58,31 @@ func (s *crowdService) Begin(cfg crowd.Config, _ *bool) error {
 		return err
 	}
 	s.crowd = c
-	s.running.Go(func() { _ = c.Run(s.ctx) }) // it ends with its context
+	s.running.Go(func() { _ = c.Run(s.ctx) }) // ends with its context
 	return nil
 }
 
-// Add begins agents.
+// Add starts agents.
 func (s *crowdService) Add(ids []string, _ *bool) error { return s.crowd.Add(ids) }
 
-// Silencing is who falls silent, and how.
+// Silencing says which agents fall silent, and how.
 type Silencing struct {
 	Instances []string
 	How       crowd.How
 }
 
-// Silence has agents fall silent.
+// Silence silences agents.
 func (s *crowdService) Silence(o Silencing, _ *bool) error {
 	return s.crowd.Silence(o.Instances, o.How)
 }
 
-// Return brings agents back.
+// Return lets silenced agents go on.
 func (s *crowdService) Return(ids []string, _ *bool) error { return s.crowd.Return(ids) }
 
-// Remove takes agents out.
+// Remove removes agents.
 func (s *crowdService) Remove(ids []string, _ *bool) error { return s.crowd.Remove(ids) }
 
-// Stats are what it has counted.
+// Stats returns the crowd's counts.
 func (s *crowdService) Stats(_ bool, out *crowd.Stats) error {
 	*out = s.crowd.Stats()
 	return nil

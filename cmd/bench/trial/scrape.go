@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// scrapeTime is much: a machine that is measured is a busy one.
+// scrapeTime is long, because the machine is busy while it is measured.
 const scrapeTime = 30 * time.Second
 
-// scrape asks a replica for its numbers.
+// scrape fetches a replica's metrics.
 func scrape(ctx context.Context, r *replica) (measure.Metrics, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTime)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// StormPlan says how many are lost at once.
+// StormPlan says how many agents are lost at once.
 type StormPlan struct {
 	Lost int           // of all agents
 	Away time.Duration // how long they stay away at least once their leases have ended; 0: a lease
 }
 
-// Storm is what became of many that were lost at once, and of those beside them.
+// Storm is what became of many agents that were lost at once, and of the others.
 type Storm struct {
 	Setting
 	Lost         int       `json:"lost"`
@@ -26,14 +26,14 @@ type Storm struct {
 	LeasesEnded  float64   `json:"leases_ended_seconds"` // from the loss until the last of their leases had ended
 	Away         float64   `json:"away_seconds"`
 	Storms       int       `json:"groups_in_storm"`
-	Replaced     int       `json:"replaced"`            // given up, or replaced: none should be (SAFE-2)
+	Replaced     int       `json:"replaced"`            // given up or replaced: expected 0 (SAFE-2)
 	Made         int       `json:"machines_made"`       //
 	HealthyLost  int       `json:"healthy_leases_lost"` //
 	HealthyHurt  int       `json:"healthy_judged"`      //
 	Wrongly      []string  `json:"wrongly,omitempty"`
 	Latency      Times     `json:"healthy_report_to_renewed"` // meanwhile
 	Back         float64   `json:"back_seconds"`              // from their return until all were registered
-	AsBefore     float64   `json:"as_before_seconds"`         // until the leader saw all of them well
+	AsBefore     float64   `json:"as_before_seconds"`         // until the leader saw all of them healthy
 	Disturbances int       `json:"disturbances"`
 	Processes    []Process `json:"processes_while_away"`
 	Verdict      Verdict   `json:"verdict"`
@@ -87,8 +87,8 @@ func (t *Trial) Storm(ctx context.Context, p StormPlan) (Storm, error) {
 	return r, nil
 }
 
-// beAway cuts agents off and waits until their leases have ended, and then for as long as they are
-// to be away.
+// beAway cuts agents off and waits until their leases have ended, and then for the time that they
+// stay away.
 func (t *Trial) beAway(ctx context.Context, lost []string, p StormPlan, r *Storm) error {
 	begun := time.Now()
 	if err := t.crowds.silence(lost, crowd.Cut); err != nil {
@@ -109,23 +109,23 @@ func (t *Trial) beAway(ctx context.Context, lost []string, p StormPlan, r *Storm
 	if away == 0 {
 		away = t.shard.LeaseTTL
 	}
-	if err := t.pass(ctx, "the lost stay away", away); err != nil {
+	if err := t.pass(ctx, "the lost agents stay away", away); err != nil {
 		return err
 	}
 	r.Away = time.Since(begun).Seconds()
 	return nil
 }
 
-// comeBack brings them back, and waits until all is as it was.
+// comeBack brings them back, and waits until everything is as before.
 func (t *Trial) comeBack(ctx context.Context, lost []string, r *Storm) error {
 	begun := time.Now()
 	if err := t.crowds.bringBack(lost); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage,
-		fmt.Errorf("not all is as before %s after the return", mostOutage))
+		fmt.Errorf("not everything is as before %s after the return", mostOutage))
 	defer cancel()
-	err := t.awaitCrowd(ctx, "the lost come back", func(s crowd.Stats) (string, bool) {
+	err := t.awaitCrowd(ctx, "the lost agents come back", func(s crowd.Stats) (string, bool) {
 		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered >= t.cfg.Agents
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *Trial) comeBack(ctx context.Context, lost []string, r *Storm) error {
 	if err != nil {
 		return err
 	}
-	return t.pass(ctx, "seeing whether anybody is judged", t.shard.LeaseTTL+detectWithin)
+	return t.pass(ctx, "checking that no instance is judged failed", t.shard.LeaseTTL+detectWithin)
 }
 
 func (r *Storm) judge() Verdict {
@@ -149,16 +149,16 @@ func (r *Storm) judge() Verdict {
 		n    int
 		what string
 	}{
-		{r.Replaced, "of the lost were given up"},
-		{r.Made, "machines were made"},
+		{r.Replaced, "of the lost agents were given up"},
+		{r.Made, "machines were created"},
 		{r.HealthyLost, "leases of healthy agents ended"},
-		{r.HealthyHurt, "healthy instances were taken for failed"},
+		{r.HealthyHurt, "healthy instances were judged failed"},
 	} {
 		if f.n > 0 {
 			v.Failed = append(v.Failed, fmt.Sprintf("%d %s", f.n, f.what))
 		}
 	}
 	return v.said(
-		fmt.Sprintf("%d agents were lost at once for %.0fs: nothing was replaced, all was as before %.1fs after their return, and of %d healthy ones beside them none lost its lease", r.Lost, r.Away, r.AsBefore, r.Healthy),
-		fmt.Sprintf("%d agents are not lost at once without harm", r.Lost))
+		fmt.Sprintf("%d agents were lost at once for %.0fs: nothing was replaced, everything was as before %.1fs after their return, and none of %d other healthy agents lost its lease", r.Lost, r.Away, r.AsBefore, r.Healthy),
+		fmt.Sprintf("losing %d agents at once has consequences", r.Lost))
 }

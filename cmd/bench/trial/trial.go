@@ -21,43 +21,43 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config says what the shard is like.
+// Config describes the shard.
 type Config struct {
-	Shard        string // its name, which no other has
+	Shard        string // a unique name
 	Agents       int
 	Interval     time.Duration
 	LeaseTTL     time.Duration // 0: as the interval has it
 	GroupSize    int
 	Shared       int           // connections of all agents to each replica; 0: each has its own, over TLS
-	Rate         float64       // agents that begin in a second
-	ReconnectMax time.Duration // the longest that an agent waits before it tries again
-	Replicas     int           // that there will be at most; more than one: agents keep a second connection warm
+	Rate         float64       // agents that begin per second
+	ReconnectMax time.Duration // the longest that an agent waits before it reconnects
+	Replicas     int           // maximum; with more than one, agents keep a second connection warm
 }
 
-// Deps are what a trial works with.
+// Deps are a trial's collaborators.
 type Deps struct {
 	Version string
-	// Open opens the etcd at an address or, if that is empty, the one that was named. The function
-	// that comes with it closes it again.
+	// Open opens the etcd at an address or, if that is empty, the one that was named. The returned
+	// function closes it.
 	Open func(ctx context.Context, address string) (store.Store, func() error, error)
 	// Env is the environment by which a part finds the etcd that was named.
 	Env []string
-	// Refuse says why the etcd that was named is not to be used.
+	// Refuse returns why the etcd that was named cannot be used.
 	Refuse func(ctx context.Context, st store.Store) error
-	// Own: the etcd is one of the bench's.
+	// Own: the etcd is the bench's own.
 	Own bool
-	// Tell is told, about twice a second, what goes on and how far it has come.
+	// Tell reports progress, about twice a second.
 	Tell func(doing, far string)
 }
 
-// Trial is a shard that runs.
+// Trial is a running shard.
 type Trial struct {
 	cfg  Config
 	deps Deps
 
 	dir      string
-	etcd     *parts.Part // nil: it is not ours
-	address  string      // of etcd; "": the one that was named
+	etcd     *parts.Part // nil: another's
+	address  string      // address of etcd; "": the one that was named
 	store    store.Store
 	close    func() error
 	wrote    bool
@@ -72,10 +72,10 @@ type Trial struct {
 	usage    *usage
 
 	mu      sync.Mutex
-	problem error // of what goes on beside
+	problem error // first error of the background goroutines
 }
 
-// replica is one of the shard's.
+// replica is one of the shard's replicas.
 type replica struct {
 	*parts.Part
 	id, address, http string
@@ -85,8 +85,8 @@ type replica struct {
 // authorityLifetime is longer than any bench.
 const authorityLifetime = 30 * 24 * time.Hour
 
-// Begin starts an etcd, if need be, writes the shard and starts the first replica. No agent has
-// begun when it returns. End must be called, also after an error.
+// Begin starts an etcd if needed, writes the shard and starts the first replica. No agent has begun
+// when it returns. End must be called, also after an error.
 func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	t := &Trial{
 		cfg: cfg, deps: deps, ended: make(chan struct{}), watching: func() {},
@@ -170,7 +170,7 @@ func (t *Trial) findEtcd(ctx context.Context) error {
 	return t.deps.Refuse(ctx, st)
 }
 
-// start starts a part and has its usage measured.
+// start starts a part and measures its usage.
 func (t *Trial) start(ctx context.Context, name string, env []string, args ...string) (*parts.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -199,8 +199,8 @@ func (t *Trial) startReplica(ctx context.Context, r *replica) (err error) {
 	return err
 }
 
-// freeAddress returns an address on which nothing listens now. What takes it meanwhile keeps a part
-// from starting, which says so.
+// freeAddress returns an address on which nothing listens now. If another process takes it
+// meanwhile, the part fails to start, and says so.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -209,13 +209,13 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// startCrowd starts the processes of the agents, none of which begins.
+// startCrowd starts the agents' processes. No agent begins yet.
 func (t *Trial) startCrowd(ctx context.Context) error {
 	n := 1
 	if t.cfg.Shared == 0 {
 		each := 1
 		if t.cfg.Replicas > 1 {
-			each = 2 // one is kept warm
+			each = 2 // the second one is kept warm
 		}
 		n = (t.cfg.Agents*each + mostConnections - 1) / mostConnections
 	}
@@ -235,18 +235,18 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 	return nil
 }
 
-// mostConnections is how many one process of agents has: fewer than the descriptors that a process
-// may have in most places.
+// mostConnections bounds the connections of one process of agents: below the usual limit of
+// descriptors of a process.
 const mostConnections = 15_000
 
 // MostOwnConnections is how many agents can have a connection of their own to one replica: each
-// takes a descriptor of it.
+// uses a descriptor of it.
 func MostOwnConnections() (int, error) {
 	descriptors, err := guard.Descriptors()
 	return guard.DefaultBounds(descriptors).Total, err
 }
 
-// feed gives machines that are made an agent, and takes the agents of removed ones away.
+// feed starts an agent for each machine that is created, and removes the agents of deleted ones.
 func (t *Trial) feed() {
 	for {
 		var err error
@@ -264,7 +264,7 @@ func (t *Trial) feed() {
 	}
 }
 
-// note keeps the first thing that went wrong beside what is going on.
+// note keeps the first error of the background goroutines.
 func (t *Trial) note(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,7 +273,7 @@ func (t *Trial) note(err error) {
 	}
 }
 
-// check returns what has ended that should not have.
+// check returns an error if something ended that should not have.
 func (t *Trial) check() error {
 	t.mu.Lock()
 	err := t.problem
@@ -306,10 +306,10 @@ func (t *Trial) check() error {
 	return nil
 }
 
-// lookEvery is how often what is waited for is looked at.
+// lookEvery is how often a condition is polled.
 const lookEvery = 250 * time.Millisecond
 
-// await waits until something is so, and tells how far that has come.
+// await polls until a condition holds, and reports progress.
 func (t *Trial) await(ctx context.Context, doing string, so func() (far string, done bool)) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
@@ -330,7 +330,7 @@ func (t *Trial) await(ctx context.Context, doing string, so func() (far string, 
 	}
 }
 
-// pass lets time go by.
+// pass waits for a duration.
 func (t *Trial) pass(ctx context.Context, doing string, length time.Duration) error {
 	end := time.Now().Add(length)
 	return t.await(ctx, doing, func() (string, bool) {
@@ -339,10 +339,10 @@ func (t *Trial) pass(ctx context.Context, doing string, length time.Duration) er
 	})
 }
 
-// removing is how long taking the shard out of etcd may take.
+// removing is how long removing the shard from etcd may take.
 const removing = 2 * time.Minute
 
-// End ends all of it. Logs are kept if something failed, and the error says where.
+// End stops everything. It keeps the logs after a failure, and the error says where they are.
 func (t *Trial) End(failed error) error {
 	close(t.ended)
 	t.watching()
@@ -365,7 +365,7 @@ func (t *Trial) End(failed error) error {
 		t.seen.wait()
 	}
 	if t.store != nil && t.wrote && !t.deps.Own {
-		t.deps.Tell("taking the shard out of etcd", "")
+		t.deps.Tell("removing the shard from etcd", "")
 		ctx, cancel := context.WithTimeout(context.Background(), removing)
 		if err := seed.Remove(ctx, t.store, t.cfg.Shard); err != nil {
 			errs = append(errs, fmt.Errorf("%w; next: etcdctl del --prefix %s", err,
@@ -383,7 +383,7 @@ func (t *Trial) End(failed error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
 }
 
-// clear removes what was written on the disk, except logs, which may be needed.
+// clear removes what was written to the disk, except logs, which may be needed.
 func (t *Trial) clear(failed error) error {
 	if failed == nil || errors.Is(failed, context.Canceled) {
 		return os.RemoveAll(t.dir)
@@ -394,14 +394,14 @@ func (t *Trial) clear(failed error) error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(t.dir, e.Name())))
 		}
 	}
-	_ = os.Remove(t.dir) // which it refuses if there are logs
+	_ = os.Remove(t.dir) // fails if there are logs
 	return err
 }
 
-// Logs is the directory in which parts log.
+// Logs is the directory of the parts' logs.
 func (t *Trial) Logs() string { return t.dir }
 
-// of returns how many of all.
+// of formats how many of all.
 func of(n, all int, what string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d of %d %s", n, all, what))
 }

@@ -31,7 +31,7 @@ func newUsage() *usage {
 	return u
 }
 
-// watch has a process measured, in place of another of its name.
+// watch starts to measure a process, in place of another of its name.
 func (u *usage) watch(name string, pid int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,7 +59,7 @@ func (u *usage) end() {
 	u.done.Wait()
 }
 
-// read reads all, and returns it by name. A process that is gone keeps what it used last.
+// read reads all, and returns it by name. A process that has ended keeps its last values.
 func (u *usage) read() map[string]measure.Usage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,7 +71,7 @@ func (u *usage) read() map[string]measure.Usage {
 	return maps.Clone(u.last)
 }
 
-// between is what each process used from one reading to the next.
+// between returns what each process used between two readings.
 func (u *usage) between(before, after map[string]measure.Usage) []Process {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Verdict is what follows.
+// Verdict is the conclusion of a trial.
 type Verdict struct {
-	Carries bool `json:"carries"` // all went as promised
-	// so many agents a shard carries on this machine at this interval; 0: it is not known
+	Carries bool `json:"carries"` // all promises were kept
+	// how many agents a shard can carry on this machine at this interval; 0: unknown
 	About  int      `json:"about"`
-	Limit  string   `json:"limit"` // by what
+	Limit  string   `json:"limit"` // what limits it
 	Failed []string `json:"failed,omitempty"`
 	Text   string   `json:"text"`
 }
 
-// Shares of the machine that a shard may use, so that what comes in bursts has room.
+// Shares of the machine that a shard may use, so that there is room for bursts.
 const (
 	mostCPU    = 0.7
 	mostMemory = 0.8
 )
 
-// judge says whether what was promised was kept, and how many agents the machine would carry, by
-// what each of them costs.
+// judge checks whether the promises were kept, and estimates how many agents the machine could
+// carry from the cost of each.
 func (r *Agents) judge() Verdict {
 	v := Verdict{Failed: r.broken()}
 	v.Carries = len(v.Failed) == 0
 	every := time.Duration(r.Interval * float64(time.Second))
 	if !v.Carries {
-		v.Text = fmt.Sprintf("this shard does not carry %d agents at %s: %s", r.Agents, every,
+		v.Text = fmt.Sprintf("this shard cannot carry %d agents at %s: %s", r.Agents, every,
 			strings.Join(v.Failed, "; "))
 		return v
 	}
@@ -55,14 +55,14 @@ func (r *Agents) judge() Verdict {
 		}
 	}
 	v.About = rounded(max(v.About, r.Agents))
-	v.Text = fmt.Sprintf("this shard carries about %d agents at %s, limited by %s", v.About, every, v.Limit)
+	v.Text = fmt.Sprintf("this shard can carry about %d agents at %s, limited by %s", v.About, every, v.Limit)
 	if v.About > 2*r.Agents {
-		v.Text += fmt.Sprintf("; that is reckoned from %d: try it with more", r.Agents)
+		v.Text += fmt.Sprintf("; estimated from %d: measure with more", r.Agents)
 	}
 	return v
 }
 
-// said puts the verdict into words.
+// said formats the verdict.
 func (v Verdict) said(kept, broken string) Verdict {
 	v.Carries, v.Text = len(v.Failed) == 0, kept
 	if !v.Carries {
@@ -71,7 +71,7 @@ func (v Verdict) said(kept, broken string) Verdict {
 	return v
 }
 
-// named are some of those that were wrongly judged, with why.
+// named returns some of the wrongly judged instances, with the reasons.
 func named(wrongly map[string]string) (some []string) {
 	for _, id := range slices.Sorted(maps.Keys(wrongly)) {
 		if len(some) < mostNamed {
@@ -81,20 +81,20 @@ func named(wrongly map[string]string) (some []string) {
 	return some
 }
 
-// broken is what was promised and not kept.
+// broken returns the promises that were not kept.
 func (r *Agents) broken() (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if r.FalsePositives > 0 {
-		say("%d instances were taken for failed that were not", r.FalsePositives)
+		say("%d instances were judged failed that had not failed", r.FalsePositives)
 	}
 	if r.LeasesLost > 0 {
 		say("%d leases ended though their agents reported", r.LeasesLost)
 	}
 	if r.Detection.Seen < r.Detection.Failed {
-		say("%d of %d failures were not seen", r.Detection.Failed-r.Detection.Seen, r.Detection.Failed)
+		say("%d of %d failures were not noticed", r.Detection.Failed-r.Detection.Seen, r.Detection.Failed)
 	}
 	if r.Detection.Lag.P99 > r.Detection.Bound {
-		say("failures were seen after %.1fs at p99, the bound is %.1fs", r.Detection.Lag.P99/1000,
+		say("failures were noticed after %.1fs at p99, the bound is %.1fs", r.Detection.Lag.P99/1000,
 			r.Detection.Bound/1000)
 	}
 	if least := r.Agents - r.Detection.Failed; r.Registered < least {
@@ -106,7 +106,7 @@ func (r *Agents) broken() (all []string) {
 	return all
 }
 
-// rounded has two digits that say something.
+// rounded keeps two significant digits.
 func rounded(n int) int {
 	unit := 1
 	for n/unit >= 100 {

@@ -38,31 +38,31 @@ func TestAgentsVerdict(t *testing.T) {
 	}{
 		{
 			"by processors", func(*Agents) {},
-			"this shard carries about 4000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd; that is reckoned from 1000: try it with more",
+			"this shard can carry about 4000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd; estimated from 1000: measure with more",
 		},
 		{
 			"by memory", func(r *Agents) { r.MemoryPerAgent = 0.8 * (16 << 30) / 1999 },
-			"this shard carries about 1900 agents at 10s, limited by its memory",
+			"this shard can carry about 1900 agents at 10s, limited by its memory",
 		},
 		{
 			"fewer than were there", func(r *Agents) { r.CoresOfTheShard = 1.9 },
-			"this shard carries about 1000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
+			"this shard can carry about 1000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
 		},
 		{
 			"false positives", func(r *Agents) { r.FalsePositives = 2 },
-			"2 instances were taken for failed that were not",
+			"2 instances were judged failed that had not failed",
 		},
 		{"leases", func(r *Agents) { r.LeasesLost = 3 }, "3 leases ended though their agents reported"},
-		{"not seen", func(r *Agents) { r.Detection.Seen = 7 }, "3 of 10 failures were not seen"},
+		{"not seen", func(r *Agents) { r.Detection.Seen = 7 }, "3 of 10 failures were not noticed"},
 		{
 			"late", func(r *Agents) { r.Detection.Lag.P99 = 33_600 },
-			"failures were seen after 33.6s at p99, the bound is 33.5s",
+			"failures were noticed after 33.6s at p99, the bound is 33.5s",
 		},
 		{"not served", func(r *Agents) { r.Registered = 989 }, "989 of 990 agents were served at the end"},
 		{"too few reports", func(r *Agents) { r.Reports = 88 }, "88 reports came in a second, 99 were due"},
 		{
 			"enough reports", func(r *Agents) { r.Reports, r.CoresOfTheShard = 90, 0.7 },
-			"this shard carries about 2000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
+			"this shard can carry about 2000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
 		},
 		{
 			"much at once", func(r *Agents) { r.LeasesLost, r.Registered = 3, 980 },
@@ -74,11 +74,11 @@ func TestAgentsVerdict(t *testing.T) {
 			c.change(&r)
 			v := r.judge()
 			want := c.want
-			if v.Carries != strings.HasPrefix(want, "this shard carries") || v.Carries != (len(v.Failed) == 0) {
+			if v.Carries != strings.HasPrefix(want, "this shard can carry") || v.Carries != (len(v.Failed) == 0) {
 				t.Errorf("%+v", v)
 			}
 			if !v.Carries {
-				want = "this shard does not carry 1000 agents at 10s: " + want
+				want = "this shard cannot carry 1000 agents at 10s: " + want
 			}
 			if v.Text != want {
 				t.Errorf("%s\nwant %s", v.Text, want)
@@ -104,19 +104,19 @@ func TestStormAndFailoverVerdicts(t *testing.T) {
 	}{
 		{
 			kept.judge(),
-			"100 agents were lost at once for 34s: nothing was replaced, all was as before 2.3s after their return, and of 10 healthy ones beside them none lost its lease",
+			"100 agents were lost at once for 34s: nothing was replaced, everything was as before 2.3s after their return, and none of 10 other healthy agents lost its lease",
 		},
 		{
 			(&Storm{Lost: 100, Replaced: 1, Made: 2, HealthyLost: 3, HealthyHurt: 4}).judge(),
-			"100 agents are not lost at once without harm: 1 of the lost were given up; 2 machines were made; 3 leases of healthy agents ended; 4 healthy instances were taken for failed",
+			"losing 100 agents at once has consequences: 1 of the lost agents were given up; 2 machines were created; 3 leases of healthy agents ended; 4 healthy instances were judged failed",
 		},
 		{
 			(&Failover{Served: 50, Last: 6.1, Cold: 4.2, Ratio: 1.45}).judge(),
-			"all 50 agents of a replica that was killed were served by another within 6.1s, and no lease was lost; as many that come cold take 4.2s (1.45 of that)",
+			"all 50 agents of a killed replica were served by another within 6.1s, and no lease was lost; as many new connections take 4.2s (1.45 of that)",
 		},
 		{
 			(&Failover{Served: 50, LeasesLost: 1, Judged: 2}).judge(),
-			"a replica of 50 agents does not die without harm: 1 leases ended; 2 instances were taken for failed",
+			"a replica with 50 agents does not fail without consequences: 1 leases ended; 2 instances were judged failed",
 		},
 	} {
 		if c.got.Text != c.want || c.got.Carries != (len(c.got.Failed) == 0) {

@@ -140,7 +140,7 @@ func (w *world) await(what string, is func() bool) {
 	for !is() {
 		select {
 		case <-late:
-			w.t.Fatalf("waited in vain for: %s", what)
+			w.t.Fatalf("waited without success for: %s", what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -65,7 +65,7 @@ func await(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited without success for %s", what)
 		}
 	}
 }

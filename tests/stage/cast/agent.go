@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// beAgent is the agent of one machine: the command of the product.
+// beAgent runs the agent of one machine: the product's command.
 func beAgent(ctx context.Context, args []string, log *slog.Logger) error {
 	command, err := agentcmd.Parse(args)
 	if err != nil {
@@ -21,11 +21,10 @@ func beAgent(ctx context.Context, args []string, log *slog.Logger) error {
 	return command.Run(ctx, log, "test")
 }
 
-// keep waits until whoever started it has ended, and kills what is left of that one's machines:
-// agents that stand still, and workloads, which do not depend on anybody. It heeds no signal that
-// others end by.
+// keep waits until its parent has ended, and kills what is left of the parent's machines: stopped
+// agents, and workloads, which do not end with their agents. It ignores all signals that it can.
 func keep(cloud string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	_, _ = io.Copy(io.Discard, os.Stdin) // it ends, or cannot be read: in both cases nobody is there any more
+	_, _ = io.Copy(io.Discard, os.Stdin) // it ends, or cannot be read: in both cases the parent is gone
 	machines.KillMarked(machines.EnvTest, cloud+"/")
 }

@@ -20,22 +20,21 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// coordinate is one replica of the coordinator: the command of the product, with one provider more
-// than that has.
+// coordinate runs one replica of the coordinator: the product's command, with one more provider.
 func coordinate(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("coordinator", flag.ContinueOnError)
 	id := flags.String("id", "", "the replica")
-	listen := flags.String("listen", "", "where it serves agents")
-	advertise := flags.String("advertise", "", "where agents find it")
-	endpoints := flags.String("endpoints", "", "where etcd is")
+	listen := flags.String("listen", "", "address for agents")
+	advertise := flags.String("advertise", "", "address that agents use")
+	endpoints := flags.String("endpoints", "", "address of etcd")
 	socket := flags.String("swarm", "", "the swarm's socket")
-	zones := flags.String("zones", "a,b", "where the swarm has room")
-	pki := flags.String("pki", "", "where its certificate authorities are")
-	dir := flags.String("dir", "", "a place for machines of the process provider, of which there are none")
-	ttl := flags.Duration("session-ttl", 5*time.Second, "of its session")
-	timeout := flags.Duration("call-timeout", 0, "of calls of the swarm; 0: the usual one")
-	kept := flags.String("history", "", "where its commits are written down; empty: nowhere")
-	http := flags.String("http", "", "where it tells its numbers; empty: nowhere")
+	zones := flags.String("zones", "a,b", "zones of the swarm")
+	pki := flags.String("pki", "", "directory of the certificate authorities")
+	dir := flags.String("dir", "", "directory of the process provider, which has no machines here")
+	ttl := flags.Duration("session-ttl", 5*time.Second, "TTL of its session")
+	timeout := flags.Duration("call-timeout", 0, "time limit of calls of the swarm; 0: the default")
+	kept := flags.String("history", "", "file for its commits; empty: none")
+	http := flags.String("http", "", "address for metrics; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -77,11 +76,11 @@ func coordinate(ctx context.Context, args []string) error {
 	return command.Run(ctx, host)
 }
 
-// liveTogether is the swarm.
+// liveTogether runs the swarm.
 func liveTogether(ctx context.Context, args []string, log *slog.Logger) error {
 	flags := flag.NewFlagSet("swarm", flag.ContinueOnError)
-	socket := flags.String("socket", "", "where it is found")
-	dir := flags.String("dir", "", "what its agents keep")
+	socket := flags.String("socket", "", "its socket")
+	dir := flags.String("dir", "", "directory of its agents' state")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

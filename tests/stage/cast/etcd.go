@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// serveEtcd is one member of an etcd.
+// serveEtcd runs one member of an etcd.
 func serveEtcd(ctx context.Context, args []string) error {
 	conf, err := memberOf(args)
 	if err != nil {
@@ -39,20 +39,20 @@ func serveEtcd(ctx context.Context, args []string) error {
 	return nil
 }
 
-// memberOf reads what the member is like.
+// memberOf parses the member's flags.
 func memberOf(args []string) (*embed.Config, error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	name := flags.String("name", "m1", "the member")
 	dir := flags.String("dir", "", "its data")
-	client := flags.String("client", "", "where it serves clients")
-	peer := flags.String("peer", "", "where it serves other members")
-	clientsFind := flags.String("advertise-client", "", "where clients find it, if that is another place")
-	othersFind := flags.String("advertise-peer", "", "where other members find it, if that is another place")
-	source := flags.String("source", "", "the IP address from which it speaks to other members; any if empty")
+	client := flags.String("client", "", "address for clients")
+	peer := flags.String("peer", "", "address for other members")
+	clientsFind := flags.String("advertise-client", "", "address that clients use, if different")
+	othersFind := flags.String("advertise-peer", "", "address that other members use, if different")
+	source := flags.String("source", "", "source IP address of connections to other members; any if empty")
 	cluster := flags.String("cluster", "", "all members: name=url,…")
-	existing := flags.Bool("existing", false, "it comes to a cluster that there is, and has no data yet")
-	quota := flags.Int64("quota", 0, "how many bytes its data may have; 0: as etcd does")
-	compact := flags.Duration("compact", 0, "how much history is kept; 0: all, until somebody compacts it")
+	existing := flags.Bool("existing", false, "join an existing cluster, without data")
+	quota := flags.Int64("quota", 0, "quota of its data in bytes; 0: etcd's default")
+	compact := flags.Duration("compact", 0, "revisions of history to keep; 0: all, until a client compacts it")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

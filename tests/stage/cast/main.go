@@ -60,8 +60,7 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// followOrders reads how far the wall clock is to be wrong from now on, and returns when there is
-// nobody left to give orders.
+// followOrders reads offsets of the wall clock, and returns when the sender has ended.
 func followOrders(from io.Reader) error {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
@@ -73,5 +72,5 @@ func followOrders(from io.Reader) error {
 			return err
 		}
 	}
-	return errors.New("whoever gave orders has gone")
+	return errors.New("the sender of orders has ended")
 }

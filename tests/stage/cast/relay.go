@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/network"
 )
 
-// relay takes connections and passes on what is said, both ways. Stopped, it is a network that has
-// gone silent: the kernel takes bytes and connections, and nothing arrives. With a delay it is a
-// slow network, and one that loses.
+// relay accepts connections and forwards both directions. When it is stopped, it is a silent
+// network: the kernel accepts bytes and connections, and nothing arrives. With a delay it is a slow
+// network, and a lossy one.
 func relay(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
-	from := flags.String("from", "", "where it listens")
-	to := flags.String("to", "", "where it leads")
+	from := flags.String("from", "", "listening address")
+	to := flags.String("to", "", "target address")
 	var rule network.Rule
-	flags.DurationVar(&rule.Delay, "delay", 0, "how long everything takes, each way")
-	flags.DurationVar(&rule.Jitter, "jitter", 0, "how much longer it may take")
-	flags.Float64Var(&rule.Loss, "loss", 0, "of all that is said, so much is said again")
+	flags.DurationVar(&rule.Delay, "delay", 0, "delay in each direction")
+	flags.DurationVar(&rule.Jitter, "jitter", 0, "maximum of the additional random delay")
+	flags.Float64Var(&rule.Loss, "loss", 0, "share of the data that is retransmitted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 //go:linkname setDialSource net.setDialSource
 func setDialSource(ip net.IP)
 
-// setSource has all connections of this process come from an address, unless who makes one says
-// otherwise.
+// setSource makes all connections of this process come from an address, unless the caller of Dial
+// chooses another.
 func setSource(ip string) error {
 	from := net.ParseIP(ip)
 	if from == nil {

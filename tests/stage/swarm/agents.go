@@ -16,19 +16,19 @@ import (
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
 
-// startAgain is how long a machine waits before it starts an agent again that has ended.
+// startAgain is how long a machine waits before it restarts an agent that has ended.
 const startAgain = 100 * time.Millisecond
 
-// agents are the programs that machines run as their agents, of another release say, where it is
-// not the one in this process.
+// agents are the programs that machines run as their agents, for example of another release, in
+// place of the agent in this process.
 type agents struct {
 	mu      sync.Mutex
-	next    string                 // of machines that are made from now on; "": none
+	next    string                 // of machines that are created from now on; "": none
 	program map[string]string      // by instance; "": none
-	process map[string]*os.Process // that runs now
+	process map[string]*os.Process // running agents
 }
 
-// isProgram reports whether a machine's agent is a program. What a machine is, it stays.
+// isProgram reports whether a machine's agent is a program. That never changes for a machine.
 func (a *agents) isProgram(instance string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *agents) isProgram(instance string) bool {
 	return a.program[instance] != ""
 }
 
-// start starts a machine's agent, such as it is now. It ends with the machine, and with us.
+// start starts a machine's agent. It ends with the machine, and with this process.
 func (a *agents) start(ctx context.Context, instance string, how func(*exec.Cmd)) (*exec.Cmd, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,10 +60,10 @@ func (a *agents) ended(instance string) {
 	delete(a.process, instance)
 }
 
-// run is one boot of a machine whose agent is a program: it is started, and started again when it
-// ends, until the machine goes down.
+// run is one boot of a machine whose agent is a program: the program is started, and restarted when
+// it ends, until the machine goes down.
 func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
-	runtime.LockOSThread() // its end is what kills the agent, if we are killed
+	runtime.LockOSThread() // its end kills the agent if this process is killed
 	defer runtime.UnlockOSThread()
 	instance, document := boot.Bootstrap.Instance, filepath.Join(dir, "bootstrap.json")
 	text, err := json.Marshal(boot.Bootstrap)
@@ -102,14 +102,14 @@ func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
 	}
 }
 
-// RunAgents has machines that are made from now on run a program as their agent: leasehold-agent,
-// of whatever release. Without one they have the agent that is in the swarm itself.
+// RunAgents makes machines that are created from now on run a program as their agent:
+// leasehold-agent, of any release. Without a program they have the agent in this process.
 func (c *Control) RunAgents(program string) error {
 	return c.client.Call("Control.RunAgents", program, new(bool))
 }
 
-// ExchangeAgents puts another program in the place of the agents of machines that run one, as an
-// upgrade of their package does.
+// ExchangeAgents replaces the agents of machines that run a program, as an upgrade of their package
+// does.
 func (c *Control) ExchangeAgents(program string, instances ...string) error {
 	return c.client.Call("Control.ExchangeAgents", append([]string{program}, instances...), new(bool))
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// Asked is a call that a replica has made, as the provider sees it. Lists are left out.
+// Asked is a call of a replica, as the provider sees it. Lists are left out.
 type Asked struct {
 	Replica  string
 	Call     memprovider.Call
 	Instance string
 	Begun    history.Time
-	Ended    history.Time // 0: it is under way. Its caller may have gone
+	Ended    history.Time // 0: in progress, even if its caller has gone
 }
 
-// Calls are all that was asked of the provider since a time, and what is under way, in the order in
-// which it was begun.
+// Calls returns the provider's calls since a time, and those in progress, in the order of their
+// start.
 func (c *Control) Calls(since history.Time) ([]Asked, error) {
 	var out []Asked
 	err := c.client.Call("Control.Calls", since, &out)
 	return out, err
 }
 
-// Slowness is how much longer calls of a kind take.
+// Slowness is the additional duration of calls of a kind.
 type Slowness struct {
 	Call memprovider.Call
 	By   time.Duration
 }
 
-// Slow has calls of a kind that are begun from now on take longer, before anything happens; 0: no
-// longer. They go on when their caller has gone.
+// Slow makes calls of a kind that start from now on wait before they do anything; 0: no wait. They
+// continue after their caller has gone.
 func (c *Control) Slow(call memprovider.Call, by time.Duration) error {
 	return c.client.Call("Control.Slow", Slowness{call, by}, new(bool))
 }
 
-// Ledger is what the provider knows of every instance that it was ever called for.
+// Ledger is what the provider knows about every instance of its calls.
 func (c *Control) Ledger() ([]memprovider.Life, error) {
 	var out []memprovider.Life
 	err := c.client.Call("Control.Ledger", false, &out)
@@ -71,7 +71,7 @@ func (v *service) Ledger(_ bool, out *[]memprovider.Life) error {
 	return nil
 }
 
-// calls remembers what was asked.
+// calls records the calls.
 type calls struct {
 	mu  sync.Mutex
 	all []Asked
@@ -96,7 +96,7 @@ func (c *calls) begin(a Asked) (end func()) {
 	}
 }
 
-// front is the provider as one replica has it.
+// front is the provider as one replica sees it.
 type front struct {
 	provider.Provider
 	replica string

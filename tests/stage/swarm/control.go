@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
 
-// Control makes things go wrong in a swarm.
+// Control causes faults in a swarm.
 type Control struct{ client *rpc.Client }
 
-// Dial finds the swarm that is served at a socket.
+// Dial connects to the swarm that is served at a socket.
 func Dial(socket string) (*Control, error) {
 	client, err := rpc.Dial("unix", socket)
 	if err != nil {
@@ -20,33 +20,32 @@ func Dial(socket string) (*Control, error) {
 	return &Control{client}, nil
 }
 
-// Close lets go of the swarm, which goes on.
+// Close closes the connection; the swarm continues.
 func (c *Control) Close() error { return c.client.Close() }
 
-// Lie has List lie from now on. The truth is a lie like any other.
+// Lie makes List lie from now on. Truth is a kind of lie, too.
 func (c *Control) Lie(l Lie) error { return c.client.Call("Control.Lie", l, new(bool)) }
 
-// Crash ends machines otherwise than in order: they are listed as crashed, and their agents are
-// gone.
+// Crash crashes machines: they are listed as crashed, and their agents are gone.
 func (c *Control) Crash(instances ...string) error {
 	return c.client.Call("Control.Crash", instances, new(bool))
 }
 
-// Cut takes machines off the network: their streams break without a goodbye, and they reach nobody.
+// Cut disconnects machines: their streams break without a goodbye, and they reach nothing.
 func (c *Control) Cut(instances ...string) error {
 	return c.client.Call("Control.Cut", instances, new(bool))
 }
 
-// Mend puts machines back on the network.
+// Mend connects machines again.
 func (c *Control) Mend(instances ...string) error {
 	return c.client.Call("Control.Mend", instances, new(bool))
 }
 
-// Count is what there is and was of machines.
+// Count is how many machines there are and were.
 type Count struct {
 	Existing []string
-	Made     int // ever
-	Lists    int // ever asked for
+	Made     int // ever created
+	Lists    int // ever requested
 }
 
 // Count counts the machines.
@@ -56,7 +55,7 @@ func (c *Control) Count() (Count, error) {
 	return n, err
 }
 
-// service is Control's other side.
+// service is Control's server side.
 type service struct{ s *swarm }
 
 func (v *service) Lie(l Lie, _ *bool) error {
@@ -85,9 +84,9 @@ func (v *service) Lie(l Lie, _ *bool) error {
 
 func (v *service) Crash(instances []string, _ *bool) error {
 	for _, id := range instances {
-		v.s.wire(id).set(true) // a machine that crashes says no goodbye
+		v.s.wire(id).set(true) // a machine that crashes sends no goodbye
 		if !v.s.cloud.Crash(id, "the test has crashed it") {
-			return fmt.Errorf("crash %s: there is no such machine up", id)
+			return fmt.Errorf("crash %s: no such machine is running", id)
 		}
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// still is a host on which nothing happens.
+// still is a host without any load.
 type still struct{}
 
 func (still) Run(ctx context.Context) { <-ctx.Done() }
 func (still) Latest() host.Sample     { return host.Sample{CPUPercent: 1, Uptime: time.Hour} }
 
-// none is the workload of a machine that exists for being there.
+// none is an empty workload.
 type none struct{}
 
 func (none) Configure([]string, map[string]string) {}
@@ -27,7 +27,7 @@ func (none) Release()                              {}
 func (none) State() workload.State                 { return workload.State{} }
 func (none) Changed() <-chan struct{}              { return nil }
 
-// idle is a drain hook that nobody ever wants.
+// idle is a drain hook that is never run.
 type idle struct{}
 
 func (idle) Want(*workload.Drain)     {}
@@ -35,7 +35,7 @@ func (idle) Ended() string            { return "" }
 func (idle) Changed() <-chan struct{} { return nil }
 func (idle) Close(bool)               {}
 
-// calm brings no notice: nobody takes these machines away.
+// calm is a source without notices.
 type calm struct{}
 
 func (calm) Run(ctx context.Context)  { <-ctx.Done() }
@@ -43,7 +43,7 @@ func (calm) Watch(notice.Spec)        {}
 func (calm) Latest() *notice.Notice   { return nil }
 func (calm) Changed() <-chan struct{} { return nil }
 
-// unchecked has nothing to check.
+// unchecked has no checks.
 type unchecked struct{}
 
 func (unchecked) Want(checks.Wanted)       {}
@@ -51,7 +51,7 @@ func (unchecked) States() []checks.State   { return nil }
 func (unchecked) Changed() <-chan struct{} { return nil }
 func (unchecked) Close()                   {}
 
-// unfenced is a machine that is never to end itself.
+// unfenced is a fence that is never used.
 type unfenced struct{}
 
 var errFence = errors.New("no group of a swarm asks for a fence")

@@ -6,21 +6,21 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Machines is the provider's side of the socket, to be registered under the name "Machines". Its
-// methods are those of provider.Provider.
+// Machines is the provider's server side, to be registered under the name "Machines". Its methods
+// are those of provider.Provider.
 type Machines struct {
 	within context.Context //nolint:containedctx // net/rpc brings none with a call
 	of     func(replica string) provider.Provider
 }
 
-// NewMachines answers calls as a provider does, which may be another for each replica. A call goes
-// on when its caller has gone, for as long as that would have waited for it at most: a cloud does
-// not hear of it. All end with the context.
+// NewMachines answers calls as a provider does; each replica may have another one. A call continues
+// after its caller has gone, for the caller's time limit: a cloud would not notice that. All calls
+// end with the context.
 func NewMachines(ctx context.Context, of func(replica string) provider.Provider) *Machines {
 	return &Machines{ctx, of}
 }
 
-// Create makes a machine.
+// Create creates a machine.
 func (m *Machines) Create(c Call, a *Answer) error {
 	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
 		made, err := p.Create(ctx, c.Request.contract())
@@ -29,21 +29,21 @@ func (m *Machines) Create(c Call, a *Answer) error {
 	})
 }
 
-// Stop ends a machine.
+// Stop stops a machine.
 func (m *Machines) Stop(c Call, a *Answer) error {
 	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
 		return p.Stop(ctx, c.Shard, c.Instance, c.Timeout)
 	})
 }
 
-// Delete removes a machine.
+// Delete deletes a machine.
 func (m *Machines) Delete(c Call, a *Answer) error {
 	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
 		return p.Delete(ctx, c.Shard, c.Instance)
 	})
 }
 
-// Restart boots a machine again.
+// Restart restarts a machine.
 func (m *Machines) Restart(c Call, a *Answer) error {
 	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
 		return p.Restart(ctx, c.Shard, c.Instance, c.Boot)

@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// papers are the bootstrap documents of the machines that were made while no agent was to start.
+// papers are the bootstrap documents of machines that were created without an agent.
 type papers struct {
 	mu   sync.Mutex
 	keep bool
 	kept map[string]provider.Bootstrap // by instance
 }
 
-// keeps reports whether the machine starts no agent, and keeps its papers then.
+// keeps reports whether the machine starts no agent, and stores its bootstrap document then.
 func (p *papers) keeps(b provider.Bootstrap) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,13 +28,13 @@ func (p *papers) keeps(b provider.Bootstrap) bool {
 	return true
 }
 
-// KeepPapers has machines that are made from now on start no agent, or start one again. Whoever
-// tests finds their papers with Papers.
+// KeepPapers makes machines that are created from now on start no agent, or start one again. Papers
+// returns their bootstrap documents.
 func (c *Control) KeepPapers(keep bool) error {
 	return c.client.Call("Control.KeepPapers", keep, new(bool))
 }
 
-// Papers is the bootstrap document of a machine that starts no agent.
+// Papers returns the bootstrap document of a machine that starts no agent.
 func (c *Control) Papers(instance string) (provider.Bootstrap, error) {
 	var b provider.Bootstrap
 	err := c.client.Call("Control.Papers", instance, &b)

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Provider makes machines in the process that serves a socket.
+// Provider creates machines in the process that serves a socket.
 type Provider struct {
-	CallTimeout time.Duration // of every call; 0: 40s
+	CallTimeout time.Duration // time limit of every call; 0: 40s
 
 	replica, socket string
 	zones           []string
@@ -25,8 +25,8 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// NewProvider is for a replica, and connects with the first call. Its zones are a and b if none are
-// named.
+// NewProvider returns a replica's provider, which connects with the first call. Its zones are a and
+// b if none are named.
 func NewProvider(replica, socket string, zones ...string) *Provider {
 	if len(zones) == 0 {
 		zones = []string{"a", "b"}
@@ -39,10 +39,10 @@ func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: slices.Clone(p.zones), CallTimeout: cmp.Or(p.CallTimeout, 40*time.Second)}
 }
 
-// Validate finds nothing wrong.
+// Validate accepts every template.
 func (*Provider) Validate(provider.Template) error { return nil }
 
-// Create makes a machine.
+// Create creates a machine.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
 	a, err := p.call(ctx, "Create", Call{Request: spelled(req)})
 	if err != nil || len(a.Machines) == 0 {
@@ -51,19 +51,19 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	return a.Machines[0], nil
 }
 
-// Stop ends a machine.
+// Stop stops a machine.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	_, err := p.call(ctx, "Stop", Call{Shard: shard, Instance: instance, Timeout: timeout})
 	return err
 }
 
-// Delete removes a machine.
+// Delete deletes a machine.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	_, err := p.call(ctx, "Delete", Call{Shard: shard, Instance: instance})
 	return err
 }
 
-// Restart boots a machine again.
+// Restart restarts a machine.
 func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
 	_, err := p.call(ctx, "Restart", Call{Shard: shard, Instance: instance, Boot: boot})
 	return err
@@ -118,5 +118,5 @@ func (p *Provider) forget(client *rpc.Client) {
 	if p.client == client {
 		p.client = nil
 	}
-	_ = client.Close() // it is broken already
+	_ = client.Close() // the connection is broken already
 }

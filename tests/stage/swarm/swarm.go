@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
 
-// Config says where a swarm lives.
+// Config says where a swarm keeps its files.
 type Config struct {
-	Socket string // where its provider and its control are served
-	Dir    string // what the agents keep
+	Socket string // socket of its provider and its control
+	Dir    string // directory of the agents' state
 	Logger *slog.Logger
 }
 
@@ -39,7 +39,7 @@ type swarm struct {
 	calls  calls
 }
 
-// Serve holds machines until ctx ends.
+// Serve runs machines until ctx ends.
 func Serve(ctx context.Context, cfg Config) error {
 	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[memprovider.Call]func(){}}
 	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
@@ -103,7 +103,7 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 			Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
 		})
 	if err != nil {
-		panic(err) // the agent wants something that a swarm does not give it yet: no scenario could go on
+		panic(err) // the agent wants something that a swarm does not provide yet: no scenario could continue
 	}
 	if err := a.Run(ctx); err != nil {
 		s.cfg.Logger.Error("agent ended", "instance", instance, "error", err)

@@ -9,24 +9,24 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Call is a call of the provider's contract, as it goes over the socket.
+// Call is a call of the provider's contract, as it is sent over the socket.
 type Call struct {
-	Replica               string        // whose call it is
-	Left                  time.Duration // until its caller gives it up; 0: it never does
+	Replica               string        // the replica that calls
+	Left                  time.Duration // the caller's time limit; 0: none
 	Shard, Instance, Boot string
 	Timeout               time.Duration
 	Request               Request
 }
 
-// Request is a provider.CreateRequest as replicas of this release and of the one before spell it:
-// without settings, which machines here have none of.
+// Request is a provider.CreateRequest as replicas of this release and of the previous one encode
+// it: without settings, which machines have none of here.
 type Request struct {
 	Template  Template
 	Zone      string
 	Bootstrap provider.Bootstrap
 }
 
-// Template is the part of a provider.Template that every release spells alike.
+// Template is the part of a provider.Template that every release encodes in the same way.
 type Template struct {
 	InstanceType string
 	Zones        []string
@@ -46,13 +46,13 @@ func (r Request) contract() provider.CreateRequest {
 	}
 }
 
-// Answer is what became of it.
+// Answer is the result of a call.
 type Answer struct {
 	Machines []provider.Machine
 	Err      string
 }
 
-// failures are the errors that a coordinator branches on; they keep their identity on the way.
+// failures are the errors that a coordinator branches on; they keep their identity over the socket.
 var failures = []error{provider.ErrCapacity, provider.ErrInvalid, provider.ErrNotFound, provider.ErrDeleted}
 
 func spell(err error) string {
@@ -79,17 +79,17 @@ func (a *Answer) failure() error {
 	return errors.New(strings.TrimPrefix(a.Err, "- "))
 }
 
-// Lie is what List answers instead of the truth.
+// Lie is a wrong answer of List.
 type Lie struct {
 	Kind  LieKind
-	Times int // so many Lists; 0: all, until the next lie
+	Times int // for so many Lists; 0: until the next lie
 	Delay time.Duration
 }
 
-// LieKind is a way of being wrong.
+// LieKind is a kind of wrong answer.
 type LieKind string
 
-// The lies. Each is an answer without an error.
+// The kinds. Each is an answer without an error.
 const (
 	Truth     LieKind = ""
 	Empty     LieKind = "empty"     // no machine at all
@@ -97,11 +97,11 @@ const (
 	Short     LieKind = "short"     // all machines but the first
 	Stale     LieKind = "stale"     // as it was when the lie began
 	Crashed   LieKind = "crashed"   // all have crashed
-	OtherBoot LieKind = "otherboot" // all have crashed, in a boot that nobody knows
-	Odd       LieKind = "odd"       // states that no contract knows, other zones, and each machine twice
+	OtherBoot LieKind = "otherboot" // all have crashed, in an unknown boot
+	Odd       LieKind = "odd"       // unknown states, other zones, and each machine twice
 )
 
-// Apply makes a true answer wrong. A stale one is what was true before.
+// Apply makes a correct answer wrong. stale is an earlier correct answer.
 func (l Lie) Apply(truth, before []provider.Machine) []provider.Machine {
 	out := make([]provider.Machine, 0, 2*len(truth))
 	for i, m := range truth {

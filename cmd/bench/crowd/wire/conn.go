@@ -16,15 +16,15 @@ import (
 
 // Sizes, in bytes.
 const (
-	streamWindow = 65535 // which every HTTP/2 stream has, if nothing is said
+	streamWindow = 65535 // HTTP/2's default
 	connWindow   = 1 << 20
-	mostMessage  = 256 << 10 // of a message that comes
-	mostSent     = 16 << 10  // of one that is sent: a frame takes no more
-	mostHeld     = 1 << 20   // of messages that wait for the connection's window
-	keptBuffer   = 64 << 10  // of a connection, for the next write
+	mostMessage  = 256 << 10 // the largest message that is accepted
+	mostSent     = 16 << 10  // the largest message that is sent: it must fit into one frame
+	mostHeld     = 1 << 20   // the total of messages that wait for the connection's window
+	keptBuffer   = 64 << 10  // the write buffer that a connection keeps
 )
 
-// Why a stream or a connection is no more.
+// Reasons why a stream or a connection has ended.
 var (
 	ErrClosed  = errors.New("the connection is closed")
 	ErrSilent  = errors.New("the connection is silent")
@@ -32,12 +32,12 @@ var (
 	errTooMany = errors.New("the coordinator takes no more streams on one connection at once: allow more, or use more connections")
 )
 
-// Config is what all connections have in common.
+// Config is the same for all connections.
 type Config struct {
-	Path      string // of the method: "/package.Service/Method"
-	Authority string // whom it is asked of
-	ReadAhead int    // bytes that are read at once; 0: as they come, which is for a connection that reads ahead itself
-	// Go runs a function in a goroutine that is waited for.
+	Path      string // the method: "/package.Service/Method"
+	Authority string // the :authority header
+	ReadAhead int    // size of the read buffer; 0: none, for a connection that has its own
+	// Go runs a function in a goroutine that the caller waits for.
 	Go func(func())
 }
 
@@ -45,33 +45,33 @@ type Config struct {
 type Conn struct {
 	cfg   Config
 	raw   net.Conn
-	heard atomic.Int64  // when anything last came, in nanoseconds of the Unix time
+	heard atomic.Int64  // when the last data arrived, in nanoseconds of the Unix time
 	over  chan struct{} // closed with the connection
 
-	// Of the goroutine that reads:
+	// Used by the reading goroutine alone:
 	reader     *http2.Framer
-	unreturned int // bytes that came and do not count for the window yet
+	unreturned int // bytes received that were not yet returned to the window
 
 	mu      sync.Mutex
-	out     outgoing // what is to be written
+	out     outgoing // to be written
 	spare   []byte
 	writing bool
-	writer  *http2.Framer // into out
+	writer  *http2.Framer // frames into out
 	headers *hpack.Encoder
-	block   bytes.Buffer // of headers
-	message []byte       // as it is framed
+	block   bytes.Buffer // encoded headers
+	message []byte       // buffer for a framed message
 
 	streams map[uint32]*Stream
-	next    uint32 // the next stream's
+	next    uint32 // ID of the next stream
 	most    uint32 // streams at once
-	window  int64  // what may be sent
-	initial int64  // of a new stream's window
+	window  int64  // bytes that may be sent
+	initial int64  // initial window of a new stream
 	held    []held
 	holding int // bytes in held
 
-	leaving bool // no new streams
+	leaving bool // the connection accepts no new streams
 	err     error
-	pinged  time.Time     // a ping that is not answered; zero: none is awaited
+	pinged  time.Time     // when an unanswered ping was sent; zero: there is none
 	frozen  chan struct{} // closed by Thaw; nil: it is not frozen
 }
 
@@ -90,9 +90,9 @@ func (o *outgoing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// New greets the coordinator at the other end of a connection, and returns when it has greeted
-// back. Until then the caller bounds the time, by closing the connection or by a deadline, which is
-// lifted then. If it fails, the connection is the caller's to close.
+// New exchanges the HTTP/2 preface and settings. The caller bounds its time by closing the
+// connection or by a deadline, which New clears when it succeeds. After an error the caller closes
+// the connection.
 func New(raw net.Conn, cfg Config) (*Conn, error) {
 	var from io.Reader = raw
 	if cfg.ReadAhead > 0 {
@@ -116,11 +116,11 @@ func New(raw net.Conn, cfg Config) (*Conn, error) {
 	}
 	first, err := c.reader.ReadFrame()
 	if err != nil {
-		return nil, fmt.Errorf("no greeting: %w", err)
+		return nil, fmt.Errorf("HTTP/2 settings: %w", err)
 	}
 	settings, is := first.(*http2.SettingsFrame)
 	if !is || settings.IsAck() {
-		return nil, fmt.Errorf("no greeting: the first frame is %s", first.Header())
+		return nil, fmt.Errorf("HTTP/2 settings: the first frame is %s", first.Header())
 	}
 	c.mu.Lock()
 	err = c.settle(settings)
@@ -139,7 +139,7 @@ func New(raw net.Conn, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// must takes note of a frame that could not be made. The caller has the lock.
+// must records a framing error. c.mu must be held.
 func (c *Conn) must(err error) {
 	if err != nil && c.err == nil {
 		c.end(fmt.Errorf("write frame: %w", err))
@@ -153,29 +153,29 @@ func (c *Conn) Ready() bool {
 	return c.err == nil && !c.leaving
 }
 
-// Streams is how many there are.
+// Streams returns the number of open streams.
 func (c *Conn) Streams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.streams)
 }
 
-// Close ends the connection with all of its streams, whose listeners are told why.
+// Close closes the connection. The listeners of its streams get the reason.
 func (c *Conn) Close(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end(why)
 }
 
-// Break ends the connection as a machine does that is gone: with a reset, and no word.
+// Break resets the connection without a goodbye, as a machine that vanishes does.
 func (c *Conn) Break(why error) {
 	if tcp, is := bare(c.raw).(*net.TCPConn); is {
-		_ = tcp.SetLinger(0) // else it ends in order
+		_ = tcp.SetLinger(0) // otherwise the kernel would close it in order
 	}
 	c.Close(why)
 }
 
-// bare is a connection without what secures it.
+// bare returns the connection below TLS.
 func bare(c net.Conn) net.Conn {
 	for {
 		within, is := c.(interface{ NetConn() net.Conn })
@@ -186,20 +186,18 @@ func bare(c net.Conn) net.Conn {
 	}
 }
 
-// end closes the connection, once. The goroutine that reads tells the listeners. The caller has the
-// lock.
+// end closes the connection once. The reading goroutine informs the listeners. c.mu must be held.
 func (c *Conn) end(why error) {
 	if c.err != nil {
 		return
 	}
 	c.err = why
 	close(c.over)
-	_ = bare(c.raw).Close() // TLS's own goodbye could wait for ever for an end that does not read
+	_ = bare(c.raw).Close() // TLS's close_notify could block for ever if the other end does not read
 }
 
-// Tend keeps the connection, as gRPC does: when nothing has come for so long it asks for a sign of
-// life, and closes the connection if there is none in the time after that. It is to be called about
-// once a second.
+// Tend sends keepalives as gRPC does: after so much silence it sends a ping, and closes the
+// connection if no answer arrives in time. It must be called about once a second.
 func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 	heard := time.Unix(0, c.heard.Load())
 	c.mu.Lock()
@@ -217,8 +215,8 @@ func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 	}
 }
 
-// Freeze is what happens to the connection of a process that is stopped: nothing is read any more
-// and nothing written, no call fails.
+// Freeze does to the connection what stopping the process would: nothing is read or written any
+// more, and no call fails.
 func (c *Conn) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +225,7 @@ func (c *Conn) Freeze() {
 	}
 }
 
-// Thaw lets it go on. What came meanwhile is heard now.
+// Thaw resumes a frozen connection. What arrived meanwhile is read now.
 func (c *Conn) Thaw() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +241,7 @@ func (c *Conn) Thaw() {
 
 func (c *Conn) hears() { c.heard.Store(time.Now().UnixNano()) }
 
-// kick has what is to be written written. The caller has the lock.
+// kick starts the writing goroutine if something waits. c.mu must be held.
 func (c *Conn) kick() {
 	if len(c.out) > 0 && !c.writing && c.err == nil && c.frozen == nil {
 		c.writing = true
@@ -251,7 +249,7 @@ func (c *Conn) kick() {
 	}
 }
 
-// write writes until there is nothing left.
+// write writes until nothing is left.
 func (c *Conn) write() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

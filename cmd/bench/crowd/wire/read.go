@@ -16,7 +16,7 @@ import (
 
 func newAhead(from io.Reader, size int) io.Reader { return bufio.NewReaderSize(from, size) }
 
-// read hears what comes until the connection ends, and tells all that is left of streams why.
+// read reads frames until the connection ends, and gives the remaining streams the reason.
 func (c *Conn) read() {
 	for {
 		frame, err := c.reader.ReadFrame()
@@ -44,7 +44,7 @@ func (c *Conn) read() {
 	}
 }
 
-// thawed waits while the connection is frozen, and reports whether it is still there.
+// thawed waits while the connection is frozen, and reports whether it is still open.
 func (c *Conn) thawed() bool {
 	for {
 		c.mu.Lock()
@@ -60,7 +60,7 @@ func (c *Conn) thawed() bool {
 	}
 }
 
-// hear takes a frame. An error ends the connection.
+// hear handles a frame. An error ends the connection.
 func (c *Conn) hear(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.DataFrame:
@@ -100,7 +100,7 @@ func (c *Conn) hear(frame http2.Frame) error {
 	return nil
 }
 
-// settle takes over what the other end can take. The caller has the lock.
+// settle applies the other end's settings. c.mu must be held.
 func (c *Conn) settle(f *http2.SettingsFrame) error {
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		switch s.ID {
@@ -113,7 +113,7 @@ func (c *Conn) settle(f *http2.SettingsFrame) error {
 			c.initial = int64(s.Val)
 		case http2.SettingHeaderTableSize:
 			c.headers.SetMaxDynamicTableSizeLimit(s.Val)
-		default: // of no matter to who sends so little
+		default: // irrelevant for so few bytes sent
 		}
 		return s.Valid()
 	})
@@ -123,7 +123,7 @@ func (c *Conn) settle(f *http2.SettingsFrame) error {
 	return err
 }
 
-// hearData gives back the windows, and cuts messages out of what came.
+// hearData returns the flow-control windows, and cuts messages out of the data.
 func (c *Conn) hearData(f *http2.DataFrame) error {
 	n := int(f.Length)
 	c.mu.Lock()
@@ -141,7 +141,7 @@ func (c *Conn) hearData(f *http2.DataFrame) error {
 	c.kick()
 	c.mu.Unlock()
 	if s == nil {
-		return nil // it was given up
+		return nil // the stream was cancelled
 	}
 	data := f.Data()
 	if len(s.partial) > 0 {
@@ -161,7 +161,7 @@ func (c *Conn) hearData(f *http2.DataFrame) error {
 		data = data[end:]
 	}
 	if len(data) > 0 {
-		s.partial = append([]byte(nil), data...) // the frame's memory is used again
+		s.partial = append([]byte(nil), data...) // the frame's memory is reused
 	}
 	if f.StreamEnded() {
 		c.finish(f.StreamID, fmt.Errorf("%s: the stream ended without a status", word(codes.Internal)))
@@ -169,7 +169,7 @@ func (c *Conn) hearData(f *http2.DataFrame) error {
 	return nil
 }
 
-// hearHeaders takes an answer's headers, or what stands at its end.
+// hearHeaders handles headers and trailers.
 func (c *Conn) hearHeaders(f *http2.MetaHeadersFrame) {
 	if !f.StreamEnded() {
 		if status := f.PseudoValue("status"); status != "200" && status != "" {
@@ -202,7 +202,7 @@ func (c *Conn) hearHeaders(f *http2.MetaHeadersFrame) {
 
 func word(c codes.Code) string { return strings.ToLower(c.String()) }
 
-// hearGoAway lets the streams go on that the other end still serves.
+// hearGoAway ends the streams that the other end no longer serves.
 func (c *Conn) hearGoAway(f *http2.GoAwayFrame) {
 	c.mu.Lock()
 	c.leaving = true
@@ -218,7 +218,7 @@ func (c *Conn) hearGoAway(f *http2.GoAwayFrame) {
 	}
 }
 
-// finish ends a stream, if it is there.
+// finish ends a stream, if it is still open.
 func (c *Conn) finish(id uint32, err error) {
 	c.mu.Lock()
 	s := c.streams[id]

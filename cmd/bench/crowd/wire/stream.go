@@ -8,33 +8,33 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// prefix stands before every message: whether it is compressed, and its length.
+// prefix precedes every message: a flag for compression, and the length.
 const prefix = 5
 
-// Listener is told what comes on a stream.
+// Listener receives what arrives on a stream.
 type Listener interface {
-	// Said hands over a message, whose bytes are its own until it returns.
+	// Said is called with a message. Its bytes are valid until Said returns.
 	Said(message []byte)
-	// Ended says that the stream is over; nil if the other end did that in order.
+	// Ended is called when the stream is over; err is nil if the other end closed it in order.
 	Ended(err error)
 }
 
-// Stream is one of a connection's.
+// Stream is one stream of a connection.
 type Stream struct {
 	conn     *Conn
 	id       uint32
 	listener Listener
 
-	// With the connection's lock:
-	window int64 // what may be sent
-	closed bool  // nothing more is sent
+	// Guarded by the connection's lock:
+	window int64 // bytes that may be sent
+	closed bool  // no more may be sent
 
-	// Of the goroutine that reads:
-	unreturned int    // bytes that came and do not count for its window yet
-	partial    []byte // of a message that has not come whole
+	// Used by the reading goroutine alone:
+	unreturned int    // bytes received that were not yet returned to the window
+	partial    []byte // an incomplete message
 }
 
-// Open begins a stream. Its listener may be called before this returns.
+// Open opens a stream. Its listener may be called before Open returns.
 func (c *Conn) Open(listener Listener) (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,11 +72,11 @@ func (c *Conn) Open(listener Listener) (*Stream, error) {
 	return s, nil
 }
 
-// Send sends a message, which is the caller's again when it returns. It says false, and sends
-// nothing, where the other end does not read, or the stream is over.
+// Send sends a message and does not keep it. It returns false, and sends nothing, if the other end
+// does not read or the stream is over.
 func (s *Stream) Send(message []byte) bool { return s.send(message, false) }
 
-// SendLast sends a message and says that none follows.
+// SendLast sends a message and closes the sending side.
 func (s *Stream) SendLast(message []byte) bool { return s.send(message, true) }
 
 func (s *Stream) send(message []byte, last bool) bool {
@@ -103,11 +103,11 @@ func (s *Stream) send(message []byte, last bool) bool {
 	return true
 }
 
-// release sends what the connection's window has room for again. The caller has the lock.
+// release sends messages that fit into the connection's window again. c.mu must be held.
 func (c *Conn) release() {
 	for len(c.held) > 0 {
 		h := c.held[0]
-		if c.streams[h.stream.id] == h.stream { // else it was given up
+		if c.streams[h.stream.id] == h.stream { // otherwise it was cancelled
 			if int64(len(h.data)) > c.window {
 				return
 			}
@@ -121,7 +121,7 @@ func (c *Conn) release() {
 	c.held = nil
 }
 
-// Cancel gives the stream up at once. Its listener is told nothing more.
+// Cancel ends the stream at once. Its listener is not called any more.
 func (s *Stream) Cancel() {
 	c := s.conn
 	c.mu.Lock()
