@@ -237,7 +237,7 @@ var fieldsBefore = []Field{
 		func(g *Group) map[string]string { return g.Labels }),
 	{
 		Path: "provider", Type: "string",
-		Allowed: "the name of a provider, for example process; or with size 0: none",
+		Allowed: "the name of a provider, for example process; none needs size 0",
 		Doc:     "What makes the machines. none: people do, one by one; see leasehold instance bootstrap.",
 		value:   func(g *Group) any { return g.Provider },
 		ok: func(g *Group) bool {

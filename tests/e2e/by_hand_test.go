@@ -62,7 +62,7 @@ func TestMachinesSetUpByHand(t *testing.T) {
 	}
 	c.must("group", "apply", "-f", group, "--wait")
 	if p := c.cli("group", "scale", "rack", "2", "--wait"); p.code == 0 ||
-		!strings.Contains(p.stderr.String(), "with size 0: none") {
+		!strings.Contains(p.stderr.String(), "none needs size 0") {
 		t.Errorf("a size for machines that nothing makes: exit %d, %s", p.code, p.stderr.String())
 	}
 
