@@ -140,6 +140,6 @@ func (l *laptop) showsSchema(provider, word string) {
 // quit ends dev with Ctrl-C.
 func (l *laptop) quit() {
 	l.t.Helper()
-	l.dev.signal(syscall.SIGINT)
+	l.dev.Signal(syscall.SIGINT)
 	l.waitEnd(l.dev)
 }
