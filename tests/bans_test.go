@@ -60,24 +60,17 @@ var bans = []ban{
 			if !product("coordinator/plan")(f) {
 				return nil
 			}
-			return uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
-				"NewTicker")
+			return readsClock(f)
 		},
 	},
 	{
 		name: "plan starts nothing",
 		why:  "a goroutine in the planner would make its result depend on scheduling",
-		find: func(f sourceFile) (found []breach) {
+		find: func(f sourceFile) []breach {
 			if !product("coordinator/plan")(f) {
 				return nil
 			}
-			ast.Inspect(f.tree, func(n ast.Node) bool {
-				if g, ok := n.(*ast.GoStmt); ok {
-					found = append(found, breach{g.Pos(), "starts a goroutine"})
-				}
-				return true
-			})
-			return found
+			return startsGoroutine(f)
 		},
 	},
 	{
@@ -88,14 +81,7 @@ var bans = []ban{
 			if !product("coordinator/evidence")(f) {
 				return nil
 			}
-			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
-				"NewTicker")
-			ast.Inspect(f.tree, func(n ast.Node) bool {
-				if g, ok := n.(*ast.GoStmt); ok {
-					found = append(found, breach{g.Pos(), "starts a goroutine"})
-				}
-				return true
-			})
+			found := append(readsClock(f), startsGoroutine(f)...)
 			return append(found, refuseImports(product("coordinator/evidence"), func(_ sourceFile, p string) bool {
 				return within(p, "math/rand") || within(p, "log") || within(p, "net") || p == "os" || p == "context" ||
 					p == "crypto/rand"
@@ -111,14 +97,7 @@ var bans = []ban{
 			if !in(f) {
 				return nil
 			}
-			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
-				"NewTicker")
-			ast.Inspect(f.tree, func(n ast.Node) bool {
-				if g, ok := n.(*ast.GoStmt); ok {
-					found = append(found, breach{g.Pos(), "starts a goroutine"})
-				}
-				return true
-			})
+			found := append(readsClock(f), startsGoroutine(f)...)
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				return withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand", "math/rand")
 			})(f)...)
@@ -133,14 +112,7 @@ var bans = []ban{
 			if !in(f) {
 				return nil
 			}
-			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
-				"NewTicker")
-			ast.Inspect(f.tree, func(n ast.Node) bool {
-				if g, ok := n.(*ast.GoStmt); ok {
-					found = append(found, breach{g.Pos(), "starts a goroutine"})
-				}
-				return true
-			})
+			found := append(readsClock(f), startsGoroutine(f)...)
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
 					module + "/store", module + "/provider", module + "/coordinator/cache",
@@ -442,6 +414,22 @@ func uses(f sourceFile, importPath string, names ...string) (found []breach) {
 		if x == known && slices.Contains(names, sel) {
 			found = append(found, breach{pos, "uses " + importPath + "." + sel})
 		}
+	})
+	return found
+}
+
+// readsClock finds uses of the clock and of timers.
+func readsClock(f sourceFile) []breach {
+	return uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+}
+
+// startsGoroutine finds go statements.
+func startsGoroutine(f sourceFile) (found []breach) {
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GoStmt); ok {
+			found = append(found, breach{g.Pos(), "starts a goroutine"})
+		}
+		return true
 	})
 	return found
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // Leasehold goes through what rivals go through, and nobody is declared dead for it.
@@ -69,13 +70,13 @@ func TestCompareIsInterrupted(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
-	var out said
-	aside := said{more: make(chan struct{}, 1)}
+	var out harness.Output
+	aside := harness.Output{More: make(chan struct{}, 1)}
 	ended := make(chan struct{})
 	go func() {
 		for {
 			select {
-			case <-aside.more:
+			case <-aside.More:
 				if strings.Contains(aside.String(), "etcd is paused") {
 					cancel()
 				}

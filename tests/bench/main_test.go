@@ -1,18 +1,17 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench"
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/tests/harness"
 	"go.uber.org/goleak"
 )
 
@@ -39,35 +38,12 @@ var quick = []string{"--interval", "1s", "--lease-ttl", "6s", "--reconnect-max",
 // longest is until something must have happened, on the slowest machine.
 const longest = 5 * time.Minute
 
-// said is what a command says, while it says it.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
-	return s.text.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // run runs a bench to its end.
 func run(ctx context.Context, t *testing.T, args ...string) (code program.Code, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	var out, aside said
+	var out, aside harness.Output
 	code = bench.Run(ctx, environment(&out, &aside), args)
 	return code, out.String(), aside.String()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/certs"
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 const (
@@ -118,11 +119,10 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	if err == nil {
 		err = store.CreateShard(ctx, st, store.KeysOf("default"), shard)
 	}
-	var replicas []*exec.Cmd
+	var replicas []*harness.Process
 	stop = func() error {
-		for _, cmd := range replicas {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // it was killed
+		for _, p := range replicas {
+			p.Kill()
 		}
 		unfollow()
 		followers.Wait()
@@ -133,13 +133,13 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	}
 	for i := range b.cfg.Replicas {
 		name := string(rune('a' + i))
-		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i),
+		p, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i),
 			"--machines", b.machines, "--state-dir", filepath.Join(b.cfg.Dir, "known-"+name), "--agent", agent,
 			"--http", "off")
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
-		replicas = append(replicas, cmd)
+		replicas = append(replicas, p)
 	}
 	err = b.ledger.await(ctx, "a leader", longest,
 		func() bool { return b.ledger.leader && len(b.ledger.replicas) == b.cfg.Replicas })
@@ -164,16 +164,10 @@ func (b *bench) feelPulse(ctx context.Context, st store.Store) {
 }
 
 // launch starts leasehold with its output in a log file.
-func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
-	log, err := os.Create(filepath.Join(b.cfg.Dir, name+".log"))
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
+func (b *bench) launch(name string, args ...string) (*harness.Process, error) {
 	cmd := exec.Command(filepath.Join(b.cfg.Dir, "leasehold"), args...)
 	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress, certs.Env+"="+b.pki)
-	cmd.Stdout, cmd.Stderr = log, log
-	return cmd, cmd.Start()
+	return harness.StartLogged(name, filepath.Join(b.cfg.Dir, name+".log"), cmd)
 }
 
 // apply creates a group. more are further lines of its file.

@@ -88,7 +88,7 @@ func (c *cluster) startEtcd() {
 	cmd.Env = append(cmd.Env, envEtcd+"="+filepath.Join(c.dir, "etcd")+"="+c.endpoint)
 	c.etcd = c.start("etcd", cmd)
 	c.await("etcd", func() bool {
-		if c.etcd.hasEnded() {
+		if c.etcd.HasEnded() {
 			c.t.Fatalf("etcd ended: %s", c.etcd.stderr.String())
 		}
 		return strings.HasPrefix(c.etcd.stdout.String(), "ready")

@@ -84,7 +84,7 @@ func (c *cluster) etcdDir() string { return filepath.Join(c.dir, "etcd") }
 // stopEtcd kills etcd, as a power failure does.
 func (c *cluster) stopEtcd() {
 	c.t.Helper()
-	c.etcd.signal(syscall.SIGKILL)
+	c.etcd.Signal(syscall.SIGKILL)
 	c.waitEnd(c.etcd)
 }
 
@@ -105,7 +105,7 @@ func (c *cluster) replaceEtcd(replace func() error) {
 func (c *cluster) candidates() []recovery.Candidate {
 	p := c.cli("recover", "-o", "json")
 	var all []recovery.Candidate
-	if p.code != 0 || json.Unmarshal([]byte(p.stdout.String()), &all) != nil {
+	if p.ExitCode() != 0 || json.Unmarshal([]byte(p.stdout.String()), &all) != nil {
 		return nil
 	}
 	return all
@@ -134,7 +134,7 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 		"restore etcd from a snapshot, or, if there is none: leasehold recover") {
 		t.Errorf("status says\n%s", said)
 	}
-	if p := c.cli("init"); p.code == 0 {
+	if p := c.cli("init"); p.ExitCode() == 0 {
 		t.Error("a shard was created over one that is waited for")
 	}
 
@@ -175,7 +175,7 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 	shard, _ := look[store.Shard](c, c.h.keys.Shard())
 	old := shard.Record.ID
 	for _, id := range []string{"a", "b"} {
-		c.replicas[id].signal(syscall.SIGKILL)
+		c.replicas[id].Signal(syscall.SIGKILL)
 		c.waitEnd(c.replicas[id])
 	}
 	c.replaceEtcd(func() error { return os.RemoveAll(c.etcdDir()) })
@@ -196,9 +196,9 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 	c.throughout(2*leaseTTL, "all workloads run, and nothing is made",
 		func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
 
-	if p := c.cli("recover", "--confirm=default"); p.code == 0 ||
+	if p := c.cli("recover", "--confirm=default"); p.ExitCode() == 0 ||
 		!strings.Contains(p.stderr.String(), "leasehold recover --id "+old) {
-		t.Errorf("recover: exit %d: %s", p.code, p.stderr.String())
+		t.Errorf("recover: exit %d: %s", p.ExitCode(), p.stderr.String())
 	}
 	c.must("recover", "--id", old, "--confirm=default")
 	c.await("all agents with their seals, and their machines", func() bool {
@@ -332,7 +332,7 @@ func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 			c.must("repair", "instances/"+id, "--confirm=default")
 		}},
 		store.KindGroups: {func(c *cluster, _ string) {
-			if p := c.cli("group", "apply", "-f", c.groupFile("web", 1)); p.code == 0 {
+			if p := c.cli("group", "apply", "-f", c.groupFile("web", 1)); p.ExitCode() == 0 {
 				c.t.Error("a healthy group shrank without confirmation")
 			}
 			c.must("group", "apply", "-f", c.groupFile("web", 3))

@@ -70,7 +70,7 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 		`user "viewer" has the role viewer, which may not change groups`)
 	l.must(append(as("root"), "auth", "init")...)
 	// Without one, or in plain text, nobody gets in.
-	if p := l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint); p.code == 0 {
+	if p := l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint); p.ExitCode() == 0 {
 		t.Errorf("etcd answers in plain text: %s", p.stdout.String())
 	}
 	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert",

@@ -55,8 +55,8 @@ func (l *laptop) startDev(more ...string) time.Duration {
 	l.dev = l.start("dev", l.command(bin("leasehold"),
 		append([]string{"dev", "--data-dir", l.data, "--etcd-listen", l.endpoint}, more...)...))
 	return l.await("ready", func() bool {
-		if l.dev.hasEnded() {
-			l.t.Fatalf("dev ended with %d: %s", l.dev.code, l.dev.stderr.String())
+		if l.dev.HasEnded() {
+			l.t.Fatalf("dev ended with %d: %s", l.dev.ExitCode(), l.dev.stderr.String())
 		}
 		return strings.HasPrefix(l.dev.stdout.String(), "ready ")
 	})
@@ -195,10 +195,10 @@ func closedTerminal() syscall.Signal {
 // of it is kept.
 func (l *laptop) stop(ids []string, how syscall.Signal) {
 	l.t.Helper()
-	l.dev.signal(how)
+	l.dev.Signal(how)
 	l.waitEnd(l.dev)
-	if l.dev.code != 0 {
-		l.t.Errorf("%s ended dev with %d: %s", how, l.dev.code, l.dev.stderr.String())
+	if l.dev.ExitCode() != 0 {
+		l.t.Errorf("%s ended dev with %d: %s", how, l.dev.ExitCode(), l.dev.stderr.String())
 	}
 	if left := machines.Residents(l.shards()); len(left) > 0 {
 		l.t.Errorf("after %s there is still %v", how, left)
@@ -224,7 +224,7 @@ func TestDevIsKilled(t *testing.T) {
 		t.Fatalf("three agents and three workloads should run: %v", before)
 	}
 	revision := l.caughtUp()
-	l.dev.kill()
+	l.dev.KillGroup()
 	l.throughout(leaseTTL+interval, "the machines run on",
 		func() bool { return slices.Equal(machines.Residents(l.shards()), before) })
 
@@ -271,11 +271,11 @@ func TestDevWhoseOutputIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.follow()
-	l.await("the demo group", func() bool { return l.dev.hasEnded() || l.h.complete("demo", 3) })
-	if l.dev.hasEnded() {
-		t.Errorf("dev has ended with %d", l.dev.code)
+	l.await("the demo group", func() bool { return l.dev.HasEnded() || l.h.complete("demo", 3) })
+	if l.dev.HasEnded() {
+		t.Errorf("dev has ended with %d", l.dev.ExitCode())
 	}
-	l.dev.signal(syscall.SIGINT)
+	l.dev.Signal(syscall.SIGINT)
 	l.waitEnd(l.dev)
 	if left := machines.Residents(l.shards()); len(left) > 0 {
 		t.Errorf("there is still %v", left)

@@ -3,7 +3,8 @@
 // them is what breaks programs: SIGKILL, SIGSTOP and SIGTERM.
 //
 //	main_test.go      builds the programs once; runs etcd when this very binary is started for that
-//	program_test.go   one running program and what it has said
+//	program_test.go   one running program and its output
+//	guests_test.go    machines of imitated clouds, and the story of a group at any provider
 //	history_test.go   everything that etcd was told, in order: the evidence of all tests
 //	world_test.go     a directory, an etcd, programs and a history; what happens when a test fails or ends
 //	cluster_test.go   an etcd, replicas of a coordinator and their machines

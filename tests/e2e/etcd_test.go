@@ -51,9 +51,9 @@ func TestEtcdFreezes(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	ids := c.apply("web", 4)
 	before := c.caughtUp()
-	c.etcd.signal(syscall.SIGSTOP)
+	c.etcd.Signal(syscall.SIGSTOP)
 	c.pass(leaseTTL + 4*time.Second)
-	c.etcd.signal(syscall.SIGCONT)
+	c.etcd.Signal(syscall.SIGCONT)
 	c.awaitLeader(before, "a", "b")
 	c.awaitCalm("web", ids)
 	ended := 0
@@ -79,10 +79,10 @@ func TestEtcdRestarts(t *testing.T) {
 	c := newCluster(t, "a")
 	ids := c.apply("web", 3)
 	c.caughtUp()
-	c.etcd.signal(syscall.SIGTERM)
+	c.etcd.Signal(syscall.SIGTERM)
 	c.waitEnd(c.etcd)
-	if c.etcd.code != 0 {
-		t.Fatalf("etcd ended with %d: %s", c.etcd.code, c.etcd.stderr.String())
+	if c.etcd.ExitCode() != 0 {
+		t.Fatalf("etcd ended with %d: %s", c.etcd.ExitCode(), c.etcd.stderr.String())
 	}
 	c.pass(leaseTTL + 2*time.Second)
 	for _, id := range ids {
@@ -104,7 +104,7 @@ func TestEtcdIsKilled(t *testing.T) {
 	c := newCluster(t, "a")
 	ids := c.apply("web", 3)
 	c.caughtUp()
-	c.etcd.kill()
+	c.etcd.KillGroup()
 	c.startEtcd()
 	c.await("a leader", func() bool { return c.h.leader() != "" })
 	c.awaitCalm("web", ids)
@@ -119,7 +119,7 @@ func TestCoordinatorsAreAway(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	ids := c.apply("web", 4)
 	for _, id := range []string{"a", "b"} {
-		c.replicas[id].signal(syscall.SIGKILL)
+		c.replicas[id].Signal(syscall.SIGKILL)
 	}
 	c.waitEnd(c.replicas["a"])
 	c.waitEnd(c.replicas["b"])
@@ -150,7 +150,7 @@ func TestLeaderIsKilled(t *testing.T) {
 			c.must("group", "scale", "web", "5")
 			c.await("the scale-up being under way", func() bool { return len(c.h.everRecorded()) > 3 })
 			killed := time.Now()
-			c.replicas[leader].signal(syscall.SIGKILL)
+			c.replicas[leader].Signal(syscall.SIGKILL)
 
 			next := c.awaitLeader(before, others...)
 			took := next.At.Sub(killed)
@@ -200,7 +200,7 @@ func TestLeaderResigns(t *testing.T) {
 		other = "b"
 	}
 	told := time.Now()
-	c.replicas[leader].signal(syscall.SIGTERM)
+	c.replicas[leader].Signal(syscall.SIGTERM)
 	next := c.awaitLeader(before, other)
 	took := next.At.Sub(told)
 	t.Logf("another leads after %s (target: 1s)", took.Round(time.Millisecond))
@@ -208,7 +208,7 @@ func TestLeaderResigns(t *testing.T) {
 		t.Errorf("it took %s until another led: that is no resignation", took)
 	}
 	c.waitEnd(c.replicas[leader])
-	if code := c.replicas[leader].code; code != 0 {
+	if code := c.replicas[leader].ExitCode(); code != 0 {
 		t.Errorf("the replica ended with %d: %s", code, c.replicas[leader].stderr.String())
 	}
 	c.await("the replica's record being gone", func() bool {
@@ -246,12 +246,12 @@ func TestLeaderStandsStill(t *testing.T) {
 	if leader == "a" {
 		other = "b"
 	}
-	c.replicas[leader].signal(syscall.SIGSTOP)
+	c.replicas[leader].Signal(syscall.SIGSTOP)
 	next := c.awaitLeader(before, other)
 	// There is work that it knew nothing of and would do if it believed itself to lead.
 	c.must("group", "scale", "web", "4")
 	c.pass(max(0, time.Until(next.At.Add(sessionTTL))))
-	c.replicas[leader].signal(syscall.SIGCONT)
+	c.replicas[leader].Signal(syscall.SIGCONT)
 	c.await("the replica that stood still being back", func() bool {
 		r, there := currentOf[store.Replica](c.h, store.KindReplicas)[leader]
 		return there && r.Created > next.rev

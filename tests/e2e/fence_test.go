@@ -12,7 +12,7 @@ import (
 // leaseless freezes the only replica until etcd has ended the leases of these instances.
 func (c *cluster) leaseless(ids []string) {
 	c.t.Helper()
-	c.replicas["a"].signal(syscall.SIGSTOP)
+	c.replicas["a"].Signal(syscall.SIGSTOP)
 	c.await("the end of all leases", func() bool {
 		return !slices.ContainsFunc(ids, func(id string) bool { return c.h.alive(id).Present() })
 	})
@@ -50,7 +50,7 @@ func TestWorkloadEndsBeforeTheLease(t *testing.T) {
 		}
 	}
 
-	c.replicas["a"].signal(syscall.SIGCONT)
+	c.replicas["a"].Signal(syscall.SIGCONT)
 	c.await("the workloads of those that come back", func() bool {
 		return !slices.ContainsFunc(held, func(id string) bool { return c.workload(id) == 0 })
 	})
@@ -80,7 +80,7 @@ func TestMachinesThatPowerOffAreAStorm(t *testing.T) {
 	c.await("the end of the machines", func() bool {
 		return !slices.ContainsFunc(ids, func(id string) bool { return len(c.residentsOf(id)) > 0 })
 	})
-	c.replicas["a"].signal(syscall.SIGCONT)
+	c.replicas["a"].Signal(syscall.SIGCONT)
 	c.awaitEntry("a storm", before, func(n noted) bool { return n.Rule == "SAFE-2" && n.Group == "web" })
 	c.throughout(grace+5*time.Second, "nothing is replaced in a storm", func() bool {
 		return len(c.h.entries(before, func(n noted) bool { return n.To == store.Deleting })) == 0

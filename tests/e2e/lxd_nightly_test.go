@@ -150,7 +150,7 @@ func (c *chaos) killLeader() string {
 	if id == "" {
 		return "nobody led"
 	}
-	c.replicas[id].kill()
+	c.replicas[id].KillGroup()
 	c.replica(id)
 	return "coordinator " + id + ", which led, was killed"
 }
@@ -158,7 +158,7 @@ func (c *chaos) killLeader() string {
 func (c *chaos) killOther() string {
 	for id := range c.replicas {
 		if id != c.h.leader() {
-			c.replicas[id].kill()
+			c.replicas[id].KillGroup()
 			c.replica(id)
 			return "coordinator " + id + " was killed"
 		}
@@ -167,7 +167,7 @@ func (c *chaos) killOther() string {
 }
 
 func (c *chaos) restartEtcd() string {
-	c.etcd.kill()
+	c.etcd.KillGroup()
 	c.startEtcd()
 	return "etcd was killed and started again"
 }

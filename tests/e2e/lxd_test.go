@@ -106,7 +106,7 @@ func (c *containers) killLeaderAt(what string, after store.Revision, is func(not
 	if c.replicas[id] == nil {
 		c.t.Fatalf("%s: %q leads", what, id)
 	}
-	c.replicas[id].kill()
+	c.replicas[id].KillGroup()
 	c.replica(id)
 }
 

@@ -15,9 +15,9 @@ func complains(t *testing.T, p *program, code int, about ...string) {
 	t.Helper()
 	text := p.stderr.String()
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	said := strings.Join(p.args[1:], " ")
-	if p.code != code {
-		t.Errorf("%s: exit %d, want %d: %s", said, p.code, code, text)
+	said := strings.Join(p.Args()[1:], " ")
+	if p.ExitCode() != code {
+		t.Errorf("%s: exit %d, want %d: %s", said, p.ExitCode(), code, text)
 	}
 	if n := len(lines); n < 2 || !strings.HasPrefix(lines[n-2], "error: ") ||
 		!strings.HasPrefix(lines[n-1], "next: ") ||

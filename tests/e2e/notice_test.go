@@ -111,8 +111,8 @@ func TestEvacuationOfAHost(t *testing.T) {
 	tell := c.start("evacuate", c.command(bin("leasehold-agent"), "evacuate", "--state-dir", dir,
 		"the host is repaired"))
 	c.waitEnd(tell)
-	if tell.code != 0 {
-		t.Fatalf("leasehold-agent evacuate: exit %d: %s", tell.code, tell.stderr.String())
+	if tell.ExitCode() != 0 {
+		t.Fatalf("leasehold-agent evacuate: exit %d: %s", tell.ExitCode(), tell.stderr.String())
 	}
 	doomed := c.awaitEntry(victim+" being doomed", before,
 		func(n noted) bool { return n.Rule == "DRAIN-3" && n.Instance == victim && n.What == "doomed" })

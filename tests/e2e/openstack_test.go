@@ -2,42 +2,33 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/leasehold/leasehold/provider/openstack/openstacktest"
-	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// stack is an OpenStack of ours whose servers are agents on this host. They get what cloud-init
-// would write from their user data.
+// stack is an OpenStack of ours whose servers are agents on this host.
 type stack struct {
 	*openstacktest.Cloud
-	t   *testing.T
-	dir string
+	guests
+	t *testing.T
 }
 
 func newStack(t *testing.T, dir string) *stack {
 	t.Helper()
-	s := &stack{Cloud: openstacktest.New(), t: t, dir: filepath.Join(dir, "stack")}
-	s.Set(func(c *openstacktest.Cloud) { c.Boot = s.boot })
+	s := &stack{Cloud: openstacktest.New(), guests: guests{filepath.Join(dir, "stack")}, t: t}
+	s.Set(func(c *openstacktest.Cloud) { c.Boot = s.run })
 	t.Cleanup(func() {
 		s.Close()
-		machines.KillMarked(machines.EnvTest, s.dir+"/")
+		s.remove()
 	})
 	return s
 }
-
-func (s *stack) pidFile(id string) string { return filepath.Join(s.dir, id, "pid") }
 
 // documentOf is the bootstrap document in user data.
 func documentOf(data string) ([]byte, error) {
@@ -51,56 +42,31 @@ func documentOf(data string) ([]byte, error) {
 	return []byte(config.Files[0].Content), nil
 }
 
-// boot starts a server's agent.
-func (s *stack) boot(server openstacktest.Server, ended func()) (func(hard bool), error) {
-	dir := filepath.Join(s.dir, server.ID)
+// run starts a server's agent.
+func (s *stack) run(server openstacktest.Server, ended func()) (func(hard bool), error) {
 	document, err := documentOf(server.UserData)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	path := filepath.Join(dir, "bootstrap.json")
-	if err == nil {
-		err = os.WriteFile(path, document, 0o600)
-	}
 	if err != nil {
 		return nil, err
 	}
-	mark := s.dir + "/" + server.ID
-	agent := exec.Command(bin("leasehold-agent"), "--bootstrap", path, "--state-dir", filepath.Join(dir, "state"))
-	agent.Env = []string{"PATH=" + os.Getenv("PATH"), machines.EnvTest + "=" + mark}
-	agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started, over := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the kernel ends the agent with the thread that started it
-		defer runtime.UnlockOSThread()
-		defer close(over)
-		err := agent.Start()
-		if err == nil {
-			err = os.WriteFile(s.pidFile(server.ID), fmt.Append(nil, agent.Process.Pid), 0o600)
-		}
-		started <- err
-		if agent.Process == nil {
-			return
-		}
-		entry := fmt.Sprintf("program %d\n", agent.Process.Pid)
-		fmt.Fprint(undertaker, entry)
-		_ = agent.Wait() // however it ended
-		machines.KillMarked(machines.EnvTest, mark)
-		fmt.Fprint(undertaker, "ended "+entry)
-		ended()
-	}()
-	if err := <-started; err != nil {
+	one, err := s.boot(server.ID, document)
+	if err != nil {
 		return nil, err
 	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		<-one.ended
+		ended()
+	}()
 	return func(hard bool) {
-		signal := syscall.SIGTERM
+		sig := syscall.SIGTERM
 		if hard {
-			signal = syscall.SIGKILL
+			sig = syscall.SIGKILL
 		}
-		if err := agent.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := one.end(sig); err != nil {
 			s.t.Error(err)
 		}
-		<-over
+		<-told
 	}, nil
 }
 
@@ -112,14 +78,7 @@ func TestAGroupOnOpenStack(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
 	s := newStack(t, l.dir)
-	write := func(name, text string) string {
-		path := filepath.Join(l.dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	providers := write("providers.yaml", fmt.Sprintf(`providers:
+	providers := l.file("providers.yaml", fmt.Sprintf(`providers:
   stack:
     openstack:
       auth_url: %s/identity/v3
@@ -133,7 +92,7 @@ func TestAGroupOnOpenStack(t *testing.T) {
       call_timeout: 30s
 `, s.URL, openstacktest.User, openstacktest.Project, openstacktest.Image))
 	group := func(size int, team string) string {
-		return write("web.yaml", fmt.Sprintf(`name: web
+		return l.file("web.yaml", fmt.Sprintf(`name: web
 size: %d
 provider: stack
 template:
@@ -146,7 +105,7 @@ workload: {run: [sleep, infinity]}
 	s.Set(func(c *openstacktest.Cloud) { c.Full = map[string]bool{openstacktest.LargeFlavor: true} })
 	l.startDev("--listen", l.address(), "--providers", providers, "--group", group(3, "web"))
 	l.follow()
-	l.must("secret", "set", "stack", "--from-file", write("password", openstacktest.Password))
+	l.must("secret", "set", "stack", "--from-file", l.file("password", openstacktest.Password))
 	l.await("the group", func() bool { return l.h.complete("web", 3) })
 
 	victim := l.h.wanted("web")[0]
@@ -155,33 +114,14 @@ workload: {run: [sleep, infinity]}
 		if server.Metadata["leasehold_instance"] != victim {
 			continue
 		}
-		text, err := os.ReadFile(s.pidFile(server.ID))
-		if err == nil {
-			_, err = fmt.Sscan(string(text), &pid)
-		}
-		if err != nil || server.Metadata["team"] != "web" || server.Metadata["leasehold_group"] != "web" {
-			t.Fatalf("server %+v; %v", server, err)
+		pid = l.pidIn(s.pidFile(server.ID))
+		if server.Metadata["team"] != "web" || server.Metadata["leasehold_group"] != "web" {
+			t.Fatalf("server %+v", server)
 		}
 	}
-	before := l.caughtUp()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	dead := l.awaitEntry("the replacement being asked for", before,
-		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
-	if dead.Rule != "DET-4" {
-		t.Errorf("not replaced because it was dead: %s", dead)
-	}
-	l.await("the group being healed",
-		func() bool { return l.h.complete("web", 3) && !slices.Contains(l.h.wanted("web"), victim) })
+	l.healsCrash("web", victim, pid, 3)
 	s.Expire() // of the token
-	ids := l.h.wanted("web")
-	l.must("group", "apply", "-f", group(2, "shop"), "--confirm", "web", "--wait")
-	l.await("the change", func() bool {
-		return l.h.complete("web", 2) && !slices.ContainsFunc(ids, func(id string) bool {
-			return slices.Contains(l.h.wanted("web"), id)
-		})
-	})
+	l.recreates("web", group(2, "shop"), 2)
 	for _, server := range s.Servers() {
 		if server.Metadata["team"] != "shop" && slices.Contains(l.h.wanted("web"), server.Metadata["leasehold_instance"]) {
 			t.Errorf("server %+v is not of the change", server)
@@ -198,7 +138,7 @@ workload: {run: [sleep, infinity]}
 		}
 	}
 	copied := s.Add(lost)
-	ids = l.h.wanted("web")
+	ids := l.h.wanted("web")
 	l.await("the copy being removed", func() bool {
 		return !slices.ContainsFunc(s.Servers(), func(server openstacktest.Server) bool { return server.ID == copied })
 	})
@@ -207,9 +147,6 @@ workload: {run: [sleep, infinity]}
 	if left := s.Servers(); len(left) > 0 {
 		t.Errorf("servers are left: %+v", left)
 	}
-	if text := l.must("provider", "show", "stack"); !strings.Contains(text, "config_drive") {
-		t.Errorf("provider show does not print the schema:\n%s", text)
-	}
-	l.dev.signal(syscall.SIGINT)
-	l.waitEnd(l.dev)
+	l.showsSchema("stack", "config_drive")
+	l.quit()
 }

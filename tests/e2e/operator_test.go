@@ -26,7 +26,7 @@ func (c *cluster) edit(group string, size int) (p *program, finish func()) {
 	p = c.start("cli", cmd)
 	c.await("the editor", func() bool {
 		_, err := os.Stat(name + ".begun")
-		return err == nil || p.hasEnded()
+		return err == nil || p.HasEnded()
 	})
 	return p, func() {
 		if err := os.WriteFile(name+".go", nil, 0o600); err != nil {
@@ -50,12 +50,12 @@ func TestOperators(t *testing.T) {
 		second, finishSecond := c.edit("web", 3)
 		finishSecond()
 		finishFirst()
-		if second.code != 0 {
-			t.Errorf("the edit that came first ended with %d: %s", second.code, second.stderr.String())
+		if second.ExitCode() != 0 {
+			t.Errorf("the edit that came first ended with %d: %s", second.ExitCode(), second.stderr.String())
 		}
-		if text := first.stderr.String(); first.code != 4 || !strings.Contains(text, "next: ") ||
+		if text := first.stderr.String(); first.ExitCode() != 4 || !strings.Contains(text, "next: ") ||
 			!strings.Contains(text, "kept in ") {
-			t.Errorf("the edit that came last ended with %d: %s", first.code, text)
+			t.Errorf("the edit that came last ended with %d: %s", first.ExitCode(), text)
 		}
 		c.awaitComplete("web", 3)
 		if writes := c.h.changesOf(store.KindGroups, before); len(writes) != 1 {
@@ -129,9 +129,9 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := c.cli("group", "apply", "-f", file, "--wait", "--timeout", "4s")
-		if text := p.stderr.String(); p.code == 0 || !strings.Contains(text, "qemuu") ||
+		if text := p.stderr.String(); p.ExitCode() == 0 || !strings.Contains(text, "qemuu") ||
 			!strings.Contains(text, "error: ") || !strings.Contains(text, "next: ") {
-			t.Errorf("exit %d: %s", p.code, text)
+			t.Errorf("exit %d: %s", p.ExitCode(), text)
 		}
 		if status := c.must("status"); !strings.Contains(status, "qemuu") {
 			t.Errorf("the status does not explain why nothing happens:\n%s", status)
@@ -247,12 +247,12 @@ func TestGroupLife(t *testing.T) {
 	})
 
 	t.Run("order while nobody is at work", func(t *testing.T) {
-		c.replicas["a"].signal(syscall.SIGTERM)
+		c.replicas["a"].Signal(syscall.SIGTERM)
 		c.waitEnd(c.replicas["a"])
 		before, victim := c.caughtUp(), other[0]
-		if p := c.cli("instance", "replace", victim); p.code != 0 ||
+		if p := c.cli("instance", "replace", victim); p.ExitCode() != 0 ||
 			!strings.Contains(p.stderr.String(), "no coordinator is running") {
-			t.Errorf("exit %d: %s", p.code, p.stderr.String())
+			t.Errorf("exit %d: %s", p.ExitCode(), p.stderr.String())
 		}
 		c.startReplica("a")
 		c.awaitEntry("the order being carried out", before,

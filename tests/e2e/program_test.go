@@ -1,95 +1,41 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// said is the output of a program so far.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// program is a started program, in a process group of its own.
+// program is a started program.
 type program struct {
-	name           string
-	args           []string
-	stdout, stderr said
-	cmd            *exec.Cmd
-	ended          chan struct{} // closed when it has ended
-	code           int           // its exit code, -1 if a signal ended it; once ended is closed
+	*harness.Process
+	stdout, stderr harness.Output
 }
 
 // launch starts a program. The caller must make sure that it ends.
 func launch(name string, cmd *exec.Cmd) (*program, error) {
-	p := &program{name: name, args: cmd.Args, cmd: cmd, ended: make(chan struct{})}
+	p := &program{}
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	entry := make(chan string, 1)
+	var err error
+	p.Process, err = harness.Start(name, cmd, func() { fmt.Fprint(undertaker, "ended "+<-entry) })
+	if err != nil {
+		return nil, err
 	}
-	cmd.SysProcAttr.Setpgid = true
-	cmd.WaitDelay = 10 * time.Second // for children that inherited its output
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	entry := fmt.Sprintf("program %d\n", cmd.Process.Pid)
-	fmt.Fprint(undertaker, entry)
-	go func() {
-		_ = cmd.Wait() // the exit code says everything
-		p.code = cmd.ProcessState.ExitCode()
-		fmt.Fprint(undertaker, "ended "+entry)
-		close(p.ended)
-	}()
+	started := fmt.Sprintf("program %d\n", p.PID())
+	fmt.Fprint(undertaker, started)
+	entry <- started
 	return p, nil
-}
-
-// signal sends a signal to the program alone, not to its group. It is no error if the program has
-// ended.
-func (p *program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
-
-// kill kills the program and its whole group, and waits for that.
-func (p *program) kill() {
-	select {
-	case <-p.ended:
-	default:
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		<-p.ended
-	}
-}
-
-func (p *program) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // keep writes the program's output to a file.
 func (p *program) keep(dir string, number int) error {
-	head := "$ " + strings.Join(p.args, " ") + "\n"
-	file := filepath.Join(dir, fmt.Sprintf("%02d-%s", number, p.name))
+	head := "$ " + strings.Join(p.Args(), " ") + "\n"
+	file := filepath.Join(dir, fmt.Sprintf("%02d-%s", number, p.Name))
 	if err := os.WriteFile(file+".stdout", []byte(head+p.stdout.String()), 0o600); err != nil {
 		return err
 	}

@@ -24,21 +24,14 @@ func TestTheExampleInPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, "machines")
-	write := func(name, text string) string {
-		path := filepath.Join(w.dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user: root, "
 	}
-	providers := write("providers.yaml", fmt.Sprintf(
+	providers := w.file("providers.yaml", fmt.Sprintf(
 		"providers: {acme: {exec: {command: [%s], %sconfig: {socket: %s, pool: %s, profiles: []}}}}\n",
 		example, user, l.Socket(), lxdtest.Pool))
-	group := write("web.yaml", "name: web\nsize: 1\nprovider: acme\ntemplate: {settings: {image: tiny}}\nworkload: {run: [/bin/wait]}\n")
+	group := w.file("web.yaml", "name: web\nsize: 1\nprovider: acme\ntemplate: {settings: {image: tiny}}\nworkload: {run: [/bin/wait]}\n")
 	curl := "curl -sf --unix-socket " + l.Socket() + " http://lxd/1.0/instances/$REF"
 	out := w.must("provider", "test", "--providers", providers, "-f", group, "--poll", "100ms", "-o", "json",
 		"--kill", "kill -9 $("+curl+"/state | jq .metadata.pid)", "--remains", curl+" || true")

@@ -89,8 +89,8 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 		}
 		return able == len(ids)
 	})
-	if p := c.cli("repair"); p.code != 0 || !strings.Contains(p.stdout.String(), "left unchanged") {
-		t.Errorf("repair, which can put nothing back: exit %d: %s%s", p.code, p.stdout.String(), p.stderr.String())
+	if p := c.cli("repair"); p.ExitCode() != 0 || !strings.Contains(p.stdout.String(), "left unchanged") {
+		t.Errorf("repair, which can put nothing back: exit %d: %s%s", p.ExitCode(), p.stdout.String(), p.stderr.String())
 	}
 	if said := command("recover", "--confirm=default"); !strings.Contains(said,
 		fmt.Sprintf("%d of %d restored", len(ids), len(ids))) {

@@ -142,8 +142,8 @@ func (w *world) cli(args ...string) *program {
 func (w *world) must(args ...string) string {
 	w.t.Helper()
 	p := w.cli(args...)
-	if p.code != 0 {
-		w.t.Fatalf("leasehold %s: exit %d: %s%s", strings.Join(args, " "), p.code, p.stdout.String(), p.stderr.String())
+	if p.ExitCode() != 0 {
+		w.t.Fatalf("leasehold %s: exit %d: %s%s", strings.Join(args, " "), p.ExitCode(), p.stdout.String(), p.stderr.String())
 	}
 	return p.stdout.String()
 }
@@ -151,9 +151,9 @@ func (w *world) must(args ...string) string {
 func (w *world) waitEnd(p *program) {
 	w.t.Helper()
 	select {
-	case <-p.ended:
+	case <-p.Ended():
 	case <-time.After(longest):
-		w.t.Fatalf("%s did not end within %s: %s%s", strings.Join(p.args, " "), longest, p.stdout.String(),
+		w.t.Fatalf("%s did not end within %s: %s%s", strings.Join(p.Args(), " "), longest, p.stdout.String(),
 			p.stderr.String())
 	}
 }
@@ -288,12 +288,12 @@ func (w *world) end() {
 		for _, text := range []string{p.stdout.String(), p.stderr.String()} {
 			if strings.Contains(text, "panic: ") || strings.Contains(text, "goroutine ") ||
 				strings.Contains(text, `"bug: `) {
-				w.t.Errorf("%s crashed:\n%s", strings.Join(p.args, " "), text)
+				w.t.Errorf("%s crashed:\n%s", strings.Join(p.Args(), " "), text)
 			}
 		}
-		p.kill()
-		if err := syscall.Kill(-p.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-			w.t.Errorf("something of %s is left: %v", p.name, err)
+		p.KillGroup()
+		if err := syscall.Kill(-p.PID(), 0); !errors.Is(err, syscall.ESRCH) {
+			w.t.Errorf("something of %s is left: %v", p.Name, err)
 		}
 	}
 	machines.Kill(w.shards())
@@ -358,11 +358,11 @@ func (w *world) tell() {
 		fmt.Fprintln(&b, r)
 	}
 	for _, p := range w.programs {
-		if p.name == "cli" {
+		if p.Name == "cli" {
 			continue
 		}
 		lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
-		fmt.Fprintf(&b, "--- %s, the end of what it logged\n%s\n", p.name, strings.Join(last(lines, 12), "\n"))
+		fmt.Fprintf(&b, "--- %s, the end of what it logged\n%s\n", p.Name, strings.Join(last(lines, 12), "\n"))
 	}
 	w.t.Logf("everything is kept in %s: journal, changes, logs, machines\n%s", w.dir, b.String())
 }

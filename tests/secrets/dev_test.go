@@ -50,7 +50,7 @@ func TestSecretsInDev(t *testing.T) {
 		}
 	}
 	t.Cleanup(end)
-	r.until("dev is ready", func() bool { return strings.Contains(string(r.logged.bytes()), "ready  etcd ") })
+	r.until("dev is ready", func() bool { return strings.Contains(string(r.logged.Bytes()), "ready  etcd ") })
 
 	for name, value := range values {
 		r.leasehold(value+"\n", "secret", "set", name)
@@ -73,8 +73,8 @@ func TestSecretsInDev(t *testing.T) {
 	}
 	end()
 	search(t, data, values, ownWords)
-	lookAt(t, "what dev printed", r.logged.bytes(), values)
-	lookAt(t, "what commands printed", r.printed.bytes(), values)
+	lookAt(t, "what dev printed", r.logged.Bytes(), values)
+	lookAt(t, "what commands printed", r.printed.Bytes(), values)
 	if log, err := os.ReadFile(filepath.Join(data, "dev.log")); err != nil ||
 		!strings.Contains(string(log), "agent registered") {
 		t.Errorf("dev.log, which was searched, does not have what dev does: %v", err)
@@ -86,7 +86,7 @@ func (r *run) until(what string, is func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(longest); !is(); {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not within %s\n%s\n%s", what, longest, tail(r.logged.bytes()), tail(r.printed.bytes()))
+			r.t.Fatalf("%s: not within %s\n%s\n%s", what, longest, tail(r.logged.Bytes()), tail(r.printed.Bytes()))
 		}
 		<-time.After(50 * time.Millisecond)
 	}

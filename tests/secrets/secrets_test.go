@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,30 +25,13 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/store/storetest"
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/machines"
 	"github.com/leasehold/leasehold/tests/programs"
 )
 
 // longest bounds every wait. It is no measure of speed.
 const longest = 90 * time.Second
-
-// said is a buffer of output.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *said) bytes() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Clone(s.text.Bytes())
-}
 
 // run is a shard with one replica, and an operator.
 type run struct {
@@ -60,8 +42,8 @@ type run struct {
 	keyFile  string
 	st       *etcdstore.Store
 	keys     store.Keys
-	printed  said // output of commands
-	logged   said // the coordinator's log, at debug
+	printed  harness.Output // output of commands
+	logged   harness.Output // the coordinator's log, at debug
 }
 
 // group leaks its secrets in every way that a workload can.
@@ -164,8 +146,8 @@ func (r *run) everyCommand(file, instance string) {
 func (r *run) searchAll(values map[string]string) {
 	r.t.Helper()
 	values = with(values, r.keyTexts())
-	lookAt(r.t, "what commands printed", r.printed.bytes(), values)
-	lookAt(r.t, "the coordinator's log", r.logged.bytes(), values)
+	lookAt(r.t, "what commands printed", r.printed.Bytes(), values)
+	lookAt(r.t, "the coordinator's log", r.logged.Bytes(), values)
 	if n := search(r.t, filepath.Join(r.dir, "machines"), values, ownWords); n < 4 {
 		r.t.Errorf("only %d files of machines were searched", n)
 	}
@@ -364,7 +346,7 @@ func (r *run) await(what string, is func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(longest); !is(); {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not within %s\nreport: %+v\n%s", what, longest, r.report(), tail(r.logged.bytes()))
+			r.t.Fatalf("%s: not within %s\nreport: %+v\n%s", what, longest, r.report(), tail(r.logged.Bytes()))
 		}
 		<-time.After(50 * time.Millisecond)
 	}

@@ -7,46 +7,36 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// Program is a process of a scenario. Its standard input is a pipe from us: when we end, however
-// that comes, it ends too.
+// Program is a process of a scenario. Its standard input is a pipe from the test, so it ends when the
+// test ends in any way.
 type Program struct {
-	name   string
-	cmd    *exec.Cmd
+	*harness.Process
 	orders io.WriteCloser
-	log    string        // the file with what it says
-	ended  chan struct{} // closed when it has ended
+	log    string // the file with its output
 }
 
 // start starts a program with its output in a log file.
 func (s *Stage) start(name, path string, args ...string) *Program {
 	s.T.Helper()
-	p := &Program{name: name, log: filepath.Join(s.Dir, name+".log"), ended: make(chan struct{})}
-	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer file.Close() // the program has its own descriptor
-	p.cmd = exec.Command(path, args...)
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.Dir, file, file
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + s.Dir, "GOTRACEBACK=all"}
+	p := &Program{log: filepath.Join(s.Dir, name+".log")}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = s.Dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + s.Dir, "GOTRACEBACK=all"}
 	if s.plan.Narrow {
-		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS=1")
+		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the test
-	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+	var err error
+	if p.orders, err = cmd.StdinPipe(); err != nil {
 		s.T.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		s.T.Fatalf("start %s: %v", name, err)
+	if p.Process, err = harness.StartLogged(name, p.log, cmd); err != nil {
+		s.T.Fatal(err)
 	}
-	go func() {
-		_ = p.cmd.Wait() // its log says how it ended
-		close(p.ended)
-	}()
 	s.programs = append(s.programs, p)
 	return p
 }
@@ -67,9 +57,9 @@ func (s *Stage) castProgram() string {
 // AwaitReady waits until a program has reported that it is ready.
 func (s *Stage) AwaitReady(p *Program) {
 	s.T.Helper()
-	s.Await(p.name+" being ready", func() bool {
+	s.Await(p.Name+" being ready", func() bool {
 		if p.HasEnded() {
-			s.T.Fatalf("%s ended: %s", p.name, p.Said())
+			s.T.Fatalf("%s ended: %s", p.Name, p.Said())
 		}
 		return strings.Contains(p.Said(), "ready\n")
 	})
@@ -82,40 +72,6 @@ func (p *Program) Said() string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-// signal sends a signal. It is no error if the program has ended.
-func (p *Program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
-
-// Freeze stops a program with SIGSTOP.
-func (p *Program) Freeze() { p.signal(syscall.SIGSTOP) }
-
-// Thaw resumes it.
-func (p *Program) Thaw() { p.signal(syscall.SIGCONT) }
-
-// Terminate sends SIGTERM.
-func (p *Program) Terminate() { p.signal(syscall.SIGTERM) }
-
-// Ended is closed when the program has ended.
-func (p *Program) Ended() <-chan struct{} { return p.ended }
-
-// PID is its process ID.
-func (p *Program) PID() int { return p.cmd.Process.Pid }
-
-// Kill kills a program and waits for its end.
-func (p *Program) Kill() {
-	p.signal(syscall.SIGKILL)
-	<-p.ended
-}
-
-// HasEnded reports whether it has ended.
-func (p *Program) HasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // SetClock sets its wall clock wrong by so much.

@@ -277,7 +277,7 @@ var addresses = ports.Between(20000, 32000)
 func (s *Stage) end() {
 	for _, p := range s.programs {
 		if said := p.Said(); strings.Contains(said, "panic: ") || strings.Contains(said, `"bug: `) {
-			s.T.Errorf("%s broke down: see %s", p.name, p.log)
+			s.T.Errorf("%s broke down: see %s", p.Name, p.log)
 		}
 	}
 	if s.T.Failed() {

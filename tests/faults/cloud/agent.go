@@ -9,21 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// agent is a process of a machine's agent. Its standard input is a pipe from us: when we end, it
-// ends.
+// agent is the process of a machine's agent. Its standard input is a pipe from the test, so it ends
+// when the test ends.
 type agent struct {
-	cmd    *exec.Cmd
+	*harness.Process
 	orders io.WriteCloser
-	killed atomic.Bool // it was we who ended it
-	ended  chan struct{}
+	killed atomic.Bool // by this package
 }
 
 // startAgent starts the agent of a machine, once that does not stand still.
@@ -52,7 +51,7 @@ func (c *Cloud) startAgent(ctx context.Context, m *machine) (*agent, error) {
 	}
 	a, err := c.fork(m)
 	if err != nil {
-		return nil, fmt.Errorf("start agent: %w", err)
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,14 +85,9 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 	if err := os.WriteFile(document, data, 0o600); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(c.logOf(m.id), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() // the agent has it by then
-	a := &agent{cmd: exec.Command(c.cfg.Agent, "agent"), ended: make(chan struct{})}
-	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = m.dir, log, log
-	a.cmd.Env = []string{
+	cmd := exec.Command(c.cfg.Agent, "agent")
+	cmd.Dir = m.dir
+	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "TMPDIR=" + m.dir, "GOTRACEBACK=all",
 		"GOMAXPROCS=1", // a machine is a small one
 		provider.EnvBootstrap + "=" + document,
@@ -104,31 +98,24 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 		"LEASEHOLD_FAREWELL=shutdown",
 		machines.EnvTest + "=" + c.mark + "/" + m.id,
 	}
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if a.orders, err = a.cmd.StdinPipe(); err != nil {
+	a := &agent{}
+	if a.orders, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if err := a.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = a.cmd.Wait() // how it ended is in ProcessState
-		close(a.ended)
-	}()
-	return a, nil
+	a.Process, err = harness.StartLogged("agent of "+m.id, c.logOf(m.id), cmd)
+	return a, err
 }
 
 // terminate asks an agent to end in order.
 func (a *agent) terminate() {
 	a.killed.Store(true)
-	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	a.Terminate()
 }
 
 // kill ends an agent at once.
 func (a *agent) kill() {
 	a.killed.Store(true)
-	_ = a.cmd.Process.Kill() // it may have ended
-	<-a.ended
+	a.Kill()
 }
 
 func (a *agent) setClock(by time.Duration) error {

@@ -57,15 +57,15 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 			select {
 			case <-ctx.Done():
 				return c.bringDown(ctx, m, a)
-			case <-a.ended:
+			case <-a.Ended():
 			}
 			if a.killed.Load() {
 				break
 			}
-			if a.cmd.ProcessState.Success() {
+			if a.State().Success() {
 				return history.BySelf
 			}
-			c.failed("the agent of %s has ended by itself (%s): see %s", m.id, a.cmd.ProcessState, c.logOf(m.id))
+			c.failed("the agent of %s has ended by itself (%s): see %s", m.id, a.State(), c.logOf(m.id))
 		}
 		again := time.NewTimer(c.cfg.AgentAgain)
 		select {
@@ -103,7 +103,7 @@ func (c *Cloud) bringDown(ctx context.Context, m *machine, a *agent) string {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
-	case <-a.ended:
+	case <-a.Ended():
 	case <-late.C:
 	case <-m.hurry:
 	case <-c.base.Done():

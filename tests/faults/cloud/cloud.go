@@ -237,7 +237,7 @@ func (c *Cloud) PID(instance string) int {
 	if m.agent == nil {
 		return 0
 	}
-	return m.agent.cmd.Process.Pid
+	return m.agent.PID()
 }
 
 // Said is what all agents of a machine have said.

@@ -190,7 +190,7 @@ func (c *Cloud) SetClock(instance string, by time.Duration) error {
 		return nil
 	}
 	select {
-	case <-a.ended:
+	case <-a.Ended():
 		return nil // the next one has it
 	default:
 	}

@@ -1,0 +1,9 @@
+// Package harness starts programs for tests: each a process of its own, which tests read, pause and
+// kill in one way.
+//
+//	process.go  a process: started, paused, ended
+//	output.go   what programs write, while they write it
+//
+// A process has a group of its own, so that a Ctrl-C reaches only the test. The test that starts
+// one must end it.
+package harness
