@@ -5,7 +5,7 @@
 //	ahead.go     one step after the other, in virtual time
 //	machines.go  what simulated machines and agents do
 //	course.go    what happened on the way, counted
-//	pace.go      how long instances of the group take to start
+//	start_time.go  how long instances of the group take to start
 //
 // It is the coordinator's own planner, and its own evidence, on what etcd says. What only a
 // coordinator knows is taken to be in order: the provider has every machine that it was asked for,

@@ -2,12 +2,12 @@
 // came of it. It is what `leasehold simulate` shows.
 //
 //	scenario.go  what a scenario is
-//	read.go      reading one from YAML; fields.go and reading.go go through its fields
+//	read.go      reading one from YAML; fields.go and sections.go go through its fields
 //	kinds*.go    what may happen, each kind with its fields
 //	target.go    to whom
 //	default.go   the scenario that is played if none is given
 //	run.go       playing one
-//	recorder.go  what is noted meanwhile; standing.go how the groups stand
+//	recorder.go  what happened; availability.go how the groups did
 //	timeline.go  what happened, in order, with repetitions summed up
 //	result.go    what came of it; expect.go whether that is as it should be
 //	runs.go      the same with many seeds

@@ -6,7 +6,7 @@
 //	agent.go     one agent: what it decides is agent/session's, and what that orders is carried out here
 //	stream.go    one stream of an agent
 //	line.go      connections: one for each agent, or few for all
-//	papers.go    certificates
+//	certificates.go  certificates
 //	report.go    what agents say of their machines
 //	stats.go     what is counted
 //	wire         gRPC streams that cost little

@@ -7,7 +7,7 @@
 //	rival.go      a contender that is made of clients of etcd
 //	agents.go     its agents
 //	detector.go   who tells which of them are dead
-//	remote.go     agents and detector in processes of their own
+//	process.go    agents and detector in processes of their own
 //	table.go      figures side by side, as ratios, and the verdict
 //
 // # Invariants
