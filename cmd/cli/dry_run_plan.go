@@ -67,7 +67,7 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 			f.InForce = "the spec in force stays in force"
 		}
 	}
-	pace, known := world.Pace()
+	pace, known := world.StartTime()
 	if !known {
 		pace = ch.after.Report.Interval.D() // only the order of steps is shown then
 	}

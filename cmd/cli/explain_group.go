@@ -93,7 +93,7 @@ func nextCommands(g group, sc *scene) []string {
 
 // computeGroup follows the planner until the group comes to rest. It changes the scene's world.
 func computeGroup(sc *scene, held []store.Blocked) *computed {
-	pace, known := sc.world.Pace()
+	pace, known := sc.world.StartTime()
 	if !known {
 		pace = 5 * time.Second // only the order of steps is shown then
 	}

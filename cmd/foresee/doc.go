@@ -1,21 +1,21 @@
-// Package foresee tells what the planner would do with a group's records if nothing else happened:
-// now, and on the way to where the group comes to rest. It serves dry runs and explanations.
+// Package foresee predicts what the planner would do with a group's records if nothing else
+// happened: now, and until the group comes to rest. Dry runs and explanations use it.
 //
 //	foresee.go   the records, and the planner's next step on them
 //	ahead.go     one step after the other, in virtual time
 //	lead.go      drives coordinator/leader, and does what that commands
 //	machines.go  what simulated machines and agents do
-//	course.go    what happened on the way, counted
-//	pace.go      how long instances of the group take to start
+//	course.go    counts what happened on the way
+//	start_time.go  how long instances of the group take to start
 //
-// It is the coordinator's own leader, planner and evidence, on what etcd says. What only a
-// coordinator knows is taken to be in order: the provider has every machine that it was asked for,
-// has room, and makes and removes machines without fail; new instances get healthy. There is no
-// grace: agents had their time to return.
+// It runs the coordinator's own leader, planner and evidence on the records in etcd. What only a
+// coordinator knows is assumed to be in order: the provider has every requested machine, has
+// capacity, and creates and removes machines without errors; new instances become healthy. There is
+// no grace period: agents had their time to return.
 //
-// coordinator/sim drives the same leader in a shard in which calls take their time, fail and get
-// lost, from its first election on. Here a group goes on from records that are there, with whatever
-// is under way in them, and is followed for as long as one command may take.
+// coordinator/sim drives the same leader in a shard from its first election on, in which calls are
+// slow, fail and get lost. Here a group continues from existing records, with the work in progress,
+// for as long as one command may take.
 //
 // It writes nothing, and never waits: all of its time is simulated.
 package foresee

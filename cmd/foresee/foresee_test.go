@@ -167,7 +167,7 @@ func TestAheadInWords(t *testing.T) {
 				edits = edit(g, test.edit)
 			}
 			w := foresee.New(keys, "web", listing, edits, noon)
-			pace, known := w.Pace()
+			pace, known := w.StartTime()
 			if !known || pace != 30*time.Second {
 				t.Errorf("pace %s, %v, want 30s", pace, known)
 			}
@@ -194,7 +194,7 @@ func TestAheadOfANewGroup(t *testing.T) {
 	g := group(3)
 	w := foresee.New(keys, "web", store.Listing{Revision: 7},
 		[]store.Write{store.Put(keys.Group("web"), store.Encode(g))}, noon)
-	if pace, known := w.Pace(); known {
+	if pace, known := w.StartTime(); known {
 		t.Errorf("there is a pace of %s without instances", pace)
 	}
 	if c := w.Ahead(10 * time.Second); c.Words() != "create 3" || !c.Rests || c.Took < 10*time.Second ||

@@ -54,7 +54,7 @@ func TestAheadOfLargeChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group(test.from)
 			w := foresee.New(keys, "web", records(g, nil), edit(g, test.edit), noon)
-			pace, _ := w.Pace()
+			pace, _ := w.StartTime()
 			c := w.Ahead(pace)
 			if c.Words() != test.words || c.Estimated != test.estimated || !c.Rests {
 				t.Errorf("%q, want %q: %+v", c.Words(), test.words, c)

@@ -1,4 +1,3 @@
-// Package program has what the programs of an operator share, leasehold and leasehold-bench: exit
-// codes, how an error is shown, how etcd is reached, and what a process knows of its terminal and
-// of the signals that end it.
+// Package program holds what the operator's programs, leasehold and leasehold-bench, share: exit
+// codes, the form of errors, the connection to etcd, terminals and signals.
 package program

@@ -172,7 +172,7 @@ func (d *draft) decide(shard Tally) {
 	if d.writeSlotsBack() {
 		return // all else rests on them
 	}
-	d.weather(shard)
+	d.followStorm(shard)
 	d.track()
 	d.chooseTemplate()
 	d.progress()

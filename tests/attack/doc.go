@@ -4,11 +4,11 @@
 // cmd/leasehold and store/etcdstore, HTTP in coordinator/web.
 //
 //	siege_test.go     the shard under attack, and what must not have happened
-//	enemy_test.go     somebody with a network address and whatever papers he has found or forged
-//	identity_test.go  certificates that are not, not yet, no longer or somebody else's
+//	enemy_test.go     an attacker with a network address and found or forged certificates
+//	identity_test.go  certificates that are forged, not yet valid, expired or another's
 //	join_test.go      tokens
 //	bounds_test.go    what is too much, too often, too slow or no message at all
-//	files_test.go     files that an operator is given by somebody else
+//	files_test.go     malicious files that an operator applies
 //	flood_test.go     too many, all at once
 //	rotation_test.go  certificates that last seconds, and an authority that is exchanged under way
 //	etcd_test.go      an agent at etcd

@@ -1,11 +1,11 @@
 // Package e2e proves the promises on the real programs: leasehold and leasehold-agent as they are
-// built, real machines of the process provider, and an etcd in a process of its own. What breaks
-// them is what breaks programs: SIGKILL, SIGSTOP and SIGTERM.
+// built, real machines of the process provider, and an etcd in a process of its own. Faults are
+// what programs really suffer: SIGKILL, SIGSTOP and SIGTERM.
 //
 //	main_test.go      builds the programs once; runs etcd when this very binary is started for that
 //	program_test.go   one running program and its output
 //	guests_test.go    machines of imitated clouds, and the story of a group at any provider
-//	history_test.go   everything that etcd was told, in order: the evidence of all tests
+//	history_test.go   every change in etcd, in order: the evidence of all tests
 //	world_test.go     a directory, an etcd, programs and a history; what happens when a test fails or ends
 //	cluster_test.go   an etcd, replicas of a coordinator and their machines
 //

@@ -3,6 +3,7 @@
 //
 //	process.go  a process: started, paused, ended
 //	output.go   what programs write, while they write it
+//	await.go    waiting for what other processes do
 //
 // A process has a group of its own, so that a Ctrl-C reaches only the test. The test that starts
 // one must end it.

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
@@ -84,10 +86,7 @@ func TestSecretsInDev(t *testing.T) {
 // until is await, for a run of which only the output is known.
 func (r *run) until(what string, is func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(longest); !is(); {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not within %s\n%s\n%s", what, longest, tail(r.logged.Bytes()), tail(r.printed.Bytes()))
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+	harness.Await(r.t, what, longest, 50*time.Millisecond, is, func() string {
+		return fmt.Sprintf("%s\n%s", tail(r.logged.Bytes()), tail(r.printed.Bytes()))
+	})
 }

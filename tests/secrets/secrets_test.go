@@ -344,12 +344,9 @@ func (r *run) workloadLog(instance string) ([]byte, error) {
 
 func (r *run) await(what string, is func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(longest); !is(); {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not within %s\nreport: %+v\n%s", what, longest, r.report(), tail(r.logged.Bytes()))
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+	harness.Await(r.t, what, longest, 50*time.Millisecond, is, func() string {
+		return fmt.Sprintf("report: %+v\n%s", r.report(), tail(r.logged.Bytes()))
+	})
 }
 
 func tail(text []byte) []byte { return text[max(0, len(text)-4000):] }

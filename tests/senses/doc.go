@@ -1,6 +1,6 @@
-// Package senses proves that Leasehold is not fooled: whatever happens to coordinators, to etcd, to
-// a provider's answers, to clocks and to the network, no instance is made, moved or destroyed for
-// it. docs/false-positives.md lists what was tried.
+// Package senses proves that Leasehold raises no false alarm: whatever happens to coordinators, to
+// etcd, to a provider's answers, to clocks and to the network, no instance is created, moved or
+// destroyed for it. docs/false-positives.md lists what was tried.
 //
 //	main_test.go          how many agents there are; the stage is that of tests/stage
 //	coordinators_nightly_test.go  replicas killed, away, cut off from etcd

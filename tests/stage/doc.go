@@ -3,10 +3,10 @@
 //
 //	programs.go  builds the programs once, one of them with a wall clock that can be wrong
 //	main.go      runs the tests of a package with them
-//	program.go   a process: started, stopped, killed
-//	stage.go     who is there, and what is waited for
-//	members.go   members of etcd, replicas, and the ways between them
-//	records.go   what was done, counted from etcd's own records
+//	program.go   a process of a stage
+//	stage.go     the processes of a stage, and waiting
+//	members.go   members of etcd, replicas, and relays between them
+//	records.go   counts what was done, from etcd's own records
 //	cast/        the programs beside leasehold itself
 //	swarm/       many machines, with their agents, in one process, or with agents that are programs of another release
 //
@@ -14,6 +14,6 @@
 //
 //   - Every process is a real one, and replicas are wired as leasehold coordinator is. Nothing in them is replaced but the provider.
 //   - What was done is counted from etcd's records and its journal, never from what the coordinator says.
-//   - No process outlives the test, however that ends.
+//   - No process outlives the test, however it ends.
 //   - A test that failed keeps its directory (journal, logs of all programs), and says which command repeats it.
 package stage

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/certs"
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/ports"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
@@ -251,20 +252,15 @@ func (s *Stage) Put(key string, value []byte) {
 // processes.
 func (s *Stage) Await(what string, condition func() bool) {
 	s.T.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(Longest)
-	defer late.Stop()
-	for !condition() {
+	harness.Await(s.T, what, Longest, 200*time.Millisecond, func() bool {
+		if condition() {
+			return true
+		}
 		if s.Swarm != nil && s.Swarm.HasEnded() {
 			s.T.Fatalf("the swarm has ended, while waiting for: %s: see %s", what, s.Swarm.log)
 		}
-		select {
-		case <-tick.C:
-		case <-late.C:
-			s.T.Fatalf("waited %s without success for: %s", Longest, what)
-		}
-	}
+		return false
+	}, nil)
 }
 
 // Pass waits for a time that is part of the scenario: something is frozen, or away, for so long.

@@ -1,17 +1,17 @@
-// Package capacity measures what a store can do of what Leasehold asks of it, and how many agents
-// that is enough for. It is what `leasehold-bench etcd` shows.
+// Package capacity measures how much of Leasehold's operations a store can do, and how many agents
+// that can carry. `leasehold-bench etcd` shows the result.
 //
-//	run.go      what is measured, in which order, and taking away what was written
-//	work.go     each thing that is measured
-//	drive.go    doing something many times: as fast as it goes, or at a pace
+//	run.go      the measurements in order, and the removal of what they wrote
+//	work.go     each measured operation
+//	drive.go    repeats an operation: as fast as possible, or at a fixed rate
 //	verdict.go  how many agents that carries, and what limits it
 //
 // # Invariants
 //
 //   - Everything is written below one prefix, and is gone at the end, however the bench ends.
-//   - At a pace, a duration counts from when its turn was: one that had to wait for others before it is not told as if it had been quick.
+//   - At a fixed rate, a duration counts from when the operation was due, so waiting for earlier ones is included.
 //
 // # What it does not do
 //
-// It does not know which store it is, and starts none.
+// It does not know the kind of store, and starts none.
 package capacity

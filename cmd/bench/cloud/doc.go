@@ -1,6 +1,6 @@
-// Package cloud is the provider of a bench: machines that are nothing but entries of a list, which
-// the bench keeps and gives agents to.
+// Package cloud is the provider of a bench: its machines are entries of a list, for which the bench
+// simulates agents.
 //
-// The list is served at a socket, and each replica's [Provider] asks there, so that all replicas
-// see the same machines and the bench sees what is made and removed.
+// The list is served at a socket that each replica's [Provider] calls, so that all replicas see the
+// same machines and the bench sees what is created and removed.
 package cloud

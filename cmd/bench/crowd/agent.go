@@ -266,7 +266,7 @@ func (a *agent) silence(how How) {
 	switch {
 	case how == Cut:
 		a.cut()
-	case how == Freeze && a.loop.crowd.papers != nil:
+	case how == Freeze && a.loop.crowd.certificates != nil:
 		for _, ln := range a.linesOf() {
 			if ln.conn != nil {
 				ln.conn.Freeze()
@@ -329,7 +329,7 @@ func (a *agent) vanish() {
 // linesOf returns the agent's own connections.
 func (a *agent) linesOf() []*line {
 	var out []*line
-	if a.loop.crowd.papers == nil {
+	if a.loop.crowd.certificates == nil {
 		return out
 	}
 	for _, s := range a.streams {

@@ -36,13 +36,13 @@ type Deps struct {
 
 // Crowd simulates many agents. Its methods are safe for concurrent use.
 type Crowd struct {
-	cfg     Config
-	deps    Deps
-	papers  *papers // nil: connections are shared
-	bootID  string
-	started time.Time
-	now     func() time.Time
-	loops   []*loop
+	cfg          Config
+	deps         Deps
+	certificates *certificates // nil: connections are shared
+	bootID       string
+	started      time.Time
+	now          func() time.Time
+	loops        []*loop
 
 	ctx    context.Context //nolint:containedctx // Run's, for what an agent begins
 	cancel context.CancelFunc
@@ -84,7 +84,7 @@ func New(cfg Config, deps Deps) (*Crowd, error) {
 	c.bootID = "bench-" + hex.EncodeToString(boot)
 	if cfg.Shared == 0 {
 		var err error
-		if c.papers, err = openPapers(cfg.Authority, cfg.ShardID); err != nil {
+		if c.certificates, err = openPapers(cfg.Authority, cfg.ShardID); err != nil {
 			return nil, fmt.Errorf("new crowd: %w", err)
 		}
 	}

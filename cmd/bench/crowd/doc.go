@@ -1,19 +1,19 @@
-// Package crowd is many agents in one process: what a coordinator hears of them is what it would
-// hear of as many machines.
+// Package crowd simulates many agents in one process. A coordinator receives from them what it would
+// receive from as many machines.
 //
-//	crowd.go     the crowd: who is in it, and what happens to whom
-//	loop.go      when it is whose turn
-//	agent.go     one agent: what it decides is agent/session's, and what that orders is carried out here
+//	crowd.go     the crowd: its agents, and what can be done to them
+//	loop.go      runs agents when they are due
+//	agent.go     one agent: agent/session decides, and this package carries out its commands
 //	stream.go    one stream of an agent
-//	line.go      connections: one for each agent, or few for all
-//	papers.go    certificates
-//	report.go    what agents say of their machines
+//	line.go      connections: one for each agent, or a few shared ones
+//	certificates.go  the agents' certificates
+//	report.go    what agents report about their machines
 //	stats.go     what is counted
-//	wire         gRPC streams that cost little
+//	wire         cheap gRPC streams
 //
-// An agent has neither goroutine nor timer: a few loops call those whose time has come, and the
-// goroutine that reads a connection hands on what came. So an agent takes some 2 KiB, and a report
-// some microseconds, while deciding, streams and reports are the real ones.
+// An agent has neither goroutine nor timer: a few loops run the agents that are due, and the
+// goroutine that reads a connection passes on what arrives. So an agent takes some 2 KiB, and a
+// report some microseconds, while decisions, streams and reports are the real ones.
 //
 // # Connections
 //
@@ -22,20 +22,19 @@
 // To coordinators on loopback addresses they come from many addresses of 127.0.0.0/12, so that
 // there are ports enough. The process may need two descriptors for each agent.
 //
-// Else all agents share that many connections to each coordinator, without TLS: a certificate names
+// Otherwise all agents share that many connections to each coordinator, without TLS: a certificate names
 // one instance. The coordinator must allow so many streams on one connection:
 // coordinator.Config.StreamsPerConnection.
 //
 // # Invariants
 //
 //   - What happens to an agent happens with its loop's lock, and nothing waits for a network meanwhile.
-//   - An agent that was silenced does nothing by itself until it returns. What it was told last is in its [Silenced].
-//   - What is counted is what was said and heard on streams. How late the crowd itself was is counted too ([Stats.Late]): a bench whose crowd is late
+//   - An agent that was silenced does nothing by itself until it returns. Its last acknowledgement is in its [Silenced].
+//   - Counts are of what was sent and received on streams. How late the crowd itself was is counted too ([Stats.Late]): a bench whose crowd is late
 //     has measured itself.
 //
 // # What it does not do
 //
-// Agents run no workload and no checks: they report that all they are told to check is well. They
-// do not join with tokens, keep nothing on a disk, and do not renew certificates. Connections do
-// not wait before they are made again, beyond what the agents do.
+// Agents run no workload and no checks: they report that all checks pass. They do not join with
+// tokens, keep nothing on disk, and do not renew certificates.
 package crowd

@@ -53,7 +53,7 @@ type line struct {
 // one.
 func (a *agent) lineTo(address string) *line {
 	l := a.loop
-	if l.crowd.papers == nil {
+	if l.crowd.certificates == nil {
 		key := trunk{address, a.number}
 		ln := l.trunks[key]
 		if ln == nil || ln.ended || ln.conn != nil && !ln.conn.Ready() {
@@ -76,7 +76,7 @@ func (a *agent) lineTo(address string) *line {
 
 // keepWarm keeps a second connection open, beginning at the given time (SAFE-11).
 func (a *agent) keepWarm(address string, at time.Time) {
-	if !a.loop.crowd.cfg.Warm || a.loop.crowd.papers == nil {
+	if !a.loop.crowd.cfg.Warm || a.loop.crowd.certificates == nil {
 		return
 	}
 	w := a.warm
@@ -119,7 +119,7 @@ func (a *agent) keep(s *stream) {
 func (a *agent) connect(address string) *line {
 	l := a.loop
 	ctx, cancel := context.WithTimeout(l.crowd.ctx, connectTimeout)
-	ln := &line{loop: l, agent: a, address: address, shared: l.crowd.papers == nil, cancel: cancel}
+	ln := &line{loop: l, agent: a, address: address, shared: l.crowd.certificates == nil, cancel: cancel}
 	l.lines[ln] = struct{}{}
 	l.crowd.work.Go(func() {
 		defer cancel()
@@ -184,12 +184,12 @@ func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn
 	}
 	var from netip.Addr
 	var config *tls.Config
-	if c.papers != nil {
+	if c.certificates != nil {
 		own, err := a.identification()
 		if err != nil {
 			return nil, err
 		}
-		config = identity.ClientConfig(c.cfg.ShardID, own.certificate, c.papers.trust)
+		config = identity.ClientConfig(c.cfg.ShardID, own.certificate, c.certificates.trust)
 		cfg.ReadAhead = 0 // the TLS layer closes it
 		from = sourceOf(a.id, address)
 	}
@@ -327,7 +327,7 @@ func (a *agent) identification() (*identification, error) {
 	if own != nil {
 		return own, nil
 	}
-	own, err := l.crowd.papers.of(a.id)
+	own, err := l.crowd.certificates.of(a.id)
 	if err != nil {
 		return nil, err
 	}

@@ -104,8 +104,8 @@ func (l *loop) tailOf(a *agent) []byte {
 		})
 	}
 	if a.own != nil {
-		r.Trust = l.crowd.papers.digest
-		r.Certificate = &protocol.OwnCertificate{Issuer: l.crowd.papers.trust.Issuer, Ends: timestamppb.New(a.own.ends)}
+		r.Trust = l.crowd.certificates.digest
+		r.Certificate = &protocol.OwnCertificate{Issuer: l.crowd.certificates.trust.Issuer, Ends: timestamppb.New(a.own.ends)}
 	}
 	tail, err := proto.Marshal(r)
 	if err != nil {

@@ -70,8 +70,8 @@ func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started),
 		Waits: true,
 	}
-	if c.papers != nil {
-		h.Trust = c.papers.digest
+	if c.certificates != nil {
+		h.Trust = c.certificates.digest
 	}
 	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: h}}
 }

@@ -1,10 +1,10 @@
-// Package measure counts what a bench wants to know: how long things took, what processes use, and
-// what servers tell of themselves.
+// Package measure holds what benches measure with: durations, the resource usage of processes, and
+// servers' metrics.
 //
 // # Invariants
 //
-//   - A [Histogram] has a fixed size whatever is added to it, and says every duration within 2 % of the truth, its maximum exactly.
-//   - CPU and memory are read from the kernel's account of a process, from outside: what is measured does not know of it.
+//   - A [Histogram] has a fixed size whatever is added to it. Every duration is exact to 2 %, its maximum completely.
+//   - CPU and memory are read from the kernel's accounting, from outside the measured process.
 //
 // # What it does not do
 //

@@ -25,7 +25,7 @@ type agent struct {
 	killed atomic.Bool // by this package
 }
 
-// startAgent starts the agent of a machine, once that does not stand still.
+// startAgent starts the agent of a machine, once the machine is not frozen.
 func (c *Cloud) startAgent(ctx context.Context, m *machine) (*agent, error) {
 	m.act.Lock()
 	defer m.act.Unlock()
@@ -89,7 +89,7 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 	cmd.Dir = m.dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "TMPDIR=" + m.dir, "GOTRACEBACK=all",
-		"GOMAXPROCS=1", // a machine is a small one
+		"GOMAXPROCS=1", // machines are small
 		provider.EnvBootstrap + "=" + document,
 		provider.EnvBootID + "=" + m.boot.ID,
 		provider.EnvMachine + "=" + b.Shard + "/" + m.id,
@@ -106,13 +106,13 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 	return a, err
 }
 
-// terminate asks an agent to end in order.
+// terminate sends SIGTERM to an agent.
 func (a *agent) terminate() {
 	a.killed.Store(true)
 	a.Terminate()
 }
 
-// kill ends an agent at once.
+// kill kills an agent.
 func (a *agent) kill() {
 	a.killed.Store(true)
 	a.Kill()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// mostOrder bounds how long a machine that boots again may take to go down in order.
+// mostOrder bounds how long a restarting machine may take to go down in order.
 const mostOrder = 10 * time.Second
 
 // live is one boot of a machine.
@@ -41,7 +41,7 @@ func (c *Cloud) live(ctx context.Context, boot memprovider.Boot) {
 	}
 }
 
-// run has the agent run for as long as the machine is up, and returns why it no longer is.
+// run runs the agent while the machine is up, and returns why it no longer is.
 func (c *Cloud) run(ctx context.Context, m *machine) string {
 	for {
 		a, err := c.startAgent(ctx, m)
@@ -49,7 +49,7 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 		case ctx.Err() != nil && err != nil:
 			return c.bringDown(ctx, m, nil)
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS):
-			// its disk is full, or takes no writes: it boots when that is over
+			// its disk is full, or read-only: it boots when that is over
 		case err != nil:
 			c.failed("machine %s: %v", m.id, err)
 			return history.BySelf
@@ -77,7 +77,7 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 	}
 }
 
-// bringDown ends a machine, as its cloud does it: in order if there is time, as an operating system
+// bringDown stops a machine as its cloud does: in order if there is time, like an operating system
 // that shuts down. What is left is killed later.
 func (c *Cloud) bringDown(ctx context.Context, m *machine, a *agent) string {
 	var down *memprovider.Down

@@ -25,29 +25,29 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// Config says what a cloud is made of.
+// Config describes a cloud.
 type Config struct {
 	Log    *history.Log
-	Agent  string                       // the path of cast; one whose wall clock can be set, if SetClock is to work
-	Dir    string                       // what machines keep
-	Logs   string                       // the logs of their agents; "": in Dir
-	Socket string                       // where replicas find it
+	Agent  string                       // path of cast; SetClock requires one whose wall clock can be set
+	Dir    string                       // directory of the machines' state
+	Logs   string                       // directory of the agents' logs; "": Dir
+	Socket string                       // socket for replicas
 	Zones  []string                     // default "a", "b"
-	Source func(instance string) string // the address that a machine has; asked once for each
-	Made   func(instance string)        // told of each machine before it boots, if set
-	// AgentAgain is how long a machine takes to start its agent again when that has ended; 0: 1s.
+	Source func(instance string) string // returns a machine's address; called once for each
+	Made   func(instance string)        // called for each machine before it boots, if set
+	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
 	AgentAgain  time.Duration
 	Capacity    int           // machines per zone; 0: no limit
-	Consistency time.Duration // so far does List lag behind
-	CallTime    time.Duration // how long every call takes
+	Consistency time.Duration // delay of List
+	CallTime    time.Duration // duration of every call
 	BootDelay   time.Duration // from Create or Restart to the agent's start
 	Seed        uint64        // decides which calls a fault with a chance hits
 }
 
-// Cloud is machines, and whoever makes them.
+// Cloud is machines and their provider.
 type Cloud struct {
 	cfg    Config
-	mark   string // of all its processes, with the instance behind it
+	mark   string // environment marker of all its processes, followed by the instance
 	mem    *memprovider.Provider
 	calls  atomic.Uint64
 	census census
@@ -60,7 +60,7 @@ type Cloud struct {
 	serving  sync.WaitGroup
 
 	mu       sync.Mutex
-	machines map[string]*machine // all that ever were
+	machines map[string]*machine // all machines that ever existed
 	conns    map[net.Conn]bool
 	failures []string
 	lie      *lie
@@ -84,7 +84,7 @@ func New(cfg Config) (*Cloud, error) {
 	return c, nil
 }
 
-// Serve serves replicas until Close. It returns when they can come; calls end with the context.
+// Serve serves replicas until Close. It returns once they can connect; calls end with the context.
 func (c *Cloud) Serve(ctx context.Context) error {
 	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("serve the cloud: %w", err)
@@ -104,7 +104,7 @@ func (c *Cloud) Serve(ctx context.Context) error {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // Close has closed it
+				return // closed by Close
 			}
 			if c.keepConn(conn) {
 				c.serving.Go(func() {
@@ -130,7 +130,7 @@ func (c *Cloud) keepConn(conn net.Conn) bool {
 	return true
 }
 
-// startKeeper starts the process that ends all machines if we cannot.
+// startKeeper starts the process that kills all machines if this one cannot.
 func (c *Cloud) startKeeper() (err error) {
 	c.keeper = exec.Command(c.cfg.Agent, "keeper", c.mark)
 	c.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -143,7 +143,7 @@ func (c *Cloud) startKeeper() (err error) {
 	return nil
 }
 
-// Close ends everything. What did not end in time, or should have ended before, is an error.
+// Close stops everything. What did not stop in time, or should have stopped before, is an error.
 func (c *Cloud) Close() error {
 	if c.base == nil || c.base.Err() != nil && c.keeper == nil {
 		return nil
@@ -169,8 +169,8 @@ func (c *Cloud) Close() error {
 	return errors.Join(errs...)
 }
 
-// Failures are what should not have happened, whatever was done to the machines: agents that ended
-// by themselves, or broke down.
+// Failures are events that should not happen whatever was done to the machines: agents that ended
+// by themselves, or crashed.
 func (c *Cloud) Failures() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,16 +183,16 @@ func (c *Cloud) failed(what string, args ...any) {
 	c.failures = append(c.failures, fmt.Sprintf(what, args...))
 }
 
-// Processes are all that run, by machine.
+// Processes returns all running processes, by machine.
 func (c *Cloud) Processes() map[string][]int { return c.census.look(c.mark) }
 
-// Existing are the machines that there are, up or down, in order.
+// Existing returns all machines that exist, up or down, in order.
 func (c *Cloud) Existing() []string {
 	return c.those(func(m *machine) bool { return !m.over })
 }
 
-// Running are the machines whose agent was started and has not been brought down, in order; also
-// those that are frozen.
+// Running returns the machines whose agent was started and not brought down, in order, including
+// frozen ones.
 func (c *Cloud) Running() []string {
 	return c.those(func(m *machine) bool { return m.up && m.booted })
 }
@@ -210,7 +210,7 @@ func (c *Cloud) those(are func(*machine) bool) []string {
 	return ids
 }
 
-// Address is that of a machine, "" if there never was one.
+// Address returns a machine's address, "" if it never existed.
 func (c *Cloud) Address(instance string) string {
 	if m := c.machine(instance); m != nil {
 		return m.address
@@ -218,7 +218,7 @@ func (c *Cloud) Address(instance string) string {
 	return ""
 }
 
-// Zone is that of a machine, "" if there never was one.
+// Zone returns a machine's zone, "" if it never existed.
 func (c *Cloud) Zone(instance string) string {
 	if m := c.machine(instance); m != nil {
 		return m.zone
@@ -226,7 +226,7 @@ func (c *Cloud) Zone(instance string) string {
 	return ""
 }
 
-// PID is the process of the agent of a machine, 0 if there is none now.
+// PID returns the process of a machine's agent, 0 if there is none now.
 func (c *Cloud) PID(instance string) int {
 	m := c.machine(instance)
 	if m == nil {
@@ -240,7 +240,7 @@ func (c *Cloud) PID(instance string) int {
 	return m.agent.PID()
 }
 
-// Said is what all agents of a machine have said.
+// Said returns the output of all agents of a machine.
 func (c *Cloud) Said(instance string) string {
 	text, err := os.ReadFile(c.logOf(instance))
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *Cloud) logOf(instance string) string {
 	return filepath.Join(cmp.Or(c.cfg.Logs, c.cfg.Dir), instance+".log")
 }
 
-// brokeDown reports whether an agent has told of a fault of its own.
+// brokeDown reports whether an agent's output shows a crash.
 func (c *Cloud) brokeDown(instance string) bool {
 	said := []byte(c.Said(instance))
 	return bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) ||

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// killWait is how much longer than asked a Stop waits for the end of what has to be killed.
+// killWait is how much longer than its timeout a Stop waits for the end of killed processes.
 const killWait = 10 * time.Second
 
-// front is the cloud as one replica has it.
+// front is the cloud as one replica sees it.
 type front struct {
 	c       *Cloud
 	replica string
@@ -21,13 +21,13 @@ type front struct {
 
 var _ provider.Provider = (*front)(nil)
 
-// Capabilities are the memory's: replicas have their own word for them.
+// Capabilities are those of the memory provider: replicas override them.
 func (f *front) Capabilities() provider.Capabilities { return f.c.mem.Capabilities() }
 
 // Validate refuses zones that do not exist.
 func (f *front) Validate(t provider.Template) error { return f.c.mem.Validate(t) }
 
-// called writes a call and how it ended.
+// called records a call and its end.
 func (f *front) called(ctx context.Context, call history.Call, do func(context.Context, *history.Call) error) error {
 	call.ID, call.Replica = f.c.calls.Add(1), f.replica
 	begun := call
@@ -64,7 +64,7 @@ func kindOf(hit memprovider.Fault) string {
 	return kind
 }
 
-// Create makes a machine, once.
+// Create creates a machine, once.
 func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made provider.Machine, err error) {
 	err = f.called(ctx, history.Call{Method: history.Create, Instance: req.Bootstrap.Instance, Zone: req.Zone},
 		func(ctx context.Context, _ *history.Call) (err error) {
@@ -74,7 +74,7 @@ func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made pr
 	return made, err
 }
 
-// Stop ends a machine in order, and after the timeout in any case.
+// Stop stops a machine in order, and by force after the timeout.
 func (f *front) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	return f.called(ctx, history.Call{Method: history.Stop, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
@@ -82,7 +82,7 @@ func (f *front) Stop(ctx context.Context, shard, instance string, timeout time.D
 		})
 }
 
-// Delete removes a machine. It returns when nothing of it runs.
+// Delete deletes a machine. It returns when no process of it runs.
 func (f *front) Delete(ctx context.Context, shard, instance string) error {
 	return f.called(ctx, history.Call{Method: history.Delete, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
@@ -102,7 +102,7 @@ func (f *front) Delete(ctx context.Context, shard, instance string) error {
 		})
 }
 
-// Restart boots a machine again.
+// Restart restarts a machine.
 func (f *front) Restart(ctx context.Context, shard, instance, boot string) error {
 	return f.called(ctx, history.Call{Method: history.Restart, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
@@ -116,8 +116,8 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 		if found, err = f.c.mem.List(ctx, shard); err != nil {
 			return err
 		}
-		// Only now is it asked who is on the way: nobody can have gone from the one and not have
-		// come to the other.
+		// Machines in transition are listed only after that, so that none is missed between the
+		// two.
 		for _, m := range f.c.leaving(shard) {
 			if !slices.ContainsFunc(found, func(o provider.Machine) bool { return o.Instance == m.Instance }) {
 				found = append(found, m)
@@ -130,11 +130,11 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 	return found, err
 }
 
-// Inject lets calls go wrong from now on, until the fault is lifted or used up. What List answers
-// is the business of [Cloud.Lie].
+// Inject makes calls fail from now on, until the fault is lifted or used up. For List see
+// [Cloud.Lie].
 func (c *Cloud) Inject(f memprovider.Fault) (lift func()) { return c.mem.Inject(f) }
 
-// Heal lifts all faults and lies. Effects that are late still come.
+// Heal ends all faults and lies. Delayed effects still happen.
 func (c *Cloud) Heal() {
 	c.mem.Heal()
 	c.mu.Lock()

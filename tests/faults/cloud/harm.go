@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// NoteHarm writes that a machine is hurt, by us or by somebody else, or no more.
+// NoteHarm records the beginning or end of a machine's fault, caused by this package or another.
 func (c *Cloud) NoteHarm(instance string, kind history.HarmKind, ends bool) {
 	c.cfg.Log.Add(history.Event{Harm: &history.Harm{Instance: instance, Kind: kind, Ends: ends}})
 }
 
-// Crash ends a machine otherwise than in order: its provider says so from then on. It returns when
-// nothing of it runs.
+// Crash crashes a machine: its provider lists it as crashed from then on. It returns when no
+// process of it runs.
 func (c *Cloud) Crash(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -40,8 +40,8 @@ func (c *Cloud) Crash(instance string) error {
 	return nil
 }
 
-// living is a machine that is up. One whose agent is just being started is waited for: others may
-// have seen that agent already.
+// living returns a running machine. It waits for one whose agent is just being started, because
+// that agent may be visible already.
 func (c *Cloud) living(instance string) (*machine, error) {
 	m := c.machine(instance)
 	if m == nil {
@@ -59,7 +59,7 @@ func (c *Cloud) living(instance string) (*machine, error) {
 
 var errDown = errors.New("there is no such machine up")
 
-// Freeze has all of a machine stand still.
+// Freeze stops all processes of a machine.
 func (c *Cloud) Freeze(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Cloud) Freeze(instance string) error {
 	return nil
 }
 
-// Thaw has a machine go on that stands still.
+// Thaw resumes a frozen machine.
 func (c *Cloud) Thaw(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Cloud) Thaw(instance string) error {
 	return nil
 }
 
-// KillAgent ends the agent alone. The machine starts it again after a while, in the same boot.
+// KillAgent kills the agent alone. The machine restarts it after a while, in the same boot.
 func (c *Cloud) KillAgent(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -123,8 +123,7 @@ func (c *Cloud) KillAgent(instance string) error {
 	return nil
 }
 
-// KillWorkload ends what the machine exists for. Its agent goes on. The harm is over with the next
-// boot.
+// KillWorkload kills the workload. Its agent goes on. The fault ends with the next boot.
 func (c *Cloud) KillWorkload(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *Cloud) KillWorkload(instance string) error {
 	return nil
 }
 
-// Sicken has a check of a machine's workload fail that runs `test ! -e sick`.
+// Sicken makes a check of a machine's workload fail that runs `test ! -e sick`.
 func (c *Cloud) Sicken(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -153,14 +152,14 @@ func (c *Cloud) Sicken(instance string) error {
 	}
 	c.NoteHarm(instance, history.Sick, false)
 	if err := os.WriteFile(filepath.Join(m.dir, "sick"), nil, 0o600); err != nil {
-		c.NoteHarm(instance, history.Sick, true) // it stays well: its disk is full, say
+		c.NoteHarm(instance, history.Sick, true) // it stays healthy, for example because its disk is full
 		return fmt.Errorf("sicken %s: %w", instance, err)
 	}
 	return nil
 }
 
-// Cure ends that. One that is well already is no mistake: its file may have gone with all that it
-// had.
+// Cure ends that. It is no error if the machine is healthy already: the file may have been removed
+// with the others.
 func (c *Cloud) Cure(instance string) error {
 	m := c.machine(instance)
 	if m == nil {
@@ -173,8 +172,8 @@ func (c *Cloud) Cure(instance string) error {
 	return nil
 }
 
-// SetClock makes the wall clock of a machine wrong by so much, also that of agents that it starts
-// later. It is no harm.
+// SetClock sets the wall clock of a machine wrong by so much, also for agents that it starts later.
+// That is not recorded as a fault.
 func (c *Cloud) SetClock(instance string, by time.Duration) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -191,7 +190,7 @@ func (c *Cloud) SetClock(instance string, by time.Duration) error {
 	}
 	select {
 	case <-a.Ended():
-		return nil // the next one has it
+		return nil // the next agent gets it
 	default:
 	}
 	if err := a.setClock(by); err != nil {

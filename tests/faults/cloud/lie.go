@@ -8,15 +8,15 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// lie is one that is told now.
+// lie is the present wrong answer of List.
 type lie struct {
 	swarm.Lie
-	before []provider.Machine // what was true when it began
+	before []provider.Machine // the correct answer when it began
 	told   int
 }
 
-// Lie has List lie from now on, until it is lifted or used up, or another lie begins. A delay is
-// how long an answer is on its way: what it says was true when it was asked for.
+// Lie makes List answer wrongly from now on, until the lie is lifted or used up, or another one
+// begins. delay is how long an answer takes: it is computed before the delay.
 func (c *Cloud) Lie(l swarm.Lie) (lift func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Cloud) Lie(l swarm.Lie) (lift func()) {
 	}
 }
 
-// bend makes a true answer what the lie of the hour makes of it, and says which that is.
+// bend converts a correct answer to the present lie, and returns its kind.
 func (c *Cloud) bend(ctx context.Context, truth []provider.Machine) (answer []provider.Machine, kind string,
 	err error,
 ) {

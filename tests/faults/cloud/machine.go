@@ -10,26 +10,26 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// machine is one that there is or was. Its fields are read and written with the cloud's lock held;
-// act is held by whoever starts, stops or continues its processes, and is taken first.
+// machine is a machine that exists or existed. Its fields are guarded by the cloud's lock; act is
+// held while its processes are started, stopped or resumed, and is taken first.
 type machine struct {
 	id, zone, address, dir string
 
 	act sync.Mutex
 
-	boot    memprovider.Boot // the last that was begun
-	up      bool             // a boot was begun, and something of it may run
+	boot    memprovider.Boot // the last boot
+	up      bool             // a boot has begun, and processes of it may run
 	booted  bool             // its agent was started
-	removed bool             // it is to be gone
-	over    bool             // it is
-	gone    chan struct{}    // closed then
-	hurry   chan struct{}    // closed when a boot is to end at once; made with each
-	ended   chan struct{}    // closed when nothing of a boot runs any more; made with each
-	agent   *agent           // that runs, or has run last in this boot
-	thawed  chan struct{}    // closed when it stands still no more; nil: it does not
-	exited  bool             // its agent or workload was killed, and is not back
-	idle    bool             // it was the workload, which no agent starts again in this boot
-	clock   time.Duration    // so far is its wall clock wrong
+	removed bool             // it is deleted being deleted
+	over    bool             // it is deleted
+	gone    chan struct{}    // closed when deleted
+	hurry   chan struct{}    // closed to end a boot at once; new for each
+	ended   chan struct{}    // closed when no process of a boot runs any more; new for each
+	agent   *agent           // that runs, or last ran in this boot
+	thawed  chan struct{}    // closed when it is resumed; nil: not frozen
+	exited  bool             // its agent or workload was killed, and has not been restarted
+	idle    bool             // it was the workload, which no agent restarts in this boot
+	clock   time.Duration    // offset of its wall clock
 }
 
 func (c *Cloud) note(m *machine, what history.Step, why string) {
@@ -39,7 +39,7 @@ func (c *Cloud) note(m *machine, what history.Step, why string) {
 	}})
 }
 
-// exists is told when a machine comes to be, and when it is to be no more.
+// exists is called when a machine is created, and when it is being deleted.
 func (c *Cloud) exists(instance, zone string, exists bool) {
 	if exists {
 		m := &machine{
@@ -66,7 +66,7 @@ func (c *Cloud) exists(instance, zone string, exists bool) {
 	m.inHurry()
 }
 
-// bury ends a machine of which nothing runs. The cloud's lock is held.
+// bury removes a machine without processes. The cloud's lock is held.
 func (c *Cloud) bury(m *machine) {
 	m.over = true
 	c.note(m, history.Removed, "")
@@ -81,7 +81,7 @@ func (m *machine) inHurry() {
 	}
 }
 
-// begin begins a boot, unless there is nothing to be begun any more.
+// begin starts a boot, unless the machine is being deleted.
 func (c *Cloud) begin(boot memprovider.Boot) *machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Cloud) begin(boot memprovider.Boot) *machine {
 	return m
 }
 
-// finish ends a boot of which nothing runs any more.
+// finish ends a boot without processes.
 func (c *Cloud) finish(m *machine, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *Cloud) finish(m *machine, why string) {
 	}
 }
 
-// leaving are the machines of a shard that are to be gone, and are not.
+// leaving returns the machines of a shard that are being deleted.
 func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

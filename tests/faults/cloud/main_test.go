@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/stage"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
@@ -136,14 +137,7 @@ func (w *world) awaitAll(instance string) []int {
 
 func (w *world) await(what string, is func() bool) {
 	w.t.Helper()
-	late := time.After(time.Minute)
-	for !is() {
-		select {
-		case <-late:
-			w.t.Fatalf("waited without success for: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	harness.Await(w.t, what, time.Minute, 10*time.Millisecond, is, nil)
 }
 
 // must is for what has to work.

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// census looks at all processes of the host. Those who want it at the same time share one look,
-// which begins after all of them came.
+// census scans all processes of the host. Callers at the same time share one scan, which begins
+// after all of them called.
 type census struct {
 	mu     sync.Mutex
 	next   *survey // not begun yet
@@ -25,7 +25,7 @@ type survey struct {
 	found map[string][]int
 }
 
-// look finds the processes of all machines with a mark. It has begun after it was asked for.
+// look returns the processes of all machines with a mark, by a scan that begins after the call.
 func (c *census) look(mark string) map[string][]int {
 	c.mu.Lock()
 	s := c.next
@@ -54,22 +54,22 @@ func (c *census) look(mark string) map[string][]int {
 
 func (c *Cloud) processes(m *machine) []int { return c.census.look(c.mark)[m.id] }
 
-// signal sends a signal to a process if it is one of the machine's. By the time at which it is
-// looked at, its number can be nobody else's.
+// signal sends a signal to a process if it belongs to the machine. The process cannot be replaced
+// by another of the same number after that check.
 func (c *Cloud) signal(m *machine, pid int, sig syscall.Signal) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = p.Release() }() // it is not our child
+	defer func() { _ = p.Release() }() // not a child of this process
 	if value, _ := machines.Carries(pid, machines.EnvTest); value != c.mark+"/"+m.id {
 		return false
 	}
 	return p.Signal(sig) == nil
 }
 
-// untilNone sends a signal to all processes of a machine that need it, until two looks in a row
-// find none: one in the middle of its exec is not to be seen.
+// untilNone sends a signal to all processes of a machine that need it, until two scans in a row
+// find none: a process in the middle of exec is invisible.
 func (c *Cloud) untilNone(m *machine, needs func(pid int) bool, sig syscall.Signal) {
 	pause, late := time.Millisecond, time.After(patience)
 	for clean := 0; clean < 2; clean++ {
@@ -94,7 +94,7 @@ func (c *Cloud) untilNone(m *machine, needs func(pid int) bool, sig syscall.Sign
 // patience is how long the kernel may take.
 const patience = time.Minute
 
-// killAll ends all processes of a machine, also those that stand still.
+// killAll kills all processes of a machine, including stopped ones.
 func (c *Cloud) killAll(m *machine) {
 	m.act.Lock()
 	defer m.act.Unlock()
@@ -107,7 +107,7 @@ func (c *Cloud) killAll(m *machine) {
 	c.untilNone(m, func(int) bool { return true }, syscall.SIGKILL)
 }
 
-// stands reports whether a process stands still, or will never move again.
+// stands reports whether a process is stopped, or has ended.
 func stands(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

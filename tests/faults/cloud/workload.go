@@ -10,11 +10,10 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// lookEvery is how often a machine is looked at for its workload.
+// lookEvery is how often a machine's workload is checked.
 const lookEvery = 250 * time.Millisecond
 
-// workload is the process that the agent of a machine has recorded as its workload. It may have
-// ended.
+// workload is the process that the machine's agent has recorded as its workload. It may have ended.
 func (m *machine) workload() (pid int, err error) {
 	var record struct {
 		PID int `json:"pid"`
@@ -26,13 +25,12 @@ func (m *machine) workload() (pid int, err error) {
 	return record.PID, err
 }
 
-// watchWorkload notes when the workload of a machine begins, and when it ends while the machine
-// stays up: somebody has stopped it then. Whether it runs is the kernel's word; the agent is only
-// asked for its number.
+// watchWorkload records when the workload of a machine starts, and when it ends while the machine
+// stays up. The kernel says whether it runs; the agent only provides its process ID.
 func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	runs := 0 // its process, by our last look
+	runs := 0 // its process at the last check
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,7 +43,7 @@ func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 		}
 		if runs != 0 && pid != runs && !c.signal(m, runs, 0) {
 			c.mu.Lock()
-			if ctx.Err() == nil { // else it went with the machine
+			if ctx.Err() == nil { // otherwise it ended with the machine
 				c.note(m, history.WorkloadEnded, "")
 			}
 			c.mu.Unlock()

@@ -19,12 +19,12 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// Config says what a cluster is like.
+// Config describes a cluster.
 type Config struct {
 	Programs *stage.Programs
-	Again    string // the command that plays it once more
-	Disks    bool   // what replicas and machines keep is on small disks of their own, which can be full
-	Numbers  bool   // replicas tell theirs, for Vitals
+	Again    string // the command that repeats the run
+	Disks    bool   // replicas and machines have small disks of their own, which can be full
+	Numbers  bool   // replicas serve metrics, for Vitals
 	Groups   []Group
 	Settings func(*store.ShardSettings)
 }
@@ -39,31 +39,31 @@ type Cluster struct {
 	Witness *witness.Watcher
 
 	cfg     Config
-	test    *testing.T // before there is a stage
+	test    *testing.T // until the stage exists
 	dir     string
 	records []string // files with what replicas have recorded
 	disks   map[string]*disk.Tmpfs
-	numbers map[string]string // where each replica tells its own
+	numbers map[string]string // metrics address of each replica
 	ops     etcdops.Etcd
 	stop    context.CancelFunc // ends the witness
 	stopped chan struct{}
 
-	mu        sync.Mutex // of what follows, and of starting processes
+	mu        sync.Mutex // guards what follows, and starting processes
 	troubles  int
 	orders    int
 	snapshots int
 	groups    map[string]*Group
-	lifts     []func() // of rules of the network
+	lifts     []func() // end rules of the network
 	harms     harms
 }
 
-// How many coordinators and members of etcd there are: so many that one of them may be lost.
+// Three coordinators and three members of etcd, so that one of each may fail.
 const replicas, members = 3, 3
 
-// zones are where machines are made.
+// zones are the zones of the machines.
 var zones = []string{"a", "b", "c"}
 
-// New starts everybody, and waits until the groups are complete.
+// New starts all processes, and waits until the groups are complete.
 func New(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leasehold-faults-") //nolint:usetesting // it is kept when the test fails
@@ -84,7 +84,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 			if c.disks[name], err = disk.Mount(filepath.Join(dir, name), 16<<20); err != nil {
 				t.Fatal(err)
 			}
-			// it is closed before, and checked, unless we do not get so far
+			// normally it was closed and checked before
 			t.Cleanup(func() { _ = c.disks[name].Close() })
 		}
 	}
@@ -160,12 +160,12 @@ func (c *Cluster) watch() {
 	}()
 }
 
-// Say tells the test's log what happens.
+// Say writes to the test's log.
 func (c *Cluster) Say(format string, args ...any) {
 	c.T.Logf("%s %s", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// Trouble notes that a trouble begins. over notes its end, and what it was.
+// Trouble records the beginning of a fault. over records its end, with a description.
 func (c *Cluster) Trouble(kind string, manyCut bool) (over func(what string)) {
 	c.mu.Lock()
 	c.troubles++
@@ -180,8 +180,8 @@ func (c *Cluster) Trouble(kind string, manyCut bool) (over func(what string)) {
 	}
 }
 
-// Mark notes a moment.
+// Mark records a moment.
 func (c *Cluster) Mark(m history.Mark) { c.Log.Add(history.Event{Mark: &m}) }
 
-// History is all that was seen so far, of everybody.
+// History returns everything that was seen so far, by all processes.
 func (c *Cluster) History() ([]history.Event, error) { return history.Read(c.records...) }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// DeleteByHand deletes keys as somebody does with etcdctl, and returns the last revision at which
-// they were there; 0 if nothing was deleted.
+// DeleteByHand deletes keys as an operator does with etcdctl, and returns the last revision at
+// which they existed; 0 if nothing was deleted.
 func (c *Cluster) DeleteByHand(ctx context.Context, keys []string) (before store.Revision, err error) {
 	var txn store.Txn
 	for _, key := range keys {
@@ -29,8 +29,7 @@ func (c *Cluster) DeleteByHand(ctx context.Context, keys []string) (before store
 	return deleted - 1, nil
 }
 
-// WriteByHand writes a value over a key, if the key is still as it was seen. The key stays on its
-// lease.
+// WriteByHand overwrites a key, if it is still as it was read. The key keeps its lease.
 func (c *Cluster) WriteByHand(ctx context.Context, kv store.KV, value []byte) (store.Revision, error) {
 	w := store.Put(kv.Key, value)
 	if kv.Lease != 0 {
@@ -42,8 +41,7 @@ func (c *Cluster) WriteByHand(ctx context.Context, kv store.KV, value []byte) (s
 	})
 }
 
-// BackByHand undoes what was written over a key at a revision, unless somebody has written or
-// removed it since.
+// BackByHand undoes an overwrite at a revision, unless the key was written or removed since.
 func (c *Cluster) BackByHand(kv store.KV, at store.Revision) error {
 	w := store.Put(kv.Key, kv.Value)
 	switch {
@@ -64,7 +62,7 @@ func (c *Cluster) BackByHand(kv store.KV, at store.Revision) error {
 	})
 }
 
-// Settings are the shard's.
+// Settings returns the shard's settings.
 func (c *Cluster) Settings(ctx context.Context) (store.ShardSettings, error) {
 	kv, err := c.Store.Get(ctx, c.Keys.Shard())
 	if err != nil {
@@ -74,9 +72,9 @@ func (c *Cluster) Settings(ctx context.Context) (store.ShardSettings, error) {
 	return shard.Record.Settings, err
 }
 
-// Recover does what the runbook says about an etcd whose data is lost: the shard is created anew
-// under its old ID, with the settings that it had, groups are applied from their files, machines
-// are put back into their slots, and the shard is released.
+// Recover follows the runbook for an etcd whose data is lost: the shard is created again under its
+// old ID, with its settings, groups are applied from their files, machines are put back into their
+// slots, and the shard is released.
 func (c *Cluster) Recover(settings store.ShardSettings) error {
 	if err := c.OperatorMust("recover", "--confirm=default"); err != nil {
 		return err
@@ -107,16 +105,15 @@ func (c *Cluster) Recover(settings store.ShardSettings) error {
 }
 
 const (
-	// agentsReport is for how long an operator waits until agents report: several times
-	// reconnect_max, as here.
+	// agentsReport is how long an operator waits until agents report: several times reconnect_max.
 	agentsReport = 15 * time.Second
-	// strange is for how long a machine has no record before an operator does something about it.
+	// strange is how long a machine has no record before an operator acts.
 	strange = 3 * time.Second
-	// calm is for how long there must be nothing to do.
+	// calm is how long there must be nothing to do.
 	calm = 2 * time.Second
 )
 
-// awaitClaims waits until every machine that is up could be put into its slot, but not for ever:
+// awaitClaims waits until every running machine could be put into its slot, with a limit, because
 // some may be silent.
 func (c *Cluster) awaitClaims(within time.Duration) {
 	late := time.Now().Add(within)
@@ -133,8 +130,8 @@ func (c *Cluster) awaitClaims(within time.Duration) {
 	}
 }
 
-// candidates are the machines without a record, as `leasehold recover` shows them; nil if it does
-// not.
+// candidates returns the machines without a record, as `leasehold recover` shows them; nil on an
+// error.
 func (c *Cluster) candidates() (all []recovery.Candidate) {
 	out, err := c.Try("recover", "-o", "json")
 	if err != nil || json.Unmarshal([]byte(out), &all) != nil {
@@ -143,12 +140,12 @@ func (c *Cluster) candidates() (all []recovery.Candidate) {
 	return all
 }
 
-// PutRight does what an operator does once the records are back as far as they can be: machines
-// without a record are adopted, those without a place are removed, and a hold is released. It goes
-// on until there is nothing left to do.
+// PutRight does what an operator does after the records are restored as far as possible: it adopts
+// machines without a record, removes those without a place, and releases a hold. It goes on until
+// nothing is left to do.
 func (c *Cluster) PutRight() error {
 	late := time.Now().Add(stage.Longest)
-	since := map[string]time.Time{} // from when on a machine had no record
+	since := map[string]time.Time{} // since when a machine has no record
 	quiet := time.Now()
 	for {
 		left, err := c.putRight(since)
@@ -171,7 +168,7 @@ func (c *Cluster) PutRight() error {
 	}
 }
 
-// putRight takes one round, and says what is left to do.
+// putRight does one round, and returns what is left to do.
 func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) {
 	ctx, cancel := context.WithTimeout(c.T.Context(), 5*time.Second)
 	defer cancel()
@@ -208,7 +205,7 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 	}
 	switch {
 	case able > 0:
-		_ = c.Operator(ctx, "instance", "adopt", "--all") // the next round sees what came of it
+		_ = c.Operator(ctx, "instance", "adopt", "--all") // the next round sees the result
 		return fmt.Sprintf("%d machines to be adopted", able), nil
 	case shard.Hold != nil && len(due) == len(strangers):
 		return "the shard is on hold: " + shard.Hold.Why, c.Operator(ctx, "release", "--confirm=default")
@@ -216,7 +213,7 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 		return fmt.Sprintf("machines without a record: %v", strangers), nil
 	}
 	for _, id := range due {
-		_ = c.Operator(ctx, "instance", "adopt", id) // it has no slot, or that is taken
+		_ = c.Operator(ctx, "instance", "adopt", id) // it has no slot, or its slot is taken
 		since[id] = time.Now()
 	}
 	for id, in := range records {
@@ -233,7 +230,7 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 	return left, nil
 }
 
-// recorded are the shard and its instances. One that cannot be read counts as there.
+// recorded returns the shard and its instances. An unreadable one counts as existing.
 func (c *Cluster) recorded(ctx context.Context) (shard store.Shard, instances map[string]store.Instance, err error) {
 	kv, err := c.Store.Get(ctx, c.Keys.Shard())
 	if err != nil {
@@ -259,8 +256,8 @@ func (c *Cluster) recorded(ctx context.Context) (shard store.Shard, instances ma
 	return v.Record, instances, nil
 }
 
-// Repair has records put back from etcd's history: all that were lost or spoiled since a revision
-// or, with 0, all that are damaged by what is known.
+// Repair restores records from etcd's history: all that were lost or spoiled since a revision or,
+// with 0, all that are known to be damaged.
 func (c *Cluster) Repair(at store.Revision) error {
 	args := []string{"repair"}
 	if at != 0 {
@@ -272,7 +269,7 @@ func (c *Cluster) Repair(at store.Revision) error {
 	return c.PutRight()
 }
 
-// AwaitReadable waits until a key that was spoiled is gone or can be read again.
+// AwaitReadable waits until a spoiled key is gone or readable again.
 func (c *Cluster) AwaitReadable(key string, spoiled store.Revision) error {
 	return c.insist(func(ctx context.Context) error {
 		kv, err := c.Store.Get(ctx, key)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// Heal ends whatever may still be wrong, and says so to the history.
+// Heal ends all faults, and records that.
 func (c *Cluster) Heal() {
 	c.T.Helper()
 	c.liftAll()
@@ -26,7 +26,7 @@ func (c *Cluster) Heal() {
 	}
 	for i := range c.Etcd {
 		c.Member(i).Thaw()
-		_ = c.Member(i).SetClock(0) // one that has ended begins with a right clock
+		_ = c.Member(i).SetClock(0) // one that has ended starts with a correct clock
 		c.must(c.RaiseMember(i))
 	}
 	for _, id := range c.ReplicaIDs() {
@@ -45,11 +45,11 @@ func (c *Cluster) must(err error) {
 	}
 }
 
-// still is for how long nothing may change before it counts as quiet.
+// still is how long nothing may change before it counts as quiet.
 const still = 3 * time.Second
 
-// AwaitQuiet waits until every group is complete, there is a machine for each record and no other,
-// and that stays so. It says what is missing otherwise.
+// AwaitQuiet waits until every group is complete, every record has a machine and every machine a
+// record, and that lasts. Otherwise it returns what is missing.
 func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 	c.T.Helper()
 	late := time.NewTimer(within)
@@ -75,9 +75,9 @@ func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 	}
 }
 
-// quiet notes that it is, unless that has passed while we looked at what there is: then it says
-// what is missing. Members that are slow to tell of their leases, as where many clusters share a
-// processor, are asked again later.
+// quiet records that moment, unless it has passed while the test looked: then it returns what is
+// missing. Members that are slow to list their leases, because many clusters share a processor, are
+// asked again later.
 func (c *Cluster) quiet() (missing string) {
 	c.T.Helper()
 	var leases map[string][]string
@@ -97,10 +97,10 @@ func (c *Cluster) quiet() (missing string) {
 	return ""
 }
 
-// unrest is what is not as it is to be in the end; "" if all is.
+// unrest returns what is not as it should be in the end; "" if nothing.
 func (c *Cluster) unrest() string {
 	if missing := c.leaderless(); missing != "" {
-		return missing // the status is of before
+		return missing // the status is outdated
 	}
 	if name := c.complete(); name != "" {
 		return "group " + name + " is not complete"
@@ -155,7 +155,7 @@ func (c *Cluster) leaderless() string {
 	return ""
 }
 
-// Hold is why the shard is on hold; "" if it is not.
+// Hold returns why the shard is on hold; "" if it is not.
 func (c *Cluster) Hold() string {
 	c.T.Helper()
 	var kv store.KV
@@ -171,7 +171,7 @@ func (c *Cluster) Hold() string {
 	return shard.Record.Hold.Why
 }
 
-// End has every replica end in order, then the machines, and says what was not given back.
+// End stops every replica in order, then the machines, and records what was left behind.
 func (c *Cluster) End() {
 	c.T.Helper()
 	for _, id := range c.ReplicaIDs() {
@@ -198,11 +198,11 @@ func (c *Cluster) End() {
 
 func (c *Cluster) leftBehind(what string) { c.Log.Add(history.Event{Left: &history.Left{What: what}}) }
 
-// Bound is how long everything may take to be complete again once nothing is wrong any more. It is
-// no measure of speed.
+// Bound is how long everything may take to be complete again after all faults. It is no measure of
+// speed.
 const Bound = stage.Longest
 
-// Verdict has the judge look at all that was seen, and fails the test if it finds anything.
+// Verdict lets the judge examine the history, and fails the test if it finds a violation.
 func (c *Cluster) Verdict() []judge.Violation {
 	c.T.Helper()
 	events, err := c.History()
@@ -210,13 +210,13 @@ func (c *Cluster) Verdict() []judge.Violation {
 	found := judge.Judge(events, judge.Terms{Interval: c.Interval, LeaseTTL: c.TTL, Bound: Bound})
 	if len(found) > 0 {
 		text := judge.Tell(found)
-		_ = os.WriteFile(filepath.Join(c.Dir, "verdict"), []byte(text), 0o600) // it is shown as well
+		_ = os.WriteFile(filepath.Join(c.Dir, "verdict"), []byte(text), 0o600) // shown as well
 		c.T.Errorf("the judge found %d violations in %d events:\n%s", len(found), len(events), strings.TrimSpace(text))
 	}
 	return found
 }
 
-// keep keeps a snapshot of etcd if the run has failed. Everything else is in files already.
+// keep saves a snapshot of etcd if the run has failed. Everything else is in files already.
 func (c *Cluster) keep() {
 	if !c.T.Failed() {
 		return
@@ -232,7 +232,7 @@ func (c *Cluster) keep() {
 	}
 }
 
-// leave ends everything that is not a process of the stage.
+// leave stops everything that is not a process of the stage.
 func (c *Cluster) leave() {
 	c.stop()
 	<-c.stopped
@@ -250,10 +250,11 @@ func (c *Cluster) leave() {
 	}
 }
 
-// Begin notes that everybody is there and that what comes now is done on purpose.
+// Begin records that everything is running and that what comes now is intended.
 func (c *Cluster) Begin() { c.Mark(history.Mark{What: history.Begun, Groups: c.Wanted()}) }
 
-// Finish ends a run: everything is healed, quiet awaited, everybody ended, and the judge heard.
+// Finish ends a run: all faults end, everything becomes quiet, all processes stop, and the judge
+// decides.
 func (c *Cluster) Finish() {
 	c.T.Helper()
 	c.Heal()

@@ -16,17 +16,17 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// Group is what the operators of a cluster want of one.
+// Group is what the operators of a cluster want of a group.
 type Group struct {
 	Name    string
 	Size    int
-	Checked bool     // it has a check, so that its machines can be sick
+	Checked bool     // it has a check, so that its machines can become unhealthy
 	More    []string // further lines of its file
 
 	edits map[string]int // how often each part was edited
 }
 
-// Usual are the groups of a run.
+// Usual returns the groups of a run.
 func Usual() []Group {
 	return []Group{
 		{Name: "web", Size: 12, More: []string{"budget: {max_expansion: 2}"}},
@@ -38,7 +38,7 @@ func Usual() []Group {
 	}
 }
 
-// text is the group's file.
+// text returns the group's file.
 func (g *Group) text(c *Cluster) string {
 	lines := []string{
 		"name: " + g.Name, fmt.Sprintf("size: %d", g.Size), "provider: swarm",
@@ -60,7 +60,7 @@ func (g *Group) text(c *Cluster) string {
 	return strings.Join(append(append(lines, g.More...), ""), "\n")
 }
 
-// want makes a group and does not wait for it.
+// want creates a group without waiting for it.
 func (c *Cluster) want(g Group) {
 	c.T.Helper()
 	g.edits = map[string]int{}
@@ -72,7 +72,7 @@ func (c *Cluster) want(g Group) {
 	}
 }
 
-// Wanted are the sizes that groups are to have in the end.
+// Wanted returns the sizes that groups should have in the end.
 func (c *Cluster) Wanted() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *Cluster) Wanted() map[string]int {
 	return out
 }
 
-// Checked are the groups whose machines can be sick.
+// Checked returns the groups with a check.
 func (c *Cluster) Checked() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Cluster) Checked() []string {
 	return out
 }
 
-// GroupOf is the group of an instance, by its name.
+// GroupOf returns the group of an instance, by its name.
 func (c *Cluster) GroupOf(instance string) string {
 	for name := range c.Wanted() {
 		if strings.HasPrefix(instance, name+"-") {
@@ -125,7 +125,7 @@ func (c *Cluster) Edit(ctx context.Context, name, part string) error {
 	if err == nil {
 		err = c.Operator(ctx, "group", "apply", "-f", path, "--confirm", name)
 	}
-	if err != nil { // it may have happened: the next edit says the same
+	if err != nil { // it may have been applied: the next edit contains the same
 		c.mu.Lock()
 		g.edits = before
 		c.mu.Unlock()
@@ -133,8 +133,8 @@ func (c *Cluster) Edit(ctx context.Context, name, part string) error {
 	return err
 }
 
-// MakeAgain makes a group again that was deleted, once it is gone. One that was not, since nobody
-// heard the order, is left alone.
+// MakeAgain creates a deleted group again, once it is gone. One that still exists, because the
+// order was lost, is left alone.
 func (c *Cluster) MakeAgain(name string) error {
 	late := time.NewTimer(stage.Longest)
 	defer late.Stop()
@@ -159,7 +159,7 @@ func (c *Cluster) MakeAgain(name string) error {
 	}
 }
 
-// ApplyAgain applies a group's file until that works.
+// ApplyAgain applies a group's file until that succeeds.
 func (c *Cluster) ApplyAgain(name string) error {
 	path, err := c.file(name)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *Cluster) ApplyAgain(name string) error {
 	return c.OperatorMust("group", "apply", "-f", path, "--confirm", name)
 }
 
-// Operator gives a command and notes what comes of it.
+// Operator runs a command and records the result.
 func (c *Cluster) Operator(ctx context.Context, args ...string) error {
 	c.mu.Lock()
 	c.orders++
@@ -186,7 +186,7 @@ func (c *Cluster) Operator(ctx context.Context, args ...string) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// OperatorMust gives a command until it works. One that etcd does not answer is given again.
+// OperatorMust repeats a command until it succeeds, for example while etcd does not answer.
 func (c *Cluster) OperatorMust(args ...string) error {
 	late := time.NewTimer(stage.Longest)
 	defer late.Stop()
@@ -205,8 +205,7 @@ func (c *Cluster) OperatorMust(args ...string) error {
 	}
 }
 
-// SpoilSpec removes a group's key by hand, or writes something into it that nobody can read. back
-// puts it back as it was.
+// SpoilSpec removes a group's key by hand, or overwrites it with garbage. back restores it.
 func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back func() error, err error) {
 	key := c.Keys.Group(name)
 	kv, err := c.Store.Get(ctx, key)
@@ -230,7 +229,7 @@ func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back
 	}, nil
 }
 
-// insist tries something until it works.
+// insist retries until it succeeds.
 func (c *Cluster) insist(do func(context.Context) error) error {
 	return c.Patiently(func(ctx context.Context) error {
 		again := time.NewTicker(500 * time.Millisecond)
@@ -251,7 +250,7 @@ func (c *Cluster) insist(do func(context.Context) error) error {
 	})
 }
 
-// complete returns which group is not complete yet; "" if all are.
+// complete returns the first group that is not complete; "" if all are.
 func (c *Cluster) complete() string {
 	for name, size := range c.Wanted() {
 		if !c.Complete(name, size) {

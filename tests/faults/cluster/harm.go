@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/network"
 )
 
-// harms are those that last, and whom they hit: also machines that are made while they last.
+// harms are lasting faults, and the machines that have them, including machines created meanwhile.
 type harms struct {
 	mu   sync.Mutex
 	last int
@@ -17,7 +17,8 @@ type harms struct {
 
 func (h *harms) init() { h.cuts, h.hit = map[int]func(string) bool{}, map[int]map[string]bool{} }
 
-// CutMachines cuts machines off every replica, those too that are made meanwhile. mend ends it.
+// CutMachines cuts machines off from every replica, including those created meanwhile. mend ends
+// it.
 func (c *Cluster) CutMachines(which func(instance string) bool, how network.Rule) (mend func() error) {
 	h := &c.harms
 	h.mu.Lock()
@@ -43,7 +44,7 @@ func (c *Cluster) CutMachines(which func(instance string) bool, how network.Rule
 	}
 }
 
-// cutOne notes that a machine is cut off, if it is.
+// cutOne records that a machine is cut off, if it is.
 func (c *Cluster) cutOne(n int, id string) {
 	h := &c.harms
 	if h.cuts[n](id) && !h.hit[n][id] {

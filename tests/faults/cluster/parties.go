@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// way has a party be reached through the network.
+// way makes a party reachable through the network.
 func (c *Cluster) way(to, from, address string) string {
 	c.test.Helper()
 	way, err := c.Net.Listen(network.Way{From: from, To: to, Leads: address})
@@ -25,7 +25,7 @@ func (c *Cluster) way(to, from, address string) string {
 	return way
 }
 
-// Impose has a rule hold in the network until it is lifted, or all are.
+// Impose applies a rule to the network until it is lifted, or all are.
 func (c *Cluster) Impose(r network.Rule) (lift func()) {
 	lift = c.Net.Impose(r)
 	c.mu.Lock()
@@ -44,10 +44,10 @@ func (c *Cluster) liftAll() {
 	c.lifts = nil
 }
 
-// source is the address of a machine. The network knows it by that.
+// source returns the address of a machine, by which the network knows it.
 func (c *Cluster) source(instance string) string { return c.Net.Source(instance).String() }
 
-// replicaFlags are what a replica of this cluster is started with beside the usual.
+// replicaFlags returns further flags of a replica of this cluster.
 func (c *Cluster) replicaFlags(id string) []string {
 	record := filepath.Join(c.dir, fmt.Sprintf("history-%s-%d", id, len(c.records)))
 	c.records = append(c.records, record)
@@ -64,7 +64,7 @@ func (c *Cluster) replicaFlags(id string) []string {
 	return flags
 }
 
-// ReplicaIDs are the names of all replicas, whether they run or not.
+// ReplicaIDs returns the names of all replicas, running or not.
 func (c *Cluster) ReplicaIDs() []string {
 	var ids []string
 	for i := range replicas {
@@ -73,7 +73,7 @@ func (c *Cluster) ReplicaIDs() []string {
 	return ids
 }
 
-// IsMember, IsMachine and IsReplica tell parties apart.
+// IsMember reports whether a party is a member of etcd.
 func (c *Cluster) IsMember(party string) bool { return len(party) == 2 && party[0] == 'm' }
 
 // IsReplica reports whether a party is a replica.
@@ -82,17 +82,17 @@ func (c *Cluster) IsReplica(party string) bool { return slices.Contains(c.Replic
 // IsMachine reports whether a party is a machine.
 func (c *Cluster) IsMachine(party string) bool { return !c.IsMember(party) && !c.IsReplica(party) }
 
-// Zones are those in which machines are made.
+// Zones returns the zones of the machines.
 func (c *Cluster) Zones() []string { return zones }
 
-// Replica is the process of a replica, as it was started last.
+// Replica returns the latest process of a replica.
 func (c *Cluster) Replica(id string) *stage.Program {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Replicas[id]
 }
 
-// Member is the process of a member of etcd, as it was started last.
+// Member returns the latest process of a member of etcd.
 func (c *Cluster) Member(i int) *stage.Program {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Cluster) RaiseReplica(id string) error {
 	return nil
 }
 
-// RaiseMember starts a member that has ended, and waits for nothing.
+// RaiseMember starts a member that has ended, without waiting.
 func (c *Cluster) RaiseMember(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,14 +130,14 @@ func (c *Cluster) RaiseMembers(all ...int) error {
 	return nil
 }
 
-// Patiently does what has to be done whatever becomes of the run, such as undoing harm.
+// Patiently retries what must be done whatever happens in the run, such as ending a fault.
 func (c *Cluster) Patiently(do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.T.Context()), stage.Longest)
 	defer cancel()
 	return do(ctx)
 }
 
-// LeaderNow is the replica that leads by what the witness has seen; "" if none does.
+// LeaderNow returns the leading replica as far as the witness has seen; "" if none.
 func (c *Cluster) LeaderNow() string {
 	kv, there := store.LeaderNow(c.Witness.Now().Of(c.Keys.Of(store.KindLeader)))
 	if !there {
@@ -150,13 +150,13 @@ func (c *Cluster) LeaderNow() string {
 	return v.Record.Replica
 }
 
-// MachinesDisk is the disk of all machines; nil if they have none of their own.
+// MachinesDisk returns the disk of all machines; nil if they have none of their own.
 func (c *Cluster) MachinesDisk() *disk.Tmpfs { return c.disks["machines"] }
 
-// ReplicaDisk is the disk of a replica.
+// ReplicaDisk returns the disk of a replica.
 func (c *Cluster) ReplicaDisk(id string) *disk.Tmpfs { return c.disks[id] }
 
-// pkiOn copies the shard's authorities to a disk, and returns where they are.
+// pkiOn copies the shard's authorities to a disk, and returns their directory.
 func (c *Cluster) pkiOn(dir string) string {
 	c.test.Helper()
 	place := filepath.Join(dir, "pki")

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/etcdops"
 )
 
-// SaveSnapshot saves all that etcd has, and says where.
+// SaveSnapshot saves a snapshot of etcd, and returns its path.
 func (c *Cluster) SaveSnapshot(ctx context.Context) (path string, err error) {
 	c.mu.Lock()
 	c.snapshots++
@@ -20,16 +20,15 @@ func (c *Cluster) SaveSnapshot(ctx context.Context) (path string, err error) {
 	return path, c.ops.Save(ctx, 0, path)
 }
 
-// RestoreSnapshot ends all members, has their data be what was saved, and starts them.
+// RestoreSnapshot stops all members, replaces their data by the snapshot, and starts them.
 func (c *Cluster) RestoreSnapshot(path string) error {
 	return c.replaceData(func(members []etcdops.Data) error { return etcdops.Restore(path, "", members) })
 }
 
-// EmptyEtcd ends all members, removes their data, and starts them.
+// EmptyEtcd stops all members, removes their data, and starts them.
 func (c *Cluster) EmptyEtcd() error { return c.replaceData(etcdops.Empty) }
 
-// replaceData ends all members, has their data be replaced, and starts them. It returns when they
-// serve.
+// replaceData stops all members, replaces their data, starts them, and returns when they serve.
 func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	var data []etcdops.Data
 	for i, m := range c.ops {
@@ -50,8 +49,7 @@ func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	})
 }
 
-// EverybodysClock moves the wall clocks of all programs: so much time has passed since whatever was
-// before.
+// EverybodysClock advances the wall clocks of all programs.
 func (c *Cluster) EverybodysClock(by time.Duration) error {
 	for i := range c.Etcd {
 		if err := c.Member(i).SetClock(by); err != nil {
@@ -71,7 +69,7 @@ func (c *Cluster) EverybodysClock(by time.Duration) error {
 	return nil
 }
 
-// WipeMember has a member of etcd lose its data, and be taken in again without any.
+// WipeMember removes the data of a member of etcd, and adds it to the cluster again without any.
 func (c *Cluster) WipeMember(ctx context.Context, i int) error {
 	c.Member(i).Kill()
 	if err := os.RemoveAll(c.Data(i)); err != nil {
@@ -87,5 +85,5 @@ func (c *Cluster) WipeMember(ctx context.Context, i int) error {
 	return nil
 }
 
-// Ops are the members as who administers etcd reaches them.
+// Ops returns the members for administration.
 func (c *Cluster) Ops() etcdops.Etcd { return c.ops }

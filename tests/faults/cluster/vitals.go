@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
-// addresses are for replicas' numbers. Other suites have other ports.
+// addresses are for replicas' metrics. Other suites use other ports.
 var addresses = ports.Between(8000, 10000)
 
-// Vital is what a process, or etcd as a whole, uses of something at one moment.
+// Vital is one resource usage of a process, or of etcd as a whole, at one moment.
 type Vital struct {
 	Of      string // "replica a", "member m0", "agent web-1-x", "etcd"
 	Process int    // 0: of none
@@ -27,7 +27,7 @@ type Vital struct {
 	Value   float64
 }
 
-// What is told of them.
+// The resources.
 const (
 	Memory      = "memory" // bytes that are a process's own
 	HeapInUse   = "heap in use"
@@ -45,7 +45,7 @@ const (
 	Processes   = "processes" // of all machines
 )
 
-// What is read at /metrics of a replica, and of a member of etcd.
+// The names of metrics of a replica, and of a member of etcd.
 var (
 	ofReplica = map[string]string{
 		"go_memstats_heap_inuse_bytes": HeapInUse, "go_memstats_next_gc_bytes": HeapGoal,
@@ -60,7 +60,7 @@ var (
 // compacted is the revision before which etcd keeps nothing.
 const compacted = "compacted"
 
-// Vitals are those of everybody now.
+// Vitals returns the present usage of all processes.
 func (c *Cluster) Vitals() (all []Vital, err error) {
 	err = c.Patiently(func(ctx context.Context) error {
 		all, err = c.vitals(ctx)
@@ -118,7 +118,7 @@ func (c *Cluster) vitals(ctx context.Context) ([]Vital, error) {
 		pid := c.Cloud.PID(id)
 		told, err := used(pid)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it ended meanwhile
+			continue // it has ended meanwhile
 		}
 		add("agent "+id, pid, told, err)
 		size, err := c.stateOf(id)
@@ -127,7 +127,7 @@ func (c *Cluster) vitals(ctx context.Context) ([]Vital, error) {
 	return all, errors.Join(failures...)
 }
 
-// used is what the kernel says of a process.
+// used reads a process's usage from the kernel.
 func used(pid int) (map[string]float64, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
@@ -150,13 +150,12 @@ func used(pid int) (map[string]float64, error) {
 		}
 	}
 	if told[Memory] == 0 {
-		return nil, fs.ErrNotExist // it has ended, and nobody has heard of that yet
+		return nil, fs.ErrNotExist // it has ended, which was not noticed yet
 	}
 	return told, nil
 }
 
-// scrape reads numbers of whoever tells them at an address, and gives them the names that they have
-// here.
+// scrape reads metrics from an address, under this package's names.
 func scrape(ctx context.Context, address string, names map[string]string) (told map[string]float64, err error) {
 	told = map[string]float64{}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -165,7 +164,7 @@ func scrape(ctx context.Context, address string, names map[string]string) (told 
 	if err != nil {
 		return told, err
 	}
-	req.Close = true // no connection of ours is to count
+	req.Close = true // the test's own connection must not be counted
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return told, err
@@ -189,7 +188,7 @@ func scrape(ctx context.Context, address string, names map[string]string) (told 
 	return told, lines.Err()
 }
 
-// stateOf is how many bytes a machine keeps on its disk.
+// stateOf returns the size of a machine's state on disk.
 func (c *Cluster) stateOf(id string) (size float64, err error) {
 	err = filepath.WalkDir(filepath.Join(c.Dir, "machines", id), func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {

@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // limit bounds what must not hang.
@@ -55,19 +57,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// await looks until something is so.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	late := time.After(limit)
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-late:
-			t.Fatalf("waited without success for %s", what)
-		}
-	}
+	harness.Await(t, what, limit, 10*time.Millisecond, condition, nil)
 }
 
 func mounted(t *testing.T, dir string) bool {

@@ -36,7 +36,7 @@ func (in *inquiry) budgets() {
 	})
 }
 
-// groupsOf are those whose instances a step changes, in order.
+// groupsOf returns the groups whose instances a step changes, in order.
 func groupsOf(s *step) []string {
 	var out []string
 	for _, t := range s.turns {
@@ -66,7 +66,7 @@ func (in *inquiry) exempt(w *world, s *step, group string) bool {
 
 func noticed(m *store.Instance) bool { return m.Doomed != nil && m.Doomed.Rule == "SPOT-2" }
 
-// count is a look at the budgets of one group at one step.
+// count checks the budgets of one group at one step.
 type count struct {
 	in            *inquiry
 	s             *step
@@ -98,15 +98,15 @@ func pick(members []*store.Instance, of func(*store.Instance) bool) []*store.Ins
 	return out
 }
 
-// begun reports whether the step requests a managed instance of the group. One that an operator
-// adopted is there already.
+// begun reports whether the step requests a managed instance of the group. An adopted one exists
+// already.
 func (c *count) begun() bool {
 	return slices.ContainsFunc(c.s.turns, func(t turn) bool {
 		return t.begins() && t.next.Managed && t.next.Group == c.spec.Name && t.next.Phase == store.Pending
 	})
 }
 
-// expansion: never more than size and max_expansion allow together (HEAL-2).
+// expansion: never more instances than size and max_expansion allow together (HEAL-2).
 func (c *count) expansion() {
 	if !c.begun() {
 		return
@@ -122,8 +122,8 @@ func (c *count) expansion() {
 	}
 }
 
-// creating: max_creating bounds who comes up (HEAL-7). Who was hurt on the way up may have failed,
-// and takes no room then.
+// creating: max_creating limits the instances that are starting (HEAL-7). One with a fault may have
+// failed, and does not count then.
 func (c *count) creating() {
 	most := c.spec.Budget.MaxCreating
 	if most == 0 || !c.begun() {
@@ -145,7 +145,7 @@ func (c *count) creating() {
 	}
 }
 
-// deleting: max_deleting bounds who goes down (HEAL-7).
+// deleting: max_deleting limits the instances that are being removed (HEAL-7).
 func (c *count) deleting() {
 	most := c.spec.Budget.MaxDeleting
 	more := slices.ContainsFunc(c.s.turns,
@@ -160,10 +160,10 @@ func (c *count) deleting() {
 	}
 }
 
-// unavailable: nobody who has booted is taken down when that leaves more slots without one than
-// max_unavailable allows, unless the slot is not wanted any more (HEAL-3, HEAL-5). In a group with
-// startup_duration an instance counts only after that, by a clock that the history does not tell:
-// there nothing is held against anybody.
+// unavailable: no booted instance is taken down if that leaves more slots without one than
+// max_unavailable allows, unless the slot is no longer wanted (HEAL-3, HEAL-5). In a group with
+// startup_duration an instance counts only after that time, by a clock that the history does not
+// show: there nothing is a violation.
 func (c *count) unavailable(w *world) {
 	up := func(m *store.Instance) bool {
 		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at) &&

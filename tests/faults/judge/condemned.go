@@ -52,7 +52,8 @@ func (in *inquiry) strangers(words deathWords) {
 	})
 }
 
-// deathWords is when each instance was condemned first: by a record at deleting, or by a gone note.
+// deathWords returns when each instance was first condemned: by a record at deleting, or by a gone
+// note.
 type deathWords map[string]history.Time
 
 func (d deathWords) before(id string, at history.Time) bool {
@@ -82,7 +83,7 @@ func (in *inquiry) deathWords() deathWords {
 	return words
 }
 
-// goneNote is the instance that an event notes as deleted on purpose.
+// goneNote returns the instance that an event notes as deleted on purpose.
 func (in *inquiry) goneNote(e history.Event) (id string, is bool) {
 	if e.Change == nil || e.Change.Deleted {
 		return "", false
@@ -95,7 +96,7 @@ func (in *inquiry) goneNote(e history.Event) (id string, is bool) {
 	return id, ok && kind == store.KindInstances
 }
 
-// wasKilled reports whether somebody killed something of a machine shortly before.
+// wasKilled reports whether a fault killed something of a machine shortly before.
 func (in *inquiry) wasKilled(id string, at history.Time) bool {
 	f := in.truth.fates[id]
 	return f != nil && slices.ContainsFunc(f.harms, func(h harm) bool {
@@ -103,8 +104,8 @@ func (in *inquiry) wasKilled(id string, at history.Time) bool {
 	})
 }
 
-// restarted reports whether a record ordered a restart or a drain of an instance, shortly before or
-// still.
+// restarted reports whether a record orders a restart or a drain of an instance, or did so shortly
+// before.
 func (in *inquiry) restarted(id string, at history.Time) bool {
 	all := in.said[id]
 	for i, r := range all {
@@ -118,7 +119,7 @@ func (in *inquiry) restarted(id string, at history.Time) bool {
 	return false
 }
 
-// fencesItself reports whether the agent of an instance may stop its workload by itself, once its
+// fencesItself reports whether the agent of an instance may stop its workload by itself when its
 // lease cannot be renewed (SAFE-9).
 func (in *inquiry) fencesItself(id string, at history.Time) bool {
 	for _, s := range slices.Backward(in.steps) {

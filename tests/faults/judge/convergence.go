@@ -22,7 +22,7 @@ func (in *inquiry) convergence() {
 	}
 	quiet, there := in.mark(history.Quiet)
 	if !there || quiet.At < healed.At {
-		at := min(in.events[len(in.events)-1].At, healed.At.Add(in.terms.Bound)) // afterwards everybody is ended
+		at := min(in.events[len(in.events)-1].At, healed.At.Add(in.terms.Bound)) // afterwards everything is stopped
 		missing, evidence := in.missing(in.worldAt(at), healed.Mark.Groups, at)
 		if len(missing) == 0 {
 			missing = []string{"nothing is missing by the records, and yet it was not quiet"}
@@ -45,7 +45,8 @@ func (in *inquiry) convergence() {
 	}
 }
 
-// missing says what is not as it ought to be, group by group, and what the leader says about it.
+// missing describes what is not as it should be, group by group, and what the leader reports about
+// it.
 func (in *inquiry) missing(w *world, groups map[string]int, at history.Time) (missing []string,
 	evidence []history.Event,
 ) {

@@ -6,16 +6,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// destruction: a machine that is well is not taken down, restarted or replaced unless somebody
-// asked for it.
+// destruction: a healthy machine is not taken down, restarted or replaced without an order.
 //
-// A replacement that is requested for one that is well is a violation of its own, also when it is
-// called off again: somebody was fooled. Whether a verdict alone was wrong, of which nothing came,
-// is nobody's business: what is suspect or lost for a moment, and left alone, is what SAFE is for.
+// A requested replacement of a healthy machine is a violation of its own, even if it is called off
+// again: the leader was wrong. A wrong verdict alone, without consequences, is not a violation: an
+// instance may be suspect or lost for a moment if it is left alone, as SAFE requires.
 func (in *inquiry) destruction() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand {
-			return // who did it, and on what, is not known
+			return // the author and the reason are unknown
 		}
 		for _, t := range s.turns {
 			switch {
@@ -30,7 +29,7 @@ func (in *inquiry) destruction() {
 	})
 }
 
-// fooled is the rule that was broken when a machine that is well was taken for something else.
+// fooled is the rule that was broken when a healthy machine was judged otherwise.
 func fooled(v store.Verdict) string {
 	switch v {
 	case store.Dead:
@@ -55,8 +54,8 @@ func (in *inquiry) takenDown(w *world, s *step, t turn) {
 			t.next.Phase, s.because(t.id)), in.evidence(s, t.id)...)
 }
 
-// returned: one that drained because it was lost, and is back, is not destroyed while its slot
-// needs it, unless it comes and goes too often (DET-15).
+// returned: an instance that drained because it was lost, and is back, is not destroyed while its
+// slot needs it, unless it comes and goes too often (DET-15).
 func (in *inquiry) returned(w *world, s *step, t turn) {
 	if t.old.Drain == nil || !t.old.Drain.Lost || !w.looksWell(t.id) || !in.truth.well(t.id, s.at) ||
 		in.reason(w, s, t.old) != "" {
@@ -70,8 +69,8 @@ func (in *inquiry) returned(w *world, s *step, t turn) {
 		s.because(t.id)), in.evidence(s, t.id)...)
 }
 
-// replaced looks at whom a new instance is to replace. One that is on its way out already was
-// looked at then.
+// replaced checks which instance a new one will replace. One that is already being removed was
+// checked then.
 func (in *inquiry) replaced(w *world, s *step, t turn) {
 	old := w.instances[t.next.Replaces]
 	if old == nil || !old.Phase.Fills() {
@@ -91,7 +90,7 @@ func (in *inquiry) replaced(w *world, s *step, t turn) {
 		in.evidence(s, old.ID)...)
 }
 
-// because is what the journal says why something was done to an instance.
+// because returns the journal's reason for an action on an instance.
 func (s *step) because(id string) string {
 	for _, e := range s.of(id) {
 		if e.Why != "" {

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// said is what an instance's record said from one revision on.
+// said is the content of an instance's record from one revision on.
 type said struct {
-	by       history.Time // it was in etcd then, at the latest
+	by       history.Time // when it was in etcd, at the latest
 	line     int
 	revision store.Revision
 	phase    store.Phase // "": the record is gone
@@ -18,18 +18,19 @@ type said struct {
 	event    history.Event
 }
 
-// commitKey tells which transaction wrote a key.
+// commitKey identifies the transaction that wrote a key.
 type commitKey struct {
 	key      string
 	revision store.Revision
 }
 
 // farApart is how much later than a client knew of its transaction the watcher may have seen it, to
-// be taken for the same: revisions begin anew where etcd was restored.
+// count as the same one: revisions begin anew after a restore of etcd.
 const farApart = 60 * time.Second
 
-// establish finds out since when each record was in etcd for sure. The watcher may have seen it
-// late; the replica that wrote it knew when its transaction had ended, and calls nobody before.
+// establish finds out since when each record was certainly in etcd. The watcher may have seen it
+// late; the replica that wrote it knew when its transaction had ended, and calls no provider
+// before.
 func (in *inquiry) establish() {
 	ended := map[commitKey]history.Time{}
 	for _, w := range in.transactions() {
@@ -59,8 +60,8 @@ func (in *inquiry) establish() {
 	}
 }
 
-// everSaid reports whether a record was in etcd before a moment of which something holds. Without
-// the commits of replicas the watcher alone tells, who may be late.
+// everSaid reports whether a record with some property was in etcd before a moment. Without the
+// commits of replicas only the watcher knows, which may be late.
 func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) bool {
 	if !in.commits {
 		at = at.Add(in.terms.Slack)
@@ -73,8 +74,8 @@ func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) b
 	return false
 }
 
-// gone says since when a record was gone for sure at a moment; false if it was not, or nobody
-// knows.
+// gone returns since when a record was certainly gone at a moment; false if it was not, or that is
+// unknown.
 func (in *inquiry) gone(id string, at history.Time) (history.Event, bool) {
 	var last said
 	for _, r := range in.said[id] {

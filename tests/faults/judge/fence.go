@@ -23,13 +23,13 @@ func (in *inquiry) fences() {
 	in.byClock(writes)
 }
 
-// transaction is one of a replica, as the replica saw it.
+// transaction is a replica's transaction, as the replica saw it.
 type transaction struct {
 	begun  history.Event
-	ended  history.Event // without a commit if its replica was killed before it knew
-	fence  store.Fence   // that it compared or, if it compared none, that its replica believed in
-	leads  bool          // only who leads writes so
-	landed *step         // where it is in etcd's history; nil: nowhere that was seen
+	ended  history.Event // without a commit if its replica was killed before it knew the result
+	fence  store.Fence   // the fence that it compared or, if none, its replica's own
+	leads  bool          // only a leader writes this
+	landed *step         // its place in etcd's history; nil: not seen
 }
 
 func (w *transaction) commit() *history.Commit { return w.begun.Commit }
@@ -41,7 +41,7 @@ func (w *transaction) outcome() history.Outcome {
 	return w.ended.Commit.Outcome
 }
 
-// transactions are all that were begun, in the order in which they were.
+// transactions returns all transactions in the order of their beginnings.
 func (in *inquiry) transactions() []*transaction {
 	type name struct {
 		replica string
@@ -76,7 +76,7 @@ func (in *inquiry) transactions() []*transaction {
 	return all
 }
 
-// leadersOnly reports whether nobody but a leader writes such a key.
+// leadersOnly reports whether only a leader writes such a key.
 func (in *inquiry) leadersOnly(key string) bool {
 	kind, _, ok := in.keys.Split(key)
 	return ok && slices.Contains([]string{
@@ -85,9 +85,9 @@ func (in *inquiry) leadersOnly(key string) bool {
 	}, kind)
 }
 
-// unfenced asks whether anybody could have written as a leader who was none: who writes what only a
-// leader writes compares that he leads, at any time (SAFE-7). It tells of the first that each
-// process wrote: the rest is the same mistake.
+// unfenced checks whether a replica could have written as a leader without being one: every write
+// of a leader compares its leadership (SAFE-7). It reports the first of each process: the rest is
+// the same mistake.
 func (in *inquiry) unfenced() {
 	told := map[string]bool{}
 	for _, w := range in.transactions() {
@@ -104,7 +104,7 @@ func (in *inquiry) unfenced() {
 	}
 }
 
-// stands reports whether with such a key somebody stands for election.
+// stands reports whether such a key is a candidate's key in the election.
 func (in *inquiry) stands(key string) bool {
 	return strings.HasPrefix(key, in.keys.Of(store.KindLeader))
 }
@@ -146,7 +146,7 @@ func (in *inquiry) byOrder(writes []*transaction) {
 	}
 }
 
-// leads says whether who wrote a step was first in line, if it is one that only a leader writes.
+// leads reports whether the author of a step was first in line, if only a leader takes such a step.
 func (in *inquiry) leads(s *step, w *transaction, line map[string]store.KV) {
 	at := slices.IndexFunc(s.changes, func(e history.Event) bool { return in.leadersOnly(e.Change.Key) })
 	if at < 0 {
@@ -183,7 +183,7 @@ func tellFence(f store.Fence) string {
 	return fmt.Sprintf("fence %s of revision %d", f.Key[strings.LastIndex(f.Key, "/")+1:], f.Created)
 }
 
-// authors finds whose a step is.
+// authors finds the author of a step.
 type authors struct {
 	// by a key that has a name for this transaction alone: an entry of the journal
 	entry    map[string]*transaction
@@ -210,7 +210,7 @@ func whose(writes []*transaction) *authors {
 	return a
 }
 
-// wrote is the transaction that a step is, if that can be known, and notes that it landed there.
+// wrote returns the transaction that a step is, if that can be known, and records its place.
 func (a *authors) wrote(s *step) *transaction {
 	w := a.author(s)
 	if w != nil {
@@ -233,7 +233,7 @@ func (a *authors) author(s *step) *transaction {
 			return w
 		}
 	}
-	// An answer that was lost, or that nobody lived to hear: if only one can be meant.
+	// Its answer was lost, or its replica was killed before: if only one transaction is possible.
 	var one *transaction
 	for _, w := range a.open {
 		if !w.free(s) || !w.explains(s) {
@@ -247,8 +247,8 @@ func (a *authors) author(s *step) *transaction {
 	return one
 }
 
-// free reports whether a transaction has landed nowhere else: of each change in a step it is asked
-// who made it.
+// free reports whether a transaction has no other place yet: each change of a step is assigned
+// separately.
 func (w *transaction) free(s *step) bool { return w.landed == nil || w.landed == s }
 
 // explains reports whether a transaction can have made a step: it began before the step was seen,
@@ -266,7 +266,7 @@ func (w *transaction) explains(s *step) bool {
 		})
 }
 
-// term is the leadership that something happened under.
+// term is the leadership under which something happened.
 type term struct {
 	line    int
 	created store.Revision
@@ -347,8 +347,8 @@ func edges(deeds []deed) []deed {
 	return out
 }
 
-// oneLeads is what etcd does with fences, seen from outside: at any time one holds, and none comes
-// back once something has happened under a newer one.
+// oneLeads models etcd's fences from outside: at any time one holds, and none returns once
+// something has happened under a newer one.
 func oneLeads() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return store.Revision(0) },
@@ -360,7 +360,7 @@ func oneLeads() porcupine.Model {
 	}
 }
 
-// row says whether these can be put into one row.
+// row reports whether these can be put into one order.
 func (in *inquiry) row(deeds []deed) {
 	operations := make([]porcupine.Operation, 0, len(deeds))
 	for _, d := range deeds {

@@ -26,8 +26,8 @@ func (in *inquiry) hold() {
 	in.restored()
 }
 
-// moves reports whether a step makes or takes down a machine, or has one asked for. What is only
-// noted, that a machine is there or gone, goes on.
+// moves reports whether a step creates or removes a machine, or requests that. A step that only
+// records that a machine exists or is gone is allowed.
 func (t turn) moves() bool {
 	switch {
 	case t.next == nil:
@@ -64,10 +64,10 @@ func (in *inquiry) movesInStandstill(w *world, s *step, t turn) {
 	}
 }
 
-// stand is a time in which nothing may be begun, as the watcher saw it.
+// stand is a period in which nothing may begin, as the watcher saw it.
 type stand struct {
 	span
-	event history.Event // that began it
+	event history.Event // the step that began it
 }
 
 func (in *inquiry) follow(stands map[string][]stand, w *world, s *step) {
@@ -96,15 +96,15 @@ func (in *inquiry) follow(stands map[string][]stand, w *world, s *step) {
 		case kind == store.KindGroups:
 			g, err := store.ReadGroup(e.Change.Value)
 			if err != nil && !e.Change.Deleted {
-				continue // what is wrong changes nothing
+				continue // an unreadable record changes nothing
 			}
 			note(name, err == nil && g.Paused, e)
 		}
 	}
 }
 
-// asked is how long before a call what it rests on may have been read: it may have come back late,
-// and the queue may be long.
+// asked is how long before a call the state that it rests on may have been read: the answer may
+// have been late, and the queue long.
 const asked = 7 * time.Second
 
 // callsInStandstill: no removal and no restart begins. Creations and restarts are recorded before
@@ -158,7 +158,7 @@ func (in *inquiry) callsInStandstill(stands map[string][]stand) {
 	}
 }
 
-// awake reports whether a replica gave signs of life in every second before a moment.
+// awake reports whether a replica showed activity in every second before a moment.
 func awake(seen []history.Time, at history.Time) bool {
 	for from := at.Add(-asked); from < at; from = from.Add(asked / 4) {
 		s := span{from, from.Add(asked / 4)}
@@ -169,7 +169,7 @@ func awake(seen []history.Time, at history.Time) bool {
 	return true
 }
 
-// groupOf is the group that an instance was in last; no group has the name that stands for none.
+// groupOf returns the last group of an instance; "" if none.
 func (in *inquiry) groupOf(id string) string {
 	for _, s := range slices.Backward(in.steps) {
 		for _, t := range s.turns {
@@ -234,7 +234,7 @@ func (in *inquiry) lastRevision(line int) (last store.Revision) {
 	return last
 }
 
-// survived reports whether some replica's process was at work before and after a moment.
+// survived reports whether some replica's process was running before and after a moment.
 func (in *inquiry) survived(at history.Time) bool {
 	before := map[string]bool{}
 	for _, e := range in.events {

@@ -33,7 +33,7 @@ func (in *inquiry) journal() {
 	})
 }
 
-// stepped reports whether its phase is another.
+// stepped reports whether its phase changed.
 func (t turn) stepped() bool {
 	return (t.old == nil) != (t.next == nil) || t.old != nil && t.old.Phase != t.next.Phase
 }
@@ -59,7 +59,7 @@ func (in *inquiry) explained(s *step, t turn) {
 		return
 	}
 	if from == "" && slices.ContainsFunc(of, func(e entry) bool { return e.Instance != t.id }) {
-		return // what it replaces has the entry
+		return // the replaced instance has the entry
 	}
 	what := says + ", and the journal does not tell why"
 	if len(of) > 0 {
@@ -76,8 +76,8 @@ func orNothing(p store.Phase) store.Phase {
 	return p
 }
 
-// nearby are entries about an instance right before and after a step: it may have been explained,
-// only not in the same transaction.
+// nearby returns entries about an instance right before and after a step: it may have been
+// explained, but not in the same transaction.
 func (in *inquiry) nearby(id string, s *step) []history.Event {
 	i := slices.Index(in.steps, s)
 	var out []history.Event
@@ -92,8 +92,8 @@ func (in *inquiry) nearby(id string, s *step) []history.Event {
 	return out
 }
 
-// isTrue looks at entries by which something happens because a machine failed. Where there was no
-// other reason either, destruction tells of it.
+// isTrue checks entries by which something happens because a machine failed. If there was no other
+// reason either, destruction reports it.
 func (in *inquiry) isTrue(w *world, s *step, e entry) {
 	rec := w.instances[e.Instance]
 	if e.Claimed || rec == nil || e.Verdict != store.Dead && e.Verdict != store.Lost && e.Verdict != store.Unhealthy ||

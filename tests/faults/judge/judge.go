@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// Violation is a promise that was broken.
+// Violation is a broken promise.
 type Violation struct {
 	Rule     string          `json:"rule"` // as in docs/rules.md
 	At       history.Time    `json:"at"`
@@ -17,8 +17,8 @@ type Violation struct {
 	Evidence []history.Event `json:"evidence,omitempty"`
 }
 
-// Terms are what the cluster was told, and how much time things may take. What is zero has a
-// default that fits the runs of tests/faults.
+// Terms are the cluster's settings, and time limits. A zero value means a default that fits the
+// runs of tests/faults.
 type Terms struct {
 	Shard       string        // its name
 	Bound       time.Duration // from Healed to Quiet
@@ -28,7 +28,7 @@ type Terms struct {
 	Reconnect   time.Duration // the longest back-off of agents
 	Poll        time.Duration // of the provider
 	CallTimeout time.Duration // of provider calls: the provider's capability
-	// Slack is how much later than it happened a thing may be written into the history.
+	// Slack is how much later than it happened an event may be written to the history.
 	Slack time.Duration
 }
 
@@ -45,17 +45,18 @@ func (t Terms) withDefaults() Terms {
 	return t
 }
 
-// settle is how long after a harm has ended its traces may still come: a stream that broke is
+// settle is how long after the end of a fault its traces may still appear: a stream that broke is
 // noticed, a check fails once more.
 func (t Terms) settle() time.Duration { return 3*t.Interval + t.Slack }
 
-// recovery is how long after a harm, if nothing else is wrong, the coordinators may take a machine
-// for failed: until its lease has ended and that was confirmed, and until it had time to return.
+// recovery is how long after a fault, if nothing else is wrong, the coordinators may judge a
+// machine failed: until its lease has ended and that was confirmed, and until it had time to
+// return.
 func (t Terms) recovery() time.Duration {
 	return t.LeaseTTL + max(t.LeaseTTL, t.SessionTTL+time.Second) + 2*t.Reconnect + 5*t.Interval + 2*t.Poll + t.Slack
 }
 
-// Judge finds the violations in a history, in the order of time.
+// Judge returns the violations in a history, in the order of time.
 func Judge(events []history.Event, terms Terms) []Violation {
 	in := &inquiry{terms: terms.withDefaults()}
 	in.events = history.Ordered(slices.Clone(events))
@@ -74,7 +75,7 @@ func Judge(events []history.Event, terms Terms) []Violation {
 	return in.found
 }
 
-// inquiry is one look at a history.
+// inquiry is one judgement of a history.
 type inquiry struct {
 	terms  Terms
 	keys   store.Keys
@@ -82,7 +83,7 @@ type inquiry struct {
 	truth  *truth
 	steps  []*step
 	said   map[string][]said // of each instance, in order
-	// commits: the history has the replicas' own word of their transactions.
+	// commits: the history contains the replicas' own reports of their transactions.
 	commits bool
 	found   []Violation
 }
@@ -91,7 +92,7 @@ func (in *inquiry) violation(rule string, at history.Time, what string, evidence
 	in.found = append(in.found, Violation{Rule: rule, At: at, What: what, Evidence: evidence})
 }
 
-// mark finds the last moment of a kind.
+// mark returns the last moment of a kind.
 func (in *inquiry) mark(kind history.MarkKind) (history.Event, bool) {
 	for _, e := range slices.Backward(in.events) {
 		if e.Mark != nil && e.Mark.What == kind {

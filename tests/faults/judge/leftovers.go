@@ -28,8 +28,8 @@ func (in *inquiry) leftovers() {
 	in.leasesLeft(quiet)
 }
 
-// keysLeft are those of instances, groups and orders that are no more. What came only just now is
-// not held against anybody.
+// keysLeft returns keys of instances, groups and orders that no longer exist. Very recent ones are
+// tolerated.
 func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 	used := map[string]int{}
 	for _, m := range w.instances {
@@ -47,7 +47,7 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 			if w.instances[name] == nil {
 				why = "there is no record of its instance"
 			}
-		case store.KindStrays: // on a lease of a week; an agent without a record may fall silent meanwhile
+		case store.KindStrays: // has a lease of a week; an agent without a record may fall silent meanwhile
 		case store.KindSlots:
 			group, _, _ := strings.Cut(name, "/")
 			slots[group]++
@@ -61,15 +61,15 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 				why = "there is no such group"
 			}
 		}
-		// A lease that nobody renews has an end of its own, and after a gap in the watcher's
-		// cache so has what was found.
+		// A lease that is not renewed ends by itself, and after a gap in the watcher's cache so
+		// does what was found.
 		if why != "" && quiet.At.Sub(e.At) > in.terms.recovery() {
 			in.violation("ELECT-3", quiet.At, fmt.Sprintf("all is quiet, and %s/%s is left: %s", kind, name, why), e)
 		}
 	}
 }
 
-// known reports whether somebody wants a group, or that its last accepted spec is kept (SAFE-10).
+// known reports whether a group is wanted, or its last accepted spec is kept (SAFE-10).
 func (in *inquiry) known(w *world, group string) bool {
 	return w.value(in.keys.Group(group)) != nil || w.value(in.keys.Static(group)) != nil || w.statuses[group] != nil
 }
@@ -102,7 +102,7 @@ func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 	}
 }
 
-// mostLeases are leases without keys, or of the journal, that need no explanation.
+// mostLeases is how many leases without keys, or of the journal, need no explanation.
 const mostLeases = 4
 
 // leasesLeft: a lease that has no key any more is ended by whoever knows, or ends soon by itself;
@@ -169,7 +169,7 @@ func orUnknown(kind string) string {
 	return kind
 }
 
-// lastOn says of each lease what kind of key was on it last.
+// lastOn returns the last kind of key on each lease.
 func (in *inquiry) lastOn() map[string]string {
 	out := map[string]string{}
 	for _, e := range in.events {

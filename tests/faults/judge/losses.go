@@ -32,7 +32,7 @@ func (in *inquiry) losses() {
 	})
 }
 
-// lostRecord is a record that somebody removed by hand while its instance filled a slot.
+// lostRecord is a record that was removed by hand while its instance filled a slot.
 type lostRecord struct {
 	store.Instance
 	revision store.Revision

@@ -124,7 +124,7 @@ func (in *inquiry) overlaps() {
 	}
 }
 
-// ends reports whether a call is known to have ended. One that never did was left by a replica that
+// ends reports whether a call is known to have ended. One without an end was left by a replica that
 // was killed.
 func (in *inquiry) ends(call uint64) bool {
 	return slices.ContainsFunc(in.events,
@@ -200,7 +200,7 @@ func (in *inquiry) leaks() {
 	}
 }
 
-// older reports whether a machine was made before the present line of etcd's history began.
+// older reports whether a machine was created before the present line of etcd's history began.
 func (in *inquiry) older(id string, line int) bool {
 	f := in.truth.fates[id]
 	if f == nil || len(f.exists) == 0 {
@@ -219,7 +219,7 @@ func (in *inquiry) lastSaid(id string) []history.Event {
 	return nil
 }
 
-// worldAt is what etcd held at a moment.
+// worldAt returns the content of etcd at a moment.
 func (in *inquiry) worldAt(at history.Time) *world {
 	n := 0
 	for n < len(in.steps) && in.steps[n].at <= at {

@@ -50,8 +50,9 @@ func asksToGo(k store.RequestKind) bool {
 	return k == store.RequestReplace || k == store.RequestDelete || k == store.RequestDrain || k == store.RequestRestart
 }
 
-// duplicate reports whether another instance in the same slot does its work by the records, or has
-// finished the task of the slot. That there are two was looked into when the second was requested.
+// duplicate reports whether another instance in the same slot is healthy by the records, or has
+// finished the task of the slot. Whether there should be two was checked when the second was
+// requested.
 func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	if !rec.Managed {
 		return false
@@ -62,7 +63,7 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	})
 }
 
-// filledSlots counts the slots that somebody is in who is not known to be dead.
+// filledSlots counts the slots with an instance that is not known to be dead.
 func (in *inquiry) filledSlots(w *world, group string, at history.Time) int {
 	slots := map[int]bool{}
 	for _, m := range w.members(group) {
@@ -88,8 +89,8 @@ func (in *inquiry) aged(w *world, s *step, rec *store.Instance) bool {
 	})
 }
 
-// names reports whether an entry is about an instance: it is its own, or its sentence tells of it,
-// as that of an original tells of the replacement.
+// names reports whether an entry is about an instance: it is its own, or its text names it, as the
+// entry of an original names the replacement.
 func (e entry) names(id string) bool {
 	if e.Claimed {
 		return false
@@ -99,7 +100,7 @@ func (e entry) names(id string) bool {
 	}), id)
 }
 
-// of picks what a step's journal says of an instance.
+// of returns what a step's journal says about an instance.
 func (s *step) of(id string) []entry {
 	var out []entry
 	for _, e := range s.journal {
@@ -110,7 +111,7 @@ func (s *step) of(id string) []entry {
 	return out
 }
 
-// verdict is what the journal calls an instance in a step; "" if it says nothing.
+// verdict returns the journal's verdict on an instance in a step; "" if none.
 func (s *step) verdict(id string) store.Verdict {
 	for _, e := range s.journal {
 		if e.Instance == id && !e.Claimed {
@@ -120,11 +121,11 @@ func (s *step) verdict(id string) store.Verdict {
 	return ""
 }
 
-// mostEvents is how many events of its past are shown of a machine.
+// mostEvents is how many past events of a machine are shown.
 const mostEvents = 6
 
-// evidence is what mattered of an instance in a step: its past, its change, and the journal of the
-// step.
+// evidence returns what mattered about an instance in a step: its past, its change, and the journal
+// of the step.
 func (in *inquiry) evidence(s *step, id string) []history.Event {
 	out := in.past(id, s.at)
 	for _, t := range s.turns {
@@ -138,7 +139,7 @@ func (in *inquiry) evidence(s *step, id string) []history.Event {
 	return out
 }
 
-// past is what was seen last of a machine before a moment.
+// past returns the last events of a machine before a moment.
 func (in *inquiry) past(id string, at history.Time) []history.Event {
 	f := in.truth.fates[id]
 	if f == nil {

@@ -46,7 +46,7 @@ func (in *inquiry) removals() {
 	for _, e := range in.events {
 		if e.Machine == nil || e.Machine.What != history.Made || made[e.Machine.Instance] ||
 			in.truth.renewed(e.At, late) {
-			continue // a second one is told of by doubles
+			continue // doubles reports a second one
 		}
 		made[e.Machine.Instance] = true
 		if end, gone := in.gone(e.Machine.Instance, e.At); gone {
@@ -56,9 +56,9 @@ func (in *inquiry) removals() {
 	}
 }
 
-// lateCreate is the last Create of an instance that failed and was to be done later. Whoever asked
-// cannot know when: he has to reckon with the whole time that a call may take. Half of it is asked
-// for here, as he may have begun to count before his call arrived.
+// lateCreate returns the last Create of an instance that failed but was carried out later. The
+// caller cannot know when: it has to allow for the whole time limit of a call. Half of that is
+// required here, because the caller may have started to count before its call arrived.
 func (in *inquiry) lateCreate(id string, before history.Time) (begun history.Event, there bool) {
 	open := map[uint64]history.Event{}
 	for _, e := range in.events {
@@ -74,7 +74,7 @@ func (in *inquiry) lateCreate(id string, before history.Time) (begun history.Eve
 	return begun, there
 }
 
-// lists are when Lists were under way that were answered.
+// lists returns when Lists were in progress that were answered.
 func (in *inquiry) lists() []span {
 	var out []span
 	begun := map[uint64]history.Time{}
@@ -93,7 +93,7 @@ func (in *inquiry) lists() []span {
 	return out
 }
 
-// deleted are the ends of the first Delete of each machine that went well.
+// deleted returns the ends of the first successful Delete of each machine.
 func (in *inquiry) deleted() map[string]history.Event {
 	out := map[string]history.Event{}
 	for _, e := range in.events {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// world is what etcd held at one revision, as far as the judge looks at it. Worlds of successive
+// world is the content of etcd at one revision, as far as the judge needs it. Worlds of successive
 // steps share what did not change.
 type world struct {
 	keys      store.Keys
@@ -26,7 +26,7 @@ type world struct {
 	line      int
 }
 
-// inForce is what is wanted of a group.
+// inForce is the spec in force of a group.
 type inForce struct {
 	there bool
 	spec  store.Group
@@ -52,14 +52,14 @@ func going(p store.Phase) bool {
 	return p == store.Stopping || p == store.Draining || p == store.Deleting
 }
 
-// entry is one of the journal.
+// entry is a journal entry.
 type entry struct {
 	store.JournalEntry
 	event history.Event
 }
 
-// step is one revision: all that one transaction changed. What was only found is a step as well, of
-// which nobody can say who took it.
+// step is one revision: all changes of one transaction. Keys that were only found are a step as
+// well, whose author is unknown.
 type step struct {
 	at       history.Time
 	line     int
@@ -74,8 +74,8 @@ type step struct {
 	obeyed   []store.Request // orders that were removed with it
 }
 
-// replay cuts the changes into steps. What each did to the instances is told in it; the rest takes
-// a world to see: see walk.
+// replay groups the changes into steps, each with its effect on instances. Other effects need the
+// state before it: see walk.
 func (in *inquiry) replay() []*step {
 	var steps []*step
 	var now *step
@@ -126,8 +126,8 @@ func newWorld(keys store.Keys) *world {
 	}
 }
 
-// decode reads the record that an event has; nil if it is gone, cannot be read, or is none that the
-// judge looks at.
+// decode decodes the record of an event; nil if it is gone, unreadable, or not relevant to the
+// judge.
 func (in *inquiry) decode(e history.Event) any {
 	kind, _, ok := in.keys.Split(e.Change.Key)
 	if !ok || e.Change.Deleted {
@@ -163,7 +163,7 @@ func read[T any](e history.Event) any {
 	return &v.Record
 }
 
-// as is a record of a kind; nil if it is none.
+// as returns a record of a kind; nil if it is another.
 func as[T any](record any) *T {
 	r, _ := record.(*T) // nil if it is gone
 	return r
@@ -175,7 +175,7 @@ func (w *world) turns(s *step) []turn {
 		if kind, id, ok := w.keys.Split(e.Change.Key); ok && kind == store.KindInstances {
 			t := turn{id: id, old: w.instances[id], next: as[store.Instance](s.records[i]), event: e}
 			if t.next == nil && !e.Change.Deleted {
-				continue // somebody wrote nonsense into it by hand
+				continue // an operator wrote garbage into it
 			}
 			out = append(out, t)
 		}
@@ -250,7 +250,7 @@ func (w *world) apply(s *step) {
 	}
 }
 
-// value is what a key holds; nil if it is not there.
+// value returns the value of a key; nil if it is absent.
 func (w *world) value(key string) []byte {
 	e, there := w.raw[key]
 	if !there {
@@ -259,8 +259,8 @@ func (w *world) value(key string) []byte {
 	return e.Change.Value
 }
 
-// inForce is what is wanted of a group: what operators wrote if it is right, else what was accepted
-// last (SAFE-10).
+// inForce returns the spec in force of a group: what operators wrote if that is valid, otherwise
+// what was accepted last (SAFE-10).
 func (w *world) inForce(group string) *inForce {
 	if f := w.specs[group]; f != nil {
 		return f
@@ -282,7 +282,7 @@ func (w *world) inForce(group string) *inForce {
 	return f
 }
 
-// members are the managed instances of a group, in order.
+// members returns the managed instances of a group, in order.
 func (w *world) members(group string) []*store.Instance {
 	var out []*store.Instance
 	for _, id := range slices.Sorted(maps.Keys(w.groups[group])) {
@@ -293,7 +293,7 @@ func (w *world) members(group string) []*store.Instance {
 	return out
 }
 
-// membersAfter are those once a step has happened.
+// membersAfter returns them after a step.
 func (w *world) membersAfter(group string, s *step) []*store.Instance {
 	var out []*store.Instance
 	changed := map[string]bool{}
@@ -312,15 +312,15 @@ func (w *world) membersAfter(group string, s *step) []*store.Instance {
 	return out
 }
 
-// hasEnded is whether the agent says that its workload has ended, so that starting it again takes
-// nothing down (REC-18).
+// hasEnded reports whether the agent reports the end of its workload, so that restarting it
+// interrupts nothing (REC-18).
 func (w *world) hasEnded(id string) bool {
 	a, r := w.alive[id], w.reports[id]
 	return a != nil && r != nil && r.BootID == a.BootID && r.Workload != nil
 }
 
-// looksWell is what the records say: its stream is open, and a report of its present boot says that
-// it is healthy.
+// looksWell reports whether the records show a healthy instance: its stream is open, and a report
+// of its present boot says so.
 func (w *world) looksWell(id string) bool {
 	a, r := w.alive[id], w.reports[id]
 	return a != nil && r != nil && a.State == store.StreamOpen && r.Healthy && r.BootID == a.BootID

@@ -22,7 +22,7 @@ func (in *inquiry) silence() {
 				continue
 			}
 			was, had := in.worldAt(h.from.Add(in.terms.Slack)).raw[in.keys.Alive(id)]
-			// What is said of its stream may change; the lease is the same.
+			// The state of its stream may change; the lease is the same.
 			if e, there := in.worldAt(due).raw[in.keys.Alive(id)]; there && had && e.Change.Lease == was.Change.Lease {
 				in.violation("DET-2", due,
 					fmt.Sprintf("%s is %s since %s, and its lease has not ended: somebody renews it", id, h.kind,
@@ -32,8 +32,7 @@ func (in *inquiry) silence() {
 	}
 }
 
-// otherTrouble reports whether the cluster was in trouble in a time for which it was not hurting
-// machines at its beginning, which then is what is looked at.
+// otherTrouble reports whether the cluster had a fault that began while no machine had one.
 func (in *inquiry) otherTrouble(w span) bool {
 	return slices.ContainsFunc(in.truth.troubles, func(tr trouble) bool {
 		own := max(tr.from, w.from)-min(tr.from, w.from) < history.Time(in.terms.Slack)

@@ -56,9 +56,8 @@ func (in *inquiry) storm() {
 	})
 }
 
-// missedEarly reports whether a machine was called dead before it could be seen that many are cut
-// off: its stream had broken, and the provider's lists, which were wrong just then, did not show it
-// (DET-4).
+// missedEarly reports whether a machine was judged dead before the mass loss could be seen: its
+// stream had broken, and the provider's lists, which were wrong just then, did not show it (DET-4).
 func (in *inquiry) missedEarly(tr trouble, s *step, id string) bool {
 	return s.verdict(id) == store.Dead && s.at < tr.from.Add(in.terms.settle()) &&
 		in.truth.liedWithin(span{s.at.Add(-in.terms.recovery()), s.at + 1})
@@ -74,8 +73,8 @@ func (s *step) takesDown(id string) bool {
 	return false
 }
 
-// caughtIn reports whether nothing speaks against a machine at a moment but that it was cut off, or
-// froze, when many were.
+// caughtIn reports whether a machine was healthy at a moment except that it was cut off, or froze,
+// together with many others.
 func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 	f := in.truth.fates[id]
 	if f == nil || in.truth.down(id, at) {
@@ -91,7 +90,7 @@ func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 		switch {
 		case h.from > at, h.to != always && h.to.Add(in.terms.recovery()) < tr.from:
 		case !silence || h.from < from || h.from >= tr.to, at >= tr.to && h.to > tr.to.Add(in.terms.Slack):
-			// it has a trouble of its own
+			// it has a fault of its own
 			return false
 		default:
 			caught = true
@@ -128,8 +127,8 @@ func (in *inquiry) manyCaught(tr trouble, w *world, at history.Time) bool {
 	return lost >= 5 && 5*lost >= all && groups >= 2
 }
 
-// probed reports whether the storm of an instance's group was ended by an operator, or that it is
-// the one that is replaced to see whether that helps.
+// probed reports whether an operator ended the storm of an instance's group, or the instance is the
+// probe of the storm.
 func probed(w *world, rec *store.Instance) bool {
 	st := w.statuses[rec.Group]
 	return st != nil && st.Storm != nil && (st.Storm.By != "" || st.Storm.Probe == rec.ID)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// Tell writes violations for people: what was broken, and below it what shows that. Times are
-// before the violation.
+// Tell formats violations for people: what was broken, and the evidence below it. Times are
+// relative to the violation.
 func Tell(violations []Violation) string {
 	if len(violations) == 0 {
 		return "no violation\n"
@@ -99,7 +99,7 @@ func tellChange(c *history.Change) string {
 	return fmt.Sprintf("%s %s = %.*s", where, name, most, c.Value)
 }
 
-// after is a text with something before it, if there is a text.
+// after puts something before a text, if there is a text.
 func after(before, text string) string {
 	if text == "" {
 		return ""

@@ -11,42 +11,42 @@ import (
 // always is later than everything.
 const always = history.Time(1<<63 - 1)
 
-// span is a time from a moment up to another, which is no part of it.
+// span is a time from one moment up to another, which is excluded.
 type span struct{ from, to history.Time }
 
 func (s span) has(at history.Time) bool { return s.from <= at && at < s.to }
 
 func (s span) meets(o span) bool { return s.from < o.to && o.from < s.to }
 
-// harm is one that a machine suffered.
+// harm is a fault of a machine.
 type harm struct {
 	span
 	kind history.HarmKind
 }
 
-// trouble is one that the cluster was in.
+// trouble is a fault of the cluster.
 type trouble struct {
 	span
 	history.Trouble
 	event history.Event
 }
 
-// fate is what truly became of a machine.
+// fate is what really happened to a machine.
 type fate struct {
 	id     string
 	up     []span // its agent ran
 	exists []span // there was a machine
 	harms  []harm
 	shown  []span          // the records said that it is well: see world.looksWell
-	told   []history.Event // all that was seen of it, in order
+	told   []history.Event // all events of it, in order
 }
 
-// truth is what was done, as those know who did it.
+// truth is what was done, according to those who did it.
 type truth struct {
 	terms    Terms
 	fates    map[string]*fate
 	troubles []trouble
-	lied     []history.Time // when the provider gave an answer to List that was wrong
+	lied     []history.Time // when the provider gave a wrong answer to List
 	lines    []history.Time // when etcd's history began anew; the first is not among them
 }
 
@@ -59,7 +59,7 @@ func (t *truth) of(id string) *fate {
 	return f
 }
 
-// seek puts the truth together.
+// seek collects the truth.
 func (in *inquiry) seek() *truth {
 	t := &truth{terms: in.terms, fates: map[string]*fate{}}
 	open := map[int]int{}
@@ -80,7 +80,7 @@ func (in *inquiry) seek() *truth {
 			}
 		case e.Trouble != nil:
 			open[e.Trouble.ID] = len(t.troubles)
-			t.troubles = append(t.troubles, trouble{span{e.At, e.At + 1}, *e.Trouble, e}) // it may be over at once
+			t.troubles = append(t.troubles, trouble{span{e.At, e.At + 1}, *e.Trouble, e}) // it may end at once
 		case e.Change != nil: // all that is found where another line begins comes after that
 			if line != 0 && e.Change.Line != line-1 {
 				t.lines = append(t.lines, e.At)
@@ -121,8 +121,8 @@ func end(spans []span, at history.Time) {
 }
 
 // late is how much later than a decision the watcher may have seen it. What a call ended counts as
-// up for so long: else the machine that was taken down for no reason would seem to have been down
-// before.
+// up for that long: otherwise a machine that was taken down without a reason would seem to have
+// been down before.
 const late = 10 * time.Second
 
 func (f *fate) step(e history.Event, slack time.Duration) {
@@ -137,7 +137,7 @@ func (f *fate) step(e history.Event, slack time.Duration) {
 		if e.Machine.Why == history.ByCall {
 			end(f.up, e.At.Add(late))
 		} else {
-			end(f.up, e.At.Add(-slack)) // it was down before that could be told
+			end(f.up, e.At.Add(-slack)) // it was down before that could be seen
 		}
 	case history.Removed:
 		end(f.up, e.At.Add(late))
@@ -152,7 +152,7 @@ func (f *fate) hurt(e history.Event) {
 		f.harms = append(f.harms, harm{span{e.At, always}, e.Harm.Kind})
 		return
 	}
-	for i := range f.harms { // one that was hurt twice in a way is so until both are over
+	for i := range f.harms { // a machine with two faults of a kind has it until both are over
 		if f.harms[i].kind == e.Harm.Kind && f.harms[i].to == always {
 			f.harms[i].to = e.At
 			return
@@ -169,18 +169,17 @@ func (f *fate) show(at history.Time, well bool) {
 	}
 }
 
-// down reports whether a machine does not run at a moment, as far as nobody ordered that just
-// before.
+// down reports whether a machine was down at a moment, other than by an order just before.
 func (t *truth) down(id string, at history.Time) bool {
 	f := t.fates[id]
 	return f == nil || !slices.ContainsFunc(f.up, func(s span) bool { return s.has(at) })
 }
 
-// well reports whether a machine was well at a moment, and that the coordinators can have known: it
-// ran, nothing hurt it, and since it was booted and since it was hurt last the records have said
-// once that it is well. A machine that was hurt and came back while nothing else was wrong counts
-// as known after the time that this may take, whatever the records say. One that never was healthy
-// has nothing to lose, and is not asked about here.
+// well reports whether a machine was healthy at a moment, and the coordinators could know it: it
+// ran, it had no fault, and since its boot and its last fault the records have shown it as healthy
+// once. A machine that came back after a fault while nothing else was wrong counts as known after
+// the time that this may take, whatever the records show. A machine that was never healthy is not
+// considered here.
 func (t *truth) well(id string, at history.Time) bool {
 	f := t.fates[id]
 	if f == nil || t.down(id, at) {
@@ -196,7 +195,7 @@ func (t *truth) well(id string, at history.Time) bool {
 			return false
 		}
 		settled := h.to.Add(t.terms.settle())
-		if h.kind == history.Exited { // what was killed comes up again by itself or by order, and that takes its time
+		if h.kind == history.Exited { // what was killed is started again by itself or by order, which takes a while
 			settled = h.to.Add(t.terms.recovery())
 		}
 		if settled > since {
@@ -212,7 +211,7 @@ func (t *truth) well(id string, at history.Time) bool {
 	return hurt && at.Sub(since) > t.terms.recovery() && f.shownWithin(span{booted, at}) && !t.troubled(span{since, at})
 }
 
-// bootedBefore is when a machine was booted last.
+// bootedBefore is when a machine was last booted.
 func (f *fate) bootedBefore(at history.Time) history.Time {
 	var booted history.Time
 	for _, s := range f.up {
@@ -227,15 +226,15 @@ func (f *fate) shownWithin(w span) bool {
 	return slices.ContainsFunc(f.shown, func(s span) bool { return s.meets(w) })
 }
 
-// troubled reports whether the cluster was in trouble at some time of a span, or had not got over
-// one.
+// troubled reports whether the cluster had a fault at some time of a span, or had not recovered
+// from one.
 func (t *truth) troubled(w span) bool {
 	return slices.ContainsFunc(t.troubles,
 		func(tr trouble) bool { return w.meets(span{tr.from, tr.to.Add(t.terms.recovery())}) })
 }
 
-// mayBeDead reports whether a coordinator may rightly take a machine for dead: it does not run, or
-// it cannot be heard while the provider's lists are wrong.
+// mayBeDead reports whether a coordinator may rightly judge a machine dead: it does not run, or it
+// cannot be heard while the provider's lists are wrong.
 func (t *truth) mayBeDead(id string, at history.Time) bool {
 	if t.down(id, at) {
 		return true
@@ -265,7 +264,7 @@ func (t *truth) liedWithin(w span) bool {
 }
 
 // renewed reports whether etcd's history began anew shortly before or after a moment: what was
-// written just before may be known to nobody.
+// written just before may have been lost.
 func (t *truth) renewed(at history.Time, within time.Duration) bool {
 	return slices.ContainsFunc(t.lines, func(l history.Time) bool {
 		return l.Add(-within) <= at && at <= l.Add(within)

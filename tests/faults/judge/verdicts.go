@@ -37,13 +37,13 @@ func (in *inquiry) verdicts() {
 				in.deadByRight(w, s, id)
 			case store.Stuck:
 				in.stuckByRight(s, id, rec)
-			default: // sick, by its own report: see destruction
+			default: // unhealthy, by its own report: see destruction
 			}
 		}
 	})
 }
 
-// acted are the instances that a step takes down or has replaced.
+// acted returns the instances that a step takes down or replaces.
 func acted(s *step) []string {
 	var out []string
 	for _, t := range s.turns {
@@ -57,7 +57,7 @@ func acted(s *step) []string {
 	return out
 }
 
-// lostByRight: whoever acts on a lease that ended compares that its key is not there (SAFE-4).
+// lostByRight: an action on a lease that ended compares that its key is absent (SAFE-4).
 func (in *inquiry) lostByRight(w *world, s *step, id string) {
 	if e, there := w.raw[in.keys.Alive(id)]; there {
 		in.violation("SAFE-4", s.at, fmt.Sprintf("%s was called lost at revision %d, and its lease was there%s", id,
@@ -65,7 +65,7 @@ func (in *inquiry) lostByRight(w *world, s *step, id string) {
 	}
 }
 
-// leaderTerms are when each fence was compared first: right after its owner had won.
+// leaderTerms returns when each fence was first compared: right after its owner had won.
 func (in *inquiry) leaderTerms() map[store.Fence]history.Event {
 	out := map[store.Fence]history.Event{}
 	for _, e := range in.events {

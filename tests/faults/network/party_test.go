@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -155,13 +157,5 @@ const errReset = syscall.ECONNRESET
 
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for late := time.After(longest); !so(); {
-		select {
-		case <-again.C:
-		case <-late:
-			t.Fatalf("it never came that %s", what)
-		}
-	}
+	harness.Await(t, what, longest, time.Millisecond, so, nil)
 }

@@ -3,7 +3,7 @@
 //
 //	watcher.go   the watcher: what it knows, and how others wait for it
 //	session.go   one connection to one member: is it the history that we know, and how it goes on
-//	picture.go   the keys as they stand, and how two states of etcd are told apart
+//	cache.go     the keys as they stand, and how two states of etcd are told apart
 //	leases.go    all leases with their keys
 //	recorder.go  the commits of one replica, as its own client of the database sees them
 //

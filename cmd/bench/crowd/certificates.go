@@ -14,9 +14,9 @@ import (
 // lifetime is the validity of certificates: longer than any bench.
 const lifetime = 7 * 24 * time.Hour
 
-// papers are the agents' certificates and trusted authorities. All certificates have one key, which
+// certificates are the agents' certificates and trusted authorities. All certificates have one key, which
 // saves generating thousands of them: replicas do not compare the keys of different instances.
-type papers struct {
+type certificates struct {
 	shard     string
 	authority *pki.Authority
 	key       *ecdsa.PrivateKey
@@ -31,8 +31,8 @@ type identification struct {
 	ends        time.Time
 }
 
-func openPapers(dir, shard string) (*papers, error) {
-	p := &papers{shard: shard}
+func openPapers(dir, shard string) (*certificates, error) {
+	p := &certificates{shard: shard}
 	var err error
 	if p.authority, err = pki.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func openPapers(dir, shard string) (*papers, error) {
 	return p, nil
 }
 
-func (p *papers) of(instance string) (*identification, error) {
+func (p *certificates) of(instance string) (*identification, error) {
 	chain, ends, err := p.authority.Issue(p.request,
 		identity.Identity{Shard: p.shard, Role: identity.Agent, Name: instance}, lifetime)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 				test.change(in, a, r)
 			}
 		})
-		pace, known := foresee.New(keys, "web", listing, nil, noon).Pace()
+		pace, known := foresee.New(keys, "web", listing, nil, noon).StartTime()
 		if pace != test.pace || known != (test.pace > 0) {
 			t.Errorf("%s: %s, known %v; want %s", name, pace, known, test.pace)
 		}

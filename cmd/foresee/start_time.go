@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Pace is the median time from the record of an instance to its health, over the running instances
+// StartTime is the median time from the record of an instance to its health, over the running instances
 // of the group; false if there are none.
-func (w *World) Pace() (time.Duration, bool) {
+func (w *World) StartTime() (time.Duration, bool) {
 	var took []time.Duration
 	for _, id := range w.content.ByGroup[w.group] {
 		rec := w.content.Instances[id].Record
