@@ -190,7 +190,7 @@ func TestMovesWhenAsked(t *testing.T) {
 	})
 }
 
-// proves DET-18, REC-8
+// proves DET-18, REC-8, PROV-9
 func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 	story(t, []string{"a"}, true, nil, func(t *testing.T, r *running) {
 		retired := &protocol.Refused{
@@ -204,8 +204,14 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 		}
 		r.shard.take()
 		pass(2 * reconnectMost)
-		if got := r.shard.take(); len(got) < 2 || len(got) > 4 {
-			t.Errorf("heard %q in a minute, want to be asked every 15s to 30s", summary(got))
+		asked := r.shard.take()
+		if len(asked) < 2 || len(asked) > 4 {
+			t.Errorf("heard %q in a minute, want to be asked every 15s to 30s", summary(asked))
+		}
+		for _, m := range asked {
+			if got := m.message.GetHello().GetStopped(); got != retired.GetRevision() {
+				t.Errorf("says that it has stopped for revision %d, want %d", got, retired.GetRevision())
+			}
 		}
 		r.shard.act("a", script{})
 		pass(reconnectMost)
@@ -377,6 +383,35 @@ func TestClaimIsKeptAndShown(t *testing.T) {
 		run("one", &protocol.Wanted{Claim: []byte("two")})
 		run("two")
 		s.stop()
+	})
+}
+
+// While its workload still ends, an agent does not say that it has; nor does one that nothing retired.
+//
+// proves PROV-9
+func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {
+	story(t, []string{"a"}, true, nil, func(t *testing.T, r *running) {
+		for _, m := range r.shard.take() {
+			if n := m.message.GetHello().GetStopped(); n != 0 {
+				t.Errorf("a running instance says that it has stopped for revision %d", n)
+			}
+		}
+		r.machine.stopFor = 5 * time.Minute
+		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
+		r.shard.act("a", script{refuse: retired})
+		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
+		for _, c := range []struct {
+			wait time.Duration
+			want int64
+		}{{0, 0}, {r.machine.stopFor, 7}} {
+			pass(c.wait)
+			r.shard.take()
+			pass(2 * reconnectMost)
+			got := r.shard.take()
+			if len(got) == 0 || got[len(got)-1].message.GetHello().GetStopped() != c.want {
+				t.Errorf("heard %v, want that it has stopped for %d", got, c.want)
+			}
+		}
 	})
 }
 

@@ -94,6 +94,7 @@ func (a *Agent) open(background context.Context, o session.Open) {
 	if a.deps.Certificate.Standing().Joined {
 		s.conn, err = a.lines.take(o.Address)
 	}
+	hello := a.hello(o)
 	a.running.Go(func() {
 		defer cancel()
 		if err == nil {
@@ -106,7 +107,9 @@ func (a *Agent) open(background context.Context, o session.Open) {
 			s.conn, err = a.lines.connect(o.Address, false)
 		}
 		if err == nil {
-			err = s.converse(ctx, a.hello(o), func(m *protocol.GatewayMessage) {
+			hello.Trust = a.deps.Certificate.Standing().Trust // joining may have changed it
+			m := &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello}}
+			err = s.converse(ctx, m, func(m *protocol.GatewayMessage) {
 				a.tell(session.Heard{Stream: o.Stream, Message: m})
 			})
 		}
@@ -114,9 +117,10 @@ func (a *Agent) open(background context.Context, o session.Open) {
 	})
 }
 
-func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
+// hello is the first message of a stream, but for the trust.
+func (a *Agent) hello(o session.Open) *protocol.Hello {
 	spoken := protocol.Spoken()
-	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
+	return &protocol.Hello{
 		Protocol: spoken.Oldest, NewestProtocol: spoken.Newest,
 		Shard:        a.cfg.Bootstrap.Shard,
 		Instance:     a.cfg.Bootstrap.Instance,
@@ -125,10 +129,19 @@ func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
 		Lease:        o.Lease,
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
-		Trust:        a.deps.Certificate.Standing().Trust,
 		Waits:        true,
 		Claim:        a.duty.Claim,
-	}}}
+		Stopped:      a.stoppedFor(),
+	}
+}
+
+// stoppedFor is the revision of the record that ended this instance, once nothing runs any more; 0
+// while something does, and while no record is known to have ended it (PROV-9).
+func (a *Agent) stoppedFor() int64 {
+	if c := a.memory.Condemned; c.Holds() && !a.mayRun && a.keeper.resting() {
+		return c.Revision
+	}
+	return 0
 }
 
 // hear takes what concerns the certificate and reports from what a replica says.

@@ -29,7 +29,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
-		rec.IssuerEnds = issuerEnds(trust)
+		rec.IssuerEnds, rec.CA = issuerEnds(trust), string(trust.PEM())
 	}
 	if r.deps.Secrets != nil {
 		rec.SecretKeys = r.deps.Secrets.Ring().Fingerprints()

@@ -22,6 +22,11 @@ func (t *term) carryOut(ctx context.Context, c leader.Commit) leader.Committed {
 		t.r.deps.Before("commit "+a.Rule, a.Instance)
 	}
 	notes, err := t.goneNotes(ctx, c.Actions)
+	if err == nil {
+		var tokens []store.Write
+		tokens, err = t.grantTokens(ctx, c.Actions)
+		notes = append(notes, tokens...)
+	}
 	var rev store.Revision
 	if err == nil {
 		rev, err = t.commit(ctx, c.Conditions, append(notes, c.Writes...), entries...)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/bootstrap"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
@@ -220,37 +219,19 @@ func (t *term) called(ctx context.Context, c leader.Invoke, kind plan.CallKind, 
 
 // request returns what a provider needs to make an instance's machine.
 func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
-	settings := t.settings()
-	var agent provider.AgentSource
-	var coordinators []string
+	shard := bootstrap.Shard{ID: t.shard.ID, Name: t.r.cfg.Shard, Settings: t.settings(), CA: t.ca()}
+	// This one serves agents, whether the cache has it already or not.
+	shard.Replicas = map[string]store.Replica{t.r.cfg.ID: {ID: t.r.cfg.ID, Address: t.r.cfg.Advertise}}
 	t.r.cache.View(func(c *cache.Content) {
-		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
-			coordinators = append(coordinators, c.Replicas[id].Record.Address)
+		for id, r := range c.Replicas {
+			shard.Replicas[id] = r.Record
 		}
-		agent = agentSource(t.shard.ID, t.r.cfg.ID, c.Replicas)
 	})
-	if len(coordinators) == 0 {
-		coordinators = []string{t.r.cfg.Advertise}
-	}
-	fence := rec.Spec.Report.OnLeaseLost
-	if !fence.Fences() {
-		fence = store.LeaseLost{}
-	}
 	return provider.CreateRequest{
-		Template: providerTemplate(rec.Spec),
-		Zone:     rec.Zone,
-		Agent:    agent,
-		Call:     store.CallOf(token.hash()),
-		Bootstrap: provider.Bootstrap{
-			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
-			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard,
-			Coordinators:   coordinators,
-			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(),
-			ReconnectMax: settings.ReconnectMax.String(),
-			Run:          rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets,
-			StopTimeout: rec.Spec.StopTimeout.String(),
-			Lifecycle:   rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
-			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
-		},
+		Template:  providerTemplate(rec.Spec),
+		Zone:      rec.Zone,
+		Agent:     shard.Agent(t.r.cfg.ID),
+		Call:      store.CallOf(token.hash()),
+		Bootstrap: shard.Document(rec, token.secret),
 	}
 }

@@ -76,6 +76,9 @@ func jitter(most time.Duration) time.Duration { return rand.N(most + 1) }
 
 // validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
+	if g.Provider == store.ProviderNone {
+		return ""
+	}
 	p, known := r.deps.Providers[g.Provider]
 	if !known {
 		return fmt.Sprintf("provider %q is not one of this coordinator's: %s", g.Provider,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,22 +21,51 @@ type joinToken struct {
 	write  store.Write
 }
 
+// grantTokens are the writes of the join tokens that actions grant to machines which people set up
+// (PROV-9). Who may join knows the token; etcd has its hash. If the transaction fails, the lease
+// ends unused.
+func (t *term) grantTokens(ctx context.Context, batch []*plan.Action) ([]store.Write, error) {
+	var writes []store.Write
+	for _, a := range batch {
+		if a.Token == nil {
+			continue
+		}
+		lease, err := t.grantToken(ctx, a.Token.Valid)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, store.PutLeased(a.Token.Key, tokenOf(a.Token.Instance), lease))
+	}
+	return writes, nil
+}
+
+func (t *term) grantToken(ctx context.Context, valid time.Duration) (store.LeaseID, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	lease, err := t.r.deps.Store.Grant(ctx, valid)
+	if err != nil {
+		return 0, fmt.Errorf("grant lease for a join token: %w", err)
+	}
+	return lease.ID, nil
+}
+
+func tokenOf(instance string) []byte {
+	return store.Encode(store.JoinToken{Schema: store.Schema, Instance: instance, Issued: time.Now().UTC()})
+}
+
 // newToken makes the token for one call. It is valid once its write is in etcd.
 func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
 	if t.r.deps.Authority == nil {
 		return joinToken{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	lease, err := t.r.deps.Store.Grant(ctx, rec.Spec.RegistrationTimeout.D()+call+tokenSpare)
+	lease, err := t.grantToken(ctx, rec.Spec.RegistrationTimeout.D()+call+tokenSpare)
 	if err != nil {
-		return joinToken{}, fmt.Errorf("grant lease for a join token: %w", err)
+		return joinToken{}, err
 	}
 	secret := store.NewToken()
-	value := store.Encode(store.JoinToken{Schema: store.Schema, Instance: rec.ID, Issued: time.Now().UTC()})
 	return joinToken{
-		secret: secret, lease: lease.ID,
-		write: store.PutLeased(t.r.keys.Token(store.TokenHash(secret)), value, lease.ID),
+		secret: secret, lease: lease,
+		write: store.PutLeased(t.r.keys.Token(store.TokenHash(secret)), tokenOf(rec.ID), lease),
 	}, nil
 }
 

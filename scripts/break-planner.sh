@@ -24,7 +24,7 @@ no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
 one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
 record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
 restart-repeated-without-end|coordinator/plan/heal.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
-drain-timer-lost|coordinator/plan/remove.go|s/case !d.now.Before(due):/case false:/
+drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/
 pause-ignored|coordinator/plan/plan.go|s/if d.spec.Paused {/if false {/

@@ -236,10 +236,13 @@ var fieldsBefore = []Field{
 		"at most 100 labels of 1 to 63 letters, digits and _./-", labelForm,
 		func(g *Group) map[string]string { return g.Labels }),
 	{
-		Path: "provider", Type: "string", Allowed: "the name of a provider, for example process",
-		Doc:   "Who makes the machines.",
-		value: func(g *Group) any { return g.Provider },
-		ok:    func(g *Group) bool { return nameForm.MatchString(g.Provider) },
+		Path: "provider", Type: "string",
+		Allowed: "the name of a provider, for example process; none needs size 0",
+		Doc:     "What makes the machines. none: people do, one by one; see leasehold instance bootstrap.",
+		value:   func(g *Group) any { return g.Provider },
+		ok: func(g *Group) bool {
+			return nameForm.MatchString(g.Provider) && (g.Provider != ProviderNone || g.Size == 0)
+		},
 	},
 	{
 		Path: "template.instance_type", Type: "string", Default: "none", Allowed: "at most 100 characters",

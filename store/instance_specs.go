@@ -2,6 +2,9 @@ package store
 
 import "encoding/json"
 
+// ProviderNone is the provider of machines that people set up by hand (PROV-9).
+const ProviderNone = "none"
+
 // InstanceSpecs reads the records of many instances. Nearly all of a group are made from the same
 // spec, which is most of a record: it is read once, and held once in memory. Who is given a record
 // changes nothing that its spec refers to. The zero value is ready. It is not safe for concurrent

@@ -114,6 +114,7 @@ const (
 	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
 	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
+	BlockedByAgentStop        BlockedKind = "agent_stop"        //
 	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
 	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Text
 	BlockedByStartup          BlockedKind = "startup"           // Other
@@ -133,7 +134,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByWithdrawal, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtection, BlockedByHealProtection,
 	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
-	BlockedByCopies, BlockedByEarlierCalls,
+	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe,
 }

@@ -12,9 +12,13 @@ type Request struct {
 	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
 	// of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
-	Slot *int      `json:"slot,omitempty"`
-	By   string    `json:"by"`
-	At   time.Time `json:"at"`
+	Slot *int `json:"slot,omitempty"`
+	// of RequestBootstrap: the hash of the join token that the operator has, and how long it may be
+	// used
+	Token string    `json:"token,omitempty"`
+	Valid Duration  `json:"valid,omitempty"`
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
 }
 
 // RequestKind is what an operator wants.
@@ -37,6 +41,11 @@ const (
 	RequestProtect RequestKind = "protect"
 	// RequestCreate: another instance of the group, on demand (REC-2).
 	RequestCreate RequestKind = "create"
+	// RequestBootstrap: an instance on demand, whose machine somebody sets up by hand (PROV-9).
+	RequestBootstrap RequestKind = "bootstrap"
+	// RequestGone: the machine of an instance that is being deleted was set up by hand, and the
+	// operator vouches that it is gone (PROV-9).
+	RequestGone RequestKind = "gone"
 	// RequestAdopt: an extra machine is taken into the group that its tag names (REC-8).
 	RequestAdopt RequestKind = "adopt"
 	// RequestRetry: flapping and errored slots of the group, or the instance's, start afresh

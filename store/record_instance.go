@@ -18,6 +18,7 @@ type Instance struct {
 	Zone     string       `json:"zone,omitempty"`
 
 	Called  bool   `json:"called,omitempty"` // a provider may have been asked to create it
+	Token   string `json:"token,omitempty"`  // set up by hand: hash of the token that its machine joins with
 	Site    string `json:"site,omitempty"`   // where the machine is, if not all coordinators see it
 	Ref     string `json:"ref,omitempty"`    // the provider's own name of the machine
 	Address string `json:"address,omitempty"`

@@ -92,6 +92,10 @@ type Report struct {
 	Drained   string  `json:"drained,omitempty"`     // token of the drain whose hook has ended
 	Notice    *Notice `json:"notice,omitempty"`      // that the machine will end
 
+	// Stopped is the revision of the record that ended the instance, once its workload has stopped for
+	// that. Only kept of machines that were set up by hand (PROV-9).
+	Stopped Revision `json:"stopped,omitempty"`
+
 	Trust       string             `json:"trust,omitempty"` // digest of the authorities that the agent trusts
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }

@@ -229,6 +229,7 @@ type Replica struct {
 	IssuerEnds time.Time `json:"issuer_ends,omitzero"`
 	Trust      string    `json:"trust,omitempty"`    // digest of the authorities it trusts, as agents report it
 	Believes   []string  `json:"believes,omitempty"` // fingerprints of the authorities
+	CA         string    `json:"ca,omitempty"`       // PEM of their certificates, for machines that are set up by hand
 	Waits      *Waits    `json:"waits,omitempty"`    // nil: it serves the shard
 	// agents without a record that it does not keep below strays/: they are too many
 	Unnoted int `json:"unnoted,omitempty"`

@@ -35,6 +35,12 @@ func NewToken() string { return rand.Text() + rand.Text() }
 // machines of several calls for one instance apart, and no token can be made from it.
 func CallOf(hash string) string { return hash[:min(16, len(hash))] }
 
+// IsTokenHash reports whether it is the form of a TokenHash.
+func IsTokenHash(s string) bool {
+	sum, err := hex.DecodeString(s)
+	return err == nil && len(sum) == sha256.Size && s == hex.EncodeToString(sum)
+}
+
 // TokenHash is what is stored of a token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))

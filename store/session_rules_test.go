@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +16,23 @@ import (
 // fail.
 type renewals struct {
 	store.Store
-	begun    time.Time
+	begun time.Time
+
+	mu       sync.Mutex
 	at       []time.Duration
 	deadline []time.Duration // after the attempt's begin
 	err      error
 }
 
 func (s *renewals) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error) {
+	s.mu.Lock()
 	s.at = append(s.at, time.Since(s.begun))
 	until, _ := ctx.Deadline()
 	s.deadline = append(s.deadline, time.Until(until))
-	if s.err != nil {
-		return store.Lease{}, s.err
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return store.Lease{}, err
 	}
 	return s.Store.Renew(ctx, id)
 }
@@ -42,6 +48,7 @@ func TestWhenALeaseIsRenewed(t *testing.T) {
 		failed := errors.New("out of order")
 		err := store.NewSessions(s, sessionTTL).Run(t.Context(), func(ctx context.Context, _ store.Lease) error {
 			pass(3*third + time.Millisecond)
+			s.mu.Lock()
 			if want := []time.Duration{third, 2 * third, 3 * third}; !slices.Equal(s.at, want) {
 				t.Errorf("renewed after %v, want %v", s.at, want)
 			}
@@ -51,6 +58,7 @@ func TestWhenALeaseIsRenewed(t *testing.T) {
 				}
 			}
 			s.err = failed
+			s.mu.Unlock()
 			<-ctx.Done()
 			return nil
 		})
@@ -61,6 +69,8 @@ func TestWhenALeaseIsRenewed(t *testing.T) {
 			t.Errorf("lost after %s, want a lease after the last renewal, %s", got, 3*third+sessionTTL)
 		}
 		attempts := 0
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for i, at := range s.at {
 			if at <= 3*third {
 				continue

@@ -759,6 +759,7 @@ type Hello struct {
 	NewestProtocol uint32                 `protobuf:"varint,11,opt,name=newest_protocol,json=newestProtocol,proto3" json:"newest_protocol,omitempty"` // and the newest; 0: the oldest alone
 	Waits          bool                   `protobuf:"varint,12,opt,name=waits,proto3" json:"waits,omitempty"`                                         // it understands Waiting, and waits for longer than an agent that does not
 	Claim          []byte                 `protobuf:"bytes,13,opt,name=claim,proto3" json:"claim,omitempty"`                                          // as a coordinator told it last in Wanted; empty: none was told yet
+	Stopped        int64                  `protobuf:"varint,14,opt,name=stopped,proto3" json:"stopped,omitempty"`                                     // the revision that a Refused RETIRED named, once the workload has stopped for it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -875,6 +876,13 @@ func (x *Hello) GetClaim() []byte {
 		return x.Claim
 	}
 	return nil
+}
+
+func (x *Hello) GetStopped() int64 {
+	if x != nil {
+		return x.Stopped
+	}
+	return 0
 }
 
 // Welcome accepts the session: alive/<id> is on a lease with the full time to live.
@@ -3087,7 +3095,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trust\x127\n" +
 	"\awaiting\x18\n" +
 	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaitingB\x06\n" +
-	"\x04kind\"\xf1\x02\n" +
+	"\x04kind\"\x8b\x03\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
@@ -3101,7 +3109,8 @@ const file_protocol_proto_rawDesc = "" +
 	" \x01(\tR\x05trust\x12'\n" +
 	"\x0fnewest_protocol\x18\v \x01(\rR\x0enewestProtocol\x12\x14\n" +
 	"\x05waits\x18\f \x01(\bR\x05waits\x12\x14\n" +
-	"\x05claim\x18\r \x01(\fR\x05claimJ\x04\b\a\x10\b\"\xa3\x03\n" +
+	"\x05claim\x18\r \x01(\fR\x05claim\x12\x18\n" +
+	"\astopped\x18\x0e \x01(\x03R\astoppedJ\x04\b\a\x10\b\"\xa3\x03\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +

@@ -69,17 +69,18 @@ type Groups struct {
 
 // Instances are the commands about instances.
 type Instances struct {
-	List    InstanceList    `cmd:"" help:"List the instances."`
-	Show    InstanceShow    `cmd:"" help:"Show one instance: its record, session and last report."`
-	Replace InstanceReplace `cmd:"" help:"Create a replacement, then remove the instance."`
-	Restart InstanceRestart `cmd:"" help:"Restart the machine in place."`
-	Drain   InstanceDrain   `cmd:"" help:"Drain the instance and remove it; its slot is filled again."`
-	Drained InstanceDrained `cmd:"" help:"Declare that an instance has finished draining."`
-	Protect InstanceProtect `cmd:"" help:"Protect the instance from scale-down, age limits and rolls."`
-	Create  InstanceCreate  `cmd:"" help:"Create an instance on demand, in addition to the group's size."`
-	Adopt   InstanceAdopt   `cmd:"" help:"Adopt a machine that has no record."`
-	Logs    InstanceLogs    `cmd:"" help:"Show how the workload of an instance exited, and its last output."`
-	Delete  InstanceDelete  `cmd:"" help:"Remove the instance now; its slot is filled again."`
+	List      InstanceList      `cmd:"" help:"List the instances."`
+	Show      InstanceShow      `cmd:"" help:"Show one instance: its record, session and last report."`
+	Replace   InstanceReplace   `cmd:"" help:"Create a replacement, then remove the instance."`
+	Restart   InstanceRestart   `cmd:"" help:"Restart the machine in place."`
+	Drain     InstanceDrain     `cmd:"" help:"Drain the instance and remove it; its slot is filled again."`
+	Drained   InstanceDrained   `cmd:"" help:"Declare that an instance has finished draining."`
+	Protect   InstanceProtect   `cmd:"" help:"Protect the instance from scale-down, age limits and rolls."`
+	Create    InstanceCreate    `cmd:"" help:"Create an instance on demand, in addition to the group's size."`
+	Bootstrap InstanceBootstrap `cmd:"" help:"Print a script that makes a machine which you have set up an instance."`
+	Adopt     InstanceAdopt     `cmd:"" help:"Adopt a machine that has no record."`
+	Logs      InstanceLogs      `cmd:"" help:"Show how the workload of an instance exited, and its last output."`
+	Delete    InstanceDelete    `cmd:"" help:"Remove the instance now; its slot is filled again."`
 }
 
 // Run runs the command line, writes the outcome to env.Stderr, and returns the exit code. When ctx

@@ -198,7 +198,7 @@ func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	}
 	slices.Sort(had)
 	for _, ch := range changes {
-		if len(had) > 0 && !slices.Contains(had, ch.after.Provider) {
+		if len(had) > 0 && ch.after.Provider != store.ProviderNone && !slices.Contains(had, ch.after.Provider) {
 			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider,
 				strings.Join(had, ", "))
 		}

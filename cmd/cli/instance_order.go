@@ -21,6 +21,7 @@ func (c *InstanceReplace) Run(ctx context.Context, s *Session) error {
 // InstanceDelete is the command instance delete.
 type InstanceDelete struct {
 	Instance string   `arg:"" help:"ID of the instance."`
+	Gone     bool     `help:"The machine was set up by hand and is gone for good: end the record without waiting for its agent."`
 	Confirm  []string `help:"Confirm the removal by naming the instance." placeholder:"ID"`
 }
 
@@ -30,12 +31,42 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	if c.Gone {
+		return c.gone(ctx, s, v)
+	}
 	act := fmt.Sprintf("instance %s (%s) of group %s is removed now, before its slot has a replacement", v.Record.ID,
 		v.Record.Phase, v.Record.Group)
 	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
-	return s.order(ctx, c.Instance, store.RequestDelete, "it is stopped and removed; then its slot is filled again")
+	effect := "it is stopped and removed; then its slot is filled again"
+	switch {
+	case v.Record.Spec.Provider == store.ProviderNone:
+		effect = "its agent stops the workload, and confirms that; then its record ends, and the machine is yours again; if it never returns: leasehold instance delete --gone " + c.Instance
+	case !v.Record.Managed:
+		effect = "it is stopped and removed"
+	}
+	return s.order(ctx, c.Instance, store.RequestDelete, effect)
+}
+
+// gone orders the end of a record whose machine no provider can see (PROV-9).
+func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned[store.Instance]) error {
+	if v.Record.Spec.Provider != store.ProviderNone {
+		return failure(Usage, "leasehold instance delete "+c.Instance,
+			"--gone is for machines that were set up by hand: the machine of %s is kept by provider %s, which says when it is gone",
+			c.Instance, v.Record.Spec.Provider)
+	}
+	act := fmt.Sprintf("the record of instance %s (%s) of group %s is deleted, and nothing makes sure that its machine is gone",
+		v.Record.ID, v.Record.Phase, v.Record.Group)
+	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
+		return err
+	}
+	r := s.request(store.RequestGone, v.Record.Group, c.Instance)
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(v.Key)},
+		fmt.Sprintf("the record of instance %s was deleted in the meantime", c.Instance)); err != nil {
+		return err
+	}
+	return s.ordered(ctx, r, c.Instance, "its record ends; should its agent come back, it stops its workload")
 }
 
 // order writes an order about an instance.

@@ -9,11 +9,14 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/providerfile"
+	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/suite"
 )
@@ -29,6 +32,7 @@ type ProviderTest struct {
 	Patience  time.Duration `help:"How long a machine may take to come up or go down (default: ${default})." default:"2m"`
 	Poll      time.Duration `help:"How often machines are listed while waiting (default: ${default})." default:"1s"`
 	List      bool          `help:"List the promises without testing."`
+	services.KeyFile
 }
 
 // promiseShown is the result of one promise.
@@ -107,10 +111,46 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 		if err != nil {
 			return nil, failure(Failed, "correct "+c.Providers, "%s", err)
 		}
+		if user, uses := p.(provider.SecretUser); uses {
+			user.UseSecrets(c.secrets(ctx, s))
+		}
 		return p, nil
 	}
 	return nil, failure(NotFound, "give one of them with --provider", "%s has no provider %q; it has %s", c.Providers,
 		c.Provider, strings.Join(known, ", "))
+}
+
+// secrets finds the values of the shard's secrets, as a coordinator does. The shard and the keys are
+// only looked for when a provider asks for the first one.
+func (c *ProviderTest) secrets(ctx context.Context, s *Session) func(name string) (string, error) {
+	type opened struct {
+		ring sealed.Ring
+		of   sealing
+	}
+	read := sync.OnceValues(func() (o opened, err error) {
+		path, err := s.keyPath(c.KeyFile)
+		if err != nil {
+			return o, err
+		}
+		if o.ring, err = s.keyring(path); err != nil {
+			return o, err
+		}
+		o.of, err = s.readSealing(ctx)
+		return o, err
+	})
+	return func(name string) (string, error) {
+		o, err := read()
+		if err != nil {
+			return "", fmt.Errorf("secret %s: %w", name, err)
+		}
+		for _, v := range o.of.secrets {
+			if v.Record.Name == name {
+				value, err := o.ring.Open(o.of.shard, v.Record)
+				return string(value), err
+			}
+		}
+		return "", fmt.Errorf("there is no secret %s: set it with leasehold secret set %s", name, name)
+	}
 }
 
 // template returns the provider's part of the group file's template.

@@ -3,6 +3,7 @@ package foresee
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,62 +24,52 @@ const (
 func (w *World) Ahead(pace time.Duration) Course {
 	w.pace = pace
 	r := newRecorder(w)
-	w.list()
+	l := w.lead(r)
+	l.step(leader.Tick{}) // the first Lists are due
 	waits := 0
 	for judged := 0; ; judged += 1 + len(w.content.ByGroup[w.group]) {
-		p := w.Plan()
-		if judged == 0 {
-			r.begin(p)
-		}
-		moved := w.carryOut(p, r)
-		r.look(p)
+		l.moved = false
+		l.step(leader.Wake{})
+		r.look(l.plan)
 		w.expect()
-		unfinished := w.unfinished(p)
-		next := w.nextEvent()
+		unfinished := w.unfinished(l.plan)
+		next, wake := l.next()
 		switch {
 		case judged > mostJudged || w.written > mostWritten:
 			return r.cut()
-		case moved:
+		case l.moved:
 			waits = 0
 			continue
+		case !wake.IsZero() && !wake.After(w.now):
+			continue // there is more to plan
 		case !next.IsZero():
 			waits = 0
+			next = earlier(next, wake)
 		case !unfinished:
 			c := r.end()
 			c.Rests = true
 			return c
 		default:
 			waits++
-			next = p.Next
+			next = wake
 		}
 		if next.IsZero() || waits > mostWaits || next.Sub(r.begun) > farthest {
 			c := r.end()
-			c.Held = p.Held[w.group]
+			c.Held = l.plan.Held[w.group]
 			return c
 		}
 		w.now = next
 		w.happen()
+		l.step(leader.Tick{})
 	}
 }
 
-// carryOut carries out a plan, and reports whether anything but the status has changed.
-func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
-	for _, a := range p.Actions {
-		if !w.allHold(a.Conditions) {
-			continue // an earlier action has changed the record: the next plan will see that
-		}
-		r.note(a)
-		if len(a.Writes) > 0 {
-			w.write(append(plan.GoneWrites([]*plan.Action{&a}, 0), a.Writes...)...)
-		}
-		moved = moved || a.Instance != "" || !a.NoJournal && len(a.Writes) > 0
+// earlier returns the earlier of two times, of which each may be zero for never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	for _, c := range p.Calls {
-		if w.call(c) {
-			moved = true
-		}
-	}
-	return moved
+	return a
 }
 
 func (w *World) allHold(conditions []store.Condition) bool {

@@ -226,7 +226,7 @@ func (r *recorder) end() Course {
 
 // bounded adds the wait for the create rate, which is not simulated.
 func (r *recorder) bounded(c Course) Course {
-	settings := r.w.content.Shard.Record.Settings
+	settings := r.w.settings
 	if waiting := c.Create + c.Recreate + c.Heal - settings.CreateBurst; waiting > 0 && settings.CreateRate > 0 {
 		c.AtLeast = time.Duration(float64(waiting) / settings.CreateRate * float64(time.Second))
 		c.Took = max(c.Took, c.AtLeast+r.w.pace)

@@ -2,7 +2,6 @@ package foresee
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,12 +26,11 @@ type World struct {
 	kvs      map[string]store.KV
 	content  *cache.Content
 	evidence *evidence.Evidence
+	settings store.ShardSettings // as they are: the leader here has a pace of its own
 	pace     time.Duration
 	written  int // records written since the start
 	machines map[string]*machine
-	lists    time.Time // when machines are listed next; zero: not needed
-
-	providers []string // whose machines are listed
+	suspect  func(provider string) // has its machines listed
 }
 
 // New creates the world of a group. The listing holds the keys of the group and of the shard in
@@ -56,27 +54,35 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 		w.set(e)
 	}
 	w.content = cache.FromListing(keys, w.listing())
-	capabilities := w.capabilities()
-	w.providers = slices.Sorted(maps.Keys(capabilities))
+	w.settings = w.content.Shard.Record.Settings
+	w.suspect = func(string) {}
 	w.evidence = evidence.New(evidence.Config{
-		Keys: keys, Capabilities: capabilities, SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
-		Jitter: func(most time.Duration) time.Duration { return most / 2 },
-		Wake:   func() {}, Suspect: func(string) {}, Validate: w.validate,
+		Keys: keys, Capabilities: w.capabilities(), SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
+		Jitter: jitter,
+		Wake:   func() {}, Suspect: func(name string) { w.suspect(name) }, Validate: w.validate,
 	})
 	w.evidence.Listed(w.content)
 	return w
 }
 
+// jitter is the same each time, so that what is foreseen is.
+func jitter(most time.Duration) time.Duration { return most / 2 }
+
 // Plan returns what the planner decides on the present records.
 func (w *World) Plan() plan.Plan {
 	s := w.evidence.Snapshot(w.content, []string{w.group})
+	return w.plan(&s)
+}
+
+// plan makes a plan of a snapshot.
+func (w *World) plan(s *plan.Snapshot) plan.Plan {
 	s.GraceEnd, s.GraceWhy = time.Time{}, ""
 	for i := range s.Groups { // "" if no group is named
 		if g := &s.Groups[i]; !waits(g.Status.Record) {
 			g.Unlisted = "" // the leader has listed the machines, unless its status says that it waits for a list
 		}
 	}
-	return plan.Compute(s, w.now)
+	return plan.Compute(*s, w.now)
 }
 
 // waits reports whether the leader does nothing in the group because records may be lost (SAFE-15).
@@ -128,7 +134,7 @@ func (w *World) validate(name string, g store.Group) string {
 }
 
 // CreateRate is how many machines the shard creates per second.
-func (w *World) CreateRate() float64 { return w.content.Shard.Record.Settings.CreateRate }
+func (w *World) CreateRate() float64 { return w.settings.CreateRate }
 
 // set makes one write at the present revision.
 func (w *World) set(e store.Write) store.Event {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -28,33 +28,16 @@ func (w *World) machine(id string) *machine {
 	return m
 }
 
-// call carries out a provider call at once.
-func (w *World) call(c plan.Call) bool {
-	if !w.allHold(c.Conditions) || !w.evidence.Busy(c.Instance) {
-		return false
-	}
-	rec := w.content.Instances[c.Instance].Record
-	m := w.machine(c.Instance)
-	switch c.Kind {
-	case plan.CallCreate:
-		rec.Phase, rec.Called = store.Creating, true
-		w.write(store.Put(w.keys.Instance(rec.ID), store.Encode(rec)))
-		w.evidence.Created(rec, w.now, provider.Machine{Instance: rec.ID, Ref: "imagined"}, nil)
-		w.lists = w.now.Add(soon) // no earlier list contained it
-	case plan.CallRestart:
+// invoke carries out a provider call.
+func (w *World) invoke(method leader.Method, id string) {
+	switch m := w.machine(id); method {
+	case leader.Restart:
 		m.boots++
-		token := ""
-		if rec.Restart != nil {
-			token = rec.Restart.Token
-		}
-		w.evidence.Restarted(rec.ID, token, nil)
-	case plan.CallRemove:
+	case leader.Delete:
 		m.gone = true
-		w.evidence.Removed(rec.ID, nil)
-		w.lists = w.now.Add(soon)
-	case plan.CallRemoveCopy: // no machines
+	case leader.Create, leader.Stop: // the record tells that there is a machine
+	case leader.RemoveCopy: // there are none
 	}
-	return true
 }
 
 // expect records when agents will have done what is wanted of them now.
@@ -102,7 +85,7 @@ func (w *World) left(rec store.Instance) time.Duration {
 
 // nextEvent is when something happens outside the planner; zero: never.
 func (w *World) nextEvent() time.Time {
-	next := w.lists
+	var next time.Time
 	for _, id := range w.content.ByGroup[w.group] {
 		if m := w.machine(id); !m.at.IsZero() && (next.IsZero() || m.at.Before(next)) {
 			next = m.at
@@ -118,10 +101,6 @@ func (w *World) happen() {
 			m.at = time.Time{}
 			w.reportOf(id, m)
 		}
-	}
-	if !w.lists.IsZero() && !w.lists.After(w.now) {
-		w.lists = time.Time{}
-		w.list()
 	}
 }
 
@@ -145,36 +124,26 @@ func (w *World) reportOf(id string, m *machine) {
 	w.write(store.Put(w.keys.Alive(id), store.Encode(alive)), store.Put(w.keys.Report(id), store.Encode(report)))
 }
 
-// list makes every provider list its machines: all that were requested run.
-func (w *World) list() {
-	machines := map[string][]provider.Machine{}
-	for _, of := range w.providers {
-		machines[of] = []provider.Machine{}
-	}
+// machinesOf are the machines that a provider lists: all that were requested run.
+func (w *World) machinesOf(name string) []provider.Machine {
+	var machines []provider.Machine
 	for id, in := range w.content.Instances {
-		of := in.Record.Spec.Provider
-		if machines[of] == nil {
-			machines[of] = []provider.Machine{}
-		}
-		if m := w.machines[id]; w.hasMachine(in.Record) && (m == nil || !m.gone) {
-			machines[of] = append(machines[of],
-				provider.Machine{
-					Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning,
-					Zone: in.Record.Zone,
-				})
+		if m := w.machines[id]; in.Record.Spec.Provider == name && w.hasMachine(in.Record) && (m == nil || !m.gone) {
+			machines = append(machines, provider.Machine{
+				Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning,
+				Zone: in.Record.Zone,
+			})
 		}
 	}
-	if s := w.content.Status[w.group].Record; s.Accepted != nil {
+	if s := w.content.Status[w.group].Record; s.Accepted != nil && s.Accepted.Provider == name {
 		for _, d := range s.Damaged { // their machines are known from the leader's records
 			if d.What == store.DamageLost && d.Instance != "" {
-				machines[s.Accepted.Provider] = append(machines[s.Accepted.Provider],
+				machines = append(machines,
 					provider.Machine{Instance: d.Instance, Group: w.group, State: provider.StateRunning})
 			}
 		}
 	}
-	for of, those := range machines {
-		w.evidence.ListedBy(of, w.now, those, w.content)
-	}
+	return machines
 }
 
 // hasMachine reports whether a provider was ever asked for an instance, or must have been.

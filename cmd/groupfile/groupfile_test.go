@@ -306,7 +306,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"a path of the table", head + "checks[]: {name: x}\n", "checks[]: unknown field (web.yaml:3:1)"},
 		{
 			"missing", "name: web\nsize: 1\n",
-			"provider: missing: must be the name of a provider, for example process (web.yaml:1:1)",
+			"provider: missing: must be the name of a provider, for example process; none needs size 0 (web.yaml:1:1)",
 		},
 		{"twice", head + "size: 1\nsize: 2\n", "size: is a duplicate (first at line 3) (web.yaml:4:1)"},
 		{"twice in a map", head + "vars: {a: x, a: y}\n", "vars.a: is a duplicate (first at line 3) (web.yaml:3:14)"},

@@ -246,6 +246,7 @@ var elsewhere = []string{
 	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "bench",
 	"auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
+	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show",
 	"provider show", // which reads what provider list does
 	"provider test",

@@ -350,6 +350,7 @@ func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []str
 	for _, id := range c.ByGroup[g.Name] {
 		providers = append(providers, c.Instances[id].Record.Spec.Provider)
 	}
+	providers = slices.DeleteFunc(providers, func(p string) bool { return p == store.ProviderNone }) // it lists nothing
 	slices.Sort(providers)
 	return slices.Compact(providers)
 }

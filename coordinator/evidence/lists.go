@@ -187,6 +187,28 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	}
 }
 
+// seeStray takes an agent without a record whose machine was set up by hand for an extra machine: no
+// List shows it, but its claim tells what it was (PROV-9).
+func (e *Evidence) seeStray(c *cache.Content, id string) {
+	x, known := e.extras[id]
+	s, stray := c.Strays[id]
+	claim := s.Record.Claim
+	byHand := stray && claim != nil && claim.Provider == store.ProviderNone && !e.recorded(c, id)
+	switch {
+	case byHand && !known:
+		e.addExtra(plan.Extra{
+			Instance: id, Group: claim.Group, Provider: store.ProviderNone, Zone: claim.Zone, State: "set up by hand",
+			Since: e.cfg.Now(), Stray: true,
+		})
+	case !byHand && known && x.Provider == store.ProviderNone:
+		e.dropExtra(x)
+	default:
+		return
+	}
+	e.recheck[x.Group], e.dirty[""] = true, true
+	e.markOrders(c, c.ToInstance[id])
+}
+
 // recorded reports whether an instance has a record, readable or not.
 func (e *Evidence) recorded(c *cache.Content, id string) bool {
 	_, there := c.Instances[id]

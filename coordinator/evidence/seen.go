@@ -47,6 +47,12 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	for id, r := range c.Replicas {
 		e.counts[id] = r.Record.Disturbances
 	}
+	for id := range c.Strays {
+		e.seeStray(c, id)
+	}
+	for id := range e.extras {
+		e.seeStray(c, id)
+	}
 	e.recheckAll = true
 	e.markAll(c)
 	e.dropTallies(everything(c))
@@ -100,8 +106,12 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 			w.lastState = change.Alive.State
 		}
 		e.see(c, change.Name, false)
-		if change.Kind == store.KindAlive && suspicious(c, change) {
-			suspect = c.Instances[change.Name].Record.Spec.Provider
+		if p := c.Instances[change.Name].Record.Spec.Provider; change.Kind == store.KindAlive && suspicious(c, change) &&
+			p != store.ProviderNone {
+			suspect = p
+		}
+		if change.Kind == store.KindInstances {
+			e.seeStray(c, change.Name)
 		}
 	case store.KindRequests:
 		e.markOrders(c, []string{change.Name})
@@ -114,6 +124,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 		e.seeStatus(c, change.Name, false)
 		e.markOrders(c, c.ToGroup[change.Group])
 	case store.KindStrays:
+		e.seeStray(c, change.Name)
 		e.dirty[""] = true
 	case store.KindSlots:
 		if group, n, ok := store.SplitSlot(change.Name); ok {

@@ -166,6 +166,7 @@ func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
 func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) shown {
 	*in = plan.Instance{}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
+	in.Joined = c.Joined[id].Present()
 	if in.Alive.Key == "" {
 		in.Alive.Key = e.cfg.Keys.Alive(id)
 	}

@@ -43,7 +43,10 @@ func (s *session) read(ctx context.Context) (found, error) {
 	if f.instance, f.spoiled = store.Decode[store.Instance](kv); f.spoiled != nil {
 		f.instance.Record = store.Instance{}
 	} else if f.instance.Record.Phase == store.Deleting {
-		return f, s.confirm(ctx, &retired{f.instance.Modified, protocol.PhaseDeleting})
+		return f, s.confirm(ctx, &retired{
+			revision: f.instance.Modified, phase: protocol.PhaseDeleting,
+			byHand: f.instance.Record.Spec.Provider == store.ProviderNone,
+		})
 	}
 	kv, err = s.g.deps.Store.Get(ctx, keys.Alive(s.instance))
 	switch {
@@ -189,6 +192,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	})
 	switch {
 	case errors.As(err, &end):
+		s.noteStopped(ctx, end)
 		return end.refused(s.instance)
 	case errors.Is(err, errUnrecorded):
 		if !errors.Is(err, errNoShard) {

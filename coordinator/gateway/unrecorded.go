@@ -30,6 +30,7 @@ var (
 type retired struct {
 	revision store.Revision
 	phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
+	byHand   bool   // its machine was set up by hand: see noteStopped
 }
 
 func (r *retired) Error() string {
@@ -82,7 +83,7 @@ func (s *session) absent(ctx context.Context) error {
 	if c := s.shownClaim(); c != nil && c.Since.After(note.Record.At.Add(staleNote)) {
 		return errUnrecorded
 	}
-	return s.confirm(ctx, &retired{note.Record.Revision, protocol.PhaseGone})
+	return s.confirm(ctx, &retired{revision: note.Record.Revision, phase: protocol.PhaseGone})
 }
 
 // confirm is the last check before an agent is told to stop: what was read must belong to our

@@ -356,7 +356,7 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 				}
 			}
 		}
-		d.weather(c.shard)
+		d.followStorm(c.shard)
 		got, s := "", d.storm
 		switch {
 		case s == nil:

@@ -483,7 +483,7 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 // adoptInto returns the slot for a machine; nil: it is adopted on demand. wait reports whether
 // another action of this plan changes that slot.
 func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
-	if d.spec.Deleting || d.spec.Stopped {
+	if d.spec.Deleting || d.spec.Stopped || x.Provider == store.ProviderNone {
 		return nil, false
 	}
 	if r.Record.Slot != nil {

@@ -9,13 +9,18 @@
 // order of REC-5:
 //
 //	storm.go     whether so many are lost that nothing lost is replaced
-//	status.go    phases that follow from facts: created, registered, healthy; status/<group>
+//	progress.go  phases that follow from facts: created, registered, healthy; failures of slots
 //	orders.go    operators' requests; instances that are too old
-//	remove.go    dead instances, drains, deletions; which provider calls to make
+//	by_hand.go   machines that people set up
+//	dead.go      dead instances
+//	drain.go     instances that leave in order
+//	remove.go    deletions, and the proof that a machine is gone
+//	calls.go     which provider calls to make
 //	heal.go      failed and condemned instances; how long a failing slot waits
 //	scale.go     too many, too few; zones
 //	roll.go      changes of the template
 //	damage.go    lost records; machines without a record
+//	status.go    status/<group>; blocked.go: what is due and not done, and why
 //	snapshot.go  the input; which template new instances get
 //	budget.go    budgets, and whose turn it is to use them
 //

@@ -460,6 +460,8 @@ const NoList = "provider: no list yet"
 func providerSays(in *Instance) string {
 	see := &in.Sighting
 	switch {
+	case in.byHand():
+		return "no provider lists it: its machine was set up by hand"
 	case see.Begun.IsZero():
 		return NoList
 	case !see.Listed && see.Times > 1:

@@ -43,6 +43,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 		d.settled = append(d.settled, r)
 	case store.RequestCreate:
 		d.createOnDemand(r)
+	case store.RequestBootstrap:
+		d.bootstrap(r)
 	default:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
 	}
@@ -114,6 +116,9 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 		return
 	case m.touched:
 		return // decided on the next cache
+	case r.Record.Kind == store.RequestGone:
+		d.gone(r, m)
+		return
 	case m.gone():
 		d.actions = append(d.actions, refuse(r, "it is being deleted already"))
 		return
@@ -175,6 +180,9 @@ func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	case d.spec == nil:
 		d.actions = append(d.actions, refuse(r,
 			"its group is gone; it can only be deleted: leasehold instance delete "+m.ID()))
+		return
+	case m.byHand():
+		d.actions = append(d.actions, refuse(r, "its machine was set up by hand: restart it there"))
 		return
 	case m.phase != store.Running && m.phase != store.Checking && m.phase != store.Booting && m.phase != store.Starting:
 		d.actions = append(d.actions, refuse(r,

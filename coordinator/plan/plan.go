@@ -43,12 +43,21 @@ type Action struct {
 	Conditions []store.Condition
 	Writes     []store.Write
 	Gone       []GoneNote // of the records that Writes deletes
+	// Token is the join token that is granted with it; nil: none. The transaction writes it on a lease.
+	Token *TokenGrant
 	// Turn is set if it uses a budget of its group: see Turns.
 	Turn bool
 	// NoJournal actions leave no journal entry: they change nothing for a machine.
 	NoJournal bool
 	// Notes are further journal entries in the same transaction, so that each is written once.
 	Notes []Note
+}
+
+// TokenGrant is the right of one machine to join as an instance.
+type TokenGrant struct {
+	Key      string // of the token, by its hash
+	Instance string
+	Valid    time.Duration
 }
 
 // Note is a journal entry about a group.
@@ -163,7 +172,7 @@ func (d *draft) decide(shard Tally) {
 	if d.writeSlotsBack() {
 		return // all else rests on them
 	}
-	d.weather(shard)
+	d.followStorm(shard)
 	d.track()
 	d.chooseTemplate()
 	d.progress()
@@ -179,6 +188,7 @@ func (d *draft) decide(shard Tally) {
 		d.drains()
 		d.bringToSize()
 		d.removeOnDemand()
+		d.withdrawUnused()
 	}
 	d.spareDamaged()
 	d.status()

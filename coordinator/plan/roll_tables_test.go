@@ -16,7 +16,7 @@ func (w *world) drafted() *draft {
 	}
 	d := newDraft(&s, &s.Groups[i], w.now)
 	d.judgeAll()
-	d.weather(d.tally)
+	d.followStorm(d.tally)
 	d.track()
 	d.chooseTemplate()
 	return d

@@ -139,6 +139,7 @@ type Instance struct {
 	store.Versioned[store.Instance]
 	Alive  store.Versioned[store.Alive]
 	Report store.Versioned[store.Report]
+	Joined bool // a machine has joined as it
 	// PhaseStart is when it entered its phase, on our clock, less the time in which no leader was
 	// at work (SAFE-13).
 	PhaseStart time.Time

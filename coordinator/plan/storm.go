@@ -144,9 +144,9 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// weather decides whether there is a storm, and what to record of it. shard is the losses of all
+// followStorm decides whether there is a storm, and what to record of it. shard is the losses of all
 // groups.
-func (d *draft) weather(shard Tally) {
+func (d *draft) followStorm(shard Tally) {
 	if d.spec == nil {
 		return
 	}

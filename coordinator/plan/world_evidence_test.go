@@ -95,6 +95,7 @@ func (w *world) groupOf(name string) Group {
 		in := Instance{
 			Versioned: v, Alive: read[store.Alive](w, w.keys.Alive(id)),
 			Report: read[store.Report](w, w.keys.Report(id)),
+			Joined: read[store.Joined](w, w.keys.Joined(id)).Present(),
 		}
 		k := w.witness[id]
 		in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = k.phaseStart, k.born, k.healthySince, k.streamSince

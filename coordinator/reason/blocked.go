@@ -145,6 +145,8 @@ func Why(b *store.Blocked) string {
 		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot, of.Name)
 	case store.BlockedByEarlierCalls:
 		return "an earlier call may still create its machine"
+	case store.BlockedByAgentStop:
+		return "its machine was set up by hand, and its agent has not confirmed yet that the workload has stopped"
 	case store.BlockedByFlapping:
 		return fmt.Sprintf("slot %d flaps: %s", of.Slot, number(of.Count, "failure"))
 	case store.BlockedByGivenUpSlot:
@@ -261,6 +263,8 @@ func Until(b *store.Blocked) string {
 		return "the tags are taken off what is not the instance, or the machine is removed at the provider"
 	case store.BlockedByEarlierCalls:
 		return "that call has timed out and a list shows no machine"
+	case store.BlockedByAgentStop:
+		return "the agent confirms it, or an operator says that the machine is gone"
 	case store.BlockedByStartup:
 		return of.Other + " has worked for startup_duration"
 	case store.BlockedByNewDoom:
@@ -298,6 +302,8 @@ func Command(b *store.Blocked) string {
 		return "leasehold instance replace " + b.Instance
 	case store.BlockedByGivenUpSlot:
 		return "leasehold group retry " + of.Group
+	case store.BlockedByAgentStop:
+		return "leasehold instance delete --gone " + b.Instance
 	case store.BlockedByOnDemand:
 		return "leasehold instance delete " + b.Instance
 	default:

@@ -94,7 +94,12 @@ agent() {
 
 mkdir -p "$config" "$state" "$(dirname "$bin")"
 chmod 700 "$config" "$state"
+other=
 {{- if .Document}}
+# Another document makes the machine another instance: the agent begins anew.
+if [ -f "$config/bootstrap.json" ] && [ "$(cat "$config/bootstrap.json")" != {{quote .Document}} ]; then
+	other=yes
+fi
 printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
 printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
 {{- end}}
@@ -121,16 +126,19 @@ UNIT
 	systemctl daemon-reload
 	systemctl enable leasehold-agent.service
 	# At boot this runs within a job of systemd itself.
-	systemctl start --no-block leasehold-agent.service
+	systemctl ${other:+re}start --no-block leasehold-agent.service
 	exit
 fi
 
 say "there is no systemd: the agent runs until the machine ends, and starts again only if this does"
 if [ -f "$state/keeper.pid" ] && kill -0 "$(cat "$state/keeper.pid")" 2>/dev/null; then
+	[ -z "$other" ] || kill "$(cat "$state/agent.pid")"
 	exit
 fi
 setsid sh -c 'echo $$ >"$2/keeper.pid"
 	while :; do
-		"$0" --bootstrap "$1/bootstrap.json" --state-dir "$2" || :
+		"$0" --bootstrap "$1/bootstrap.json" --state-dir "$2" &
+		echo $! >"$2/agent.pid"
+		wait $! || :
 		sleep 1
 	done' "$program" "$config" "$state" >>"$state/agent.log" 2>&1 </dev/null &

@@ -11,7 +11,7 @@ func ofDamage() []Mutant {
 			Edits: []Edit{{
 				File: "coordinator/gateway/unrecorded.go",
 				Old:  absent,
-				New:  "	case errors.Is(err, store.ErrNotFound):\n		return s.confirm(ctx, &retired{1, protocol.PhaseGone})\n	case err != nil:\n		return err\n	}\n	note, err := store.Decode[store.Gone](kv)\n",
+				New:  "	case errors.Is(err, store.ErrNotFound):\n		return s.confirm(ctx, &retired{revision: 1, phase: protocol.PhaseGone})\n	case err != nil:\n		return err\n	}\n	note, err := store.Decode[store.Gone](kv)\n",
 			}},
 			Scenario: "TestTheRecordsOfAllInstancesAreDeleted",
 		},

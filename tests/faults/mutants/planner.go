@@ -104,7 +104,7 @@ func ofThePlanner() []Mutant {
 			What:  "A paused group is not planned, but the provider is still asked for what was decided before.",
 			Rules: []string{"REC-13"},
 			Edits: []Edit{{
-				File: "coordinator/plan/remove.go",
+				File: "coordinator/plan/calls.go",
 				Old:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" || d.paused() {\n",
 				New:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" {\n",
 			}},

@@ -1,4 +1,4 @@
-package coordinator
+package bootstrap
 
 import (
 	"fmt"
@@ -21,11 +21,8 @@ func TestWhereMachinesFetchTheAgent(t *testing.T) {
 		"of two releases":      {map[string]store.Replica{"a": {Downloads: "A", Agents: two}, "b": {Downloads: "B", Agents: one}}, "[A] map[amd64:2]"},
 		"without the leader's": {map[string]store.Replica{"b": {Downloads: "B", Agents: two}, "c": {Downloads: "C", Agents: one}}, "[B] map[amd64:2]"},
 	} {
-		replicas := map[string]store.Versioned[store.Replica]{}
-		for id, r := range test.replicas {
-			replicas[id] = store.Versioned[store.Replica]{Record: r}
-		}
-		got := agentSource("s", "a", replicas)
+		shard := Shard{ID: "s", Replicas: test.replicas}
+		got := shard.Agent("a")
 		if text := fmt.Sprint(got.Addresses, got.SHA256); text != test.want || (got.Host == "") != (len(got.Addresses) == 0) {
 			t.Errorf("%s: %s from %q, want %s", name, text, got.Host, test.want)
 		}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/bootstrap"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/userdata"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceBootstrap is the command instance bootstrap (PROV-9).
+type InstanceBootstrap struct {
+	New         bool          `required:"" help:"Make a new instance on demand, whose machine you set up."`
+	Group       string        `short:"g" required:"" help:"Group whose workload, variables and checks it gets." placeholder:"NAME"`
+	Zone        string        `help:"Zone to record it in." placeholder:"ZONE"`
+	Valid       time.Duration `default:"1h" help:"How long the script can be used to join."`
+	CloudConfig bool          `help:"Print a cloud-config instead of a shell script."`
+}
+
+// machineDocument is what a machine needs, in JSON.
+type machineDocument struct {
+	Instance  string               `json:"instance"`
+	Until     time.Time            `json:"valid_until"`
+	Bootstrap provider.Bootstrap   `json:"bootstrap"`
+	Agent     provider.AgentSource `json:"agent"`
+}
+
+// bootstrapWait is how long the command waits for the leader, unless --timeout says otherwise.
+const bootstrapWait = 30 * time.Second
+
+// Run orders an instance and prints the script for its machine. The join token in it is made here,
+// and etcd only gets its hash.
+func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
+	g, err := s.group(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	if g.leaving() || g.Bad == nil && g.Spec.Stopped {
+		return failure(Failed, "leasehold group show "+c.Group,
+			"group %s is stopped or being deleted: no instance is created in it, and no order was given", c.Group)
+	}
+	if c.Valid < time.Minute || c.Valid > 30*24*time.Hour {
+		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to 720h", c.Valid)
+	}
+	shard, err := c.shard(ctx, s)
+	if err != nil {
+		return err
+	}
+	token := store.NewToken()
+	rec, err := c.order(ctx, s, store.TokenHash(token))
+	if err != nil {
+		return err
+	}
+	return c.print(s, shard, rec, token)
+}
+
+// shard reads what the machine must be told. A machine can only join through encrypted streams.
+func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Shard, error) {
+	v, err := s.readShard(ctx)
+	if err != nil {
+		return bootstrap.Shard{}, err
+	}
+	replicas, err := readKind[store.Replica](ctx, s, s.keys(), store.KindReplicas, 0)
+	if err != nil {
+		return bootstrap.Shard{}, err
+	}
+	shard := bootstrap.Shard{ID: v.Record.ID, Name: s.flags.Shard, Settings: v.Record.Settings, Replicas: replicas}
+	for _, id := range slices.Sorted(maps.Keys(replicas)) {
+		if shard.CA == "" {
+			shard.CA = replicas[id].CA
+		}
+	}
+	switch {
+	case len(shard.Coordinators()) == 0:
+		return shard, failure(Failed, "leasehold status", "no coordinator serves agents: the machine could not join")
+	case shard.CA == "":
+		return shard, failure(Failed, "leasehold pki init --help",
+			"the coordinators have no certificate authority: a machine that is set up by hand can only join where streams are encrypted")
+	}
+	return shard, nil
+}
+
+// order has the leader make the record, and returns it.
+func (c *InstanceBootstrap) order(ctx context.Context, s *Session, hash string) (store.Instance, error) {
+	r := s.request(store.RequestBootstrap, c.Group, "")
+	r.Token, r.Valid, r.Zone = hash, store.Duration(c.Valid), c.Zone
+	key := s.keys().Request(r.ID)
+	rev, err := s.commit(ctx, "give order", store.Txn{
+		Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(r))},
+	})
+	if err != nil {
+		return store.Instance{}, err
+	}
+	if err := s.warnWithoutLeader(ctx); err != nil {
+		return store.Instance{}, err
+	}
+	limit := s.flags.Timeout
+	if limit <= 0 {
+		limit = bootstrapWait
+	}
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	rec, err := c.made(waiting, s, r, rev)
+	if errors.Is(err, errNotCarriedOut) {
+		// the token is in nobody's hands: what was ordered must not be made later
+		return c.withdraw(context.WithoutCancel(ctx), s, r, limit)
+	}
+	return rec, err
+}
+
+// errNotCarriedOut: it is not known that a leader has carried the order out.
+var errNotCarriedOut = errors.New("no leader has carried the order out")
+
+// made waits for the record, or for a refusal, which come in the transaction that ends the order.
+func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Request, from store.Revision) (store.Instance,
+	error,
+) {
+	instances, events := s.keys().Of(store.KindInstances), s.keys().Of(store.KindEvents)
+	for b := range s.st.Watch(ctx, s.keys().Prefix(), from+1) {
+		if b.Err != nil {
+			break
+		}
+		for _, e := range b.Events {
+			switch {
+			case e.Deleted:
+			case strings.HasPrefix(e.KV.Key, instances):
+				if v, err := store.Decode[store.Instance](e.KV); err == nil && v.Record.Token == r.Token {
+					return v.Record, nil
+				}
+			case strings.HasPrefix(e.KV.Key, events):
+				v, err := store.Decode[store.JournalEntry](e.KV)
+				if err == nil && v.Record.Kind == store.EntryRefusal && refuses(v.Record, r) {
+					return store.Instance{}, failure(Failed, "leasehold group show "+c.Group, "the leader refused: %s",
+						v.Record.Why)
+				}
+			}
+		}
+	}
+	return store.Instance{}, errNotCarriedOut
+}
+
+// refuses reports whether an entry is about an order.
+func refuses(e store.JournalEntry, r store.Request) bool {
+	return slices.ContainsFunc(e.Evidence, func(text string) bool { return strings.HasPrefix(text, "request "+r.ID) })
+}
+
+// withdraw takes an order back. If a leader was faster, it returns the record.
+func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, waited time.Duration) (store.Instance,
+	error,
+) {
+	key := s.keys().Request(r.ID)
+	_, err := s.commit(ctx, "withdraw order", store.Txn{
+		Conditions: []store.Condition{store.Exists(key)}, Writes: []store.Write{store.Delete(key)},
+	})
+	switch {
+	case err == nil:
+		return store.Instance{}, failure(TimedOut, "leasehold status",
+			"no leader carried the order out within %s: it was withdrawn, and nothing was made", output.Span(waited))
+	case !errors.Is(err, store.ErrConflict):
+		return store.Instance{}, err
+	}
+	known, err := readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, 0)
+	if err != nil {
+		return store.Instance{}, err
+	}
+	for _, rec := range known {
+		if rec.Token == r.Token {
+			return rec, nil
+		}
+	}
+	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group, "the leader did not carry the order out")
+}
+
+// print writes what the machine needs on the standard output, so that it can be piped to the machine.
+func (c *InstanceBootstrap) print(s *Session, shard bootstrap.Shard, rec store.Instance, token string) error {
+	document, agent := shard.Document(rec, token), shard.Agent("")
+	until := rec.Created.Add(rec.Spec.RegistrationTimeout.D())
+	if done, err := s.records(machineDocument{rec.ID, until, document, agent}); done {
+		return err
+	}
+	script := userdata.Script
+	if c.CloudConfig {
+		script = userdata.CloudConfig
+	}
+	text, err := script(document, agent)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(s.env.Stdout, text); err != nil {
+		return fmt.Errorf("print the script: %w", err)
+	}
+	s.note("instance %s of group %s awaits its machine until %s", rec.ID, rec.Group, until.UTC().Format(time.RFC3339))
+	s.note("run the script there as root, for example by piping it to: ssh root@HOST sh; one machine can join with it, so keep it secret until then")
+	if len(agent.Addresses) == 0 {
+		s.warn("no coordinator serves the agent (--downloads): the machine needs leasehold-agent on its PATH")
+	}
+	s.note("watch it with: leasehold instance show %s", rec.ID)
+	return nil
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// bootstrapWorld has a replica that serves agents.
+func bootstrapWorld(t *testing.T, test func(w *world)) {
+	waitWorld(t, func(w *world) {
+		w.put(store.KindReplicas, "a", store.Replica{Schema: 1, ID: "a", Address: "10.0.0.1:7420", CA: "PEM"})
+		test(w)
+	})
+}
+
+// orderOf is the order that waits for a leader; false if there is none.
+func orderOf(w *world) (store.Request, bool) {
+	l, err := w.st.List(w.t.Context(), w.keys.Of(store.KindRequests), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, kv := range l.KVs {
+		v, err := store.Decode[store.Request](kv)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return v.Record, true
+	}
+	return store.Request{}, false
+}
+
+// The script is printed once the leader has made the record. Its token is not in etcd, only the hash.
+//
+// proves PROV-9, SEC-2
+func TestAScriptForAMachineSetUpByHand(t *testing.T) {
+	bootstrapWorld(t, func(w *world) {
+		r := w.start("instance bootstrap --new -g web --zone r1 --valid 2h")
+		order, there := orderOf(w)
+		if !there || order.Kind != store.RequestBootstrap || !store.IsTokenHash(order.Token) ||
+			order.Valid.D() != 2*time.Hour || order.Zone != "r1" || order.Group != "web" {
+			t.Fatalf("ordered %+v", order)
+		}
+		w.put(store.KindInstances, "web-x-other", store.Instance{Schema: 1, ID: "web-x-other", Group: "web", Token: "another"})
+		rec := store.Instance{Schema: 1, ID: "web-x-a", Group: "web", Slot: -1, Token: order.Token, Created: w.now()}
+		rec.Spec.RegistrationTimeout = order.Valid
+		w.put(store.KindInstances, rec.ID, rec)
+		r.expect(Done, "instance web-x-a of group web awaits its machine until", "no coordinator serves the agent")
+		script := r.out.String()
+		_, after, _ := strings.Cut(script, `"join_token":"`)
+		token, _, _ := strings.Cut(after, `"`)
+		if store.TokenHash(token) != order.Token || !strings.HasPrefix(script, "#!/bin/sh") ||
+			!strings.Contains(script, "10.0.0.1:7420") || strings.Contains(script, "web-x-other") {
+			t.Errorf("token %q in\n%s", token, script)
+		}
+		l, err := w.st.List(t.Context(), w.keys.Prefix(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kv := range l.KVs {
+			if strings.Contains(string(kv.Value), token) {
+				t.Errorf("%s has the token", kv.Key)
+			}
+		}
+	})
+}
+
+// What no leader carries out is taken back, since its token is lost with the command. A leader that is
+// faster than that wins.
+//
+// proves PROV-9
+func TestAnOrderToBootstrapThatNoLeaderCarriesOut(t *testing.T) {
+	bootstrapWorld(t, func(w *world) {
+		w.start("instance bootstrap --new -g web --timeout 3s").expect(TimedOut, "it was withdrawn, and nothing was made")
+		if r, there := orderOf(w); there {
+			t.Errorf("the order waits still: %+v", r)
+		}
+	})
+	bootstrapWorld(t, func(w *world) {
+		st := w.db.Connect()
+		other := *w
+		other.st = w.db.Connect()
+		w.st = st
+		r := w.start("instance bootstrap --new -g web --timeout 3s")
+		order, _ := orderOf(&other)
+		st.Faults().Cut() // the command does not hear of it
+		other.put(store.KindInstances, "web-x-a", store.Instance{Schema: 1, ID: "web-x-a", Group: "web", Token: order.Token})
+		if _, err := other.st.Commit(t.Context(), store.Txn{
+			Writes: []store.Write{store.Delete(w.keys.Request(order.ID))},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		st.Faults().Mend()
+		r.expect(Done, "instance web-x-a")
+	})
+}
+
+// proves PROV-9: a refusal is said with its reason, and what cannot work is not ordered
+func TestARefusalToBootstrap(t *testing.T) {
+	bootstrapWorld(t, func(w *world) {
+		r := w.start("instance bootstrap --new -g web")
+		order, _ := orderOf(w)
+		entry := store.JournalEntry{
+			Schema: 1, At: w.now(), Rule: "REC-16", Kind: store.EntryRefusal, Group: "web", Why: "the group is stopped",
+		}
+		for _, id := range []string{"another", order.ID} {
+			entry.Evidence = []string{"request " + id + " by ann"}
+			w.put(store.KindEvents, strings.TrimPrefix(w.keys.Event(w.now(), id), w.keys.Of(store.KindEvents)), entry)
+		}
+		r.expect(Failed, "the leader refused: the group is stopped")
+	})
+	for args, want := range map[string]string{
+		"-g web --valid 1s":  "must be 1m to 720h",
+		"-g nosuch":          "no group",
+		"-g web --valid 1mo": "valid",
+	} {
+		bootstrapWorld(t, func(w *world) {
+			code, _, stderr := w.run(strings.Fields("instance bootstrap --new " + args)...)
+			if _, there := orderOf(w); code == Done || there || !strings.Contains(stderr, want) {
+				t.Errorf("%s: exit %d, ordered %t: %s", args, code, there, stderr)
+			}
+		})
+	}
+	for want, replica := range map[string]store.Replica{
+		"no coordinator serves agents": {Schema: 1, ID: "a", CA: "PEM"},
+		"no certificate authority":     {Schema: 1, ID: "a", Address: "10.0.0.1:7420"},
+	} {
+		w := newWorld(t)
+		w.put(store.KindShard, "", store.Shard{Schema: 1, ID: "x1", Name: "default", Settings: store.DefaultShardSettings()})
+		w.put(store.KindGroups, "web", webGroup(1))
+		w.put(store.KindReplicas, "a", replica)
+		code, _, stderr := w.run("instance", "bootstrap", "--new", "-g", "web")
+		if _, there := orderOf(w); code != Failed || there || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, ordered %t: %s", code, there, stderr)
+		}
+	}
+}
+
+// proves PROV-9: only a machine that was set up by hand ends by an operator's word
+func TestDeleteGone(t *testing.T) {
+	for provider, want := range map[string]Code{store.ProviderNone: Done, "process": Usage} {
+		w := newWorld(t)
+		rec := instanceOf(webGroup(0), -1, "web-x-a", store.Deleting)
+		rec.Spec.Provider = provider
+		w.put(store.KindInstances, rec.ID, rec)
+		code, _, stderr := w.run("instance", "delete", "--gone", rec.ID, "--confirm", rec.ID)
+		order, there := orderOf(w)
+		if code != want || there != (want == Done) || there && order.Kind != store.RequestGone {
+			t.Errorf("%s: exit %d, order %+v: %s", provider, code, order, stderr)
+		}
+		if _, err := w.st.Get(t.Context(), w.keys.Instance(rec.ID)); errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: the command deletes the record itself", provider)
+		}
+	}
+}

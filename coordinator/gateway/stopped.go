@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// noteStopped notes that an agent has stopped its workload for the record that ended its instance.
+// No provider can tell when a machine that was set up by hand is done, so that the agent's word ends
+// the record (PROV-9). An agent says so in each hello: an attempt that fails is followed by another.
+func (s *session) noteStopped(ctx context.Context, end *retired) {
+	if !end.byHand || s.hello.GetStopped() != int64(end.revision) {
+		return
+	}
+	keys := s.g.cfg.Keys
+	// what the agent reported last stays, for those who look at it
+	last, _ := readRecord[store.Report](ctx, s.g.deps.Store, keys.Report(s.instance))
+	rec := last.Record
+	if rec.Stopped == end.revision {
+		return
+	}
+	rec.Schema, rec.Instance, rec.Replica, rec.Received = store.Schema, s.instance, s.g.cfg.Replica, time.Now().UTC()
+	rec.Agent, rec.BootID, rec.Epoch = s.agent, s.bootID, s.epoch
+	rec.Healthy, rec.Why = false, "its workload was stopped, because the instance is being deleted"
+	rec.Stopped = end.revision
+	if _, err := s.g.stateWriter.commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.At(keys.Instance(s.instance), end.revision)},
+		Writes:     []store.Write{store.Put(keys.Report(s.instance), store.Encode(rec))},
+	}); err != nil {
+		s.g.deps.Logger.Debug("the stop of an agent was not noted", "instance", s.instance, "error", err)
+	}
+}

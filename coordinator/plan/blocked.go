@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// blockRefused tells once of all machines that a provider refuses to make for one reason (PROV-5).
+func (d *draft) blockRefused() {
+	if len(d.s.Refusals) == 0 {
+		return
+	}
+	waiting, why := map[Refused]int{}, map[Refused]string{}
+	for _, m := range d.members {
+		if m.phase != store.Pending && m.phase != store.Creating {
+			continue
+		}
+		if of, r, refused := d.refusal(m); refused {
+			waiting[of]++
+			why[of] = r.Why
+		}
+	}
+	for of, n := range waiting { // the list is sorted
+		d.block("PROV-5", task{work: store.WorkCreateMissing}, store.BlockedByRefusal,
+			store.BlockedFacts{Name: of.Provider, Count: n, Text: why[of]})
+	}
+}
+
+// blockCopies tells of machines beside an instance's own that none of our calls made: they are
+// left alone (PROV-4).
+func (d *draft) blockCopies(m *member) {
+	if len(m.Sighting.Copies) == 0 || !m.phase.Registered() {
+		return // all of them go, or one of them may yet register, which shows that the others are not needed
+	}
+	var refs []string
+	for _, c := range m.Sighting.Copies {
+		if !c.Spare {
+			refs = append(refs, c.Ref)
+		}
+	}
+	if len(refs) > 0 {
+		d.block("PROV-4", m.task(store.WorkInstance), store.BlockedByCopies,
+			store.BlockedFacts{Count: len(refs), Text: strings.Join(refs[:min(3, len(refs))], ", ")})
+	}
+}
+
+func (d *draft) blockedWork() []store.Blocked {
+	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
+	d.blockRefused()
+	for _, m := range d.members {
+		d.blockCopies(m)
+		if m.phase == store.Running {
+			continue
+		}
+		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
+			m.phase == store.Deleting) {
+			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
+				store.BlockedFacts{Phase: m.phase, Text: m.Calls.Problem})
+		}
+		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
+			!m.Report.Record.Healthy && !m.failing() {
+			d.blockHealth(m)
+		}
+	}
+	list := append([]store.Blocked(nil), d.blocked...)
+	sort.SliceStable(list, func(i, j int) bool { return list[i].What < list[j].What })
+	if extra := len(list) - mostBlocked; extra > 0 {
+		list = append(list[:mostBlocked],
+			store.Blocked{
+				Rule: list[mostBlocked].Rule, Work: store.WorkMore, Of: store.BlockedFacts{Count: extra},
+				What: fmt.Sprintf("%d more", extra), Why: "see leasehold instance list",
+			})
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// blockHealth records what a member that is not healthy yet waits for. One that has failed waits
+// for something else, recorded where that is decided.
+func (d *draft) blockHealth(m *member) {
+	if m.slot != nil && m.slot.Record.Errored != "" {
+		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,
+			store.BlockedFacts{Text: m.Report.Record.Why, Slot: m.slot.number, Name: m.slot.Record.Errored})
+		return
+	}
+	d.block("DET-10", m.task(store.WorkHealth), store.BlockedByChecks,
+		store.BlockedFacts{Text: m.Report.Record.Why, For: m.Record.Spec.MaxChecking})
+}
+
+// task is work on the member.
+func (m *member) task(work store.Work) task { return task{work: work, instance: m.ID()} }
+
+// block records that a task is due and cannot be done yet.
+func (d *draft) block(rule string, what task, why store.BlockedKind, of store.BlockedFacts) {
+	of.Group = d.g.Name
+	if what.work == store.WorkFill || what.work == store.WorkSlot {
+		of.Slot = what.slot
+	}
+	if what.work == store.WorkRebalance {
+		of.Zone, of.To = what.zone, what.to
+	}
+	b := store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of}
+	reason.Classify(&b)
+	reason.Fill(&b)
+	d.blocked = append(d.blocked, b)
+}
+
+// number returns how many there are of something, as one would.
+func number(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// counterfactual is what would have prevented a decision: every entry of the journal tells it.
+func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
+	if c, ok := without[rule]; ok {
+		return c
+	}
+	switch verdict {
+	case store.Lost:
+		return store.UnlessReported
+	case store.Unhealthy:
+		return store.UnlessChecksPassed
+	case store.Dead:
+		return store.UnlessListedRunning
+	case store.Stuck:
+		return store.UnlessReady
+	default:
+		return ""
+	}
+}

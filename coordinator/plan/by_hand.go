@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Machines that people set up by hand belong to the provider none (PROV-9). No provider makes, lists
+// or removes them, so that their agents alone tell of them. An instance of that kind is on demand: it
+// is neither counted nor healed. Its record ends when its agent confirms that the workload has
+// stopped, when nothing can join as it any more, or by an operator's word. Its absence proves nothing.
+
+// How long the join token of such an instance can be used at most.
+const mostBootstrapValid = 30 * 24 * time.Hour
+
+// byHand reports whether people set up its machine.
+func (in *Instance) byHand() bool { return in.Record.Spec.Provider == store.ProviderNone }
+
+// bootstrap makes the record of an instance whose machine an operator sets up. The operator has the
+// join token, of which the order has the hash.
+func (d *draft) bootstrap(r store.Versioned[store.Request]) {
+	switch {
+	case d.spec.Deleting || d.spec.Stopped:
+		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
+		return
+	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > mostBootstrapValid:
+		d.actions = append(d.actions, refuse(r,
+			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s", store.Duration(mostBootstrapValid))))
+		return
+	case !d.mayAct():
+		return // carried out when things may be made again
+	}
+	why := orderedBy(r.Record.By)
+	rec := d.newRecord(nil, "PROV-9", "ordered by "+r.Record.By)
+	rec.Phase, rec.Zone, rec.Called, rec.Token = store.Booting, r.Record.Zone, true, r.Record.Token
+	rec.Spec.Provider, rec.Spec.RegistrationTimeout = store.ProviderNone, r.Record.Valid
+	rec.Config = rec.Spec.ConfigHash()
+	m := d.join(rec)
+	token := d.s.Keys.Token(rec.Token)
+	a := Action{
+		Group: d.g.Name, Instance: rec.ID, Rule: "PROV-9", What: "to be set up by hand", Why: rec.Last.Why, Cause: why,
+		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
+		Evidence:   []string{"request " + r.Record.ID},
+		Conditions: append(d.common(), store.Absent(m.Key), store.Absent(token), r.Unchanged()),
+		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
+		Token:      &TokenGrant{Key: token, Instance: rec.ID, Valid: r.Record.Valid.D()},
+	}
+	d.madeFrom(&a, &rec)
+	d.actions = append(d.actions, a)
+}
+
+// withdrawUnused ends instances whose join tokens were not used in time.
+func (d *draft) withdrawUnused() {
+	for _, m := range d.members {
+		if !m.byHand() || m.phase != store.Booting || m.touched || m.Joined || m.Alive.Present() ||
+			m.judgment.Verdict != store.Stuck {
+			continue
+		}
+		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
+			because(fmt.Sprintf("no machine joined as it within %s", m.Record.Spec.RegistrationTimeout)), m.evidence(), nil)
+		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
+	}
+}
+
+// endedByHand proves that nothing of an instance runs whose machine was set up by hand, or returns
+// nil.
+func (d *draft) endedByHand(m *member) *ending {
+	keys := d.s.Keys
+	token := []store.Write{store.Delete(keys.Token(m.Record.Token))}
+	switch stopped := m.Report.Record.Stopped; {
+	case !m.Joined && m.Record.Token != "":
+		return &ending{
+			why:        "no machine has joined as it, and none can any more",
+			conditions: []store.Condition{store.Absent(keys.Joined(m.ID()))}, writes: token,
+		}
+	case stopped != 0 && stopped == m.Modified:
+		return &ending{
+			why:        "its agent has confirmed that its workload was stopped",
+			evidence:   []string{fmt.Sprintf("report at rev %d", m.Report.Modified)},
+			conditions: []store.Condition{m.Report.Unchanged()}, writes: token,
+		}
+	default:
+		d.block("PROV-9", m.task(store.WorkForget), store.BlockedByAgentStop, store.BlockedFacts{})
+		return nil
+	}
+}
+
+// gone ends an instance by the word of an operator, who vouches that its machine is gone.
+func (d *draft) gone(r store.Versioned[store.Request], m *member) {
+	switch {
+	case !m.byHand():
+		d.actions = append(d.actions, refuse(r, "a provider keeps its machine, and its word decides"))
+	case m.Alive.Present() && !m.Alive.Record.State.Troubled():
+		d.actions = append(d.actions, refuse(r, "its agent reports: the machine is there"))
+	case m.phase == store.Deleting:
+		a := d.end(m, ending{
+			why: "operator " + r.Record.By + " says that its machine is gone", evidence: []string{"request " + r.Record.ID},
+			conditions: []store.Condition{r.Unchanged()},
+			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
+		})
+		a.Rule, a.Cause = "PROV-9", orderedBy(r.Record.By)
+	case d.spec == nil || !d.mayAct():
+	default: // its record ends with the next plan
+		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), []string{"request " + r.Record.ID},
+			func(rec *store.Instance) {
+				rec.Condemned = &store.Condemned{By: r.Record.By, Why: "its machine is gone", At: d.now.UTC(), Now: true}
+			})
+		a.Conditions = append(append(a.Conditions, d.common()...), r.Unchanged())
+	}
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// callProvider lists what is to be asked of the provider. It follows from the phases in the
+// records, not from the actions of this plan: an action must have happened before its call.
+func (d *draft) callProvider() {
+	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() {
+		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
+	}
+	tried := d.triedRefusals()
+	for _, m := range d.members {
+		if m.touched || m.Calls.Busy || m.byHand() || d.untouchable(m) {
+			continue
+		}
+		var kind CallKind
+		spare, several := m.spareCopy()
+		switch {
+		case m.phase == store.Pending || m.phase == store.Creating:
+			if d.spec == nil || d.g.Unreadable != "" {
+				continue
+			}
+			if d.mustWait(m, tried) {
+				continue
+			}
+			kind = CallCreate
+		case m.mustRestart():
+			if d.spec == nil {
+				continue
+			}
+			kind = CallRestart
+		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+			kind = CallRemove
+		case several && m.phase != store.Deleting:
+			kind = CallRemoveCopy
+		default:
+			continue
+		}
+		if d.now.Before(m.Calls.RetryAt) {
+			d.wake(m.Calls.RetryAt)
+			continue
+		}
+		d.calls = append(d.calls, Call{
+			Kind: kind, Instance: m.ID(), Group: d.g.Name, Provider: m.Record.Spec.Provider, Rank: rank(kind, m),
+			Record: m.Modified, Revision: d.s.Revision, Copy: spare,
+			Conditions: append(d.common(), m.Unchanged()),
+		})
+	}
+}
+
+// spareCopy returns a second machine that one of our own calls made for the instance.
+func (m *member) spareCopy() (c Copy, there bool) {
+	i := slices.IndexFunc(m.Sighting.Copies, func(c Copy) bool { return c.Spare })
+	if i < 0 {
+		return Copy{}, false
+	}
+	return m.Sighting.Copies[i], true
+}
+
+// triedRefusals are the refusals of which a creation under way tries whether they are over.
+func (d *draft) triedRefusals() map[Refused]bool {
+	if len(d.s.Refusals) == 0 {
+		return nil
+	}
+	tried := map[Refused]bool{}
+	for _, m := range d.members {
+		if of, _, refused := d.refusal(m); refused && m.Calls.Busy {
+			tried[of] = true
+		}
+	}
+	return tried
+}
+
+// mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a time
+// tries whether it is over; what comes of that has the others planned again.
+func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
+	of, r, refused := d.refusal(m)
+	switch {
+	case !refused:
+		return false
+	case tried[of]:
+		return true
+	case d.now.Before(r.Until):
+		d.wake(r.Until)
+		return true
+	}
+	tried[of] = true
+	return false
+}
+
+func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
+
+// halted says in words what a pause keeps from being asked of the provider, though it was decided
+// before; "" if there is nothing.
+func (d *draft) halted() string {
+	var creations, removals, restarts int
+	for _, m := range d.members {
+		switch {
+		case m.Calls.Busy || m.byHand():
+		case m.phase == store.Pending || m.phase == store.Creating:
+			creations++
+		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+			removals++
+		case m.mustRestart():
+			restarts++
+		}
+	}
+	var parts []string
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{creations, "creation"}, {removals, "removal"}, {restarts, "restart"}} {
+		if of.n > 0 {
+			parts = append(parts, number(of.n, of.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rank puts the healing of what has failed first, then other replacements, then growth, and all
+// before removals (REC-9).
+func rank(kind CallKind, m *member) int {
+	switch {
+	case kind == CallRemove || kind == CallRemoveCopy:
+		return 3
+	case m.Record.Last.Rule == "ROLL-1" || m.Record.Last.Rule == "EXP-1":
+		return 1
+	case kind == CallRestart || m.Record.Replaces != "":
+		return 0
+	default:
+		return 2
+	}
+}
+
+// mustRemove reports whether the machine has not been removed yet, or was seen again after it was.
+func (d *draft) mustRemove(m *member) bool {
+	if m.Calls.Deleted.IsZero() {
+		return true
+	}
+	return m.Sighting.Listed && m.Sighting.Begun.After(m.Calls.Deleted) && !m.Sighting.Begun.Before(m.Calls.AbsentFrom)
+}

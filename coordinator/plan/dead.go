@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"github.com/leasehold/leasehold/store"
+)
+
+// buryAll takes up the dead first: they wait for no budget, but use it.
+func (d *draft) buryAll() {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if m.dead() && !m.gone() && m.phase != store.Draining && m.phase != store.Finished {
+				d.bury(sl, m)
+			}
+		}
+	}
+}
+
+// withdrawFailed gives up creations that cannot succeed.
+func (d *draft) withdrawFailed() {
+	for _, m := range d.members {
+		if m.Record.Managed && (m.phase == store.Pending || m.phase == store.Creating) {
+			d.giveUp(m)
+		}
+	}
+}
+
+// bury removes a dead member at once, and in the same transaction records who takes its place;
+// under the policy restart it is restarted instead, if its machine exists (DET-4).
+func (d *draft) bury(sl *slot, m *member) {
+	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
+		return
+	}
+	surplus := d.surplus() // in a surplus it goes all the same (REC-4)
+	if d.spared(m) || !surplus && d.leftAlone(m) {
+		return
+	}
+	if !surplus && d.revive(sl, m) {
+		return
+	}
+	flaps := d.fail(sl, m)
+	alone := len(d.others(m, usable)) == 0
+	needed := !surplus && d.counts.filled < d.spec.Size
+	a := d.retire(m, m.judgment.Rule, "deleting", because(m.judgment.Why), m.evidence(), m.proof(d.s.Keys)...)
+	if needed && alone {
+		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
+	}
+	switch {
+	case flaps && needed:
+		a.What += "; " + sl.waiting()
+	case alone && needed && len(d.zones()) > 0:
+		d.addReplacement(a, sl, m, "DET-4", because("it is dead"))
+	}
+	d.writeSlot(a, sl)
+}
+
+// revive restarts a dead machine in its place, if that is the policy and it may help. Beside
+// another one in the slot it only would be one too many.
+func (d *draft) revive(sl *slot, m *member) bool {
+	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() ||
+		len(d.others(m, (*member).fills)) > 0 {
+		return false
+	}
+	if d.waits(sl, m.task(store.WorkRestart)) {
+		return true
+	}
+	if d.nextRestart(m) == "" {
+		return false
+	}
+	if d.fail(sl, m) {
+		d.noteFlapping(sl, m)
+		return true
+	}
+	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", because(m.judgment.Why), true, nil)
+	d.writeSlot(a, sl)
+	return true
+}
+
+// unwantedOrdered reports whether it has to go whether it works or not.
+func (m *member) unwantedOrdered() bool { return m.Record.Condemned != nil || m.doom.rule != "" }

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// retire takes a member on its way out: to draining if there is something to be waited for, else
+// past the point of no return (DRAIN-1, HEAL-14).
+func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence []string, also ...store.Condition) *Action {
+	var a *Action
+	if length, ok := d.drainTime(m); ok {
+		if what == "deleting" {
+			what = "draining"
+		}
+		rec := store.Drain{
+			Token: d.unique(m.ID()), Rule: rule, Why: reason.Short(why), Cause: reason.Recorded(why),
+			Timer: d.timer(length),
+			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
+		}
+		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
+	} else {
+		a = d.step(m, store.Deleting, rule, what, why, evidence, nil)
+	}
+	a.Conditions = append(a.Conditions, d.common()...)
+	a.Conditions = append(a.Conditions, also...)
+	return a
+}
+
+// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
+// served, or has no hook. What a notice has doomed goes on serving without a hook too, until its
+// replacement does or the notice's time is over (SPOT-2).
+func (d *draft) drainTime(m *member) (time.Duration, bool) {
+	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
+	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||
+		m.phase == store.Starting
+	if m.dead() || !served {
+		return 0, false
+	}
+	if m.noticed() {
+		left := length // else its end is unknown
+		if !m.doom.by.IsZero() {
+			left = max(0, m.doom.by.Sub(d.now))
+			if len(hook) > 0 && length > 0 {
+				left = min(length, left)
+			}
+		}
+		return left, left > 0
+	}
+	return length, len(hook) > 0 && length > 0
+}
+
+// relieved ends a drain without a hook once a healthy instance has taken the member's place:
+// nothing else is waited for.
+func (d *draft) relieved(m *member) bool {
+	if len(m.Record.Spec.Drain.Hook) > 0 {
+		return false
+	}
+	heirs := d.others(m, d.proven)
+	if len(heirs) == 0 {
+		return false
+	}
+	a := d.drained(m, "SPOT-2", heirs[0].ID()+" is healthy in its place")
+	a.Conditions = append(a.Conditions, heirs[0].Unchanged(), heirs[0].Alive.Unchanged(), heirs[0].Report.Unchanged())
+	return true
+}
+
+// drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
+// timer, or the machine's death; and an instance that was only lost comes back if its agent does
+// (DET-15).
+func (d *draft) drains() {
+	for _, m := range d.members {
+		if m.Record.Phase != store.Draining || m.touched {
+			continue
+		}
+		rec := m.Record.Drain
+		if rec == nil {
+			rec = &store.Drain{Rule: m.Record.Last.Rule, Why: m.Record.Last.Why, Cause: m.Record.Last.Cause}
+		}
+		due := d.ends(m.Due, store.TimerDrain, &rec.Timer)
+		switch {
+		case m.dead():
+			d.drained(m, "DET-4", m.judgment.Why)
+		case d.comesBack(m, rec):
+		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
+			d.drainsAfterAll(m)
+		case d.relieved(m):
+		case rec.Done != "":
+			d.drained(m, "DRAIN-1", rec.Done)
+		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
+			m.Report.Record.Drained == rec.Token:
+			// without one that says nothing
+			a := d.drained(m, "DRAIN-1", "its drain hook has ended")
+			a.Conditions = append(a.Conditions, m.Report.Unchanged())
+		case !d.now.Before(due):
+			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
+		default:
+			d.wake(due)
+			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,
+				store.BlockedFacts{Text: rec.Why, For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
+		}
+	}
+}
+
+func (d *draft) drained(m *member, rule, why string) *Action {
+	a := d.step(m, store.Deleting, rule, "deleting", because(why+"; it left because: "+drainedFor(m)), m.evidence(), nil)
+	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
+	return a
+}
+
+func drainedFor(m *member) string {
+	if m.Record.Drain != nil {
+		return m.Record.Drain.Why
+	}
+	return m.Record.Last.Why
+}
+
+// comesBack takes back an instance that was lost, once its agent reports again, unless its slot is
+// better off without it.
+func (d *draft) comesBack(m *member, rec *store.Drain) bool {
+	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() ||
+		d.spec == nil || d.spec.Deleting || d.spec.Stopped {
+		return false
+	}
+	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.obsolete(m) || m.age.rule != "" {
+		return false
+	}
+	to := store.Checking
+	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
+		to = store.Running
+	}
+	a := d.step(m, to, "DET-15", "came back", because("its agent reports again"), m.evidence(),
+		func(r *store.Instance) { r.Drain = nil })
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	if m.Report.Present() {
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	}
+	return true
+}
+
+// drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain
+// like any other: until now its agent was told nothing of it.
+func (d *draft) drainsAfterAll(m *member) {
+	if m.slot != nil && m.slot.touched {
+		return // decided on the next cache
+	}
+	a := d.step(m, store.Draining, "DRAIN-1", "drains",
+		because("it came back, and its slot is better off without it"),
+		m.evidence(), func(r *store.Instance) {
+			drain := *r.Drain
+			drain.Lost = false
+			drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now
+			r.Drain = &drain
+		})
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// draining lists who is leaving a slot, so that who fills it can say whose place it takes.
+func draining(sl *slot) string {
+	i := slices.IndexFunc(sl.members, func(m *member) bool { return !m.phase.Fills() || m.dead() })
+	if i < 0 {
+		return ""
+	}
+	return sl.members[i].ID()
+}

@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// progress takes instances to the phase that the facts show. It destroys nothing and needs no
+// budget, so it goes on while the group is paused or the shard on hold.
+func (d *draft) progress() {
+	for _, m := range d.members {
+		switch m.Record.Phase {
+		case store.Creating:
+			d.created(m)
+		case store.Booting:
+			d.registered(m)
+		case store.Stopping:
+			d.stopped(m)
+		case store.Starting:
+			d.started(m)
+		case store.Checking:
+			if !d.finished(m) {
+				d.healthyNow(m)
+			}
+		case store.Running:
+			if !d.finished(m) && !d.rebooted(m) {
+				d.remember(m)
+			}
+		default: // goes on by what others decide
+		}
+		if m.Record.Phase != store.Deleting {
+			d.hear(m)
+		}
+	}
+}
+
+// finished: the workload of a task has ended well (REC-12).
+func (d *draft) finished(m *member) bool {
+	if !m.Alive.Present() || !endedWell(m.Instance) {
+		return false
+	}
+	a := d.step(m, store.Finished, "REC-12", "finished", because("its workload ended with exit code 0"),
+		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+	a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	return true
+}
+
+// created: the provider has the machine.
+func (d *draft) created(m *member) {
+	switch {
+	case m.Calls.Made:
+		d.step(m, store.Booting, "SAFE-8", "machine exists", because("the provider made it"),
+			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
+			})
+	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
+		d.step(m, store.Booting, "ELECT-3", "machine exists", because("the provider lists it"),
+			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
+			})
+	}
+}
+
+// registered: its agent holds a lease.
+func (d *draft) registered(m *member) {
+	if !m.Alive.Present() || m.AliveUnreadable != "" {
+		return
+	}
+	a := d.step(m, store.Checking, "DET-11", "agent registered", because(fmt.Sprintf("after %s", d.since(m))),
+		[]string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// healthyNow: it reports, and its checks pass.
+func (d *draft) healthyNow(m *member) {
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) ||
+		!m.Report.Record.Healthy {
+		return
+	}
+	if !m.working() || !restartConfirmed(m.Instance) {
+		return
+	}
+	why := passed(m.Report.Record.Checks)
+	a := d.step(m, store.Running, "DET-9", "healthy", because(fmt.Sprintf("%s, %s after it registered", why, d.since(m))),
+		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
+		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as
+// after a restart that was ordered; from what it was before nothing follows.
+func (d *draft) rebooted(m *member) bool {
+	if !rebooted(m.Instance) || m.dead() {
+		return false
+	}
+	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
+		because("it reports from another boot, and nobody ordered that"), []string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	return true
+}
+
+// passed returns which checks an instance passed that is healthy: all that count, and what the
+// optional ones tell.
+func passed(checks []store.CheckReport) string {
+	if len(checks) == 0 {
+		return "its agent reports and it has no checks"
+	}
+	count, failing := 0, 0
+	for _, c := range checks {
+		switch {
+		case !c.Optional:
+			count++
+		case !c.Healthy:
+			failing++
+		}
+	}
+	why := fmt.Sprintf("checks %d/%d", count, count)
+	if failing > 0 {
+		why += fmt.Sprintf(" (and %d optional failing)", failing)
+	}
+	return why
+}
+
+// remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).
+func (d *draft) remember(m *member) {
+	if !m.Record.Managed || !m.healthy() {
+		return
+	}
+	if m.Record.Counted {
+		d.recovered(m)
+		return
+	}
+	sl := m.slot
+	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched || d.standsIn(m) {
+		return
+	}
+	if due := d.forgetFrom(m, sl); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	a := d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+	a.Cause.Kind = store.CauseCalm
+}
+
+// standsIn reports whether a member has to go and that others have failed in its place, on what is
+// wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
+func (d *draft) standsIn(m *member) bool {
+	if !d.leaving(m) && !m.unwantedOrdered() {
+		return false
+	}
+	return slices.ContainsFunc(m.slot.Record.Failures,
+		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
+}
+
+// forget has a slot start afresh.
+func (d *draft) forget(sl *slot, rule, why string, also ...store.Condition) *Action {
+	rec := &sl.Record
+	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+	a := Action{
+		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten", Why: why, Conditions: also,
+	}
+	d.writeSlot(&a, sl)
+	d.actions = append(d.actions, a)
+	return &d.actions[len(d.actions)-1]
+}
+
+// forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last
+// failure of its slot, which may have been its own. A failure that a wrong clock put into the
+// future does not count.
+func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
+	reset := d.spec.Flap.Reset.D()
+	due := m.PhaseStart.Add(reset)
+	for _, f := range sl.Record.Failures {
+		if at := f.At.Add(reset); at.After(due) && d.now.Sub(f.At) > -time.Minute {
+			due = at
+		}
+	}
+	return due
+}
+
+// recovered takes back that its failure is counted: the next one is another (FLAP-1).
+func (d *draft) recovered(m *member) {
+	a := d.step(m, m.phase, "HEAL-6", "recovered", because(m.judgment.Why), m.evidence(),
+		func(r *store.Instance) { r.Counted = false })
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+func (d *draft) since(m *member) time.Duration {
+	return d.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
+}
