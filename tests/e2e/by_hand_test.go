@@ -61,9 +61,9 @@ func TestMachinesSetUpByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.must("group", "apply", "-f", group, "--wait")
-	if p := c.cli("group", "scale", "rack", "2", "--wait"); p.code == 0 ||
+	if p := c.cli("group", "scale", "rack", "2", "--wait"); p.ExitCode() == 0 ||
 		!strings.Contains(p.stderr.String(), "none needs size 0") {
-		t.Errorf("a size for machines that nothing makes: exit %d, %s", p.code, p.stderr.String())
+		t.Errorf("a size for machines that nothing makes: exit %d, %s", p.ExitCode(), p.stderr.String())
 	}
 
 	instances := func() map[string]store.Instance {
@@ -108,9 +108,7 @@ func TestMachinesSetUpByHand(t *testing.T) {
 	first, machine, _ := setUp(1)
 	second, other, shell := setUp(2)
 
-	if err := machine.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	machine.Signal(syscall.SIGKILL)
 	c.await("its lease to end", func() bool {
 		_, alive := currentOf[store.Alive](c.h, store.KindAlive)[first]
 		return !alive && workloadsOf(work...) == 1
@@ -149,7 +147,7 @@ func TestMachinesSetUpByHand(t *testing.T) {
 		t.Errorf("%d workloads run, though the agent has confirmed that its own was stopped", n)
 	}
 	select {
-	case <-other.ended:
+	case <-other.Ended():
 		t.Error("the machine has ended, though it is not ours")
 	default:
 	}
@@ -161,10 +159,8 @@ func TestMachinesSetUpByHand(t *testing.T) {
 	third := joins(before, 1)
 	c.must("instance", "delete", third, "--confirm", third)
 	c.await("its agent to confirm its stop", func() bool { return len(instances()) == 0 })
-	if err := other.cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	other.Signal(syscall.SIGKILL)
 	c.await("the machine to be off", func() bool {
-		return errors.Is(syscall.Kill(-other.cmd.Process.Pid, 0), syscall.ESRCH)
+		return errors.Is(syscall.Kill(-other.PID(), 0), syscall.ESRCH)
 	})
 }
