@@ -24,7 +24,6 @@ type standing struct {
 	worstOf   [2]int // healthy, of
 	serving   int    // percent at worst
 	servingAt time.Duration
-	servesOf  [2]int
 	below     time.Duration // total time below 100%
 	longest   time.Duration // longest time below 100%
 	fell      time.Duration // when it fell below
@@ -71,7 +70,7 @@ func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
 		st.worst, st.worstAt, st.worstOf = st.healthy, at, [2]int{c.healthy, st.bar}
 	}
 	if s := share(c.serving, st.bar); s < st.serving {
-		st.serving, st.servingAt, st.servesOf = s, at, [2]int{c.serving, st.bar}
+		st.serving, st.servingAt = s, at
 	}
 	whole := settled.there == st.size && settled.settled == st.size && settled.healthy == st.size &&
 		upToDate(w, st.name, spec, there)

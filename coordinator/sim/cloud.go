@@ -146,7 +146,6 @@ func (c *cloud) make(rec store.Instance) (*machine, error) {
 	}
 	m := &machine{
 		cloud: c, id: rec.ID, group: rec.Group, zone: rec.Zone, spec: rec.Spec, template: rec.Template,
-		madeAt: c.w.clock,
 	}
 	c.add(m)
 	c.w.tellMachine(MachineMade, m)

@@ -19,8 +19,7 @@ type machine struct {
 	state    provider.State
 	why      string
 	boots    int
-	bootName string // ID of the present boot
-	madeAt   time.Duration
+	bootName string        // ID of the present boot
 	hidden   time.Duration // not listed before
 	gone     bool
 	mute     bool // its agent never says a word

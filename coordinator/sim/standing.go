@@ -56,14 +56,6 @@ func (w *World) Machine(id string) (Machine, bool) {
 	}, true
 }
 
-// Lying returns what is wrong with a provider's Lists now; "" if they are right.
-func (w *World) Lying(name string) Lie {
-	if c := w.cloud(name); c != nil && w.clock < c.lieUntil {
-		return c.lie
-	}
-	return ""
-}
-
 // Serves reports whether an instance does its work as far as those can tell who use it: its machine
 // runs and its checks pass, whether or not any coordinator hears of that.
 func (w *World) Serves(id string) bool {

@@ -92,7 +92,7 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	w.note("machine %s is there, and nobody knows why", id)
 	m := &machine{
 		cloud: c, id: id, group: g.Name, zone: zone, spec: g.InstanceSpec(),
-		template: g.InstanceSpec().TemplateHash(), madeAt: w.clock,
+		template: g.InstanceSpec().TemplateHash(),
 	}
 	c.add(m)
 	m.boots, m.state = 1, provider.StateRunning

@@ -32,7 +32,6 @@ type server struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	Status     string            `json:"status"`
-	VMState    string            `json:"OS-EXT-STS:vm_state"`
 	Task       string            `json:"OS-EXT-STS:task_state"`
 	Power      int               `json:"OS-EXT-STS:power_state"`
 	LaunchedAt string            `json:"OS-SRV-USG:launched_at"` // "": it never was
