@@ -1,0 +1,250 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	api "github.com/digitalocean/go-libvirt"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+const (
+	lookAgain = 100 * time.Millisecond // whether a guest has ended
+	pushAgain = 5 * time.Second        // the power button: a guest that boots does not see it
+)
+
+// Stop notes that the domain is to stop, pushes its power button, and destroys it when the timeout is
+// over. No other call waits meanwhile: Delete cuts the wait short.
+func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
+	k := key{shard, instance}
+	var h *hypervisor
+	var d *domain
+	err := p.turns.Take(ctx, k, func() (err error) {
+		if h, d, err = p.everywhere(ctx, k); err != nil || d == nil || d.down() {
+			d = nil
+			return err
+		}
+		return h.use(ctx, func(l *link) error {
+			if !d.Stopped {
+				_, err = change(l, d, func(r *record) { r.Stopped = true })
+			}
+			return err
+		})
+	})
+	if err == nil && d != nil {
+		err = end(ctx, h, d, timeout)
+	}
+	if h != nil {
+		err = h.meaning(err, "")
+	}
+	if err != nil && !gone(err) {
+		return fmt.Errorf("stop machine %s: %w", instance, err)
+	}
+	return nil
+}
+
+// end takes a domain down: in order if its guest ends within the timeout, and else the hard way. It
+// returns when the boot that was to end has; a domain that is gone is no error.
+func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) error {
+	over := time.Now().Add(timeout)
+	var pushed time.Time
+	for {
+		down := false
+		err := h.use(ctx, func(l *link) error {
+			now, err := l.DomainLookupByUUID(d.UUID)
+			if gone(err) || err == nil && now.ID != d.ID {
+				down = true
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			state, _, err := l.DomainGetState(now, 0)
+			if gone(err) || err == nil && isDown(api.DomainState(state)) {
+				down = true
+				return nil
+			}
+			switch {
+			case err != nil:
+				return err
+			case time.Until(over) <= 0:
+				err = l.DomainDestroyFlags(now, 0)
+			case time.Since(pushed) > pushAgain:
+				pushed = time.Now()
+				err = l.DomainShutdownFlags(now, api.DomainShutdownDefault)
+			}
+			if gone(err) || is(err, api.ErrOperationInvalid) {
+				return nil // it has ended meanwhile, or cannot be asked in this state
+			}
+			return err
+		})
+		if err != nil || down {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// Delete destroys the domain, deletes its volumes and undefines it, in that order: as long as there is
+// something of it, it is listed.
+func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
+	k := key{shard, instance}
+	err := p.turns.Take(ctx, k, func() error {
+		for {
+			h, d, err := p.everywhere(ctx, k)
+			if err != nil || d == nil {
+				return err
+			}
+			if err := remove(ctx, h, d); err != nil {
+				return h.meaning(err, "")
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("delete machine %s: %w", instance, err)
+	}
+	p.mu.Lock()
+	delete(p.seen, k)
+	delete(p.addresses, k)
+	p.mu.Unlock()
+	return nil
+}
+
+func remove(ctx context.Context, h *hypervisor, d *domain) error {
+	return h.use(ctx, func(l *link) error {
+		if !d.down() {
+			if err := l.DomainDestroyFlags(d.Domain, 0); err != nil && !gone(err) && !is(err, api.ErrOperationInvalid) {
+				return err
+			}
+		}
+		if err := clear(l, d.Pool, d.Name, d.Shard); err != nil {
+			return err
+		}
+		return undefine(l, d)
+	})
+}
+
+func undefine(l *link, d *domain) error {
+	err := l.DomainUndefineFlags(d.Domain, api.DomainUndefineManagedSave|api.DomainUndefineSnapshotsMetadata|
+		api.DomainUndefineCheckpointsMetadata|api.DomainUndefineNvram)
+	if gone(err) || is(err, api.ErrOperationInvalid) && says(err, "transient domain") {
+		return nil
+	}
+	return err
+}
+
+// Restart ends the domain, in order if its guest does so within its stop timeout and half a call, and
+// starts it.
+func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
+	k := key{shard, instance}
+	err := p.turns.Take(ctx, k, func() error {
+		h, d, err := p.everywhere(ctx, k)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return provider.ErrNotFound
+		}
+		return p.restart(ctx, h, d)
+	})
+	if err != nil {
+		return fmt.Errorf("restart machine %s: %w", instance, err)
+	}
+	return nil
+}
+
+func (p *Provider) restart(ctx context.Context, h *hypervisor, d *domain) error {
+	err := h.use(ctx, func(l *link) error {
+		_, err := change(l, d, func(r *record) {
+			r.note(stepRestarting)
+			r.Stopped = false
+		})
+		return err
+	})
+	if err == nil && !d.down() {
+		err = end(ctx, h, d, d.patience(p.timeout/2))
+	}
+	if err == nil {
+		err = h.use(ctx, func(l *link) error {
+			_, err := start(l, d)
+			return err
+		})
+	}
+	if gone(err) {
+		return provider.ErrNotFound
+	}
+	return h.meaning(err, "")
+}
+
+// patience is how long a domain may take to end in order, and no longer than most.
+func (d *domain) patience(most time.Duration) time.Duration {
+	patience, err := time.ParseDuration(d.Patience)
+	if err != nil || patience > most {
+		return most
+	}
+	return patience
+}
+
+// Console returns the end of what the machine has written to its first serial port, over all boots.
+func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte, error) {
+	k := key{shard, instance}
+	h, d, err := p.everywhere(ctx, k)
+	if err == nil && d == nil {
+		err = provider.ErrNotFound
+	}
+	var written tail
+	if err == nil {
+		err = h.use(ctx, func(l *link) error { return readConsole(l, d, &written) })
+		err = h.meaning(err, "")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read console of machine %s: %w", instance, err)
+	}
+	return written, nil
+}
+
+// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for whoever
+// stops reading.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	if more := len(*t) - provider.ConsoleTail; more > 0 {
+		*t = append(tail(nil), (*t)[more:]...)
+	}
+	return len(p), nil
+}
+
+func readConsole(l *link, d *domain, into *tail) error {
+	pool, err := l.StoragePoolLookupByName(d.Pool)
+	if err != nil {
+		return err
+	}
+	v, err := l.StorageVolLookupByName(pool, d.Name+consoleSuffix)
+	if is(err, api.ErrNoStorageVol) {
+		if err = l.StoragePoolRefresh(pool, 0); err == nil {
+			v, err = l.StorageVolLookupByName(pool, d.Name+consoleSuffix)
+		}
+	}
+	if is(err, api.ErrNoStorageVol) {
+		return nil // it never started
+	}
+	var length uint64
+	if err == nil {
+		_, length, _, err = l.StorageVolGetInfo(v)
+	}
+	if err != nil || length == 0 {
+		return err
+	}
+	var offset uint64
+	if length > provider.ConsoleTail {
+		offset = length - provider.ConsoleTail
+	}
+	return l.StorageVolDownload(v, into, offset, length-offset, 0)
+}

@@ -1,0 +1,217 @@
+// Package libvirttest starts a real libvirtd for tests, with QEMU by emulation and nothing in it but an
+// empty storage pool, and takes it down again whatever becomes of them. It looks at libvirt with virsh,
+// to catch the provider in the wrong.
+//
+// It needs root and Linux. What is missing is installed (scripts/libvirt.sh).
+package libvirttest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Pool is the storage pool.
+const Pool = "default"
+
+// Libvirt is a running libvirtd.
+type Libvirt struct {
+	Dir    string
+	script *exec.Cmd
+	hold   io.Closer // the script takes libvirt down when this is closed
+	said   bytes.Buffer
+}
+
+// Start starts a libvirtd with a storage pool. Several do not meet.
+func Start() (*Libvirt, error) {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return nil, errors.New("a libvirtd of its own needs Linux and root: run the tests as root, in a virtual machine say, or leave this package out")
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	l := &Libvirt{script: exec.Command(filepath.Join(root, "scripts/libvirt.sh"), "run")}
+	l.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	l.script.Stderr = &l.said
+	if l.hold, err = l.script.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := l.script.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.script.Start(); err != nil {
+		return nil, fmt.Errorf("start libvirt: %w", err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("start libvirt: %w: %s", errors.Join(l.hold.Close(), l.script.Wait()), l.said.String())
+	}
+	l.Dir = strings.TrimSpace(line)
+	for _, command := range []string{
+		"pool-define-as " + Pool + " dir --target " + l.Dir + "/pool", "pool-start " + Pool, "pool-autostart " + Pool,
+	} {
+		if _, err := l.Virsh(strings.Fields(command)...); err != nil {
+			return nil, errors.Join(err, l.Stop())
+		}
+	}
+	return l, nil
+}
+
+// URI is by which a provider reaches it.
+func (l *Libvirt) URI() string { return "qemu:///system?socket=" + l.Dir + "/run/libvirt-sock" }
+
+// Stop takes libvirt down, and all that it has made. It is an error if anything is left.
+func (l *Libvirt) Stop() error {
+	if err := errors.Join(l.hold.Close(), l.script.Wait()); err != nil {
+		return fmt.Errorf("take libvirt down: %w: %s", err, l.said.String())
+	}
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(string(mounts), l.Dir) {
+		return fmt.Errorf("mounts of %s are left:\n%s", l.Dir, mounts)
+	}
+	if _, err := os.Stat(l.Dir); err == nil {
+		return fmt.Errorf("directory %s is left", l.Dir)
+	}
+	return nil
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == "/" {
+			return "", errors.New("no go.mod above the working directory")
+		}
+	}
+}
+
+// Virsh runs a command of virsh's, and returns what it prints.
+func (l *Libvirt) Virsh(args ...string) (string, error) {
+	out, err := exec.Command("virsh", append([]string{"-q", "-c", l.URI()}, args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("virsh %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Names are those of all domains.
+func (l *Libvirt) Names() ([]string, error) {
+	out, err := l.Virsh("list", "--all", "--name")
+	return strings.Fields(out), err
+}
+
+// Files are those in the pool's directory whose names begin so.
+func (l *Libvirt) Files(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(l.Dir, "pool"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+// Blank makes an image with nothing on it: its machine's firmware waits.
+func (l *Libvirt) Blank(name string) error {
+	_, err := l.Virsh("vol-create-as", Pool, name, "1M", "--format", "qcow2")
+	return err
+}
+
+// Add makes a volume of a file.
+func (l *Libvirt) Add(name, file string) error {
+	content, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.Dir, "pool", name), content, 0o600)
+	}
+	if err == nil {
+		_, err = l.Virsh("pool-refresh", Pool)
+	}
+	return err
+}
+
+// process finds a process of this libvirtd's by a part of its command line, 0 if there is none.
+func (l *Libvirt) process(part string) (int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(text, []byte(part)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return 0, err
+		}
+		// It has this libvirt's mounts.
+		mounts, err := os.ReadFile(filepath.Join(filepath.Dir(file), "mountinfo"))
+		if err == nil && bytes.Contains(mounts, []byte(l.Dir+"/run ")) || err == nil && bytes.Contains(mounts, []byte(filepath.Base(l.Dir)+"/run ")) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// Kill kills a machine's QEMU.
+func (l *Libvirt) Kill(name string) error {
+	pid, err := l.process("guest=" + name + ",")
+	if err == nil && pid == 0 {
+		err = fmt.Errorf("domain %s does not run", name)
+	}
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// Down kills libvirtd and keeps it down. Its machines run on.
+func (l *Libvirt) Down() error {
+	if err := os.WriteFile(filepath.Join(l.Dir, "down"), nil, 0o600); err != nil {
+		return err
+	}
+	pid, err := l.process("libvirtd\x00-p\x00")
+	if err != nil || pid == 0 {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// patience is how long libvirtd may take to come up.
+const patience = time.Minute
+
+// Up lets libvirtd come up again, and waits for it.
+func (l *Libvirt) Up() error {
+	if err := os.Remove(filepath.Join(l.Dir, "down")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for over := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		if _, err := l.Virsh("list"); err == nil || time.Now().After(over) {
+			return err
+		}
+	}
+}

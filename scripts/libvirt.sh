@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# A real libvirtd for tests, with QEMU by emulation and nothing in it.
+#
+#   scripts/libvirt.sh install   installs libvirt, QEMU and a kernel for guests where they are missing: on Debian and
+#                                Ubuntu, as root
+#   scripts/libvirt.sh run       starts a libvirtd of its own, prints its directory, runs until its standard input ends,
+#                                and takes everything down that it held: guests, daemons, mounts, the directory
+#
+# The directory has run/libvirt-sock and the storage pool's directory, pool. While it has a file named down, a libvirtd
+# that ends is not started again. Each run has namespaces of its own for mounts and processes, so that runs beside each
+# other do not meet, and nothing outlives the first process in them. The /dev there has no kvm: where that device exists
+# and does not work, libvirt asks it for a minute with each machine.
+set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
+
+fail() { # what, what to do next
+	printf 'error: %s\nnext: %s\n' "$1" "$2" >&2
+	exit 1
+}
+
+packages=(libvirt-daemon libvirt-clients qemu-system-x86 qemu-utils linux-image-cloud-amd64)
+
+there() {
+	local p
+	for p in libvirtd virtlogd virsh qemu-img qemu-system-x86_64 unshare; do
+		command -v "$p" >/dev/null || return 1
+	done
+	compgen -G '/boot/vmlinuz-*' >/dev/null
+}
+
+install() {
+	there && return
+	command -v apt-get >/dev/null || fail "the tests of provider/libvirt need libvirt, QEMU for x86 and a kernel in /boot" \
+		"install them as your system does it, and run this again"
+	[ "$(id -u)" -eq 0 ] || fail "the tests of provider/libvirt need libvirt, and only root can install it" \
+		"sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}"
+	echo "libvirt.sh: installing ${packages[*]}" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq || true # an old list may do
+	apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+		fail "libvirt could not be installed" "apt-get install ${packages[*]}: see what it says"
+	there || fail "there still is no libvirtd, virsh, QEMU or kernel after installing them" "apt-get install ${packages[*]}"
+}
+
+run() {
+	[ "$(id -u)" -eq 0 ] || fail "a libvirtd of its own needs root: it mounts" "run the tests as root"
+	install </dev/null
+	# Sockets need a short path.
+	dir=$(mktemp -d /tmp/lh-lv-XXXXXX)
+	trap 'take_down' EXIT
+	trap 'exit 1' INT TERM HUP
+	unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" inside "$dir" </dev/null >"$dir/out" 2>&1 &
+	inside=$!
+	for _ in $(seq 600); do
+		if virsh -c "qemu:///system?socket=$dir/run/libvirt-sock" list >/dev/null 2>&1; then
+			echo "$dir"
+			cat >/dev/null # until nobody holds the other end any more
+			exit 0
+		fi
+		kill -0 "$inside" 2>/dev/null || break
+		sleep 0.1
+	done
+	cat "$dir/out" >&2
+	fail "libvirtd did not come up within 60 s" "read what it says above"
+}
+
+take_down() {
+	set +e
+	trap '' INT TERM HUP
+	# With the first process of the namespace all others end, and its mounts go.
+	kill -9 "$inside" 2>/dev/null
+	wait "$inside" 2>/dev/null
+	for _ in $(seq 100); do
+		rm -rf "$dir" 2>/dev/null && break
+		sleep 0.1 # a process in it still ends
+	done
+}
+
+# known adds an entry to a database of names, within these mounts alone, unless it has one of that name.
+known() { # database entry
+	grep -q "^${2%%:*}:" "/etc/$1" && return
+	[ -e "$dir/$1" ] || { cp "/etc/$1" "$dir/$1" && mount --bind "$dir/$1" "/etc/$1"; }
+	echo "$2" >>"$dir/$1"
+}
+
+# inside is the first process of the namespaces.
+inside() {
+	local place node
+	dir=$1
+	mkdir -p "$dir"/{dev,pool}
+	chmod 711 "$dir"
+	mount -t tmpfs -o mode=755 none "$dir/dev"
+	for node in 'null 1 3' 'zero 1 5' 'full 1 7' 'random 1 8' 'urandom 1 9' 'tty 5 0'; do
+		# shellcheck disable=SC2086 # three words
+		set -- $node
+		mknod -m 666 "$dir/dev/$1" c "$2" "$3"
+	done
+	mkdir "$dir/dev/pts" "$dir/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=0666 none "$dir/dev/pts"
+	ln -s pts/ptmx "$dir/dev/ptmx"
+	mount --rbind "$dir/dev" /dev
+	for place in /run /var/lib /var/cache /var/log /etc; do
+		mkdir -p "$place/libvirt" "$dir/${place##*/}"
+		mount --bind "$dir/${place##*/}" "$place/libvirt"
+	done
+	# The user and group of Debian's package libvirt-daemon-system: libvirtd does not start without them.
+	known passwd libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin
+	known group libvirt-qemu:x:64055:
+	known group kvm:x:64056:
+	cat >"$dir/etc/libvirtd.conf" <<-END
+		auth_unix_rw = "none"
+		log_outputs = "2:file:$dir/libvirtd.log"
+	END
+	cat >"$dir/etc/qemu.conf" <<-END
+		user = "root"
+		group = "root"
+		security_driver = "none"
+		namespaces = []
+		cgroup_controllers = []
+		dynamic_ownership = 0
+		remember_owner = 0
+	END
+	virtlogd -p "$dir/virtlogd.pid" &
+	while :; do
+		# Guests outlive the libvirtd that started them.
+		[ -e "$dir/down" ] || libvirtd -p "$dir/libvirtd.pid" -f "$dir/etc/libvirtd.conf" || true
+		sleep 0.1
+	done
+}
+
+case ${1:-} in
+install) install ;;
+run) run ;;
+inside) inside "$2" ;;
+*)
+	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
