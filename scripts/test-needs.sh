@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
-# freezes a file system; the examples of provider/exec are programs in shell and Python; provider/lxd and tests/e2e make
-# containers of a real LXD. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
+# freezes a file system; the examples of provider/exec are programs in shell and Python; provider/lxd, provider/libvirt and
+# tests/e2e make machines of a real LXD and a real libvirt. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
 
@@ -31,8 +31,9 @@ programs() {
 }
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 
-# Only root can run an LXD: the tests of provider/lxd say so to others, and scripts/lxd.sh installs it.
+# Only root can run an LXD or a libvirtd: the tests that need them say so to others, and these scripts install them.
 [ "$(id -u)" -ne 0 ] || "$(dirname "$0")/lxd.sh" install
+[ "$(id -u)" -ne 0 ] || "$(dirname "$0")/libvirt.sh" install
 
 needed=()
 compiles || needed+=(gcc libc6-dev)

@@ -18,14 +18,15 @@ import (
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/secrets"
+	"github.com/leasehold/leasehold/agent/smbios"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
 
 // Cmd holds the agent's flags.
 type Cmd struct {
-	Bootstrap    string `help:"Bootstrap document of this machine, written by the provider." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir     string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	Bootstrap    string `help:"Bootstrap document of this machine, written by the provider; smbios: the one in a virtual machine's SMBIOS tables." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
+	StateDir     string `help:"Directory of the agent's state. Default: the directory of the bootstrap document; /var/lib/leasehold if that is in no file." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
 	WorkDir      string `help:"Working directory of the workload. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
 	BootID       string `name:"boot-id" help:"ID of the machine's present boot. Default: the kernel's boot ID." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
 	Source       string `help:"Source address of the connections to coordinators, if this machine has several. Default: chosen by the routing table." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
@@ -140,9 +141,18 @@ func sourceOf(told string) (netip.Addr, error) {
 	return source, nil
 }
 
+// fromSMBIOS is the value of --bootstrap that names the document in the SMBIOS tables.
+const fromSMBIOS = "smbios"
+
 // readBootstrap reads the document. The error says what to do if it does not exist.
 func readBootstrap(path string) (provider.Bootstrap, error) {
-	data, err := os.ReadFile(path)
+	var data []byte
+	var err error
+	if path == fromSMBIOS {
+		data, err = smbios.Document(smbios.Tables)
+	} else {
+		data, err = os.ReadFile(path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return provider.Bootstrap{},
@@ -157,8 +167,14 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 	return b, nil
 }
 
+// defaultState is the state directory if the document is not in a file.
+const defaultState = "/var/lib/leasehold"
+
 // stateDir returns the agent's state directory.
 func stateDir(told, bootstrap string) (string, error) {
+	if told == "" && bootstrap == fromSMBIOS {
+		return defaultState, nil
+	}
 	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
 	if err != nil {
 		return "", fmt.Errorf("find state directory: %w", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/ec2"
 	"github.com/leasehold/leasehold/provider/exec"
+	"github.com/leasehold/leasehold/provider/libvirt"
 	"github.com/leasehold/leasehold/provider/lxd"
 	"github.com/leasehold/leasehold/provider/openstack"
 	"github.com/leasehold/leasehold/provider/process"
@@ -48,6 +49,13 @@ var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logg
 			return nil, err
 		}
 		return exec.New(ctx, c)
+	},
+	"libvirt": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := libvirt.Config{Logger: log}
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return opened(libvirt.New(c))
 	},
 	"lxd": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		c := lxd.Config{Logger: log}

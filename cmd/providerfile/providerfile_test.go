@@ -29,7 +29,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {A: {exec: {}}}":          "must be a name",
 		"providers: {a: exec}":                "one kind of provider",
 		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
-		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are ec2, exec, lxd, openstack, process: did you mean exec?`,
+		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are ec2, exec, libvirt, lxd, openstack, process: did you mean exec?`,
 		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
 	} {
 		_, err := read(t, text)
@@ -42,6 +42,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, but is a bool",
 		"providers: {a: {exec: {command: [/no/such/program]}}}": "command: ",
 		"providers: {a: {lxd: {url: \"http://x\"}}}":            "must be https",
+		"providers: {a: {libvirt: {zones: {}}}}":                "zones: at least one is needed",
+		"providers: {a: {libvirt: {zones: {b: {uri: x}}}}}":     `zones: b: uri "x": must be qemu:///system`,
 		"providers: {a: {ec2: {zones: {}}}}":                    "region: is missing",
 		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, but is a bool",
 		`providers: {a: {process: {agent: ["true"]}}}`:          "directory for machines is not set",
@@ -62,12 +64,13 @@ func TestProvidersAreOpened(t *testing.T) {
 providers:
   near: {process: {dir: `+dir+`, agent: ["true"], zones: [a, b]}}
   containers: {lxd: {socket: /no/such/socket, zones: {rack1: "@rack1"}}}
+  hosts: {libvirt: {zones: {h1: {uri: "qemu:///system", memory: 8GiB}, h2: {uri: "qemu:///session"}}}}
   cloud: {ec2: {region: eu-west-1, zones: {eu-west-1a: {subnets: [subnet-0123456789abcdef0]}}}}
 `)
-	if err != nil || len(entries) != 3 {
+	if err != nil || len(entries) != 4 {
 		t.Fatal(entries, err)
 	}
-	for i, zones := range []string{"a b", "rack1", "eu-west-1a"} {
+	for i, zones := range []string{"a b", "rack1", "h1 h2", "eu-west-1a"} {
 		p, err := entries[i].Open(t.Context(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -134,16 +134,13 @@ type (
 	}
 )
 
-// documentPrefix begins the OEM string in a machine's SMBIOS tables that has the bootstrap document, in
-// base64. It is systemd's form of a credential: a service in the guest can load it as one.
-const documentPrefix = "io.systemd.credential.binary:leasehold.bootstrap="
-
+// oemString has the bootstrap document.
 func oemString(b provider.Bootstrap) (string, error) {
 	document, err := b.Encode()
 	if err != nil {
 		return "", err
 	}
-	return documentPrefix + base64.StdEncoding.EncodeToString(document), nil
+	return provider.SMBIOSBootstrap + base64.StdEncoding.EncodeToString(document), nil
 }
 
 // definition is the definition of a machine's domain. It has no UUID: libvirt draws one, and refuses a
