@@ -32,15 +32,18 @@ programs() {
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 
 # Only root can run an LXD or a libvirtd: the tests that need them say so to others, and these scripts install them.
-[ "$(id -u)" -ne 0 ] || "$(dirname "$0")/lxd.sh" install
-[ "$(id -u)" -ne 0 ] || "$(dirname "$0")/libvirt.sh" install
+machines() { "$(dirname "$0")/lxd.sh" install && "$(dirname "$0")/libvirt.sh" install; }
+[ "$(id -u)" -ne 0 ] || machines
 
 needed=()
 compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux python3 curl ca-certificates)
-[ ${#needed[@]} -gt 0 ] || exec "$(dirname "$0")/lxd.sh" install
+if [ ${#needed[@]} -eq 0 ]; then
+	machines
+	exit
+fi
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
@@ -76,4 +79,4 @@ if ! disks; then
 	echo "next: add /usr/sbin and /usr/bin to the PATH" >&2
 	exit 1
 fi
-"$(dirname "$0")/lxd.sh" install
+machines
