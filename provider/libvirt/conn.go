@@ -32,6 +32,7 @@ type hypervisor struct {
 	socket                 string // of one on this host
 	host, port, serverName string // of one that is reached by TLS
 	secure                 *tls.Config
+	dial                   func(ctx context.Context) (net.Conn, error)
 
 	slots  chan struct{} // a token for each connection in use
 	define chan struct{} // who defines a domain holds it: room is counted and taken in one step
@@ -41,7 +42,9 @@ type hypervisor struct {
 }
 
 func newHypervisor(zone string) *hypervisor {
-	return &hypervisor{zone: zone, slots: make(chan struct{}, maxLinks), define: make(chan struct{}, 1)}
+	h := &hypervisor{zone: zone, slots: make(chan struct{}, maxLinks), define: make(chan struct{}, 1)}
+	h.dial = h.dialLibvirtd
+	return h
 }
 
 // link is one connection.
@@ -154,7 +157,7 @@ func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-func (h *hypervisor) dial(ctx context.Context) (net.Conn, error) {
+func (h *hypervisor) dialLibvirtd(ctx context.Context) (net.Conn, error) {
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}

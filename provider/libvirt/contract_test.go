@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startReal starts a libvirtd with an image that has nothing on it.
+// startReal starts a libvirtd with an image that has nothing on it, and a kernel.
 func startReal(t *testing.T) *libvirttest.Libvirt {
 	t.Helper()
 	l, err := libvirttest.Start()
@@ -43,10 +43,13 @@ func startReal(t *testing.T) *libvirttest.Libvirt {
 	if err := l.Blank("blank"); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.Boot(nil); err != nil {
+		t.Fatal(err)
+	}
 	return l
 }
 
-// onReal is a provider with the zone a, of machines that are small and have no network.
+// onReal is a provider with the zone a. Machines are small and have no network unless a test says so.
 func onReal(t *testing.T, l *libvirttest.Libvirt, change func(*Config)) *Provider {
 	t.Helper()
 	c := Config{
@@ -67,33 +70,65 @@ func onReal(t *testing.T, l *libvirttest.Libvirt, change func(*Config)) *Provide
 	return p
 }
 
-var tiny = provider.Template{Settings: map[string]any{"memory": "32MiB", "machine": "pc"}}
+// small are the settings of a machine whose firmware finds nothing to boot, and waits. It does not hear
+// its power button.
+func small() map[string]any { return map[string]any{"memory": "32MiB", "machine": "pc"} }
 
-func harnessOf(l *libvirttest.Libvirt, p provider.Provider) providertest.Harness {
+// booting are the settings of a machine with a guest in it.
+func booting() map[string]any {
+	return map[string]any{"kernel": "kernel", "initrd": "initrd", "cmdline": libvirttest.Cmdline, "memory": "256MiB"}
+}
+
+// unnamed are the promises that nobody keeps who cannot name boots.
+var unnamed = []string{"RestartBootsAnew", "RestartOfOneBoot"}
+
+func harnessOf(p provider.Provider, settings map[string]any, all ...*libvirttest.Libvirt) providertest.Harness {
+	// of runs f on the libvirt that has a machine.
+	of := func(m provider.Machine, f func(l *libvirttest.Libvirt) error) error {
+		if m.Zone == "b" {
+			return f(all[1])
+		}
+		return f(all[0])
+	}
 	return providertest.Harness{
 		Open: func() (provider.Provider, error) { return p, nil },
-		Poll: 100 * time.Millisecond, Template: tiny,
-		Kill: func(m provider.Machine) error { return l.Kill(m.Ref) },
-		Remains: func(m provider.Machine) string {
-			names, err := l.Names()
+		Poll: 100 * time.Millisecond, Patience: time.Minute, Template: provider.Template{Settings: settings},
+		Kill: func(m provider.Machine) error {
+			return of(m, func(l *libvirttest.Libvirt) error { return l.Kill(m.Ref) })
+		},
+		Print: func(m provider.Machine, text string) error {
+			return of(m, func(l *libvirttest.Libvirt) error { return l.Print(m.Ref, text) })
+		},
+		Remains: func(m provider.Machine) (left string) {
+			err := of(m, func(l *libvirttest.Libvirt) error {
+				var err error
+				left, err = remains(l, m.Ref)
+				return err
+			})
 			if err != nil {
 				return err.Error()
 			}
-			for _, name := range names {
-				if name == m.Ref {
-					return "domain " + name
-				}
-			}
-			files, err := l.Files(m.Ref)
-			switch {
-			case err != nil:
-				return err.Error()
-			case len(files) > 0:
-				return "file " + files[0]
-			}
-			return ""
+			return left
 		},
 	}
+}
+
+// remains is what is there of a domain.
+func remains(l *libvirttest.Libvirt, domain string) (string, error) {
+	names, err := l.Names()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if name == domain {
+			return "domain " + name, nil
+		}
+	}
+	files, err := l.Files(domain + ".")
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	return "file " + files[0], nil
 }
 
 // proves PROV-1
@@ -101,11 +136,29 @@ func TestOnARealLibvirt(t *testing.T) {
 	l := startReal(t)
 	t.Run("contract", func(t *testing.T) {
 		t.Parallel()
-		h := harnessOf(l, onReal(t, l, nil))
+		h := harnessOf(onReal(t, l, nil), small(), l)
+		guests := harnessOf(onReal(t, l, func(c *Config) { c.Image, c.Networks, c.UserNetwork = "", nil, true }), booting(), l)
 		for _, promise := range suite.Promises() {
 			t.Run(promise, func(t *testing.T) {
 				t.Parallel()
-				providertest.Play(t, "libvirt", h, promise, "RestartBootsAnew", "RestartOfOneBoot", "ConsoleIsKept")
+				of := h
+				if promise == "ConsoleIsKept" {
+					of = guests // only a guest writes to its console
+				}
+				providertest.Play(t, "libvirt", of, promise, unnamed...)
+			})
+		}
+	})
+	t.Run("apart", func(t *testing.T) {
+		t.Parallel()
+		for name, test := range map[string]func(*testing.T, *libvirttest.Libvirt){
+			"crashes": crashes, "strangers": strangers, "room": room, "wrong templates": wrongTemplates,
+			"ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "left volumes": leftVolumes,
+			"foreign starts": foreignStarts, "two zones": twoZones,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, l)
 			})
 		}
 	})

@@ -126,12 +126,12 @@ func (p *Provider) planOf(ctx context.Context, h *hypervisor, req provider.Creat
 			if name == "" {
 				continue
 			}
-			if _, err := file(l, pl.pool, name); err != nil {
+			if _, err := file(ctx, l, pl.pool, name); err != nil {
 				return err
 			}
 		}
 		if pl.settings.Image != "" {
-			base, err = file(l, pl.pool, pl.settings.Image)
+			base, err = file(ctx, l, pl.pool, pl.settings.Image)
 		}
 		return err
 	})
@@ -363,7 +363,7 @@ func (p *Provider) removeUnstarted(ctx context.Context, h *hypervisor, k key, d 
 		if !now.down() || now.hasRun() || now.Step == stepStarted {
 			return nil
 		}
-		if err := clear(l, now.Pool, now.Name, k.shard); err != nil {
+		if err := clear(ctx, l, now.Pool, now.Name, k.shard); err != nil {
 			return err
 		}
 		err = undefine(l, now)

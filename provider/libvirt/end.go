@@ -123,7 +123,7 @@ func remove(ctx context.Context, h *hypervisor, d *domain) error {
 				return err
 			}
 		}
-		if err := clear(l, d.Pool, d.Name, d.Shard); err != nil {
+		if err := clear(ctx, l, d.Pool, d.Name, d.Shard); err != nil {
 			return err
 		}
 		return undefine(l, d)
@@ -200,7 +200,7 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	}
 	var written tail
 	if err == nil {
-		err = h.use(ctx, func(l *link) error { return readConsole(l, d, &written) })
+		err = h.use(ctx, func(l *link) error { return readConsole(ctx, l, d, &written) })
 		err = h.meaning(err, "")
 	}
 	if err != nil {
@@ -221,14 +221,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func readConsole(l *link, d *domain, into *tail) error {
+func readConsole(ctx context.Context, l *link, d *domain, into *tail) error {
 	pool, err := l.StoragePoolLookupByName(d.Pool)
 	if err != nil {
 		return err
 	}
 	v, err := l.StorageVolLookupByName(pool, d.Name+consoleSuffix)
 	if is(err, api.ErrNoStorageVol) {
-		if err = l.StoragePoolRefresh(pool, 0); err == nil {
+		if err = refresh(ctx, l, pool); err == nil {
 			v, err = l.StorageVolLookupByName(pool, d.Name+consoleSuffix)
 		}
 	}

@@ -2,11 +2,13 @@ package libvirt
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	api "github.com/digitalocean/go-libvirt"
 
@@ -56,12 +58,27 @@ func poolOf(l *link, name string) (pool api.StoragePool, dir string, err error) 
 	return pool, x.Target.Path, nil
 }
 
+// refresh has libvirt look at a pool's directory. It refuses while it makes a volume there.
+func refresh(ctx context.Context, l *link, pool api.StoragePool) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		err := l.StoragePoolRefresh(pool, 0)
+		if !says(err, "asynchronous jobs running") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
 // file looks whether a pool has a volume that a template names. One that was copied into the directory
 // by hand shows after a refresh.
-func file(l *link, pool api.StoragePool, name string) (x volumeXML, err error) {
+func file(ctx context.Context, l *link, pool api.StoragePool, name string) (x volumeXML, err error) {
 	v, err := l.StorageVolLookupByName(pool, name)
 	if is(err, api.ErrNoStorageVol) {
-		if err = l.StoragePoolRefresh(pool, 0); err == nil {
+		if err = refresh(ctx, l, pool); err == nil {
 			v, err = l.StorageVolLookupByName(pool, name)
 		}
 	}
@@ -106,13 +123,13 @@ func (v volume) make(l *link, pool api.StoragePool) error {
 
 // clear deletes the volumes of a domain, and those of the shard whose domain is gone: a domain is
 // defined before its first volume is made.
-func clear(l *link, poolName, name, shard string) error {
+func clear(ctx context.Context, l *link, poolName, name, shard string) error {
 	pool, err := l.StoragePoolLookupByName(poolName)
 	if is(err, api.ErrNoStoragePool) {
 		return nil // and with it all that it had
 	}
 	if err == nil {
-		err = l.StoragePoolRefresh(pool, 0) // to see console logs
+		err = refresh(ctx, l, pool) // to see console logs
 	}
 	if err != nil {
 		return err

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Cmdline is a kernel's command line for a guest of Initrd: it writes to the serial port, and a broken
@@ -71,6 +75,46 @@ func (l *Libvirt) Boot(programs map[string]string) error {
 		return err
 	}
 	return errors.Join(l.Add("kernel", kernel), l.Add("initrd", path))
+}
+
+// Print has a guest of Boot, on QEMU's own network, write a text to its console once it has booted.
+func (l *Libvirt) Print(domain, text string) error {
+	if err := l.awaitConsole(domain, "guest: booted"); err != nil {
+		return err
+	}
+	if _, err := l.Virsh("qemu-monitor-command", "--hmp", domain, "hostfwd_add tcp:127.0.0.1:0-10.0.2.15:7"); err != nil {
+		return err
+	}
+	networks, err := l.Virsh("qemu-monitor-command", "--hmp", domain, "info usernet")
+	if err != nil {
+		return err
+	}
+	forward := regexp.MustCompile(`HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)`).FindStringSubmatch(networks)
+	if forward == nil {
+		return fmt.Errorf("no port is forwarded to the guest: %s", networks)
+	}
+	c, err := net.Dial("tcp", "127.0.0.1:"+forward[1])
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c, text)
+	if err = errors.Join(err, c.Close()); err != nil {
+		return err
+	}
+	return l.awaitConsole(domain, text)
+}
+
+// awaitConsole waits until a guest has written a text.
+func (l *Libvirt) awaitConsole(domain, text string) error {
+	for over := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		said, err := os.ReadFile(filepath.Join(l.Dir, "pool", domain+".console.log"))
+		if err == nil && bytes.Contains(said, []byte(text)) {
+			return nil
+		}
+		if time.Now().After(over) {
+			return fmt.Errorf("domain %s has not written what was waited for: %w: %.1000s", domain, err, said)
+		}
+	}
 }
 
 // addModules adds those that the kernel has as files.

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +56,9 @@ func run() error {
 			return err
 		}
 	}
-	go echo()
+	if err := echo(); err != nil {
+		return err
+	}
 	button := make(chan struct{}, 1)
 	watchButton(button)
 	fmt.Println("guest: booted")
@@ -190,24 +191,26 @@ func setUp(name, address string) error {
 	return nil
 }
 
-func echo() {
+// echo begins to write to the console what is sent to the port.
+func echo() error {
 	l, err := net.Listen("tcp", ":"+port)
 	if err != nil {
-		fmt.Println("guest:", err)
-		return
+		return err
 	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			fmt.Println("guest:", err)
-			return
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				fmt.Println("guest:", err)
+				return
+			}
+			if _, err := io.Copy(os.Stdout, c); err != nil {
+				fmt.Println("guest:", err)
+			}
+			c.Close()
 		}
-		text, err := io.ReadAll(c)
-		if err == nil {
-			fmt.Println(strings.TrimSuffix(string(text), "\n"))
-		}
-		c.Close()
-	}
+	}()
+	return nil
 }
 
 // watchButton tells when the power button was pushed.

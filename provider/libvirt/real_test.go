@@ -1,0 +1,327 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/libvirt/libvirttest"
+	"github.com/leasehold/leasehold/provider/providertest"
+)
+
+func request(shard, instance, zone string, settings map[string]any) provider.CreateRequest {
+	return providertest.Request(shard, instance, zone, provider.Template{Settings: settings})
+}
+
+func mustCreate(t *testing.T, p *Provider, req provider.CreateRequest) provider.Machine {
+	t.Helper()
+	m, err := p.Create(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := p.Delete(ctx, m.Shard, m.Instance); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func listed(t *testing.T, p *Provider, shard, instance string) provider.Machine {
+	t.Helper()
+	all, err := p.List(t.Context(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.Instance == instance {
+			return m
+		}
+	}
+	return provider.Machine{}
+}
+
+func virsh(t *testing.T, l *libvirttest.Libvirt, args ...string) string {
+	t.Helper()
+	out, err := l.Virsh(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// awaitConsole waits until a guest has written a text.
+func awaitConsole(t *testing.T, p *Provider, m provider.Machine, text string) {
+	t.Helper()
+	for over := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
+		said, err := p.Console(t.Context(), m.Shard, m.Instance)
+		if err == nil && strings.Contains(string(said), text) {
+			return
+		}
+		if err != nil || time.Now().After(over) {
+			t.Fatalf("%q is not on the console: %v\n%s", text, err, said)
+		}
+	}
+}
+
+// A domain that is not ours is neither listed, changed nor removed, whatever its name.
+//
+// proves PROV-8
+func strangers(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, nil)
+	const shard, instance = "sh-strangers", "web-0-a"
+	name := key{shard, instance}.nameOf()
+	file := filepath.Join(t.TempDir(), "domain.xml")
+	if err := os.WriteFile(file, []byte("<domain type='qemu'><name>"+name+
+		"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' machine='pc'>hvm</type></os></domain>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "define", file)
+	t.Cleanup(func() { virsh(t, l, "undefine", name) })
+	if _, err := p.Create(t.Context(), request(shard, instance, "a", small())); err == nil || !strings.Contains(err.Error(), "not this instance's") {
+		t.Errorf("Create beside it: %v", err)
+	}
+	if m := listed(t, p, shard, instance); m.Ref != "" {
+		t.Errorf("it is listed: %+v", m)
+	}
+	if err := errors.Join(p.Stop(t.Context(), shard, instance, 0), p.Delete(t.Context(), shard, instance)); err != nil {
+		t.Error(err)
+	}
+	if err := p.Restart(t.Context(), shard, instance, ""); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("Restart: %v", err)
+	}
+	virsh(t, l, "dominfo", name)
+	// What it says of itself and cannot be read is no proof that it is nobody's.
+	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set", "<machine shard='"+shard+"' memory='many'/>")
+	if all, err := p.List(t.Context(), shard); err == nil || !strings.Contains(err.Error(), "whose it is cannot be told") {
+		t.Errorf("with metadata that cannot be read: %+v, %v", all, err)
+	}
+}
+
+// What there is no memory for is not made, and the next type is tried; what has ended makes room.
+//
+// proves PROV-5, HEAL-12
+func room(t *testing.T, l *libvirttest.Libvirt) {
+	const shard = "sh-room"
+	other, err := libvirttest.Start() // other tests' machines take room as well
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := other.Blank("blank"); err != nil {
+		t.Fatal(err)
+	}
+	p := onReal(t, other, func(c *Config) {
+		c.Zones = map[string]Zone{"a": {URI: other.URI(), Memory: "100MiB"}}
+		c.InstanceTypes = map[string]InstanceType{"huge": {1, "1TiB"}, "fits": {1, "64MiB"}}
+	})
+	of := func(instance string, types ...string) provider.CreateRequest {
+		return providertest.Request(shard, instance, "a", provider.Template{InstanceTypes: types})
+	}
+	m := mustCreate(t, p, of("first", "huge", "fits"))
+	if text := virsh(t, other, "metadata", m.Ref, namespace); !strings.Contains(text, `type="fits"`) {
+		t.Errorf("it was made as %s", text)
+	}
+	_, err = p.Create(t.Context(), of("second", "fits"))
+	var full *provider.Error
+	if !errors.As(err, &full) || full.Kind != provider.Capacity || full.Scope != "zone a, type fits" {
+		t.Errorf("without room: %v", err)
+	}
+	if left, err := remains(other, key{shard, "second"}.nameOf()); err != nil || left != "" {
+		t.Errorf("%s is left of it; %v", left, err)
+	}
+	if err := other.Kill(m.Ref); err != nil {
+		t.Fatal(err)
+	}
+	for over := time.Now().Add(time.Minute); !listed(t, p, shard, "first").State.Down(); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(over) {
+			t.Fatal("it was killed, and is not down")
+		}
+	}
+	mustCreate(t, p, of("second", "fits"))
+	_ = l
+}
+
+// A template that names what the hypervisor has not is wrong, and makes nothing.
+//
+// proves PROV-5
+func wrongTemplates(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, nil)
+	const shard = "sh-wrong"
+	for what, settings := range map[string]map[string]any{
+		"no volume missing":             {"image": "missing"},
+		"no volume none":                {"kernel": "none"},
+		"smaller than the image":        {"image": "kernel", "disk": "1MiB"},
+		"no network with matching name": {"networks": []string{"nowhere"}},
+	} {
+		_, err := p.Create(t.Context(), request(shard, "web-0-a", "a", settings))
+		if !errors.Is(err, provider.ErrInvalid) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v: %v, want invalid, %s", settings, err, what)
+		}
+		if left, err := remains(l, key{shard, "web-0-a"}.nameOf()); err != nil || left != "" {
+			t.Errorf("%v: %s is left; %v", settings, left, err)
+		}
+	}
+	elsewhere := onReal(t, l, func(c *Config) { c.Pool = "elsewhere" })
+	if _, err := elsewhere.Create(t.Context(), request(shard, "web-0-a", "a", small())); err == nil ||
+		!strings.Contains(err.Error(), "has no storage pool elsewhere: virsh pool-define-as") {
+		t.Errorf("without its pool: %v", err)
+	}
+}
+
+// A guest that hears its power button ends in order. Its console is kept over a restart.
+//
+// proves HEAL-14, DET-19
+func endsInOrder(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, func(c *Config) { c.Image = "" })
+	const shard = "sh-order"
+	m := mustCreate(t, p, request(shard, "web-0-a", "a", booting()))
+	awaitConsole(t, p, m, "guest: booted")
+	if err := p.Stop(t.Context(), shard, m.Instance, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	awaitConsole(t, p, m, "guest: the power button")
+	if m := listed(t, p, shard, m.Instance); m.State != provider.StateStopped {
+		t.Errorf("stopped in order, it is %+v", m)
+	}
+	if state := virsh(t, l, "domstate", "--reason", m.Ref); state != "shut off (shutdown)" {
+		t.Errorf("its guest has not shut it down: %s", state)
+	}
+}
+
+// A Delete does not wait until a Stop is over.
+func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, nil)
+	const shard = "sh-short"
+	m := mustCreate(t, p, request(shard, "web-0-a", "a", small()))
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop(t.Context(), shard, m.Instance, time.Hour) }()
+	for listed(t, p, shard, m.Instance).State != provider.StateStopping {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := p.Delete(t.Context(), shard, m.Instance); err != nil {
+		t.Error(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A volume whose domain is gone goes with the next machine of its shard that is deleted. Others stay.
+func leftVolumes(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, nil)
+	const shard = "sh-left"
+	left := key{shard, "gone"}.nameOf() + rootSuffix
+	others := key{"sh-others", "gone"}.nameOf() + rootSuffix
+	for _, name := range []string{left, others} {
+		virsh(t, l, "vol-create-as", libvirttest.Pool, name, "1M", "--format", "qcow2")
+	}
+	stays := mustCreate(t, p, request(shard, "stays", "a", small()))
+	goes := mustCreate(t, p, request(shard, "goes", "a", small()))
+	if err := p.Delete(t.Context(), shard, goes.Instance); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{left: 0, others: 1, stays.Ref: 3, goes.Ref: 0, "blank": 1} {
+		if files, err := l.Files(name); err != nil || len(files) != want {
+			t.Errorf("%s: %q, %v, want %d files", name, files, err, want)
+		}
+	}
+	virsh(t, l, "vol-delete", others, "--pool", libvirttest.Pool)
+}
+
+// What others do to a machine shows: it is stopped only after a Stop of ours.
+//
+// proves DET-4
+func foreignStarts(t *testing.T, l *libvirttest.Libvirt) {
+	p := onReal(t, l, nil)
+	const shard = "sh-foreign"
+	m := mustCreate(t, p, request(shard, "web-0-a", "a", small()))
+	want := func(what string, state provider.State, why string) {
+		t.Helper()
+		if m := listed(t, p, shard, m.Instance); m.State != state || !strings.Contains(m.Why, why) {
+			t.Errorf("%s: %+v, want %s, %s", what, m, state, why)
+		}
+	}
+	virsh(t, l, "suspend", m.Ref)
+	want("suspended", provider.StateRunning, "paused")
+	virsh(t, l, "resume", m.Ref)
+	virsh(t, l, "destroy", m.Ref)
+	want("destroyed", provider.StateCrashed, "not by a Stop")
+	virsh(t, l, "start", m.Ref)
+	want("started", provider.StateRunning, "")
+	virsh(t, l, "undefine", m.Ref)
+	want("undefined while it runs", provider.StateRunning, "")
+}
+
+// A hypervisor that is away makes the whole List an error, and no machine of another one out of reach;
+// when it is back, all is as it was.
+//
+// proves DET-4
+func twoZones(t *testing.T, l *libvirttest.Libvirt) {
+	const shard = "sh-zones"
+	other, err := libvirttest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := other.Blank("blank"); err != nil {
+		t.Fatal(err)
+	}
+	p := onReal(t, l, func(c *Config) { c.Zones["b"] = Zone{URI: other.URI()} })
+	near := mustCreate(t, p, request(shard, "near", "a", small()))
+	far := mustCreate(t, p, request(shard, "far", "b", small()))
+	if near.Zone != "a" || far.Zone != "b" || listed(t, p, shard, "far").Zone != "b" {
+		t.Errorf("%+v, %+v", near, far)
+	}
+	if err := other.Down(); err != nil {
+		t.Fatal(err)
+	}
+	for over := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		all, err := p.List(t.Context(), shard)
+		if err != nil && all == nil && strings.Contains(err.Error(), "zone b") {
+			break
+		}
+		if len(all) == 1 || time.Now().After(over) {
+			t.Fatalf("with a hypervisor that is away the List is %+v, %v", all, err)
+		}
+	}
+	if err := p.Delete(t.Context(), shard, "far"); err == nil {
+		t.Error("a machine of which nothing is known was deleted")
+	}
+	if err := p.Stop(t.Context(), shard, "near", 0); err != nil {
+		t.Errorf("Stop of a machine elsewhere: %v", err)
+	}
+	if err := other.Up(); err != nil {
+		t.Fatal(err)
+	}
+	for over := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		all, err := p.List(t.Context(), shard)
+		if err == nil && len(all) == 2 {
+			break
+		}
+		if time.Now().After(over) {
+			t.Fatalf("it is back, and the List is %+v, %v", all, err)
+		}
+	}
+	if m := listed(t, p, shard, "far"); m.State != provider.StateRunning {
+		t.Errorf("a machine whose libvirtd was killed is %+v", m)
+	}
+	if m := listed(t, p, shard, "near"); m.State != provider.StateStopped {
+		t.Errorf("%+v", m)
+	}
+}
