@@ -100,7 +100,9 @@ func crashes(t *testing.T, l *libvirttest.Libvirt) {
 	settings := small()
 	settings["data_disk"] = "1GiB"
 	create := func(p *Provider, instance string) error {
-		_, err := p.Create(t.Context(), providertest.Request(crashShard, instance, "a", provider.Template{Settings: settings}))
+		req := providertest.Request(crashShard, instance, "a", provider.Template{Settings: settings})
+		req.Bootstrap.StopTimeout = "10ms" // nothing in it hears its power button
+		_, err := p.Create(t.Context(), req)
 		return err
 	}
 	must := func(err error) {

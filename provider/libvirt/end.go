@@ -50,7 +50,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) error {
 	over := time.Now().Add(timeout)
 	var pushed time.Time
-	for {
+	for failed := false; ; {
 		down := false
 		err := h.use(ctx, func(l *link) error {
 			now, err := l.DomainLookupByUUID(d.UUID)
@@ -70,13 +70,14 @@ func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) e
 			case err != nil:
 				return err
 			case time.Until(over) <= 0:
-				err = l.DomainDestroyFlags(now, 0)
+				if err = l.DomainDestroyFlags(now, 0); told(err) && !failed {
+					failed, err = true, nil // it may have ended meanwhile
+				}
 			case time.Since(pushed) > pushAgain:
 				pushed = time.Now()
-				err = l.DomainShutdownFlags(now, api.DomainShutdownDefault)
-			}
-			if gone(err) || is(err, api.ErrOperationInvalid) {
-				return nil // it has ended meanwhile, or cannot be asked in this state
+				if err = l.DomainShutdownFlags(now, api.DomainShutdownDefault); told(err) {
+					err = nil // it cannot be asked now: it is destroyed when its time is over
+				}
 			}
 			return err
 		})

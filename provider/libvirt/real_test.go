@@ -180,13 +180,17 @@ func wrongTemplates(t *testing.T, l *libvirttest.Libvirt) {
 	}
 }
 
-// A guest that hears its power button ends in order. Its console is kept over a restart.
+// A guest finds its document where cloud-init would. It hears its power button and ends in order, and its
+// console is kept after that.
 //
-// proves HEAL-14, DET-19
+// proves PROV-7, HEAL-14, DET-19
 func endsInOrder(t *testing.T, l *libvirttest.Libvirt) {
 	p := onReal(t, l, func(c *Config) { c.Image = "" })
 	const shard = "sh-order"
-	m := mustCreate(t, p, request(shard, "web-0-a", "a", booting()))
+	settings := booting()
+	settings["bootstrap"] = byCloudInit
+	m := mustCreate(t, p, request(shard, "web-0-a", "a", settings))
+	awaitConsole(t, p, m, `guest: the seed has {"schema":1,"instance":"web-0-a"`)
 	awaitConsole(t, p, m, "guest: booted")
 	if err := p.Stop(t.Context(), shard, m.Instance, time.Minute); err != nil {
 		t.Fatal(err)

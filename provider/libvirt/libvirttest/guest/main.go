@@ -59,16 +59,16 @@ func run() error {
 	if err := echo(); err != nil {
 		return err
 	}
+	document, err := documentOf()
+	if err != nil {
+		return err
+	}
 	button := make(chan struct{}, 1)
 	watchButton(button)
 	fmt.Println("guest: booted")
 	ended := make(chan error)
 	var child *exec.Cmd
 	if _, err := os.Stat(agent); err == nil {
-		document, err := documentOf()
-		if err != nil {
-			return err
-		}
 		child = exec.Command(agent, "--bootstrap", document)
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
 		child.Env = []string{"PATH=/bin", "HOME=/", "TERM=dumb"}
@@ -129,7 +129,7 @@ func documentOf() (string, error) {
 				return "", err
 			}
 		}
-		fmt.Println("guest: found a seed")
+		fmt.Println("guest: the seed has", config.Files[0].Content)
 		return config.Files[0].Path, nil
 	}
 	return "smbios", nil
