@@ -3,8 +3,10 @@
 #
 #   scripts/libvirt.sh install   installs libvirt, QEMU and a kernel for guests where they are missing: on Debian and
 #                                Ubuntu, as root
-#   scripts/libvirt.sh run       starts a libvirtd of its own, prints its directory, runs until its standard input ends,
-#                                and takes everything down that it held: guests, daemons, mounts, the directory
+#   scripts/libvirt.sh run [PORT PKI]
+#                                starts a libvirtd of its own, prints its directory, runs until its standard input ends,
+#                                and takes everything down that it held: guests, daemons, mounts, the directory. With a
+#                                port it serves TLS as well: PKI has ca.pem, server.pem and server.key
 #
 # The directory has run/libvirt-sock and the storage pool's directory, pool. While it has a file named down, a libvirtd
 # that ends is not started again. Each run has namespaces of its own for mounts and processes, so that runs beside each
@@ -49,9 +51,9 @@ run() {
 	dir=$(mktemp -d /tmp/lh-lv-XXXXXX)
 	trap 'take_down' EXIT
 	trap 'exit 1' INT TERM HUP
-	unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" inside "$dir" </dev/null >"$dir/out" 2>&1 &
+	unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" inside "$dir" "$@" </dev/null >"$dir/out" 2>&1 &
 	inside=$!
-	for _ in $(seq 600); do
+	for _ in $(seq 300); do
 		if virsh -c "qemu:///system?socket=$dir/run/libvirt-sock" list >/dev/null 2>&1; then
 			echo "$dir"
 			cat >/dev/null # until nobody holds the other end any more
@@ -61,7 +63,8 @@ run() {
 		sleep 0.1
 	done
 	cat "$dir/out" >&2
-	fail "libvirtd did not come up within 60 s" "read what it says above"
+	tail -n 20 "$dir/libvirtd.log" >&2 || true
+	fail "libvirtd did not come up within 30 s" "read what it says above"
 }
 
 take_down() {
@@ -84,8 +87,8 @@ known() { # database entry
 }
 
 # inside is the first process of the namespaces.
-inside() {
-	local place node
+inside() { # directory [port pki]
+	local place node port=${2:-} pki=${3:-} listen=()
 	dir=$1
 	mkdir -p "$dir"/{dev,pool}
 	chmod 711 "$dir"
@@ -120,20 +123,32 @@ inside() {
 		dynamic_ownership = 0
 		remember_owner = 0
 	END
+	if [ -n "$port" ]; then
+		listen=(--listen)
+		cat >>"$dir/etc/libvirtd.conf" <<-END
+			listen_addr = "127.0.0.1"
+			tls_port = "$port"
+			ca_file = "$pki/ca.pem"
+			cert_file = "$pki/server.pem"
+			key_file = "$pki/server.key"
+		END
+	else
+		echo 'listen_tls = 0' >>"$dir/etc/libvirtd.conf"
+	fi
 	virtlogd -p "$dir/virtlogd.pid" &
 	while :; do
 		# Guests outlive the libvirtd that started them.
-		[ -e "$dir/down" ] || libvirtd -p "$dir/libvirtd.pid" -f "$dir/etc/libvirtd.conf" || true
+		[ -e "$dir/down" ] || libvirtd "${listen[@]}" -p "$dir/libvirtd.pid" -f "$dir/etc/libvirtd.conf" || true
 		sleep 0.1
 	done
 }
 
 case ${1:-} in
 install) install ;;
-run) run ;;
-inside) inside "$2" ;;
+run) run "${@:2}" ;;
+inside) inside "${@:2}" ;;
 *)
-	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"sync"
@@ -172,15 +173,21 @@ func (h *hypervisor) dialLibvirtd(ctx context.Context) (net.Conn, error) {
 	unbind := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer unbind()
 	var accepted [1]byte
-	if _, err := conn.Read(accepted[:]); err != nil || accepted[0] != 1 {
-		_ = conn.Close()
-		if ended := ctx.Err(); ended != nil {
-			return nil, ended
-		}
+	_, err = conn.Read(accepted[:])
+	if err == nil && accepted[0] == 1 {
+		return conn, nil
+	}
+	_ = conn.Close()
+	var alert tls.AlertError
+	var refusal *net.OpError // as which crypto/tls shows an alert of the other side
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil, errors.Is(err, io.EOF), errors.As(err, &alert), errors.As(err, &refusal) && refusal.Op == "remote error":
 		return nil, &provider.Error{
 			Kind: provider.Credentials, Scope: h.where,
 			Message: "the hypervisor refuses the client's certificate: see tls_allowed_dn_list and the log of its libvirtd",
 		}
 	}
-	return conn, nil
+	return nil, err
 }

@@ -154,7 +154,7 @@ func TestOnARealLibvirt(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *libvirttest.Libvirt){
 			"crashes": crashes, "strangers": strangers, "room": room, "wrong templates": wrongTemplates,
 			"ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "left volumes": leftVolumes,
-			"foreign starts": foreignStarts, "two zones": twoZones,
+			"foreign starts": foreignStarts, "two zones": twoZones, "over TLS": overTLS,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -32,8 +32,9 @@ type Libvirt struct {
 	said   bytes.Buffer
 }
 
-// Start starts a libvirtd with a storage pool. Several do not meet.
-func Start() (*Libvirt, error) {
+// Start starts a libvirtd with a storage pool. Several do not meet. With more arguments, a port and a
+// directory, it serves TLS as well (scripts/libvirt.sh).
+func Start(more ...string) (*Libvirt, error) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return nil, errors.New("a libvirtd of its own needs Linux and root: run the tests as root, in a virtual machine say, or leave this package out")
 	}
@@ -41,7 +42,7 @@ func Start() (*Libvirt, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Libvirt{script: exec.Command(filepath.Join(root, "scripts/libvirt.sh"), "run")}
+	l := &Libvirt{script: exec.Command(filepath.Join(root, "scripts/libvirt.sh"), append([]string{"run"}, more...)...)}
 	l.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	l.script.Stderr = &l.said
 	if l.hold, err = l.script.StdinPipe(); err != nil {
@@ -194,7 +195,7 @@ func (l *Libvirt) Down() error {
 	if err := os.WriteFile(filepath.Join(l.Dir, "down"), nil, 0o600); err != nil {
 		return err
 	}
-	pid, err := l.process("libvirtd\x00-p\x00")
+	pid, err := l.process("\x00" + l.Dir + "/etc/libvirtd.conf\x00")
 	if err != nil || pid == 0 {
 		return err
 	}
