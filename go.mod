@@ -47,10 +47,12 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.4 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.4 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.9 // indirect
-	github.com/digitalocean/go-libvirt v0.0.0-20261013170128-efbbdf578ac8 // indirect
 )
 
-require github.com/gophercloud/gophercloud/v2 v2.15.0
+require (
+	github.com/digitalocean/go-libvirt v0.0.0-20261013170128-efbbdf578ac8
+	github.com/gophercloud/gophercloud/v2 v2.15.0
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -221,14 +221,14 @@ func (d *domain) is(grace time.Duration) (provider.State, string) {
 		}
 		return provider.StateRunning, ""
 	case api.DomainPaused:
-		switch api.DomainPausedReason(d.reason) {
-		case api.DomainPausedStartingUp:
+		switch d.reason {
+		case int32(api.DomainPausedStartingUp):
 			return provider.StateStarting, ""
-		case api.DomainPausedShuttingDown:
+		case int32(api.DomainPausedShuttingDown):
 			return provider.StateStopping, ""
-		case api.DomainPausedCrashed:
+		case int32(api.DomainPausedCrashed):
 			return provider.StateCrashed, "its guest has crashed, and the domain is paused"
-		case api.DomainPausedIoerror:
+		case int32(api.DomainPausedIoerror):
 			return provider.StateRunning, "paused: it could not write to its disk"
 		}
 		return provider.StateRunning, "paused"
@@ -246,16 +246,16 @@ func (d *domain) is(grace time.Duration) (provider.State, string) {
 	case d.Step == stepNew || d.Step == stepStarting && !d.hasRun() || d.Step == stepRestarting:
 		return provider.StateFailed, "its start was interrupted"
 	}
-	switch api.DomainShutoffReason(d.reason) {
-	case api.DomainShutoffSaved:
+	switch d.reason {
+	case int32(api.DomainShutoffSaved):
 		return provider.StateUnknown, "its memory is saved to a file: virsh start resumes it"
-	case api.DomainShutoffMigrated:
+	case int32(api.DomainShutoffMigrated):
 		return provider.StateUnknown, "it was moved to another hypervisor"
-	case api.DomainShutoffShutdown:
+	case int32(api.DomainShutoffShutdown):
 		return provider.StateCrashed, "the guest has shut itself down, and not by a Stop of Leasehold's"
-	case api.DomainShutoffDestroyed:
+	case int32(api.DomainShutoffDestroyed):
 		return provider.StateCrashed, "the domain was destroyed, and not by a Stop of Leasehold's"
-	case api.DomainShutoffCrashed:
+	case int32(api.DomainShutoffCrashed):
 		return provider.StateCrashed, "QEMU has ended"
 	}
 	return provider.StateCrashed, "the domain does not run, and libvirt does not say why: the host may have been restarted"

@@ -80,8 +80,14 @@ func TestTemplates(t *testing.T) {
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range []key{
-		{"s1", "web-0-a"}, {"s2", "web-0-a"}, {"s1", "WEB-0-a"}, {"s1", "web/0"}, {"s1", "../../etc"}, {"s1", strings.Repeat("a", 300)},
-		{"s1", strings.Repeat("a", 299)}, {"s1", "web.0"},
+		{"s1", "web-0-a"},
+		{"s2", "web-0-a"},
+		{"s1", "WEB-0-a"},
+		{"s1", "web/0"},
+		{"s1", "../../etc"},
+		{"s1", strings.Repeat("a", 300)},
+		{"s1", strings.Repeat("a", 299)},
+		{"s1", "web.0"},
 	} {
 		name := k.nameOf()
 		if seen[name] || len(name) > maxName || !strings.HasPrefix(name, prefixOf(k.shard)) || strings.ContainsAny(name, "./ ABW") {

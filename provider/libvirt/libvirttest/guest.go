@@ -42,7 +42,7 @@ func Kernel() (file, modules string, err error) {
 
 // Boot adds a kernel and the initial file system of a guest to the pool, as the volumes kernel and
 // initrd. Programs are files of this host by their path in the guest.
-func (l *Libvirt) Boot(programs map[string]string) error {
+func (l *Libvirt) Boot(programs map[string]string) (err error) {
 	kernel, dir, err := Kernel()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *Libvirt) Boot(programs map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	init := filepath.Join(work, "init")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", init,
 		"github.com/leasehold/leasehold/provider/libvirt/libvirttest/guest")

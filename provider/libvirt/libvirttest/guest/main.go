@@ -65,7 +65,7 @@ func run() error {
 	}
 	button := make(chan struct{}, 1)
 	watchButton(button)
-	fmt.Println("guest: booted")
+	fmt.Fprintln(os.Stdout, "guest: booted")
 	ended := make(chan error)
 	var child *exec.Cmd
 	if _, err := os.Stat(agent); err == nil {
@@ -82,7 +82,7 @@ func run() error {
 		case err := <-ended:
 			return fmt.Errorf("the agent has ended: %w", err)
 		case <-button:
-			fmt.Println("guest: the power button")
+			fmt.Fprintln(os.Stdout, "guest: the power button")
 			if child == nil {
 				return nil
 			}
@@ -129,7 +129,7 @@ func documentOf() (string, error) {
 				return "", err
 			}
 		}
-		fmt.Println("guest: the seed has", config.Files[0].Content)
+		fmt.Fprintln(os.Stdout, "guest: the seed has", config.Files[0].Content)
 		return config.Files[0].Path, nil
 	}
 	return "smbios", nil
@@ -201,11 +201,11 @@ func echo() error {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				fmt.Println("guest:", err)
+				fmt.Fprintln(os.Stdout, "guest:", err)
 				return
 			}
 			if _, err := io.Copy(os.Stdout, c); err != nil {
-				fmt.Println("guest:", err)
+				fmt.Fprintln(os.Stdout, "guest:", err)
 			}
 			c.Close()
 		}
@@ -220,7 +220,7 @@ func watchButton(pushed chan<- struct{}) {
 		go func() {
 			f, err := os.Open(path)
 			if err != nil {
-				fmt.Println("guest:", err)
+				fmt.Fprintln(os.Stdout, "guest:", err)
 				return
 			}
 			defer f.Close()
