@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,15 +18,15 @@ import (
 // guestsHost is this host, for a guest on QEMU's own network.
 const guestsHost = "10.0.2.2"
 
-// guests is a cluster whose machines are emulated ones of a real libvirt: a kernel, the agent, and a
+// hypervisor is a cluster whose machines are emulated ones of a real libvirt: a kernel, the agent, and a
 // program that waits.
-type guests struct {
+type hypervisor struct {
 	*cluster
 	libvirt   *libvirttest.Libvirt
 	providers string
 }
 
-func newGuests(t *testing.T) *guests {
+func newHypervisor(t *testing.T) *hypervisor {
 	t.Helper()
 	l, err := libvirttest.Start()
 	if err != nil {
@@ -45,7 +44,7 @@ func newGuests(t *testing.T) *guests {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guests{
+	g := &hypervisor{
 		cluster: &cluster{world: newWorld(t, "machines"), replicas: map[string]*program{}, listen: map[string]string{}},
 		libvirt: l,
 	}
@@ -57,7 +56,7 @@ func newGuests(t *testing.T) *guests {
 		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default",
 		Created: time.Now().UTC(), Settings: settings,
 	}))
-	g.providers = g.write("providers.yaml", fmt.Sprintf(`providers:
+	g.providers = g.file("providers.yaml", fmt.Sprintf(`providers:
   host:
     libvirt:
       zones: {here: {uri: "%s", memory: 1GiB}}
@@ -74,17 +73,8 @@ func newGuests(t *testing.T) *guests {
 	return g
 }
 
-func (g *guests) write(name, text string) string {
-	g.t.Helper()
-	path := filepath.Join(g.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
-	return path
-}
-
 // replica starts a coordinator on this host, and tells agents where guests find it.
-func (g *guests) replica(id string) {
+func (g *hypervisor) replica(id string) {
 	g.t.Helper()
 	g.listen[id] = addresses.FreeAddress(g.t)
 	_, port, err := net.SplitHostPort(g.listen[id])
@@ -97,7 +87,7 @@ func (g *guests) replica(id string) {
 }
 
 // domainOf is the domain of an instance.
-func (g *guests) domainOf(instance string) string {
+func (g *hypervisor) domainOf(instance string) string {
 	g.t.Helper()
 	names, err := g.libvirt.Names()
 	if err != nil {
@@ -117,9 +107,9 @@ func (g *guests) domainOf(instance string) string {
 // proves PROV-5, PROV-7, PROV-8, SAFE-8
 func TestAGroupOfVirtualMachines(t *testing.T) {
 	t.Parallel()
-	g := newGuests(t)
+	g := newHypervisor(t)
 	begun := time.Now()
-	g.must("group", "apply", "-f", g.write("web.yaml", fmt.Sprintf(`name: web
+	g.must("group", "apply", "-f", g.file("web.yaml", fmt.Sprintf(`name: web
 size: 1
 provider: host
 template:
