@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	api "github.com/digitalocean/go-libvirt"
@@ -48,15 +49,27 @@ func newHypervisor(zone string) *hypervisor {
 	return h
 }
 
-// link is one connection.
+// link is one connection. go-libvirt's own word on whether it is up is not asked: that is wrong of one
+// that ends just as it is opened.
 type link struct {
 	*api.Libvirt
-	conn net.Conn
+	conn *watched
 }
 
-func (l *link) close() {
-	_ = l.conn.Close() // whoever reads from it notices
-	<-l.Disconnected()
+func (l *link) close() { _ = l.conn.Close() } // what reads from it, and waits for that, ends
+
+// watched is a connection that knows whether it has ended: something always reads from it.
+type watched struct {
+	net.Conn
+	ended atomic.Bool
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if err != nil {
+		w.ended.Store(true)
+	}
+	return n, err
 }
 
 // use runs f with a connection, until ctx ends. What f had asked for then may still happen.
@@ -90,7 +103,7 @@ func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
 		return nil
 	}
 	var known *provider.Error
-	if err != nil && !told(err) && !errors.As(err, &known) {
+	if err != nil && !told(err) && !errors.As(err, &known) && !errors.As(err, new(*damaged)) {
 		l.close() // it may be in the middle of anything
 		return fmt.Errorf("call to %s: %w", h.where, err)
 	}
@@ -106,10 +119,10 @@ func (h *hypervisor) takeIdle() *link {
 	for len(h.idle) > 0 {
 		l := h.idle[len(h.idle)-1]
 		h.idle = h.idle[:len(h.idle)-1]
-		if l.IsConnected() {
+		if !l.conn.ended.Load() {
 			return l
 		}
-		_ = l.conn.Close()
+		l.close()
 	}
 	return nil
 }
@@ -132,7 +145,7 @@ func (c connected) Dial() (net.Conn, error) { return c.Conn, nil }
 func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := h.dial(ctx)
+	dialed, err := h.dial(ctx)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, &provider.Error{
 			Kind: provider.Credentials, Scope: h.where,
@@ -142,6 +155,7 @@ func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hypervisor %s of zone %s is out of reach: %w", h.where, h.zone, err)
 	}
+	conn := &watched{Conn: dialed}
 	unbind := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l := &link{Libvirt: api.NewWithDialer(connected{conn}), conn: conn}
 	err = l.ConnectToURI(api.ConnectURI(h.name))

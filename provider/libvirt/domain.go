@@ -111,6 +111,19 @@ func (d *domain) hasRun() bool {
 // errForeign: a domain without metadata of ours.
 var errForeign = errors.New("the domain has no metadata of Leasehold's")
 
+// damaged is the error of a domain whose metadata are ours and cannot be read.
+type damaged struct {
+	name string
+	err  error
+}
+
+func (d *damaged) Error() string {
+	return fmt.Sprintf("the metadata of domain %s cannot be read (%v), so whose it is cannot be told: correct them, or remove the domain",
+		d.name, d.err)
+}
+
+func (d *damaged) Unwrap() error { return d.err }
+
 // read reads a domain's state and metadata. The state is read again after the metadata if the domain
 // seems down: while a restart is under way it is, and the metadata may have been noted after that.
 func read(l *link, dom api.Domain) (*domain, error) {
@@ -131,9 +144,7 @@ func read(l *link, dom api.Domain) (*domain, error) {
 			return nil, err
 		}
 		if err := xml.Unmarshal([]byte(text), &d.record); err != nil {
-			return nil, &provider.Error{Kind: provider.Temporary, Message: fmt.Sprintf(
-				"the metadata of domain %s cannot be read (%v), so whose it is cannot be told: put them right, or remove the domain",
-				dom.Name, err)}
+			return nil, &damaged{dom.Name, err}
 		}
 		if !d.down() {
 			return d, nil

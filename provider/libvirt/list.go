@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// domains reads those of a hypervisor whose names begin so and that have metadata of ours.
-func domains(l *link, prefix string) ([]*domain, error) {
+// domains reads those of a hypervisor whose names begin so and that have metadata of ours. Those whose
+// metadata cannot be read are an error of its own.
+func domains(l *link, prefix string) (out []*domain, unreadable, err error) {
 	all, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []*domain
 	for _, dom := range all {
 		if !strings.HasPrefix(dom.Name, prefix) {
 			continue
@@ -25,13 +25,15 @@ func domains(l *link, prefix string) ([]*domain, error) {
 		d, err := read(l, dom)
 		switch {
 		case gone(err), errors.Is(err, errForeign):
+		case errors.As(err, new(*damaged)):
+			unreadable = errors.Join(unreadable, err)
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		default:
 			out = append(out, d)
 		}
 	}
-	return out, nil
+	return out, unreadable, nil
 }
 
 // List asks all hypervisors. If one does not answer, nothing is known of its machines, and the whole
@@ -70,8 +72,8 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 
 func (p *Provider) listOne(ctx context.Context, h *hypervisor, shard string) (machines []provider.Machine, err error) {
 	err = h.use(ctx, func(l *link) error {
-		all, err := domains(l, prefixOf(shard))
-		if err != nil {
+		all, unreadable, err := domains(l, prefixOf(shard))
+		if err = errors.Join(err, unreadable); err != nil {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(d *domain) bool { return d.Shard != shard || d.Instance == "" })

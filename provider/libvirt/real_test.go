@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,18 +58,32 @@ func virsh(t *testing.T, l *libvirttest.Libvirt, args ...string) string {
 	return out
 }
 
+func await(t *testing.T, what string, is func() bool, saw func() string) {
+	t.Helper()
+	for over := time.After(2 * time.Minute); !is(); {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-over:
+			text := ""
+			if saw != nil {
+				text = saw()
+			}
+			t.Fatalf("waited in vain for %s: %s", what, text)
+		}
+	}
+}
+
 // awaitConsole waits until a guest has written a text.
 func awaitConsole(t *testing.T, p *Provider, m provider.Machine, text string) {
 	t.Helper()
-	for over := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
-		said, err := p.Console(t.Context(), m.Shard, m.Instance)
-		if err == nil && strings.Contains(string(said), text) {
-			return
+	var said []byte
+	await(t, text+" on the console", func() (is bool) {
+		var err error
+		if said, err = p.Console(t.Context(), m.Shard, m.Instance); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || time.Now().After(over) {
-			t.Fatalf("%q is not on the console: %v\n%s", text, err, said)
-		}
-	}
+		return strings.Contains(string(said), text)
+	}, func() string { return string(said) })
 }
 
 // A domain that is not ours is neither listed, changed nor removed, whatever its name.
@@ -144,11 +159,7 @@ func room(t *testing.T, l *libvirttest.Libvirt) {
 	if err := other.Kill(m.Ref); err != nil {
 		t.Fatal(err)
 	}
-	for over := time.Now().Add(time.Minute); !listed(t, p, shard, "first").State.Down(); <-time.After(20 * time.Millisecond) {
-		if time.Now().After(over) {
-			t.Fatal("it was killed, and is not down")
-		}
-	}
+	await(t, "what was killed being down", func() bool { return listed(t, p, shard, "first").State.Down() }, nil)
 	mustCreate(t, p, of("second", "fits"))
 	_ = l
 }
@@ -211,9 +222,7 @@ func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
 	m := mustCreate(t, p, request(shard, "web-0-a", "a", small()))
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(t.Context(), shard, m.Instance, time.Hour) }()
-	for listed(t, p, shard, m.Instance).State != provider.StateStopping {
-		<-time.After(10 * time.Millisecond)
-	}
+	await(t, "the Stop being noted", func() bool { return listed(t, p, shard, m.Instance).State == provider.StateStopping }, nil)
 	if err := p.Delete(t.Context(), shard, m.Instance); err != nil {
 		t.Error(err)
 	}
@@ -295,15 +304,14 @@ func twoZones(t *testing.T, l *libvirttest.Libvirt) {
 	if err := other.Down(); err != nil {
 		t.Fatal(err)
 	}
-	for over := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
-		all, err := p.List(t.Context(), shard)
-		if err != nil && all == nil && strings.Contains(err.Error(), "zone b") {
-			break
-		}
-		if len(all) == 1 || time.Now().After(over) {
+	var all []provider.Machine
+	saw := func() string { return fmt.Sprintf("%+v, %v", all, err) }
+	await(t, "a List that fails", func() bool {
+		if all, err = p.List(t.Context(), shard); len(all) == 1 {
 			t.Fatalf("with a hypervisor that is away the List is %+v, %v", all, err)
 		}
-	}
+		return err != nil && all == nil && strings.Contains(err.Error(), "zone b")
+	}, saw)
 	if err := p.Delete(t.Context(), shard, "far"); err == nil {
 		t.Error("a machine of which nothing is known was deleted")
 	}
@@ -313,15 +321,10 @@ func twoZones(t *testing.T, l *libvirttest.Libvirt) {
 	if err := other.Up(); err != nil {
 		t.Fatal(err)
 	}
-	for over := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
-		all, err := p.List(t.Context(), shard)
-		if err == nil && len(all) == 2 {
-			break
-		}
-		if time.Now().After(over) {
-			t.Fatalf("it is back, and the List is %+v, %v", all, err)
-		}
-	}
+	await(t, "a whole List", func() bool {
+		all, err = p.List(t.Context(), shard)
+		return err == nil && len(all) == 2
+	}, saw)
 	if m := listed(t, p, shard, "far"); m.State != provider.StateRunning {
 		t.Errorf("a machine whose libvirtd was killed is %+v", m)
 	}

@@ -9,15 +9,16 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/libvirt/libvirttest"
-	"github.com/leasehold/leasehold/tests/ports"
 )
 
 // authority issues certificates into a directory.
@@ -80,6 +81,21 @@ func (a *authority) write(name string, c *x509.Certificate) (*x509.Certificate, 
 	return parsed, key
 }
 
+// freePort is one that the kernel gives to no outgoing connection.
+func freePort(t *testing.T) string {
+	t.Helper()
+	const from, to = 20000, 32000
+	for range to - from {
+		port := strconv.Itoa(from + mathrand.IntN(to-from))
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // Over TLS it is as over the socket; who has no certificate of the hypervisor's authority is refused, and
 // so is a hypervisor without one of ours.
 func overTLS(t *testing.T, _ *libvirttest.Libvirt) {
@@ -87,11 +103,8 @@ func overTLS(t *testing.T, _ *libvirttest.Libvirt) {
 	ours.issue("server", x509.ExtKeyUsageServerAuth)
 	ours.issue("client", x509.ExtKeyUsageClientAuth)
 	strange.issue("client", x509.ExtKeyUsageClientAuth)
-	address := ports.Between(30000, 32000).FreeAddress(t)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := freePort(t)
+	address := net.JoinHostPort("127.0.0.1", port)
 	l, err := libvirttest.Start(port, ours.dir)
 	if err != nil {
 		t.Fatal(err)
