@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	api "github.com/digitalocean/go-libvirt"
@@ -53,24 +52,10 @@ func newHypervisor(zone string) *hypervisor {
 // that ends just as it is opened.
 type link struct {
 	*api.Libvirt
-	conn *watched
+	conn *frames
 }
 
 func (l *link) close() { _ = l.conn.Close() } // what reads from it, and waits for that, ends
-
-// watched is a connection that knows whether it has ended: something always reads from it.
-type watched struct {
-	net.Conn
-	ended atomic.Bool
-}
-
-func (w *watched) Read(b []byte) (int, error) {
-	n, err := w.Conn.Read(b)
-	if err != nil {
-		w.ended.Store(true)
-	}
-	return n, err
-}
 
 // use runs f with a connection, until ctx ends. What f had asked for then may still happen.
 func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
@@ -155,7 +140,7 @@ func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hypervisor %s of zone %s is out of reach: %w", h.where, h.zone, err)
 	}
-	conn := &watched{Conn: dialed}
+	conn := newFrames(dialed)
 	unbind := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l := &link{Libvirt: api.NewWithDialer(connected{conn}), conn: conn}
 	err = l.ConnectToURI(api.ConnectURI(h.name))
