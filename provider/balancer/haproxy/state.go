@@ -173,6 +173,9 @@ func readStatistics(text, backend string, servers []server) error {
 	if err != nil {
 		return err
 	}
+	if len(rows) == 0 {
+		return errors.New("there are no names of fields")
+	}
 	columns := map[string]int{}
 	for i, name := range rows[0] {
 		columns[name] = i

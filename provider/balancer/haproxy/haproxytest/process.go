@@ -136,9 +136,7 @@ func (p *Process) Reload() {
 	p.t.Helper()
 	before := p.pid()
 	// By its socket: a signal that comes while the master is still starting is lost.
-	if _, err := p.ask(p.masterSocket(), "reload"); err != nil {
-		p.t.Fatal(err)
-	}
+	p.until("its master answers", func() bool { _, err := p.ask(p.masterSocket(), "reload"); return err == nil })
 	p.await(before)
 }
 
@@ -153,18 +151,20 @@ func (p *Process) pid() string {
 // await waits until a worker answers that is not the one before.
 func (p *Process) await(before string) {
 	p.t.Helper()
+	p.until("a worker answers", func() bool { pid := p.pid(); return pid != "" && pid != before })
+}
+
+func (p *Process) until(what string, so func() bool) {
+	p.t.Helper()
 	deadline, again := time.After(patience), time.NewTicker(10*time.Millisecond)
 	defer again.Stop()
-	for {
-		if pid := p.pid(); pid != "" && pid != before {
-			return
-		}
+	for !so() {
 		select {
 		case <-again.C:
 		case <-p.ended:
 			p.t.Fatalf("HAProxy ended: %s", p.said.String())
 		case <-deadline:
-			p.t.Fatalf("HAProxy did not come up: %s", p.said.String())
+			p.t.Fatalf("not seen of HAProxy: %s", what)
 		}
 	}
 }
