@@ -162,7 +162,9 @@ func (b *Balancer) drain(ctx context.Context, t *target, shard string, m balance
 }
 
 // set is a command that changes a server.
-func (b *Balancer) set(name, what string) string { return "set server " + b.backend + "/" + name + " " + what }
+func (b *Balancer) set(name, what string) string {
+	return "set server " + b.backend + "/" + name + " " + what
+}
 
 // verify reads the servers again, and fails with what HAProxy said if they are not as they should be.
 func (b *Balancer) verify(ctx context.Context, t *target, said string, done func([]server) bool) error {

@@ -143,7 +143,9 @@ func (s *subject) await(m balancer.Member, what string, so func(balancer.Standin
 	})
 }
 
-func (s *subject) awaitServed(m balancer.Member) { s.await(m, "in service", balancer.Standing.Confirmed) }
+func (s *subject) awaitServed(m balancer.Member) {
+	s.await(m, "in service", balancer.Standing.Confirmed)
+}
 
 func (s *subject) awaitGone(m balancer.Member) { s.await(m, "gone", balancer.Standing.Gone) }
 
