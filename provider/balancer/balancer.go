@@ -48,6 +48,9 @@ type Capabilities struct {
 	Health bool
 	// Connections: List counts connections in use.
 	Connections bool
+	// DrainEnds: List shows that a drain has ended, by no connection in use or by a member that is gone.
+	// Without it the caller waits until the time for the drain is over.
+	DrainEnds bool
 	// Leaves: a member whose drain has ended leaves the list by itself.
 	Leaves bool
 	// Weights: members may have weights. Without it Validate refuses any.
@@ -98,7 +101,8 @@ const (
 	Down          Health = "down"
 )
 
-// UnknownConnections says that a target does not count connections.
+// UnknownConnections says that a target does not know how many connections are in use. 0 says that it
+// knows of none, even where it does not count them.
 const UnknownConnections = -1
 
 // Status is a member as a target has it.

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leasehold/leasehold/provider"
@@ -22,4 +23,19 @@ func Errorf(kind provider.Kind, scope, format string, args ...any) error {
 		text: scope + ": " + message,
 		kind: &provider.Error{Kind: kind, Scope: scope, Message: message},
 	}
+}
+
+// Reword gives an error of package provider the words of a balancer.
+func Reword(err error) error {
+	var e *provider.Error
+	if !errors.As(err, &e) || e.Kind == provider.Throttled {
+		return err
+	}
+	text := string(e.Kind)
+	for _, part := range []string{e.Scope, e.Message} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	return &problem{text: text, kind: e}
 }

@@ -30,7 +30,7 @@ var _ balancer.Balancer = (*Balancer)(nil)
 func (b *Balancer) Capabilities() balancer.Capabilities {
 	return balancer.Capabilities{
 		CallTimeout: commandsOfACall * b.timeout, Named: b.slots == "", Health: b.checks || b.slots != "",
-		Connections: true, Weights: true,
+		Connections: true, DrainEnds: true, Weights: true,
 	}
 }
 

@@ -264,7 +264,7 @@ func drainKeepsWhatIsInUse(s *subject) {
 		s.errorf("the drain ended a request: %q, %v", under.name, under.err)
 	default:
 	}
-	if standing := s.list().Of(m1); s.b.Capabilities().Connections && standing.Drained() {
+	if standing := s.list().Of(m1); standing.Drained() {
 		s.errorf("drained with a request under way: %+v", standing)
 	}
 	one.release()
@@ -272,7 +272,7 @@ func drainKeepsWhatIsInUse(s *subject) {
 	if under.err != nil || under.name != "one" {
 		s.errorf("the request that was under way: %q, %v", under.name, under.err)
 	}
-	if s.b.Capabilities().Connections || s.b.Capabilities().Leaves {
+	if s.b.Capabilities().DrainEnds {
 		s.await(m1, "drained", balancer.Standing.Drained)
 	}
 	s.remove(m1)
