@@ -121,7 +121,7 @@ func (b *Balancer) Remove(ctx context.Context, shard string, m balancer.Member) 
 
 // gone takes a member that is not there for one that need not be drained or removed any more.
 func gone(err error) error {
-	if errors.Is(err, provider.ErrNotFound) || provider.KindOf(err) == provider.NotFound {
+	if errors.Is(err, provider.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -149,5 +149,8 @@ func (m *member) read(shard string) (balancer.Status, error) {
 	if s.Connections < balancer.UnknownConnections {
 		return s, fmt.Errorf("has %d connections", s.Connections)
 	}
-	return s, balancer.Check(shard, s.Member)
+	if err := balancer.Check(shard, s.Member); err != nil {
+		return s, errors.New(err.Error()) // without its kind: what the program says is wrong, not what it was asked
+	}
+	return s, nil
 }

@@ -35,17 +35,19 @@ func harness(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harne
 	r := haproxytest.NewRelay(t, p)
 	c.Sockets, c.Timeout = []string{"unix:" + r.Socket}, "1s"
 	c.Name, c.Backend = "web", "web"
-	modes := map[suite.Way]haproxytest.Mode{
-		suite.IsDown: haproxytest.Close, suite.Hangs: haproxytest.Hang, suite.TalksNonsense: haproxytest.Nonsense,
-		suite.AnswersPart: haproxytest.Part, suite.Refuses: haproxytest.NoRights,
+	as := func(m haproxytest.Mode) func() func() {
+		return func() func() {
+			r.Set(m)
+			return func() { r.Set(haproxytest.Pass) }
+		}
 	}
 	hand := func(address string, port int) string { return "hand" + fmt.Sprint(port) }
 	return suite.Harness{
 		Open:  func() (balancer.Balancer, error) { return haproxy.New(c) },
 		Front: p.Front,
-		Break: func(way suite.Way) (func(), error) {
-			r.Set(modes[way])
-			return func() { r.Set(haproxytest.Pass) }, nil
+		Break: map[suite.Way]func() func(){
+			suite.IsDown: as(haproxytest.Close), suite.Hangs: as(haproxytest.Hang), suite.TalksNonsense: as(haproxytest.Nonsense),
+			suite.AnswersPart: as(haproxytest.Part), suite.Refuses: as(haproxytest.NoRights),
 		},
 		Foreign: func(address string, port int) error {
 			name := hand(address, port)

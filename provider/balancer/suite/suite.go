@@ -26,8 +26,8 @@ type Harness struct {
 	Foreign func(address string, port int) error
 	// ForeignStands reports whether that entry is as it was.
 	ForeignStands func(address string, port int) (bool, error)
-	// Break has every target fail in one of the ways of Breaks, until mend is called.
-	Break func(way Way) (mend func(), err error)
+	// Break has every target fail in a way, until mend is called.
+	Break map[Way]func() (mend func())
 
 	Patience time.Duration // for a balancer's checks and reloads; default 30s
 	Poll     time.Duration // how often List is asked while waiting; default 10ms
