@@ -365,7 +365,7 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // user's program once per call, amazon holds what several services of Amazon share.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program",
+	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
 	module + "/provider/balancer/suite",
 }
 
