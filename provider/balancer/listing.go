@@ -1,8 +1,10 @@
 package balancer
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Listing is what a balancer has, target by target.
@@ -17,6 +19,33 @@ type Target struct {
 	Members []Status
 	Foreign int // entries that are not the shard's
 	Err     error
+}
+
+// Each asks all targets at once, so that one that is slow holds up no other.
+func Each(names []string, do func(i int) Target) []Target {
+	out := make([]Target, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			out[i] = do(i)
+			out[i].Name = name
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// Listed is what a List returns of its targets: an error if the call's context has ended, or if none of
+// them answered.
+func Listed(ctx context.Context, targets []Target) (Listing, error) {
+	l := Listing{Targets: targets}
+	if err := ctx.Err(); err != nil {
+		return Listing{}, err
+	}
+	if len(l.Silent()) == len(l.Targets) {
+		return Listing{}, Failure(l.Targets)
+	}
+	return l, nil
 }
 
 // Failure is the error of all targets that did not answer, or nil. A call to several targets fails with

@@ -160,11 +160,8 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 		return balancer.Listing{}, balancer.Reword(err)
 	}
 	l, err := r.read(shard, b.capabilities.Named, recorded)
-	switch {
-	case err != nil:
+	if err != nil {
 		return balancer.Listing{}, err
-	case len(l.Silent()) == len(l.Targets):
-		return balancer.Listing{}, balancer.Failure(l.Targets)
 	}
-	return l, nil
+	return balancer.Listed(ctx, l.Targets)
 }

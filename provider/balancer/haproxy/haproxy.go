@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -65,7 +64,7 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 	if err := balancer.CheckShard(shard); err != nil {
 		return balancer.Listing{}, err
 	}
-	l := balancer.Listing{Targets: b.each(ctx, func(ctx context.Context, t *target) (out balancer.Target) {
+	return balancer.Listed(ctx, b.each(ctx, func(ctx context.Context, t *target) (out balancer.Target) {
 		servers, err := b.servers(ctx, t)
 		if err != nil {
 			return balancer.Target{Err: err}
@@ -74,14 +73,7 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 			return b.listSlots(servers, recorded)
 		}
 		return b.listServers(servers, shard)
-	})}
-	if err := ctx.Err(); err != nil {
-		return balancer.Listing{}, err
-	}
-	if len(l.Silent()) == len(l.Targets) {
-		return balancer.Listing{}, balancer.Failure(l.Targets)
-	}
-	return l, nil
+	}))
 }
 
 // change does something to a member in every process at once. Calls of ours take turns in each, so that
@@ -112,20 +104,15 @@ func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
 	return err
 }
 
-// each asks all processes at once. One that is slow holds up no other.
+// each asks all processes at once.
 func (b *Balancer) each(ctx context.Context, do func(context.Context, *target) balancer.Target) []balancer.Target {
 	ctx, cancel := context.WithTimeout(ctx, commandsOfACall*b.timeout)
 	defer cancel()
-	out := make([]balancer.Target, len(b.targets))
-	var wg sync.WaitGroup
+	names := make([]string, len(b.targets))
 	for i, t := range b.targets {
-		wg.Go(func() {
-			out[i] = do(ctx, t)
-			out[i].Name = t.name
-		})
+		names[i] = t.name
 	}
-	wg.Wait()
-	return out
+	return balancer.Each(names, func(i int) balancer.Target { return do(ctx, b.targets[i]) })
 }
 
 // find is the server of a member at the address that was named, if there is one.
