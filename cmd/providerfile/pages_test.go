@@ -63,7 +63,7 @@ func TestThePagesOfProviders(t *testing.T) {
 // shown opens the provider of a file, which has to accept the group, and returns the group's settings.
 func shown(t *testing.T, providers, group string) (provider.Provider, map[string]any) {
 	t.Helper()
-	entries, err := read(t, providers)
+	entries, err := readText(t, providers)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

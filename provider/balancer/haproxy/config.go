@@ -3,7 +3,6 @@ package haproxy
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"regexp"
 	"slices"
@@ -27,14 +26,12 @@ type Config struct {
 	Slots string `json:"slots,omitempty"`
 	// Timeout is how long a process may take to answer a command. Default 3s.
 	Timeout string `json:"timeout,omitempty"`
-
-	Logger *slog.Logger `json:"-"` // default: discard
 }
 
 const (
 	defaultServer  = "check"
 	defaultTimeout = 3 * time.Second
-	// callTimeout is that of a call: as many commands as the longest needs, and connections that are cut.
+	// commandsOfACall is how many commands the longest call may wait for.
 	commandsOfACall = 6
 )
 
@@ -54,10 +51,7 @@ func New(c Config) (*Balancer, error) {
 }
 
 func (c Config) open() (*Balancer, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	b := &Balancer{name: c.Name, backend: c.Backend, slots: c.Slots, log: c.Logger, timeout: defaultTimeout}
+	b := &Balancer{name: c.Name, backend: c.Backend, slots: c.Slots, timeout: defaultTimeout}
 	switch {
 	case !balancer.IsName(c.Name):
 		return nil, fmt.Errorf("name: %q: must be at most 40 of a-z, 0-9 and -, beginning with a letter", c.Name)

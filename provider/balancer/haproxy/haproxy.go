@@ -3,7 +3,6 @@ package haproxy
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ type Balancer struct {
 	checks  bool   // servers that are added are checked
 	timeout time.Duration
 	targets []*target
-	log     *slog.Logger
 }
 
 var _ balancer.Balancer = (*Balancer)(nil)

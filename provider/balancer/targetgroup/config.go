@@ -23,8 +23,8 @@ type Config struct {
 	Endpoint string `json:"endpoint,omitempty"` // of a compatible cloud; default: Amazon's for the region
 	// Secrets names the shard's secrets with the access key. Without it the SDK looks for credentials.
 	Secrets *amazon.Secrets `json:"secrets,omitempty"`
-	// TargetGroups are ARNs. A member joins all of them.
-	TargetGroups []string `json:"target_groups"`
+	// TargetGroups are the ARNs of the groups. A member joins all of them.
+	TargetGroups []string `json:"arns"`
 	// CallsPerMinute bounds the requests. Default 300.
 	CallsPerMinute int `json:"calls_per_minute,omitempty"`
 	// CallTimeout is how long one call may take. Default 30s.
@@ -63,7 +63,7 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 	case !regionForm.MatchString(c.Region):
 		return nil, fmt.Errorf("region: %q: must be a region's name, such as eu-west-1", c.Region)
 	case len(c.TargetGroups) == 0:
-		return nil, errors.New("target_groups: is missing: name the ARN of at least one target group")
+		return nil, errors.New("arns: is missing: name the ARN of at least one target group")
 	case c.CallsPerMinute < 0 || c.CallsPerMinute > 60000:
 		return nil, fmt.Errorf("calls_per_minute: %d: must be 1 to 60000", c.CallsPerMinute)
 	case c.Secrets != nil && (c.Secrets.AccessKeyID == "" || c.Secrets.SecretAccessKey == ""):
@@ -72,11 +72,11 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 	for i, arn := range c.TargetGroups {
 		switch m := groupForm.FindStringSubmatch(arn); {
 		case m == nil:
-			return nil, fmt.Errorf("target_groups: %q: must be an ARN, arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID", arn)
+			return nil, fmt.Errorf("arns: %q: must be an ARN, arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID", arn)
 		case m[1] != c.Region:
-			return nil, fmt.Errorf("target_groups: %q: is in another region than %s: give each region a balancer of its own", arn, c.Region)
+			return nil, fmt.Errorf("arns: %q: is in another region than %s: give each region a balancer of its own", arn, c.Region)
 		case slices.Contains(c.TargetGroups[:i], arn):
-			return nil, fmt.Errorf("target_groups: %q: is named twice", arn)
+			return nil, fmt.Errorf("arns: %q: is named twice", arn)
 		}
 	}
 	if c.CallsPerMinute == 0 {

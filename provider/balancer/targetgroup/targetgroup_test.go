@@ -291,7 +291,7 @@ func TestWhatIsRefused(t *testing.T) {
 	for says, change := range map[string]func(*targetgroup.Config){
 		"region: is missing":          func(c *targetgroup.Config) { c.Region = "" },
 		"region: \"../x\"":            func(c *targetgroup.Config) { c.Region = "../x" },
-		"target_groups: is missing":   func(c *targetgroup.Config) { c.TargetGroups = nil },
+		"arns: is missing":            func(c *targetgroup.Config) { c.TargetGroups = nil },
 		"must be an ARN":              func(c *targetgroup.Config) { c.TargetGroups = []string{"web"} },
 		"in another region":           func(c *targetgroup.Config) { c.Region = "test-2" },
 		"is named twice":              func(c *targetgroup.Config) { c.TargetGroups = []string{arn, arn} },
