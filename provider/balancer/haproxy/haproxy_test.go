@@ -33,7 +33,7 @@ const quickChecks = "check inter 50ms rise 2 fall 3"
 // harness is what the suite is told of a HAProxy behind a relay.
 func harness(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harness {
 	r := haproxytest.NewRelay(t, p)
-	c.Sockets, c.Timeout = []string{"unix:" + r.Socket}, "1s"
+	c.Sockets, c.Timeout = []string{"unix:" + r.Socket}, "2s"
 	c.Name, c.Backend = "web", "web"
 	as := func(m haproxytest.Mode) func() func() {
 		return func() func() {
