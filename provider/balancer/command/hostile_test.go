@@ -130,6 +130,9 @@ func TestCallsOfAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := valid(t, "", string(text)); err != nil {
+		t.Errorf("the request %s: %v", text, err)
+	}
 	for _, part := range []string{
 		`"api":1`, `"method":"add"`, `"shard":"s1"`, `"balancer":"web"`, `"instance":"i1"`, `"region":"north"`,
 		`"token":"value of acme-token"`, `{"address":"10.0.0.1","port":80,"weight":3,"settings":{"tier":"gold"}}`,
