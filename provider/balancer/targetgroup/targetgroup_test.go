@@ -255,7 +255,7 @@ func TestSeveralGroups(t *testing.T) {
 	if l, err := both.List(t.Context(), "sh1", []balancer.Member{second}); err != nil || l.Of(second).Has != 1 || l.Targets[0].Foreign != 1 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	delete(c.Groups, other)
+	w.server.Delete(other)
 	if l, err := both.List(t.Context(), "sh1", []balancer.Member{member}); err != nil || len(l.Silent()) != 1 || l.Silent()[0] != "api" {
 		t.Errorf("of two groups one is gone: %+v, %v", l, err)
 	}

@@ -48,8 +48,7 @@ func Start(t testing.TB, slots int) *Process {
 			t.Fatal("haproxy is missing: scripts/test-needs.sh installs what the tests need")
 		}
 	}
-	// A unix socket needs a short path.
-	dir, err := os.MkdirTemp("", "lh-ha-")
+	dir, err := os.MkdirTemp("", "lh-ha-") //nolint:usetesting // a unix socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package targetgrouptest
 import (
 	"context"
 	"encoding/xml"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -56,6 +57,7 @@ type target struct {
 
 // New makes an account, and starts the checks of its target groups.
 func New(c Config) *Server {
+	c.Groups = maps.Clone(c.Groups)
 	ctx, end := context.WithCancel(context.Background())
 	s := &Server{
 		config: c, end: end, bucket: rate.NewLimiter(rate.Inf, 0), targets: map[string]map[netip.AddrPort]*target{},
@@ -91,6 +93,13 @@ func (s *Server) Forget(arn string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.targets[arn])
+}
+
+// Delete deletes a group.
+func (s *Server) Delete(arn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.config.Groups, arn)
 }
 
 // Register registers a target by hand.
