@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -70,23 +71,44 @@ func (l Listing) Silent() (names []string) {
 	return names
 }
 
+// Has are the members of an instance as the targets have them, at whatever address, each once. A caller
+// that wants all of an instance gone removes each of them: Remove of the member as recorded leaves one at
+// another address alone.
+func (l Listing) Has(instance string) (members []Member) {
+	for _, t := range l.Targets {
+		for _, st := range t.Members {
+			same := func(m Member) bool { return m.Address == st.Address && m.Port == st.Port }
+			if st.Instance == instance && !slices.ContainsFunc(members, same) {
+				members = append(members, Member{Instance: instance, Address: st.Address, Port: st.Port})
+			}
+		}
+	}
+	return members
+}
+
 // Standing is how an instance stands over all targets. Every number but Silent counts targets that
 // answered.
 type Standing struct {
-	Silent   int // targets that did not answer: what they have is unknown
+	Silent   int // did not answer: what they have is unknown
 	Answered int
-	Has      int // have the member, at the address recorded
-	Moved    int // have a member of the instance at another address; only named balancers show that
-	Ready    int
+
+	Has     int // have the member, at the address recorded
+	Several int // have it more than once
+	Moved   int // members of the instance at another address; only named balancers show them
+
+	Ready    int // begin new connections to it, as far as its state goes
 	Draining int
 	Disabled int
+
+	// Of those that have it ready:
+	Served   int // send it traffic: they call it up, or do not check it
 	Up       int
 	Checking int
-	Down     int // those that say so, of a member that is ready
-	Served   int // ready, and up or not checked by the target
-	Idle     int // draining or disabled, without a connection in use; or without the member
-	// Connections in use, over all targets that answered; UnknownConnections if one of them does not
-	// count.
+	Down     int
+
+	// Idle: have no connection of it in use, and begin none. That is so of those without the member.
+	Idle int
+	// Connections in use; UnknownConnections if one of them does not know.
 	Connections int
 	Weight      bool // all that have it give it the weight wanted
 }
@@ -100,57 +122,72 @@ func (l Listing) Of(m Member) Standing {
 			continue
 		}
 		s.Answered++
-		has := false
+		var entries []Status
 		for _, st := range t.Members {
-			if st.Instance != m.Instance {
-				continue
-			}
-			if st.Address != m.Address || st.Port != m.Port {
+			switch {
+			case st.Instance != m.Instance:
+			case st.Address != m.Address || st.Port != m.Port:
 				s.Moved++
-				continue
+			default:
+				entries = append(entries, st)
 			}
-			has = true
-			s.count(st, m.Weight)
 		}
-		if !has {
-			s.Idle++
-		}
+		s.count(entries, m.Weight)
 	}
 	return s
 }
 
-func (s *Standing) count(st Status, weight int) {
-	s.Has++
-	if weight != 0 && st.Weight != weight {
-		s.Weight = false
+// count adds what one target has of the instance: one entry, as it should be, none, or several.
+func (s *Standing) count(entries []Status, weight int) {
+	if len(entries) == 0 {
+		s.Idle++
+		return
 	}
-	switch st.State {
-	case Ready:
-		s.Ready++
-		switch st.Health {
-		case Up:
-			s.Up++
-			s.Served++
-		case HealthUnknown:
-			s.Served++
-		case Checking:
-			s.Checking++
-		case Down:
-			s.Down++
+	s.Has++
+	if len(entries) > 1 {
+		s.Several++
+	}
+	states, health, connections := map[State]int{}, map[Health]int{}, 0
+	for _, st := range entries {
+		states[st.State]++
+		if st.State == Ready {
+			health[st.Health]++
 		}
-	case Draining:
+		if weight != 0 && st.Weight != weight {
+			s.Weight = false
+		}
+		if st.Connections == UnknownConnections || connections == UnknownConnections {
+			connections = UnknownConnections
+		} else {
+			connections += st.Connections
+		}
+	}
+	if connections == UnknownConnections || s.Connections == UnknownConnections {
+		s.Connections = UnknownConnections
+	} else {
+		s.Connections += connections
+	}
+	switch {
+	case states[Ready] > 0:
+		s.Ready++
+	case states[Draining] > 0:
 		s.Draining++
-	case Disabled:
+	default:
 		s.Disabled++
 	}
 	switch {
-	case st.Connections == UnknownConnections:
-		s.Connections = UnknownConnections
-	case s.Connections != UnknownConnections:
-		s.Connections += st.Connections
-	}
-	if st.State != Ready && st.Connections == 0 {
+	case states[Ready] == 0 && connections == 0:
 		s.Idle++
+	case states[Ready] == 0:
+	case health[Down] > 0:
+		s.Down++
+	case health[Checking] > 0:
+		s.Checking++
+	default:
+		s.Served++
+		if health[Up] > 0 {
+			s.Up++
+		}
 	}
 }
 
@@ -162,7 +199,7 @@ func (s Standing) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answ
 // InPlace reports whether every target that answered has the member as it is to be. If not, it is to be
 // added, whatever its health.
 func (s Standing) InPlace() bool {
-	return s.Ready == s.Answered && s.Has == s.Answered && s.Moved == 0 && s.Weight
+	return s.Ready == s.Answered && s.Several == 0 && s.Moved == 0 && s.Weight
 }
 
 // Leaving reports whether no target that answered begins new connections to the instance. If not, it is

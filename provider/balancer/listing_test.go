@@ -25,6 +25,10 @@ func TestStanding(t *testing.T) {
 	}
 	light := has(balancer.Ready, balancer.Up, 0)
 	light.Members[1].Weight = 1
+	twice := has(balancer.Ready, balancer.Up, 0)
+	twice.Members = append(twice.Members, twice.Members[1])
+	half := has(balancer.Draining, balancer.Up, 0)
+	half.Members = append(half.Members, twice.Members[1])
 	silent, none := balancer.Target{Err: errors.New("it hangs")}, balancer.Target{}
 	up := has(balancer.Ready, balancer.Up, 1)
 	type flags struct{ confirmed, inPlace, leaving, drained, gone, unhealthy bool }

@@ -101,7 +101,7 @@ func (n *nginx) run() {
 	var said bytes.Buffer
 	n.master = osexec.CommandContext(context.Background(), n.program, n.arguments()...)
 	n.master.Stdout, n.master.Stderr = &said, &said
-	n.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	n.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := n.master.Start(); err != nil {
 		n.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,36 +114,39 @@ func (b *Balancer) each(ctx context.Context, do func(context.Context, *target) b
 	return balancer.Each(names, func(i int) balancer.Target { return do(ctx, b.targets[i]) })
 }
 
-// find is the server of a member at the address that was named, if there is one.
-func (b *Balancer) find(servers []server, shard string, m balancer.Member) (s server, is bool) {
+// find are the servers of a member at the address that was named, those in maintenance left out of slots:
+// they are free. There is one at most, unless two coordinators have taken a slot each.
+func (b *Balancer) find(servers []server, shard string, m balancer.Member) (found []server) {
 	name := b.serverName(shard, m.Instance)
 	for _, s := range servers {
-		if !s.at(m) {
-			continue
-		}
-		if b.slots == "" && s.name == name || b.slots != "" && b.isSlot(s) && !s.maintenance {
-			return s, true
+		if s.at(m) && (b.slots == "" && s.name == name || b.slots != "" && b.isSlot(s) && !s.maintenance) {
+			found = append(found, s)
 		}
 	}
-	return s, false
+	return found
 }
 
+// drain has the member's servers begin nothing new. One in maintenance has no new connections either.
 func (b *Balancer) drain(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {
 		return err
 	}
-	s, is := b.find(servers, shard, m)
-	if !is || s.state() != balancer.Ready {
-		return nil // one in maintenance has no new connections either
+	var commands []string
+	for _, s := range b.find(servers, shard, m) {
+		if s.state() == balancer.Ready {
+			commands = append(commands, b.set(s.name, "state drain"))
+		}
 	}
-	said, err := t.ask(ctx, b.set(s.name, "state drain"))
+	if len(commands) == 0 {
+		return nil
+	}
+	said, err := t.ask(ctx, strings.Join(commands, ";"))
 	if err != nil {
 		return err
 	}
 	return b.verify(ctx, t, said, func(servers []server) bool {
-		s, is := b.find(servers, shard, m)
-		return !is || s.state() != balancer.Ready
+		return !slices.ContainsFunc(b.find(servers, shard, m), func(s server) bool { return s.state() == balancer.Ready })
 	})
 }
 

@@ -84,10 +84,11 @@ func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m 
 		if err != nil {
 			return err
 		}
-		s, is := b.find(servers, shard, m)
-		if !is {
+		found := b.find(servers, shard, m)
+		if len(found) == 0 {
 			return nil
 		}
+		s := found[0]
 		if said != "" {
 			// Sessions that were told to end do so a little later.
 			select {

@@ -193,6 +193,45 @@ func TestSlotsThatLostTheirAddresses(t *testing.T) {
 	}
 }
 
+// An instance that got two slots, from two coordinators at once or by hand, has one after the next Add, and a
+// Drain or a Remove reaches both.
+//
+// proves LB-3
+func TestAnInstanceWithTwoSlots(t *testing.T) {
+	t.Parallel()
+	p := haproxytest.Start(t, 4)
+	b, m := open(t, haproxy.Config{Sockets: []string{"unix:" + p.Socket}, Slots: "slot"}), member(t, "web-1")
+	second := func() {
+		if err := b.Add(t.Context(), shard, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Ask(fmt.Sprintf("set server web/slot3 addr 127.0.0.1 port %d; set server web/slot3 state ready", m.Port)); err != nil {
+			t.Fatal(err)
+		}
+		if s := standing(t, b, m); s.Several != 1 || s.InPlace() {
+			t.Fatalf("with two slots: %+v", s)
+		}
+	}
+	second()
+	if err := b.Add(t.Context(), shard, m); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is in service, once", func() bool { return standing(t, b, m).Confirmed() })
+	second()
+	if err := b.Drain(t.Context(), shard, m); err != nil {
+		t.Fatal(err)
+	}
+	if s := standing(t, b, m); !s.Leaving() || s.Draining != 1 {
+		t.Errorf("after a Drain: %+v", s)
+	}
+	if err := b.Remove(t.Context(), shard, m); err != nil {
+		t.Fatal(err)
+	}
+	if s := standing(t, b, m); !s.Gone() {
+		t.Errorf("after a Remove: %+v", s)
+	}
+}
+
 // A member that somebody disabled or removed by hand is put back by the next pass; so is one at which a
 // call was broken off.
 //
@@ -232,6 +271,23 @@ func TestWhatIsDoneByHandIsMended(t *testing.T) {
 				t.Error(err)
 			}
 			eventually(t, "it is in service at the end", func() bool { return standing(t, b, m).Confirmed() })
+			if slots > 0 {
+				return
+			}
+			// One that was moved is removed as it is listed.
+			if _, err := p.Ask("set server " + server + " addr 127.0.0.9 port 9"); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Remove(t.Context(), shard, m); err != nil || standing(t, b, m).Moved != 1 {
+				t.Errorf("Remove of the member as recorded: %v, %+v", err, standing(t, b, m))
+			}
+			l, err := b.List(t.Context(), shard, nil)
+			if err != nil || len(l.Has(m.Instance)) != 1 {
+				t.Fatal(l, err)
+			}
+			if err := b.Remove(t.Context(), shard, l.Has(m.Instance)[0]); err != nil || !standing(t, b, m).Gone() {
+				t.Errorf("Remove of the member as listed: %v, %+v", err, standing(t, b, m))
+			}
 		})
 	}
 }

@@ -54,19 +54,27 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 			s.maintenance = true
 		}
 	}
-	s, is := b.find(servers, shard, m)
-	if !is {
-		if s, err = b.freeSlot(servers, m); err != nil {
-			return err
-		}
-		if !s.at(m) {
-			commands = append(commands, b.set(s.name, address(m)))
+	found := b.find(servers, shard, m)
+	for i, s := range found {
+		if i > 0 {
+			commands = append(commands, b.set(s.name, "state maint")) // one is enough
 		}
 	}
+	if len(found) == 0 {
+		free, err := b.freeSlot(servers, m)
+		if err != nil {
+			return err
+		}
+		found = []server{free}
+		if !free.at(m) {
+			commands = append(commands, b.set(free.name, address(m)))
+		}
+	}
+	s := found[0]
 	switch {
 	case m.Weight > 0:
 		commands = append(commands, b.set(s.name, fmt.Sprintf("weight %d", m.Weight)))
-	case !is:
+	case s.maintenance:
 		commands = append(commands, b.set(s.name, "weight 100%")) // as HAProxy's configuration has it
 	}
 	if s.checkable && !s.checked {
@@ -79,9 +87,12 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	}
 	fall := 0
 	err = b.verify(ctx, t, said, func(servers []server) bool {
-		s, is := b.find(servers, shard, m)
-		fall = s.fall
-		return is && s.state() == balancer.Ready && (m.Weight == 0 || s.weight == m.Weight)
+		found := b.find(servers, shard, m)
+		if len(found) != 1 {
+			return false
+		}
+		fall = found[0].fall
+		return found[0].state() == balancer.Ready && (m.Weight == 0 || found[0].weight == m.Weight)
 	})
 	if err == nil && fall == 1 { // 0: they are not checked
 		err = errors.Join(b.removeSlot(ctx, t, shard, m), balancer.Errorf(provider.Invalid, "backend "+b.backend,
@@ -138,7 +149,6 @@ func (b *Balancer) removeSlot(ctx context.Context, t *target, shard string, m ba
 		return err
 	}
 	return b.verify(ctx, t, said, func(servers []server) bool {
-		_, is := b.find(servers, shard, m)
-		return !is
+		return len(b.find(servers, shard, m)) == 0
 	})
 }

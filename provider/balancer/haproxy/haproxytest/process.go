@@ -99,7 +99,7 @@ func (p *Process) Run() {
 	p.said.Reset()
 	p.master = exec.CommandContext(context.Background(), p.program, "-W", "-S", p.masterSocket(), "-f", filepath.Join(p.Dir, "haproxy.cfg"))
 	p.master.Stdout, p.master.Stderr = &p.said, &p.said
-	p.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.master.Start(); err != nil {
 		p.t.Fatal(err)
 	}
