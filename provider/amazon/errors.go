@@ -24,7 +24,7 @@ var (
 // Throttles reports whether an error with this code says that requests come too often.
 func Throttles(code string) bool { return slices.Contains(throttles, code) }
 
-// Refuses reports whether an error with this code says that whoever asks may not.
+// Refuses reports whether an error with this code says that the caller is not allowed to.
 func Refuses(code string) bool { return slices.Contains(refused, code) }
 
 // CodeOf is the code of an error that a service has answered, or "".

@@ -196,7 +196,7 @@ func (s *Standing) count(entries []Status, weight int) {
 // answers again without the member, the instance is confirmed no longer, and is added there.
 func (s Standing) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answered && s.Moved == 0 }
 
-// InPlace reports whether every target that answered has the member as it is to be. If not, it is to be
+// InPlace reports whether every target that answered has the member as it should be. If not, it should be
 // added, whatever its health.
 func (s Standing) InPlace() bool {
 	return s.Ready == s.Answered && s.Several == 0 && s.Moved == 0 && s.Weight

@@ -21,7 +21,7 @@ import sys
 import time
 
 MARK = "# leasehold "
-# nginx refuses an upstream without servers. Nobody is asked for this one.
+# nginx refuses an upstream without servers. This one gets no requests.
 EMPTY = "    server 127.0.0.1:9 down; # no traffic: keeps the upstream valid"
 LINE = re.compile(r"^\s*server (\S+):(\d+)(?: weight=(\d+))?( down)?; " + MARK + r"(\S+) (\S+) (\S+)$")
 
@@ -37,7 +37,7 @@ def bracketed(address):
 
 
 class Upstream:
-    """The upstream's file. Whoever changes it holds its lock."""
+    """The upstream's file, locked until the program ends."""
 
     def __init__(self, config):
         self.name, self.path, self.pid_file = config["upstream"], config["file"], config["pid"]
@@ -161,7 +161,7 @@ class Upstream:
             if not self.loaded():
                 m["state"], m["why"] = "disabled", "nginx has not loaded the file"
             if m["state"] == "draining" and not ending:
-                m["connections"] = 0  # whoever could have had one has ended
+                m["connections"] = 0  # every worker that could have one has ended
         servers = [line for line in self.lines if line.strip().startswith("server ") and line != EMPTY]
         return {"targets": [{"name": self.name, "members": members, "foreign": len(servers) - len(members)}], "complete": True}
 

@@ -129,7 +129,7 @@ func (n *nginx) stop() {
 	<-n.ended
 }
 
-// config is that of a balancer which is this nginx.
+// config makes this nginx a balancer.
 func (n *nginx) config() program.Config {
 	c := program.Config{
 		Command: []string{"../../../docs/balancers/examples/nginx.py"},
@@ -178,7 +178,7 @@ func TestTheExampleForNginxKeepsTheContract(t *testing.T) {
 	}, "HealthIsProved", "WhenItHangs", "WhenItTalksNonsense", "WhenItAnswersAPart", "WhenItRefuses")
 }
 
-// What nginx refuses is not left in its file, and a file that nginx has not loaded confirms nobody.
+// What nginx refuses is not left in its file, and a file that nginx has not loaded confirms no instance.
 //
 // proves LB-2
 func TestNginxHasLoadedWhatIsListed(t *testing.T) {
@@ -224,7 +224,7 @@ func TestNginxHasLoadedWhatIsListed(t *testing.T) {
 	if after := n.read("leasehold-web.conf"); after != before {
 		t.Errorf("it is left in the file:\n%s", after)
 	}
-	answer, err := http.Get("http://" + n.front) //nolint:noctx // it is there, and nobody else runs in this test
+	answer, err := http.Get("http://" + n.front) //nolint:noctx // it is there
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,13 +207,13 @@ func healthIsProved(s *subject) {
 	}
 	one := s.start("one")
 	m := s.member(1, one)
-	one.stop() // and nobody listens there now
+	one.stop() // now nothing listens there
 	s.add(m)
 	s.poll(func() (bool, string) {
 		l := s.list()
 		standing := l.Of(m)
 		if standing.Up > 0 || standing.Confirmed() {
-			s.fatalf("a member at which nobody listens is up: %+v", l.Targets)
+			s.fatalf("a member at which nothing listens is up: %+v", l.Targets)
 		}
 		return standing.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
 	})

@@ -22,7 +22,7 @@ type Harness struct {
 	Use balancer.Use
 	// Forget has the balancer start again or reload, as its operators do it.
 	Forget func() error
-	// Foreign adds an entry by hand that is nobody's of the shard's, at that address.
+	// Foreign adds an entry by hand that is not the shard's, at that address.
 	Foreign func(address string, port int) error
 	// ForeignStands reports whether that entry is as it was.
 	ForeignStands func(address string, port int) (bool, error)
@@ -38,7 +38,7 @@ type Way string
 
 // The ways in which a balancer fails.
 const (
-	IsDown        Way = "down"        // nobody answers there
+	IsDown        Way = "down"        // nothing answers there
 	Hangs         Way = "hangs"       // it takes connections and answers nothing
 	TalksNonsense Way = "nonsense"    // its answers cannot be read
 	AnswersPart   Way = "part"        // its answers end in their midst

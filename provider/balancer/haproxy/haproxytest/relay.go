@@ -20,7 +20,7 @@ const (
 	Hang                 // it is held, and nothing is answered
 	Nonsense             // the answer is one that no HAProxy gives
 	Part                 // the answer ends in its midst
-	NoRights             // it is that of the socket without rights
+	NoRights             // it is passed to the socket without rights
 )
 
 // Relay stands before a runtime socket.
