@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer/command"
 	"github.com/leasehold/leasehold/provider/balancer/suite"
 	"github.com/leasehold/leasehold/provider/program"
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
@@ -30,8 +30,7 @@ type nginx struct {
 	program string
 	dir     string
 	front   string
-	master  *osexec.Cmd
-	ended   chan struct{}
+	master  *harness.Process
 }
 
 func startNginx(t *testing.T) *nginx {
@@ -98,36 +97,27 @@ func (n *nginx) arguments(more ...string) []string {
 
 func (n *nginx) run() {
 	n.t.Helper()
-	var said bytes.Buffer
-	n.master = osexec.CommandContext(context.Background(), n.program, n.arguments()...)
-	n.master.Stdout, n.master.Stderr = &said, &said
-	n.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := n.master.Start(); err != nil {
+	said := &harness.Output{}
+	cmd := osexec.CommandContext(context.Background(), n.program, n.arguments()...)
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if n.master, err = harness.Start("nginx", cmd, nil); err != nil {
 		n.t.Fatal(err)
 	}
-	n.ended = make(chan struct{})
-	go func() {
-		defer close(n.ended)
-		_ = n.master.Wait() // a signal ends it
-	}()
-	eventually(n.t, "nginx takes connections", func() bool {
-		select {
-		case <-n.ended:
-			n.t.Fatalf("nginx ended: %s", said.String())
-		default:
+	harness.Await(n.t, "nginx takes connections", 30*time.Second, 10*time.Millisecond, func() bool {
+		if n.master.HasEnded() {
+			n.t.Fatalf("nginx ended: %s", said)
 		}
 		c, err := new(net.Dialer).DialContext(context.WithoutCancel(n.t.Context()), "tcp", n.front)
 		if err == nil {
 			c.Close()
 		}
 		return err == nil
-	})
+	}, said.String)
 }
 
-func (n *nginx) stop() {
-	_ = syscall.Kill(-n.master.Process.Pid, syscall.SIGKILL) // the master and its workers
-	<-n.ended
-}
+func (n *nginx) stop() { n.master.KillGroup() }
 
 // config makes this nginx a balancer.
 func (n *nginx) config() program.Config {
@@ -229,17 +219,4 @@ func TestNginxHasLoadedWhatIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-}
-
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	deadline, again := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("not seen: %s", what)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer/haproxy"
 	"github.com/leasehold/leasehold/provider/balancer/haproxy/haproxytest"
 	"github.com/leasehold/leasehold/provider/balancer/suite"
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,8 +31,8 @@ func open(t *testing.T, c haproxy.Config) *haproxy.Balancer {
 
 const quickChecks = "check inter 50ms rise 2 fall 3"
 
-// harness is what the suite is told of a HAProxy behind a relay.
-func harness(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harness {
+// behindRelay is what the suite is told of a HAProxy behind a relay.
+func behindRelay(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harness {
 	r := haproxytest.NewRelay(t, p)
 	c.Sockets, c.Timeout = []string{"unix:" + r.Socket}, "2s"
 	c.Name, c.Backend = "web", "web"
@@ -76,7 +77,7 @@ func harness(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harne
 func TestAddedServersKeepTheContract(t *testing.T) {
 	t.Parallel()
 	p := haproxytest.Start(t, 0)
-	h := harness(t, p, haproxy.Config{Server: quickChecks})
+	h := behindRelay(t, p, haproxy.Config{Server: quickChecks})
 	h.Forget = func() error { p.Reload(); return nil }
 	balancertest.Run(t, h)
 }
@@ -87,7 +88,7 @@ func TestAddedServersKeepTheContract(t *testing.T) {
 func TestSlotsKeepTheContract(t *testing.T) {
 	t.Parallel()
 	p := haproxytest.Start(t, 10)
-	h := harness(t, p, haproxy.Config{Slots: "slot"})
+	h := behindRelay(t, p, haproxy.Config{Slots: "slot"})
 	h.Forget = func() error {
 		p.Save()
 		p.Reload()
@@ -127,13 +128,5 @@ func member(t *testing.T, instance string) balancer.Member {
 
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	deadline, again := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("not seen: %s", what)
-		}
-	}
+	harness.Await(t, what, 30*time.Second, 10*time.Millisecond, so, nil)
 }

@@ -1,7 +1,6 @@
 package haproxytest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
@@ -28,14 +28,14 @@ type Process struct {
 	Socket string // path of the runtime socket
 	User   string // path of one without rights
 	TCP    string // HOST:PORT of the runtime socket
-	Front  string // HOST:PORT at which it takes HTTP, for the backend web
+	Front  string // HOST:PORT at which it takes connections, for the backend web
+	Mode   string // http or tcp, from the next Configure on
 
 	t       testing.TB
 	program string
 	slots   int
-	master  *exec.Cmd
-	said    bytes.Buffer
-	ended   chan struct{}
+	master  *harness.Process
+	said    *harness.Output
 }
 
 // Start runs a HAProxy with the backend web. With slots it has a server-template slot1, slot2 … and
@@ -55,7 +55,7 @@ func Start(t testing.TB, slots int) *Process {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &Process{
 		Dir: dir, Socket: filepath.Join(dir, "admin"), User: filepath.Join(dir, "user"), TCP: addresses.FreeAddress(t),
-		Front: addresses.FreeAddress(t), t: t, program: program, slots: slots,
+		Front: addresses.FreeAddress(t), Mode: "http", t: t, program: program, slots: slots,
 	}
 	p.Configure("")
 	p.Run()
@@ -73,7 +73,7 @@ func (p *Process) Configure(servers string) {
   server-state-file ` + filepath.Join(p.Dir, "state") + `
   hard-stop-after 10s
 defaults
-  mode http
+  mode ` + p.Mode + `
   timeout connect 5s
   timeout client 60s
   timeout server 60s
@@ -96,27 +96,19 @@ backend web
 // Run starts it, and returns when its socket answers.
 func (p *Process) Run() {
 	p.t.Helper()
-	p.said.Reset()
-	p.master = exec.CommandContext(context.Background(), p.program, "-W", "-S", p.masterSocket(), "-f", filepath.Join(p.Dir, "haproxy.cfg"))
-	p.master.Stdout, p.master.Stderr = &p.said, &p.said
-	p.master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.master.Start(); err != nil {
+	p.said = &harness.Output{}
+	cmd := exec.CommandContext(context.Background(), p.program, "-W", "-S", p.masterSocket(), "-f", filepath.Join(p.Dir, "haproxy.cfg"))
+	cmd.Stdout, cmd.Stderr = p.said, p.said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if p.master, err = harness.Start("haproxy", cmd, nil); err != nil {
 		p.t.Fatal(err)
 	}
-	p.ended = make(chan struct{})
-	go func() {
-		defer close(p.ended)
-		_ = p.master.Wait() // it is ended by a signal
-	}()
 	p.await("")
 }
 
-// Stop ends it at once. It may be run again.
-func (p *Process) Stop() {
-	// The group is the master's and its workers'.
-	_ = syscall.Kill(-p.master.Process.Pid, syscall.SIGKILL)
-	<-p.ended
-}
+// Stop ends it at once, workers included. It may be run again.
+func (p *Process) Stop() { p.master.KillGroup() }
 
 // Save writes the state of the servers to where HAProxy reads it when it starts.
 func (p *Process) Save() {
@@ -155,17 +147,12 @@ func (p *Process) await(before string) {
 
 func (p *Process) until(what string, so func() bool) {
 	p.t.Helper()
-	deadline, again := time.After(patience), time.NewTicker(10*time.Millisecond)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-again.C:
-		case <-p.ended:
-			p.t.Fatalf("HAProxy ended: %s", p.said.String())
-		case <-deadline:
-			p.t.Fatalf("not seen of HAProxy: %s", what)
+	harness.Await(p.t, what, patience, 10*time.Millisecond, func() bool {
+		if p.master.HasEnded() {
+			p.t.Fatalf("HAProxy ended: %s", p.said)
 		}
-	}
+		return so()
+	}, p.said.String)
 }
 
 func (p *Process) masterSocket() string { return filepath.Join(p.Dir, "master") }
