@@ -115,9 +115,9 @@ func (r *Relay) serve(client net.Conn, mode Mode) {
 		return
 	}
 	if mode == Part {
-		// Behind a line, where it is hardest to notice.
+		// Behind a line, where it is hardest to notice. The last server is missing, and the empty line at the end.
 		lines := strings.SplitAfter(string(answer), "\n")
-		answer = []byte(strings.Join(lines[:max(1, len(lines)-2)], ""))
+		answer = []byte(strings.Join(lines[:max(1, len(lines)-3)], ""))
 	}
 	_, _ = client.Write(answer) // the client may be gone
 }
