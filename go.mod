@@ -49,7 +49,10 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.9 // indirect
 )
 
-require github.com/gophercloud/gophercloud/v2 v2.15.0
+require (
+	github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2 v1.63.9
+	github.com/gophercloud/gophercloud/v2 v2.15.0
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
