@@ -23,14 +23,14 @@ func orderOf(w *world) (store.Request, bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, kv := range l.KVs {
-		v, err := store.Decode[store.Request](kv)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return v.Record, true
+	if len(l.KVs) == 0 {
+		return store.Request{}, false
 	}
-	return store.Request{}, false
+	v, err := store.Decode[store.Request](l.KVs[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v.Record, true
 }
 
 // The script is printed once the leader has made the record. Its token is not in etcd, only the hash.
