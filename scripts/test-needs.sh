@@ -2,7 +2,8 @@
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
 # freezes a file system; the examples of provider/exec are programs in shell and Python; provider/balancer sends traffic
-# through a real HAProxy and nginx; provider/lxd and tests/e2e make containers of a real LXD. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
+# through a real HAProxy and nginx; a real Prometheus finds instances in tests/e2e; provider/lxd and tests/e2e make
+# containers of a real LXD. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
 
@@ -30,9 +31,9 @@ programs() {
 	done
 }
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
-balancers() {
+servers() {
 	local p
-	for p in haproxy nginx; do
+	for p in haproxy nginx prometheus; do
 		PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || return 1
 	done
 }
@@ -45,14 +46,14 @@ compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux python3 curl ca-certificates)
-balancers || needed+=(haproxy nginx-light)
+servers || needed+=(haproxy nginx-light prometheus)
 [ ${#needed[@]} -gt 0 ] || exec "$(dirname "$0")/lxd.sh" install
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
-	balancers || echo "error: provider/balancer needs haproxy and nginx on the PATH" >&2
+	servers || echo "error: provider/balancer and tests/e2e need haproxy, nginx and prometheus on the PATH" >&2
 	programs || echo "error: the examples of provider/exec need jq, flock, setsid, python3 and curl on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
@@ -60,14 +61,14 @@ fi
 
 echo "test-needs: installing ${needed[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
-# HAProxy's and nginx's packages start a service, and have it start at boot. Tests have their own.
+# These servers' packages start a service, and have it start at boot. Tests have their own.
 services=()
-if ! balancers && [ ! -e /usr/sbin/policy-rc.d ]; then
+if ! servers && [ ! -e /usr/sbin/policy-rc.d ]; then
 	trap 'rm -f /usr/sbin/policy-rc.d' EXIT
 	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 	chmod 755 /usr/sbin/policy-rc.d
 fi
-for p in haproxy nginx; do
+for p in haproxy nginx prometheus; do
 	PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || services+=("$p")
 done
 apt-get update -qq
@@ -89,9 +90,9 @@ if ! programs; then
 	echo "next: add /usr/bin to the PATH" >&2
 	exit 1
 fi
-if ! balancers; then
-	echo "error: there still is no haproxy or no nginx after installing them" >&2
-	echo "next: apt-get install haproxy nginx-light: see what it says" >&2
+if ! servers; then
+	echo "error: there still is no haproxy, no nginx or no prometheus after installing them" >&2
+	echo "next: apt-get install haproxy nginx-light prometheus: see what it says" >&2
 	exit 1
 fi
 if ! disks; then
