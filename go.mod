@@ -50,6 +50,7 @@ require (
 )
 
 require (
+	github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2 v1.63.9
 	github.com/digitalocean/go-libvirt v0.0.0-20261013170128-efbbdf578ac8
 	github.com/gophercloud/gophercloud/v2 v2.15.0
 )

@@ -400,10 +400,13 @@ func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {
 		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
 		r.shard.act("a", script{refuse: retired})
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
+		newer := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 9, Phase: protocol.PhaseDeleting}
 		for _, c := range []struct {
-			wait time.Duration
-			want int64
-		}{{0, 0}, {r.machine.stopFor, 7}} {
+			wait   time.Duration
+			refuse *protocol.Refused
+			want   int64
+		}{{0, retired, 0}, {r.machine.stopFor, retired, 7}, {2 * reconnectMost, newer, 9}} {
+			r.shard.act("a", script{refuse: c.refuse})
 			pass(c.wait)
 			r.shard.take()
 			pass(2 * reconnectMost)

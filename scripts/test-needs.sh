@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
-# freezes a file system; the examples of provider/exec are programs in shell and Python; provider/lxd, provider/libvirt and
+# freezes a file system; the examples of provider/exec are programs in shell and Python; provider/balancer sends traffic
+# through a real HAProxy and nginx; a real Prometheus finds instances in tests/e2e; provider/lxd, provider/libvirt and
 # tests/e2e make machines of a real LXD and a real libvirt. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
@@ -30,6 +31,12 @@ programs() {
 	done
 }
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
+servers() {
+	local p
+	for p in haproxy nginx prometheus; do
+		PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || return 1
+	done
+}
 
 # Only root can run an LXD or a libvirtd: the tests that need them say so to others, and these scripts install them.
 machines() { "$(dirname "$0")/lxd.sh" install && "$(dirname "$0")/libvirt.sh" install; }
@@ -40,6 +47,7 @@ compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux python3 curl ca-certificates)
+servers || needed+=(haproxy nginx-light prometheus)
 if [ ${#needed[@]} -eq 0 ]; then
 	machines
 	exit
@@ -49,6 +57,7 @@ if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
+	servers || echo "error: provider/balancer and tests/e2e need haproxy, nginx and prometheus on the PATH" >&2
 	programs || echo "error: the examples of provider/exec need jq, flock, setsid, python3 and curl on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
@@ -56,8 +65,19 @@ fi
 
 echo "test-needs: installing ${needed[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
+# These servers' packages start a service, and have it start at boot. Tests have their own.
+services=()
+if ! servers && [ ! -e /usr/sbin/policy-rc.d ]; then
+	trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+	chmod 755 /usr/sbin/policy-rc.d
+fi
+for p in haproxy nginx prometheus; do
+	PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || services+=("$p")
+done
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${needed[@]}" >/dev/null
+apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${needed[@]}" >/dev/null
+[ ${#services[@]} -eq 0 ] || ! command -v systemctl >/dev/null || systemctl disable "${services[@]}" >/dev/null 2>&1 || true
 
 if ! compiles; then
 	echo "error: '${CC:-$(go env CC)}' still compiles nothing after installing gcc" >&2
@@ -72,6 +92,11 @@ fi
 if ! programs; then
 	echo "error: there still is no jq, flock, setsid, python3 or curl on the PATH after installing them" >&2
 	echo "next: add /usr/bin to the PATH" >&2
+	exit 1
+fi
+if ! servers; then
+	echo "error: there still is no haproxy, no nginx or no prometheus after installing them" >&2
+	echo "next: apt-get install haproxy nginx-light prometheus: see what it says" >&2
 	exit 1
 fi
 if ! disks; then

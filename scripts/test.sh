@@ -31,8 +31,8 @@ packages=$(go list "${tags[@]}" "$@" | sort -u)
 # They wait for most of their time, so by day they run side by side.
 attack=$(below tests/attack)   # the attackers send as much as they can
 senses=$(below tests/senses)
-real='provider/(libvirt|lxd)'                                     # LXD and libvirt are programs as well
-[ "$tier" = everyday ] || real='provider/(libvirt|lxd|openstack)' # and so is, at night, OpenStack
+real='provider/(libvirt|lxd|balancer/(haproxy|command))' # libvirt, LXD, HAProxy and nginx are programs as well
+[ "$tier" = everyday ] || real='provider/(libvirt|lxd|openstack|balancer/(haproxy|command))' # and so is, at night, OpenStack
 programs=$(below "tests/(bench|detect|e2e|secrets)|$real") # few programs each
 faults=$(both "$(below tests/faults)" "$module/tests/faults") # its parts are tested with the others
 clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")

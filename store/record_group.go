@@ -60,6 +60,9 @@ const (
 	RequestReturn RequestKind = "return"
 )
 
+// MostBootstrapValid is the longest Request.Valid.
+const MostBootstrapValid = 30 * 24 * time.Hour
+
 // The modes of RequestProtect, as Instance.Protected has them.
 const (
 	ProtectRemoval = "removal" // never chosen for scale-down, expiry or a roll

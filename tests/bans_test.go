@@ -174,12 +174,14 @@ var bans = []ban{
 	{
 		name: "nothing builds on cmd",
 		why: "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests. " +
-			"Any test may ask tests/tier in which tier it runs",
+			"Any test may ask tests/tier in which tier it runs and tests/ports for a free port, and start programs with tests/harness",
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
 			func(f sourceFile, p string) bool {
-				asksTier := f.forTests() && p == module+"/tests/tier"
-				return !asksTier && (within(p, module+"/cmd") || within(p, module+"/tests"))
+				open := f.forTests() && slices.Contains([]string{
+					module + "/tests/tier", module + "/tests/ports", module + "/tests/harness",
+				}, p)
+				return !open && (within(p, module+"/cmd") || within(p, module+"/tests"))
 			}),
 	},
 	{
@@ -361,16 +363,21 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
 // shared are packages below the contracts that every package may use: durable writes files,
 // settings checks a template against its provider's schema, suite plays the contract, turns keep a
-// machine's calls apart, userdata makes the script for a machine without an agent.
+// machine's calls apart, userdata makes the script for a machine without an agent, program runs a
+// user's program once per call, amazon holds what several services of Amazon share.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/turns", module + "/provider/userdata",
+	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
+	module + "/provider/balancer/suite",
 }
 
 // adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".
 // The suites that every adapter passes are not adapters.
 func adapter(p string) string {
-	for _, contract := range []string{module + "/store/", module + "/provider/"} {
+	for _, contract := range []string{module + "/store/", module + "/provider/balancer/", module + "/provider/"} {
+		if p+"/" == contract {
+			return ""
+		}
 		below, found := strings.CutPrefix(p, contract)
 		if !found {
 			continue
@@ -379,6 +386,7 @@ func adapter(p string) string {
 		if !slices.Contains(shared, contract+name) && !suite(contract+name) {
 			return contract + name
 		}
+		return ""
 	}
 	return ""
 }

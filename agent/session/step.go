@@ -206,8 +206,12 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 		}
 		c.serving, c.trying, c.restless = nil, nil, false
 		c.rest(now)
-		if c.memory.Condemned.Holds() {
-			return orders
+		if known := c.memory.Condemned; known.Holds() {
+			if condemned.Revision <= known.Revision {
+				return orders
+			}
+			c.memory.Condemned = condemned // the record was written anew: what has stopped, has stopped for that
+			return append(orders, c.remember())
 		}
 		c.memory.Condemned = condemned
 		return append(orders, note, c.remember(), Workload{Why: "retired: " + r.GetMessage()})

@@ -47,8 +47,14 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 		return failure(Failed, "leasehold group show "+c.Group,
 			"group %s is stopped or being deleted: no instance is created in it, and no order was given", c.Group)
 	}
-	if c.Valid < time.Minute || c.Valid > 30*24*time.Hour {
-		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to 720h", c.Valid)
+	switch {
+	case !c.New:
+		return failure(Usage, "leasehold instance bootstrap --help", "--new: must be set: there is no other kind yet")
+	case c.Valid < time.Minute || c.Valid > store.MostBootstrapValid:
+		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
+			store.Duration(store.MostBootstrapValid))
+	case c.CloudConfig && s.flags.Output == "json":
+		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o json exclude each other")
 	}
 	shard, err := c.shard(ctx, s)
 	if err != nil {
@@ -88,95 +94,103 @@ func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Sh
 	return shard, nil
 }
 
-// order has the leader make the record, and returns it.
+// order has the leader make the record, and returns it. Whatever keeps the command from getting it,
+// the order is withdrawn: nobody would have the token for what was made later.
 func (c *InstanceBootstrap) order(ctx context.Context, s *Session, hash string) (store.Instance, error) {
 	r := s.request(store.RequestBootstrap, c.Group, "")
 	r.Token, r.Valid, r.Zone = hash, store.Duration(c.Valid), c.Zone
 	key := s.keys().Request(r.ID)
-	rev, err := s.commit(ctx, "give order", store.Txn{
-		Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(r))},
-	})
-	if err != nil {
-		return store.Instance{}, err
-	}
-	if err := s.warnWithoutLeader(ctx); err != nil {
-		return store.Instance{}, err
-	}
 	limit := s.flags.Timeout
 	if limit <= 0 {
 		limit = bootstrapWait
 	}
+	rev, err := s.commit(ctx, "give order", store.Txn{
+		Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(r))},
+	})
+	if err == nil {
+		err = c.carriedOut(ctx, s, r, rev, limit)
+	}
+	if err != nil {
+		return c.withdraw(context.WithoutCancel(ctx), s, r, err)
+	}
+	return c.made(ctx, s, r)
+}
+
+// carriedOut waits until the leader ends the order.
+func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.Request, from store.Revision,
+	limit time.Duration,
+) error {
+	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	if err != nil {
+		return err
+	}
+	if len(leaders.KVs) == 0 {
+		s.warn("no coordinator is running: waiting for one, at most %s", output.Span(limit))
+	}
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	rec, err := c.made(waiting, s, r, rev)
-	if errors.Is(err, errNotCarriedOut) {
-		// the token is in nobody's hands: what was ordered must not be made later
-		return c.withdraw(context.WithoutCancel(ctx), s, r, limit)
-	}
-	return rec, err
-}
-
-// errNotCarriedOut: it is not known that a leader has carried the order out.
-var errNotCarriedOut = errors.New("no leader has carried the order out")
-
-// made waits for the record, or for a refusal, which come in the transaction that ends the order.
-func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Request, from store.Revision) (store.Instance,
-	error,
-) {
-	instances, events := s.keys().Of(store.KindInstances), s.keys().Of(store.KindEvents)
-	for b := range s.st.Watch(ctx, s.keys().Prefix(), from+1) {
-		if b.Err != nil {
-			break
-		}
-		for _, e := range b.Events {
-			switch {
-			case e.Deleted:
-			case strings.HasPrefix(e.KV.Key, instances):
-				if v, err := store.Decode[store.Instance](e.KV); err == nil && v.Record.Token == r.Token {
-					return v.Record, nil
-				}
-			case strings.HasPrefix(e.KV.Key, events):
-				v, err := store.Decode[store.JournalEntry](e.KV)
-				if err == nil && v.Record.Kind == store.EntryRefusal && refuses(v.Record, r) {
-					return store.Instance{}, failure(Failed, "leasehold group show "+c.Group, "the leader refused: %s",
-						v.Record.Why)
-				}
-			}
+	for b := range s.st.Watch(waiting, s.keys().Request(r.ID), from+1) {
+		if slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Deleted }) {
+			return nil
 		}
 	}
-	return store.Instance{}, errNotCarriedOut
+	switch {
+	case ctx.Err() != nil:
+		return failure(Interrupted, "leasehold instance bootstrap --help", "stopped waiting: the order was withdrawn, and nothing was made")
+	case waiting.Err() != nil:
+		return failure(TimedOut, "leasehold status",
+			"no leader carried the order out within %s: it was withdrawn, and nothing was made", output.Span(limit))
+	default:
+		return s.unreachable("wait for the leader", store.ErrUnavailable)
+	}
 }
 
-// refuses reports whether an entry is about an order.
-func refuses(e store.JournalEntry, r store.Request) bool {
-	return slices.ContainsFunc(e.Evidence, func(text string) bool { return strings.HasPrefix(text, "request "+r.ID) })
-}
-
-// withdraw takes an order back. If a leader was faster, it returns the record.
-func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, waited time.Duration) (store.Instance,
-	error,
-) {
+// withdraw takes an order back, and returns the error that made it necessary. If a leader was faster,
+// it returns the record.
+func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, why error) (store.Instance, error) {
 	key := s.keys().Request(r.ID)
 	_, err := s.commit(ctx, "withdraw order", store.Txn{
 		Conditions: []store.Condition{store.Exists(key)}, Writes: []store.Write{store.Delete(key)},
 	})
 	switch {
 	case err == nil:
-		return store.Instance{}, failure(TimedOut, "leasehold status",
-			"no leader carried the order out within %s: it was withdrawn, and nothing was made", output.Span(waited))
-	case !errors.Is(err, store.ErrConflict):
-		return store.Instance{}, err
+		return store.Instance{}, why
+	case errors.Is(err, store.ErrConflict):
+		return c.made(ctx, s, r)
+	default:
+		s.warn("it is not known whether an instance was made: leasehold instance list -g %s shows it; without its script it ends by itself after %s",
+			c.Group, output.Span(c.Valid))
+		return store.Instance{}, why
 	}
-	known, err := readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, 0)
+}
+
+// made returns the record that a leader made for the order, or why it refused.
+func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Request) (store.Instance, error) {
+	l, err := s.list(ctx, s.keys().Instance(c.Group+"-x-"), 0) // as instances on demand are called
 	if err != nil {
 		return store.Instance{}, err
 	}
-	for _, rec := range known {
-		if rec.Token == r.Token {
-			return rec, nil
+	for _, kv := range l.KVs {
+		if v, err := store.Decode[store.Instance](kv); err == nil && v.Record.Token == r.Token {
+			return v.Record, nil
 		}
 	}
-	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group, "the leader did not carry the order out")
+	entries, _, err := s.journal(ctx, r.At.Add(-time.Hour)) // clocks differ
+	if err != nil {
+		return store.Instance{}, err
+	}
+	for _, kv := range entries {
+		v, err := store.Decode[store.JournalEntry](kv)
+		if err == nil && v.Record.Kind == store.EntryRefusal && refuses(v.Record, r) {
+			return store.Instance{}, failure(Failed, "leasehold group show "+c.Group, "the leader refused: %s", v.Record.Why)
+		}
+	}
+	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group, "the order was not carried out, and nothing was made")
+}
+
+// refuses reports whether an entry is about an order.
+func refuses(e store.JournalEntry, r store.Request) bool {
+	return slices.ContainsFunc(e.Evidence, func(text string) bool { return strings.HasPrefix(text, "request "+r.ID) })
 }
 
 // print writes what the machine needs on the standard output, so that it can be piped to the machine.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -33,6 +34,16 @@ func orderOf(w *world) (store.Request, bool) {
 	return v.Record, true
 }
 
+// ended removes an order, as a leader does that has carried it out or refused it.
+func (w *world) ended(r store.Request) {
+	w.t.Helper()
+	if _, err := w.st.Commit(w.t.Context(), store.Txn{
+		Writes: []store.Write{store.Delete(w.keys.Request(r.ID))},
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // The script is printed once the leader has made the record. Its token is not in etcd, only the hash.
 //
 // proves PROV-9, SEC-2
@@ -48,6 +59,7 @@ func TestAScriptForAMachineSetUpByHand(t *testing.T) {
 		rec := store.Instance{Schema: 1, ID: "web-x-a", Group: "web", Slot: -1, Token: order.Token, Created: w.now()}
 		rec.Spec.RegistrationTimeout = order.Valid
 		w.put(store.KindInstances, rec.ID, rec)
+		w.ended(order)
 		r.expect(Done, "instance web-x-a of group web awaits its machine until", "no coordinator serves the agent")
 		script := r.out.String()
 		_, after, _ := strings.Cut(script, `"join_token":"`)
@@ -88,13 +100,24 @@ func TestAnOrderToBootstrapThatNoLeaderCarriesOut(t *testing.T) {
 		order, _ := orderOf(&other)
 		st.Faults().Cut() // the command does not hear of it
 		other.put(store.KindInstances, "web-x-a", store.Instance{Schema: 1, ID: "web-x-a", Group: "web", Token: order.Token})
-		if _, err := other.st.Commit(t.Context(), store.Txn{
-			Writes: []store.Write{store.Delete(w.keys.Request(order.ID))},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		other.ended(order)
 		st.Faults().Mend()
 		r.expect(Done, "instance web-x-a")
+	})
+}
+
+// An operator who does not wait takes the order back.
+//
+// proves PROV-9
+func TestBootstrapIsInterrupted(t *testing.T) {
+	bootstrapWorld(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(time.Second, cancel)
+		code, out, stderr := w.runCtx(ctx, "instance", "bootstrap", "--new", "-g", "web")
+		w.expect(code, out, stderr, Interrupted, "2>stopped waiting: the order was withdrawn")
+		if r, there := orderOf(w); there {
+			t.Errorf("the order waits still: %+v", r)
+		}
 	})
 }
 
@@ -110,10 +133,11 @@ func TestARefusalToBootstrap(t *testing.T) {
 			entry.Evidence = []string{"request " + id + " by ann"}
 			w.put(store.KindEvents, strings.TrimPrefix(w.keys.Event(w.now(), id), w.keys.Of(store.KindEvents)), entry)
 		}
+		w.ended(order)
 		r.expect(Failed, "the leader refused: the group is stopped")
 	})
 	for args, want := range map[string]string{
-		"-g web --valid 1s":  "must be 1m to 720h",
+		"-g web --valid 1s":  "must be 1m to 720h0m0s",
 		"-g nosuch":          "no group",
 		"-g web --valid 1mo": "valid",
 	} {

@@ -90,8 +90,13 @@ func (w *World) unfinished(p plan.Plan) bool {
 		if p.Judgments.Of(id).Verdict == store.Suspect {
 			return true
 		}
-		switch w.content.Instances[id].Record.Phase {
+		rec := w.content.Instances[id].Record
+		switch rec.Phase {
 		case store.Running, store.Finished:
+		case store.Booting:
+			if rec.Spec.Provider != store.ProviderNone { // nothing waits for a machine that people set up
+				return true
+			}
 		default:
 			return true
 		}

@@ -27,13 +27,14 @@ type lead struct {
 const (
 	unpaced      = 1e9
 	unpacedBurst = math.MaxInt32
-	noPoll       = time.Hour
+	leastPoll    = 5 * time.Second
 	soonAgain    = time.Second // a requested List is followed by another
 )
 
 func (w *World) lead(r *recorder) *lead {
 	settings := &w.content.Shard.Record.Settings
-	settings.CreateRate, settings.CreateBurst, settings.ProviderPoll = unpaced, unpacedBurst, store.Duration(noPoll)
+	settings.CreateRate, settings.CreateBurst = unpaced, unpacedBurst
+	settings.ProviderPoll = max(settings.ProviderPoll, store.Duration(leastPoll))
 	l := &lead{w: w, r: r}
 	w.suspect = func(name string) { l.events = append(l.events, leader.ListRequested{Provider: name}) }
 	l.leader = leader.New(leader.Config{

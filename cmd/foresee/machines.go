@@ -58,6 +58,14 @@ func (w *World) expect() {
 func (w *World) owes(rec store.Instance) (time.Duration, bool) {
 	alive, hasAlive := w.content.Alive[rec.ID]
 	report := w.content.Reports[rec.ID].Record
+	if rec.Spec.Provider == store.ProviderNone { // nobody knows when a machine is set up that still has to be
+		if rec.Phase == store.Deleting {
+			return soon, report.Stopped != w.content.Instances[rec.ID].Modified
+		}
+		if !hasAlive {
+			return 0, false
+		}
+	}
 	switch rec.Phase {
 	case store.Creating, store.Booting, store.Checking:
 		current := hasAlive && report.BootID == alive.Record.BootID
@@ -120,6 +128,9 @@ func (w *World) reportOf(id string, m *machine) {
 	}
 	if rec.Drain != nil {
 		report.Drained = rec.Drain.Token
+	}
+	if rec.Phase == store.Deleting {
+		report.Stopped, report.Healthy = w.content.Instances[id].Modified, false
 	}
 	w.write(store.Put(w.keys.Alive(id), store.Encode(alive)), store.Put(w.keys.Report(id), store.Encode(report)))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,15 +15,22 @@ import (
 )
 
 // blocks are the code blocks of a page in one language.
-func blocks(t *testing.T, page, language string) (out []string) {
+func blocks(t *testing.T, page, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rest := range strings.Split(string(text), "```"+language+"\n")[1:] {
-		block, _, _ := strings.Cut(rest, "```")
-		out = append(out, block)
+	return blocksIn(string(text), language)
+}
+
+// blocksIn are the code blocks of a text. One in a list is indented with it.
+func blocksIn(text, language string) (out []string) {
+	opening := regexp.MustCompile("(?m)^( *)```" + language + "\n")
+	for _, at := range opening.FindAllStringSubmatchIndex(text, -1) {
+		indent := text[at[2]:at[3]]
+		block, _, _ := strings.Cut(text[at[1]:], "```")
+		out = append(out, strings.ReplaceAll("\n"+block, "\n"+indent, "\n")[1:])
 	}
 	return out
 }
@@ -65,7 +73,7 @@ func TestThePagesOfProviders(t *testing.T) {
 // shown opens the provider of a file, which has to accept the group, and returns the group's settings.
 func shown(t *testing.T, providers, group string) (provider.Provider, map[string]any) {
 	t.Helper()
-	entries, err := read(t, providers)
+	entries, err := readText(t, providers)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

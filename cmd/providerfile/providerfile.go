@@ -1,11 +1,14 @@
-// Package providerfile opens the providers that a replica is configured with.
+// Package providerfile opens the providers and load balancers that a replica is configured with.
 //
 //	providers:
 //	  acme:
 //	    exec: {command: [/usr/lib/acme/leasehold], user: acme, config: {region: north}}
+//	balancers:
+//	  web:
+//	    haproxy: {sockets: [unix:/run/haproxy/admin.sock], backend: web}
 //
-// The file is the replica's own: a group only names a provider, so that writing a group is never a
-// way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider and balancers, so that writing a group is
+// never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (
@@ -131,7 +134,10 @@ func shape(t reflect.Type) string {
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // Entry is one provider of a file that is not open yet.
-type Entry struct {
+type Entry struct{ item }
+
+// item is a name, a kind and its settings.
+type item struct {
 	Name, Kind string
 	settings   []byte
 	at         *yaml.Node
@@ -140,90 +146,118 @@ type Entry struct {
 
 // Read reads which providers a file names. It runs nothing.
 func Read(path string) ([]Entry, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the file of providers: %w", err)
-	}
-	defer file.Close()
-	r := &yamlfile.Reader{File: path}
-	roots, err := r.Documents(file, 1, "the file has more than one document")
+	f, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var entries []Entry
-	if len(roots) == 0 && len(r.Problems) == 0 {
-		r.Wrong(nil, "providers", "the file names no provider")
+	if len(f.providers) == 0 {
+		f.reader.Wrong(nil, "providers", "the file names no provider")
+		return nil, f.reader.Problems.Sorted()
 	}
-	for _, root := range roots {
-		entries = append(entries, list(r, root)...)
-	}
-	if len(r.Problems) > 0 {
-		return nil, r.Problems.Sorted()
+	entries := make([]Entry, len(f.providers))
+	for i, p := range f.providers {
+		entries[i] = Entry{p}
 	}
 	return entries, nil
 }
 
-func list(r *yamlfile.Reader, root *yaml.Node) (entries []Entry) {
-	if root.Kind != yaml.MappingNode {
-		r.Wrong(root, "", "must have the field providers")
-		return nil
-	}
-	r.Fields("", root, func(key, value *yaml.Node) {
-		switch {
-		case key.Value != "providers":
-			r.Wrong(key, key.Value, "unknown field: the file has only providers")
-		case value.Kind != yaml.MappingNode || len(value.Content) == 0:
-			r.Wrong(value, "providers", "must be names and the provider of each")
-		default:
-			r.Fields("providers", value, func(name, value *yaml.Node) {
-				if e, ok := entry(r, name, value); ok {
-					entries = append(entries, e)
-				}
-			})
-		}
-	})
-	return entries
+// file is what a file names.
+type file struct {
+	reader    *yamlfile.Reader
+	providers []item
+	balancers []item
 }
 
-// entry reads {KIND: {settings}}.
-func entry(r *yamlfile.Reader, name, value *yaml.Node) (e Entry, ok bool) {
-	path := yamlfile.Join("providers", name.Value)
-	known := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
+func readFile(path string) (file, error) {
+	opened, err := os.Open(path)
+	if err != nil {
+		return file{}, fmt.Errorf("read the file of providers: %w", err)
+	}
+	defer opened.Close()
+	f := file{reader: &yamlfile.Reader{File: path}}
+	roots, err := f.reader.Documents(opened, 1, "the file has more than one document")
+	if err != nil {
+		return f, err
+	}
+	for _, root := range roots {
+		f.list(root)
+	}
+	if len(f.reader.Problems) > 0 {
+		return f, f.reader.Problems.Sorted()
+	}
+	return f, nil
+}
+
+func (f *file) list(root *yaml.Node) {
+	r := f.reader
+	if root.Kind != yaml.MappingNode {
+		r.Wrong(root, "", "must have the field providers, balancers, or both")
+		return
+	}
+	r.Fields("", root, func(key, value *yaml.Node) {
+		section, to, of, known := key.Value, &f.providers, "provider", slices.Sorted(maps.Keys(kinds))
+		switch {
+		case section == "balancers":
+			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(balancerKinds))
+		case section != "providers":
+			r.Wrong(key, section, "unknown field: the file has only providers and balancers")
+			return
+		}
+		if value.Kind != yaml.MappingNode || len(value.Content) == 0 {
+			r.Wrong(value, section, "must be names and the %s of each", of)
+			return
+		}
+		r.Fields(section, value, func(name, value *yaml.Node) {
+			if i, ok := read(r, yamlfile.Join(section, name.Value), of, known, name, value); ok {
+				*to = append(*to, i)
+			}
+		})
+	})
+}
+
+// read reads {KIND: {settings}}.
+func read(r *yamlfile.Reader, path, of string, kinds []string, name, value *yaml.Node) (i item, ok bool) {
+	known := strings.Join(kinds, ", ")
 	switch {
 	case !nameForm.MatchString(name.Value):
 		r.Wrong(name, path, "must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter")
-		return e, false
+		return i, false
 	case value.Kind != yaml.MappingNode || len(value.Content) != 2:
-		r.Wrong(value, path, "must be one kind of provider and its settings, for example exec: {command: [/path]}; the kinds are %s", known)
-		return e, false
+		r.Wrong(value, path, "must be one kind of %s and its settings, for example exec: {command: [/path]}; the kinds are %s", of, known)
+		return i, false
 	}
 	kind, settings := value.Content[0], value.Content[1]
-	if kinds[kind.Value] == nil {
+	if !slices.Contains(kinds, kind.Value) {
 		var search suggest.Search
-		for k := range kinds {
+		for _, k := range kinds {
 			search.Consider(kind.Value, k, k, 1)
 		}
 		hint := ""
 		if best := search.Best(); best != "" {
 			hint = ": did you mean " + best + "?"
 		}
-		r.Wrong(kind, path, "%q is no kind of provider; the kinds are %s%s", kind.Value, known, hint)
-		return e, false
+		r.Wrong(kind, path, "%q is no kind of %s; the kinds are %s%s", kind.Value, of, known, hint)
+		return i, false
 	}
 	values := r.Value(yamlfile.Join(path, kind.Value), settings)
 	text, err := json.Marshal(values)
 	if err != nil {
 		r.Wrong(settings, path, "%s", err)
-		return e, false
+		return i, false
 	}
-	return Entry{Name: name.Value, Kind: kind.Value, settings: text, at: kind, reader: r}, true
+	return item{Name: name.Value, Kind: kind.Value, settings: text, at: kind, reader: r}, true
+}
+
+// in is an error with where the item stands.
+func (i item) in(section string, err error) error {
+	return fmt.Errorf("%s:%d: %s.%s.%s: %w", i.reader.File, i.at.Line, section, i.Name, i.Kind, err)
 }
 
 // Open opens the provider.
 func (e Entry) Open(ctx context.Context, log *slog.Logger) (provider.Provider, error) {
 	p, err := kinds[e.Kind](ctx, e.settings, log.With("provider", e.Name))
 	if err != nil {
-		return nil, fmt.Errorf("%s:%d: providers.%s.%s: %w", e.reader.File, e.at.Line, e.Name, e.Kind, err)
+		return nil, e.in("providers", err)
 	}
 	return p, nil
 }

@@ -8,13 +8,19 @@ import (
 	"testing"
 )
 
-func read(t *testing.T, text string) ([]Entry, error) {
+func readText(t *testing.T, text string) ([]Entry, error) {
+	t.Helper()
+	return Read(write(t, text))
+}
+
+// write writes a file of providers and returns its path.
+func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Read(path)
+	return path
 }
 
 // What is wrong in the file is said with its line, or with the provider and the setting.
@@ -23,7 +29,7 @@ func read(t *testing.T, text string) ([]Entry, error) {
 func TestWhatIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                    "names no provider",
-		"- a":                                 "must have the field providers",
+		"- a":                                 "must have the field providers, balancers, or both",
 		"provider: {a: {exec: {}}}":           "unknown field",
 		"providers: {}":                       "names and the provider of each",
 		"providers: {A: {exec: {}}}":          "must be a name",
@@ -31,8 +37,11 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
 		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are ec2, exec, libvirt, lxd, openstack, process: did you mean exec?`,
 		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
+		"balancers: {a: {haproxy: {}}}":       "names no provider",
+		"balancers: {}":                       "names and the balancer of each",
+		"balancers: {a: {haproxi: {}}}":       `"haproxi" is no kind of balancer; the kinds are exec, haproxy, target_groups: did you mean haproxy?`,
 	} {
-		_, err := read(t, text)
+		_, err := readText(t, text)
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
@@ -48,7 +57,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {a: {process: {agent: [true]}}}":            "agent: must be text, but is a bool",
 		`providers: {a: {process: {agent: ["true"]}}}`:          "directory for machines is not set",
 	} {
-		entries, err := read(t, text)
+		entries, err := readText(t, text)
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%s: %v, %v", text, entries, err)
 		}
@@ -60,7 +69,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 func TestProvidersAreOpened(t *testing.T) {
 	dir := t.TempDir()
-	entries, err := read(t, `
+	entries, err := readText(t, `
 providers:
   near: {process: {dir: `+dir+`, agent: ["true"], zones: [a, b]}}
   containers: {lxd: {socket: /no/such/socket, zones: {rack1: "@rack1"}}}
@@ -77,6 +86,52 @@ providers:
 		}
 		if got := strings.Join(p.Capabilities().Zones, " "); got != zones {
 			t.Errorf("%s has the zones %s, want %s", entries[i].Name, got, zones)
+		}
+	}
+}
+
+// Balancers stand beside providers, and what is wrong with one is said with its line.
+//
+// proves SEC-7
+func TestBalancersAreOpened(t *testing.T) {
+	entries, err := ReadBalancers(write(t, `
+providers: {near: {process: {agent: "true"}}}
+balancers:
+  web: {haproxy: {sockets: ["unix:/run/haproxy/admin.sock", "10.0.0.5:9999"], backend: web}}
+  api: {target_groups: {region: eu-west-1, arns: ["arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/api/73e2d6bc24d8a067"]}}
+`))
+	if err != nil || len(entries) != 2 {
+		t.Fatal(entries, err)
+	}
+	for i, named := range []bool{true, false} {
+		b, err := entries[i].Open(t.Context(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Capabilities().Named != named {
+			t.Errorf("%s: %+v", entries[i].Name, b.Capabilities())
+		}
+	}
+	if entries, err := ReadBalancers(write(t, "providers: {near: {process: {}}}")); err != nil || len(entries) != 0 {
+		t.Errorf("a file without balancers: %v, %v", entries, err)
+	}
+	user := ""
+	if os.Geteuid() == 0 {
+		user = ", user: root" // must be named
+	}
+	for text, says := range map[string]string{
+		"balancers:\n  a:\n    haproxy: {socket: x}":              `:3: balancers.a.haproxy: unknown field "socket"`,
+		"balancers: {a: {haproxy: {backend: web}}}":               "sockets: is missing",
+		"balancers: {a: {target_groups: {region: x}}}":            "arns: is missing",
+		"balancers: {a: {exec: {command: [/no/such/program]}}}":   "command: ",
+		`balancers: {a: {exec: {command: ["true"]` + user + `}}}`: "describe: the program's answer",
+	} {
+		entries, err := ReadBalancers(write(t, text))
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%s: %v, %v", text, entries, err)
+		}
+		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}
 }

@@ -229,12 +229,12 @@ func (r *recorder) changed(e store.Event) {
 			r.meet(name)
 		}
 	case store.KindStatus:
-		r.weather(name)
+		r.countStorms(name)
 	}
 }
 
-// weather counts storms.
-func (r *recorder) weather(group string) {
+// countStorms counts the storms of a group.
+func (r *recorder) countStorms(group string) {
 	st := r.standing[group]
 	if st == nil {
 		return

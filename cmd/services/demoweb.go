@@ -24,6 +24,9 @@ func (d *DemoWeb) Run(ctx context.Context) error {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "hello from %s, up %s\n", instance, time.Since(began).Round(time.Second))
 	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "demo_uptime_seconds %g\n", time.Since(began).Seconds())
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	server := &http.Server{
 		Addr: fmt.Sprintf("127.0.0.1:%d", d.Port), Handler: mux, ReadHeaderTimeout: 5 * time.Second,

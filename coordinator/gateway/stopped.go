@@ -16,7 +16,11 @@ func (s *session) noteStopped(ctx context.Context, end *retired) {
 	}
 	keys := s.g.cfg.Keys
 	// what the agent reported last stays, for those who look at it
-	last, _ := readRecord[store.Report](ctx, s.g.deps.Store, keys.Report(s.instance))
+	last, err := readRecord[store.Report](ctx, s.g.deps.Store, keys.Report(s.instance))
+	if err != nil {
+		s.g.deps.Logger.Warn("the stop of an agent was not noted", "instance", s.instance, "error", err)
+		return
+	}
 	rec := last.Record
 	if rec.Stopped == end.revision {
 		return
@@ -29,6 +33,6 @@ func (s *session) noteStopped(ctx context.Context, end *retired) {
 		Conditions: []store.Condition{store.At(keys.Instance(s.instance), end.revision)},
 		Writes:     []store.Write{store.Put(keys.Report(s.instance), store.Encode(rec))},
 	}); err != nil {
-		s.g.deps.Logger.Debug("the stop of an agent was not noted", "instance", s.instance, "error", err)
+		s.g.deps.Logger.Warn("the stop of an agent was not noted", "instance", s.instance, "error", err)
 	}
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -10,10 +9,7 @@ import (
 // Machines that people set up by hand belong to the provider none (PROV-9). No provider makes, lists
 // or removes them, so that their agents alone tell of them. An instance of that kind is on demand: it
 // is neither counted nor healed. Its record ends when its agent confirms that the workload has
-// stopped, when nothing can join as it any more, or by an operator's word. Its absence proves nothing.
-
-// How long the join token of such an instance can be used at most.
-const mostBootstrapValid = 30 * 24 * time.Hour
+// stopped, when its join token has run out unused, or by an operator's word. Its absence proves nothing.
 
 // byHand reports whether people set up its machine.
 func (in *Instance) byHand() bool { return in.Record.Spec.Provider == store.ProviderNone }
@@ -25,9 +21,9 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
 		return
-	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > mostBootstrapValid:
+	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > store.MostBootstrapValid:
 		d.actions = append(d.actions, refuse(r,
-			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s", store.Duration(mostBootstrapValid))))
+			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s", store.Duration(store.MostBootstrapValid))))
 		return
 	case !d.mayAct():
 		return // carried out when things may be made again
@@ -87,8 +83,8 @@ func (d *draft) endedByHand(m *member) *ending {
 	}
 }
 
-// gone ends an instance by the word of an operator, who vouches that its machine is gone.
-func (d *draft) gone(r store.Versioned[store.Request], m *member) {
+// vouchedGone ends an instance by the word of an operator, who vouches that its machine is gone.
+func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
 	switch {
 	case !m.byHand():
 		d.actions = append(d.actions, refuse(r, "a provider keeps its machine, and its word decides"))
@@ -101,7 +97,8 @@ func (d *draft) gone(r store.Versioned[store.Request], m *member) {
 			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
 		})
 		a.Rule, a.Cause = "PROV-9", orderedBy(r.Record.By)
-	case d.spec == nil || !d.mayAct():
+	case d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.spec != nil && !d.mayAct():
+		// it waits: status says for what
 	default: // its record ends with the next plan
 		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), []string{"request " + r.Record.ID},
 			func(rec *store.Instance) {

@@ -186,3 +186,49 @@ func TestAMachineSetUpByHandHasNoProvider(t *testing.T) {
 		t.Error("a machine that a provider keeps ends by an operator's word")
 	}
 }
+
+// A group that was deleted leaves its instances on demand behind. Orders and time end them all the same.
+//
+// proves PROV-9, REC-7
+func TestMachinesSetUpByHandOutliveTheirGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase  store.Phase
+		world  func(w *world)
+		phases string
+	}{
+		"token not used in time": {store.Booting, func(w *world) { w.pass(61 * time.Minute) }, "deleting "},
+		"said to be gone": {store.Running, func(w *world) {
+			w.joined("x")
+			w.silence("x", true)
+			w.pass(time.Hour)
+			w.order(store.RequestGone, "x")
+		}, "deleting "},
+		"said to be gone, on hold": {store.Running, func(w *world) {
+			w.joined("x")
+			w.silence("x", true)
+			w.pass(time.Hour)
+			w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ann"} })
+			w.order(store.RequestGone, "x")
+		}, "running running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = 0 })
+			w.place("x", -1, c.phase, setUpByHand)
+			if c.phase == store.Booting {
+				delete(w.agents, "x")
+			}
+			w.drop(w.keys.Group(w.group))
+			w.drop(w.keys.Status(w.group))
+			c.world(w)
+			var phases []string
+			for range 2 {
+				w.step()
+				phases = append(phases, string(w.instance("x").Record.Phase))
+			}
+			if got := strings.Join(phases, " "); got != c.phases {
+				t.Errorf("phases %q, want %q", got, c.phases)
+			}
+		})
+	}
+}

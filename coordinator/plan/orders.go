@@ -50,22 +50,23 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 }
 
-// retry has flapping and errored slots start afresh (FLAP-3).
+// retry has flapping and errored slots start afresh (FLAP-3). Of many slots one transaction takes a
+// part, and the order stays until the last.
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
 		Evidence:       []string{"request " + r.Record.ID},
 		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
-		Writes: []store.Write{store.Delete(r.Key)},
 	}
-	n := 0
+	n, more := 0, false
 	for _, sl := range slots {
 		if len(sl.Record.Failures) == 0 && sl.Record.Flapping == 0 && sl.Record.Errored == "" {
 			continue
 		}
 		if sl.touched || n == mostSlotsAtOnce-1 {
-			return // decided on the next cache
+			more = true // in the next plan
+			continue
 		}
 		rec := &sl.Record
 		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
@@ -73,9 +74,14 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 		d.writeSlot(&a, sl)
 		n++
 	}
-	if n == 0 {
+	switch {
+	case n == 0 && more:
+		return
+	case n == 0:
 		d.actions = append(d.actions, refuse(r, "no slot flaps or is given up"))
 		return
+	case !more:
+		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
 	a.What = number(n, "slot") + " to start afresh"
 	d.actions = append(d.actions, a)
@@ -117,7 +123,7 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 	case m.touched:
 		return // decided on the next cache
 	case r.Record.Kind == store.RequestGone:
-		d.gone(r, m)
+		d.vouchedGone(r, m)
 		return
 	case m.gone():
 		d.actions = append(d.actions, refuse(r, "it is being deleted already"))
@@ -405,6 +411,7 @@ func (d *draft) leftOver() {
 			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.evidence())
 		}
 	}
+	d.withdrawUnused()
 }
 
 // removeOnDemand removes instances on demand that were ordered to go or have grown too old: they

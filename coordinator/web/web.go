@@ -60,6 +60,7 @@ type Server struct {
 	cfg      Config
 	log      *slog.Logger
 	health   *health
+	targets  targets
 	metrics  *Metrics
 	token    *followed[[]byte]
 	identity *followed[*tls.Config]
@@ -88,6 +89,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return all
 	}
 	s.health = &health{replica: deps.Replica, certificates: certificates}
+	s.targets = targets{deps.Replica}
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
@@ -241,5 +243,6 @@ func (s *Server) pages() []page {
 		{"/livez", "whether this process answers", oneBit, s.health.live},
 		{"/readyz", "whether this replica can serve agents; with ?verbose each check", oneBit, s.health.ready},
 		{"/metrics", "numbers for Prometheus", never, s.metrics.serve(s.log)},
+		{"/discovery/prometheus", "the instances in service, for Prometheus", never, s.targets.serve},
 	}
 }

@@ -13,10 +13,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
-	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // Config says which region and subnets are used, and what machines have unless their template says
@@ -46,11 +45,7 @@ type Config struct {
 }
 
 // Secrets are names of the shard's secrets.
-type Secrets struct {
-	AccessKeyID     string `json:"access_key_id"`
-	SecretAccessKey string `json:"secret_access_key"`
-	SessionToken    string `json:"session_token,omitempty"`
-}
+type Secrets = amazon.Secrets
 
 // Zone is where the machines of a zone are.
 type Zone struct {
@@ -85,7 +80,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	}
 	p := &Provider{
 		zones: c.Zones, image: c.Image, groups: slices.Clone(c.SecurityGroups), schema: schemaOf(c), log: c.Logger,
-		gate: newGate(c.CallsPerMinute), region: c.Region, young: map[key]newborn{}, spent: map[key]int{},
+		gate: amazon.NewGate(c.CallsPerMinute), region: c.Region, young: map[key]newborn{}, spent: map[key]int{},
 		gone: map[string]time.Time{}, batches: map[string]*batch{}, roots: map[string]string{}, free: map[string]freeSubnets{},
 		lookup: func(name string) (string, error) {
 			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
@@ -169,40 +164,10 @@ func (p *Provider) newClient(ctx context.Context, c Config) (*ec2.Client, error)
 	if c.Endpoint != "" {
 		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
-	if c.Secrets != nil {
-		options.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return p.fromSecrets(*c.Secrets)
-		})
-		return ec2.New(options), nil
-	}
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Region))
+	var err error
+	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets, func(name string) (string, error) { return p.lookup(name) })
 	if err != nil {
-		return nil, fmt.Errorf("read the SDK's configuration: %w", err)
+		return nil, err
 	}
-	options.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		found, err := loaded.Credentials.Retrieve(ctx)
-		if err != nil && ctx.Err() == nil {
-			err = &provider.Error{Kind: provider.Credentials, Scope: "region " + c.Region, Message: err.Error()}
-		}
-		return found, err
-	})
 	return ec2.New(options), nil
-}
-
-// fromSecrets reads the access key each time, so that a changed secret takes effect at once.
-func (p *Provider) fromSecrets(names Secrets) (c aws.Credentials, err error) {
-	for _, s := range []struct {
-		name string
-		to   *string
-	}{
-		{names.AccessKeyID, &c.AccessKeyID}, {names.SecretAccessKey, &c.SecretAccessKey}, {names.SessionToken, &c.SessionToken},
-	} {
-		if s.name == "" {
-			continue
-		}
-		if *s.to, err = p.lookup(s.name); err != nil {
-			return c, &provider.Error{Kind: provider.Credentials, Scope: s.name, Message: err.Error()}
-		}
-	}
-	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // Create looks for the machine, and runs it if EC2 shows none. It returns when EC2 has accepted it.
@@ -85,7 +86,7 @@ next:
 	for _, typ := range machineTypes {
 		for _, subnet := range subnets {
 			m, err := p.run(ctx, k, attempt(in, typ, subnet))
-			switch code := codeOf(err); {
+			switch code := amazon.CodeOf(err); {
 			case err == nil:
 				return m, nil
 			case code == codeNoAddress:
@@ -129,7 +130,7 @@ func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput) (n
 			return p.accepted(k, in, instance{out.Instances[0]})
 		case err == nil:
 			return none, fmt.Errorf("run instance: EC2 answered with %d machines instead of one", len(out.Instances))
-		case codeOf(err) != codeMismatch:
+		case amazon.CodeOf(err) != codeMismatch:
 			return none, fmt.Errorf("run instance: %w", err)
 		}
 		found, err := p.awaitToken(ctx, *in.ClientToken)
@@ -170,7 +171,7 @@ func (p *Provider) awaitToken(ctx context.Context, token string) (found *instanc
 		if time.Since(begun) > p.consistency {
 			return nil, nil
 		}
-		if err := wait(ctx, p.poll); err != nil {
+		if err := amazon.Wait(ctx, p.poll); err != nil {
 			return nil, err
 		}
 	}

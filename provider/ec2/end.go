@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // Stop has EC2 shut the machine down, forces it after the timeout, and waits until it is down. A Spot
@@ -64,7 +65,7 @@ func (p *Provider) stop(ctx context.Context, k key, timeout time.Duration) error
 		if left := time.Until(deadline); left > 0 {
 			pause = min(pause, left)
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := amazon.Wait(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -72,7 +73,7 @@ func (p *Provider) stop(ctx context.Context, k key, timeout time.Duration) error
 
 // passing is an error of a machine that has another state, or is gone, by now: the next look tells.
 func passing(err error) bool {
-	code := codeOf(err)
+	code := amazon.CodeOf(err)
 	return code == codeWrongState || code == codeNotFound
 }
 
@@ -129,7 +130,7 @@ func (p *Provider) remove(ctx context.Context, k key) error {
 				return err
 			}
 		}
-		if err := wait(ctx, p.poll); err != nil {
+		if err := amazon.Wait(ctx, p.poll); err != nil {
 			return err
 		}
 	}
@@ -176,7 +177,7 @@ func (p *Provider) restart(ctx context.Context, k key) error {
 		if !errors.Is(err, errStopping) && !passing(err) {
 			return err
 		}
-		if err := wait(ctx, p.poll); err != nil {
+		if err := amazon.Wait(ctx, p.poll); err != nil {
 			return err
 		}
 	}

@@ -2,39 +2,26 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aws/smithy-go"
-
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // Codes of EC2's errors that the provider acts upon.
 const (
-	codeMismatch     = "IdempotentParameterMismatch"
-	codeNoAddress    = "InsufficientFreeAddressesInSubnet"
-	codeNotFound     = "InvalidInstanceID.NotFound"
-	codeWrongState   = "IncorrectInstanceState"
-	codeUnsupported  = "Unsupported"
-	codeNoOperation  = "UnsupportedOperation"
-	codeAuthFailure  = "AuthFailure"
-	codeUnauthorized = "UnauthorizedOperation"
+	codeMismatch    = "IdempotentParameterMismatch"
+	codeNoAddress   = "InsufficientFreeAddressesInSubnet"
+	codeNotFound    = "InvalidInstanceID.NotFound"
+	codeWrongState  = "IncorrectInstanceState"
+	codeUnsupported = "Unsupported"
+	codeNoOperation = "UnsupportedOperation"
+	codeAuthFailure = "AuthFailure"
 )
 
 var (
-	throttles = []string{
-		"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled",
-		"RequestThrottledException", "TooManyRequestsException", "EC2ThrottledException", "BandwidthLimitExceeded",
-	}
-	refused = []string{
-		codeAuthFailure, codeUnauthorized, "InvalidClientTokenId", "ExpiredToken", "ExpiredTokenException",
-		"SignatureDoesNotMatch", "RequestExpired", "UnrecognizedClientException", "AccessDenied", "AccessDeniedException",
-		"IncompleteSignature", "MissingAuthenticationToken", "InvalidAccessKeyId", "OptInRequired", "Blocked",
-		"PendingVerification", "NotAuthorized",
-	}
 	full = []string{
 		"InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientAddressCapacity",
 		"InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity", "SpotMaxPriceTooLow", codeNoAddress,
@@ -47,23 +34,14 @@ var (
 	}
 )
 
-// codeOf is the code of an error that EC2 has answered, or "".
-func codeOf(err error) string {
-	var told smithy.APIError
-	if errors.As(err, &told) {
-		return told.ErrorCode()
-	}
-	return ""
-}
-
 // call sends one request through the gate and gives an error its kind.
 func (p *Provider) call(ctx context.Context, scope string, request func(context.Context) error) error {
-	if err := p.gate.pass(ctx); err != nil {
+	if err := p.gate.Pass(ctx); err != nil {
 		return err
 	}
 	err := request(ctx)
 	if err == nil {
-		p.gate.answered()
+		p.gate.Answered()
 		return nil
 	}
 	if ended := ctx.Err(); ended != nil {
@@ -83,17 +61,17 @@ func (t told) Unwrap() []error { return []error{t.kind, t.cause} }
 
 // meaning gives an error of EC2's its kind (PROV-5). The scope is what the request was about.
 func (p *Provider) meaning(err error, scope string) error {
-	code := codeOf(err)
+	code := amazon.CodeOf(err)
 	if code == "" {
 		return err // no answer, or one that nobody can read: temporary; or an error of the credentials' source
 	}
-	e := &provider.Error{Scope: scope, Message: textOf(err)}
+	e := &provider.Error{Scope: scope, Message: amazon.TextOf(err)}
 	switch {
-	case slices.Contains(throttles, code):
-		e.Kind, e.After = provider.Throttled, p.gate.throttled()
+	case amazon.Throttles(code):
+		e.Kind, e.After = provider.Throttled, p.gate.Throttled()
 	case code == codeAuthFailure && strings.Contains(e.Message, "Not authorized for images"):
 		e.Kind = provider.Invalid // of the template, not of the account
-	case slices.Contains(refused, code):
+	case amazon.Refuses(code):
 		e.Kind, e.Scope = provider.Credentials, "region "+p.region
 	case code == codeNotFound:
 		e.Kind = provider.NotFound
@@ -107,13 +85,6 @@ func (p *Provider) meaning(err error, scope string) error {
 		return err
 	}
 	return told{e, err}
-}
-
-// textOf is an error as EC2 says it.
-func textOf(err error) string {
-	var answer smithy.APIError
-	errors.As(err, &answer)
-	return answer.ErrorCode() + ": " + answer.ErrorMessage()
 }
 
 // tries is how often a request that only reads is sent before its failure is believed.
@@ -141,7 +112,7 @@ func (p *Provider) read(ctx context.Context, scope string, request func(context.
 		default:
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := amazon.Wait(ctx, pause); err != nil {
 			return err
 		}
 	}

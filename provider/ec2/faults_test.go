@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 	"github.com/leasehold/leasehold/provider/ec2/ec2test"
 	"github.com/leasehold/leasehold/provider/faultproxy"
 	"github.com/leasehold/leasehold/provider/suite"
@@ -114,7 +115,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 				if !strings.Contains(err.Error(), code) || !strings.Contains(err.Error(), "because of the test") {
 					t.Errorf("the error does not say what EC2 said: %v", err)
 				}
-				if after, throttled := provider.RetryAfter(err); throttled && (after <= 0 || after > maxPause) {
+				if after, throttled := provider.RetryAfter(err); throttled && (after <= 0 || after > amazon.MaxPause) {
 					t.Errorf("ask again after %s", after)
 				}
 				if hits := w.proxy.Hits()[faultproxy.Refuse]; hits != 1 {
@@ -149,7 +150,7 @@ func TestListIsWhole(t *testing.T) {
 		if err != nil || len(machines) != 23 {
 			t.Errorf("%d machines, %v", len(machines), err)
 		}
-		if took := time.Since(begun); took < 7*minPause {
+		if took := time.Since(begun); took < 7*amazon.MinPause {
 			t.Errorf("three throttles were waited for in %s", took)
 		}
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Cut, When: second})

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // List lists what has the shard's tag, also what this provider did not make. A terminated machine is
@@ -84,7 +85,7 @@ func (p *Provider) console(ctx context.Context, k key) ([]byte, error) {
 			out, err = p.api.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: of.InstanceId, Latest: latest})
 			return err
 		})
-		if latest != nil && codeOf(err) == codeNoOperation {
+		if latest != nil && amazon.CodeOf(err) == codeNoOperation {
 			latest = nil // an older type
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 )
 
 // batch is one look at several machines of a shard: however many calls wait for their machines, each
@@ -177,7 +178,7 @@ func (p *Provider) see(ctx context.Context, k key, patient bool) (s sight, err e
 		if _, hidden := p.unseen(k); !patient || !hidden || len(s.live)+len(s.dead) > 0 {
 			return s, nil
 		}
-		if err := wait(ctx, p.poll); err != nil {
+		if err := amazon.Wait(ctx, p.poll); err != nil {
 			return s, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 	"github.com/leasehold/leasehold/provider/faultproxy"
 	"github.com/leasehold/leasehold/provider/suite"
 )
@@ -140,8 +141,8 @@ func withFaults(t *testing.T, n int) {
 		if doubles := w.server.Doubles(); len(doubles) > 0 {
 			t.Errorf("instances that had two machines: %v", doubles)
 		}
-		if most := w.server.Busiest(time.Minute); most > perMinute+2*atOnce {
-			t.Errorf("%d requests in a minute, and %d are allowed", most, perMinute+2*atOnce)
+		if most := w.server.Busiest(time.Minute); most > perMinute+2*amazon.AtOnce {
+			t.Errorf("%d requests in a minute, and %d are allowed", most, perMinute+2*amazon.AtOnce)
 		}
 		t.Logf("made in %s, removed in %s; requests %v, at most %d a minute; faults %v", took, time.Since(begun),
 			w.server.Requests(), w.server.Busiest(time.Minute), w.proxy.Hits())

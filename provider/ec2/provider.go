@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/amazon"
 	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/provider/turns"
 )
@@ -19,7 +20,7 @@ import (
 // Provider makes machines that are instances of EC2.
 type Provider struct {
 	api         api
-	gate        *gate
+	gate        *amazon.Gate
 	region      string
 	zones       map[string]Zone
 	image       string

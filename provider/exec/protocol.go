@@ -4,9 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/program"
 )
 
 // API is the version of the protocol.
@@ -16,67 +16,6 @@ const API = 1
 //
 //go:embed schema.json
 var Schema []byte
-
-// request is what the program reads.
-type request struct {
-	API      int               `json:"api"`
-	Method   string            `json:"method"`
-	Deadline string            `json:"deadline"` // RFC 3339: the program is killed then
-	Config   map[string]any    `json:"config"`
-	Secrets  map[string]string `json:"secrets"`
-	Shard    string            `json:"shard,omitempty"`
-	Instance string            `json:"instance,omitempty"`
-	Params   any               `json:"params"`
-}
-
-// answer is what the program writes: one of the two.
-type answer struct {
-	Result json.RawMessage `json:"result"`
-	Error  *failure        `json:"error"`
-}
-
-// failure is an error by its code.
-type failure struct {
-	Code       string  `json:"code"`
-	Scope      string  `json:"scope"`
-	Message    string  `json:"message"`
-	RetryAfter float64 `json:"retry_after"` // seconds
-}
-
-// err is the failure as the contract has it.
-func (f *failure) err() error {
-	e := &provider.Error{Kind: provider.Kind(f.Code), Scope: clip(f.Scope), Message: clip(f.Message)}
-	known := false
-	for _, k := range provider.Kinds {
-		known = known || k == e.Kind
-	}
-	if !known {
-		return fmt.Errorf("the program answered with the error code %q, which is none: %s", clip(f.Code), e.Message)
-	}
-	if e.Kind == provider.Throttled {
-		if e.After = seconds(f.RetryAfter); e.After <= 0 || e.After > longestThrottle {
-			e.After = defaultThrottle
-		}
-	}
-	return e
-}
-
-const (
-	defaultThrottle = 10 * time.Second
-	longestThrottle = 10 * time.Minute
-)
-
-// seconds is a duration of the protocol.
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-// clip bounds what a program may have us say.
-func clip(s string) string {
-	const most = 500
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
 
 // description answers describe.
 type description struct {
@@ -178,14 +117,14 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 	case provider.StateStarting, provider.StateRunning, provider.StateStopping, provider.StateStopped,
 		provider.StateCrashed, provider.StateFailed, provider.StateUnknown:
 	default:
-		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", clip(m.Instance), clip(m.State))
+		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", program.Clip(m.Instance), program.Clip(m.State))
 	}
 	if m.Instance == "" || m.Ref == "" || m.Shard != shard {
 		return provider.Machine{}, fmt.Errorf("machine %q (ref %q) is of shard %q, and %q was asked for; instance, ref and shard must be set",
-			clip(m.Instance), clip(m.Ref), clip(m.Shard), shard)
+			program.Clip(m.Instance), program.Clip(m.Ref), program.Clip(m.Shard), shard)
 	}
 	return provider.Machine{
-		Instance: m.Instance, Shard: m.Shard, Group: m.Group, Ref: m.Ref, State: state, Why: clip(m.Why),
-		Zone: m.Zone, Address: m.Address, BootID: m.Boot, Call: clip(m.Call),
+		Instance: m.Instance, Shard: m.Shard, Group: m.Group, Ref: m.Ref, State: state, Why: program.Clip(m.Why),
+		Zone: m.Zone, Address: m.Address, BootID: m.Boot, Call: program.Clip(m.Call),
 	}, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/program"
 	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/provider/userdata"
 )
@@ -17,38 +17,28 @@ import (
 // describeWithin is how long a program may take to describe itself.
 const describeWithin = 30 * time.Second
 
+// Config is what an operator sets.
+type Config = program.Config
+
 // Provider makes machines by running a program.
 type Provider struct {
-	config       Config
-	program      program
-	slots        chan struct{} // calls under way
-	listSlot     chan struct{}
+	*program.Program
 	description  description
 	capabilities provider.Capabilities
-	lookup       func(name string) (string, error)
 }
+
+var _ provider.Provider = (*Provider)(nil)
 
 // withConsole is a provider whose program keeps what machines write to their consoles.
 type withConsole struct{ *Provider }
 
 // New checks the configuration and has the program describe itself.
 func New(ctx context.Context, c Config) (provider.Provider, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	program, err := c.check()
+	run, err := program.New(c, API)
 	if err != nil {
 		return nil, err
 	}
-	if c.Concurrency == 0 {
-		c.Concurrency = defaultConcurrency
-	}
-	p := &Provider{
-		config: c, program: program, slots: make(chan struct{}, c.Concurrency), listSlot: make(chan struct{}, 1),
-		lookup: func(name string) (string, error) {
-			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
-		},
-	}
+	p := &Provider{Program: run}
 	if err := p.describe(ctx); err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}
@@ -58,20 +48,12 @@ func New(ctx context.Context, c Config) (provider.Provider, error) {
 	return p, nil
 }
 
-// UseSecrets says where the values of the shard's secrets are.
-func (p *Provider) UseSecrets(lookup func(name string) (string, error)) { p.lookup = lookup }
-
-// secrets are those that the program gets.
-func (p *Provider) secrets() (map[string]string, error) {
-	out := map[string]string{}
-	for as, name := range p.config.Secrets {
-		value, err := p.lookup(name)
-		if err != nil {
-			return nil, &provider.Error{Kind: provider.Credentials, Scope: name, Message: err.Error()}
-		}
-		out[as] = value
-	}
-	return out, nil
+// call runs the program once and decodes its result.
+func (p *Provider) call(ctx context.Context, method, shard, instance string, params, result any) error {
+	return p.Call(ctx, program.Call{
+		Method: method, Shard: shard, Instance: instance, Params: params, Bare: method == "describe",
+		Aside: method == "list" || method == "describe", Long: method == "list",
+	}, result)
 }
 
 // describe asks the program once what it can do. It gets no secrets for that: they are opened only
@@ -79,11 +61,7 @@ func (p *Provider) secrets() (map[string]string, error) {
 func (p *Provider) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
-	known := p.config.Secrets
-	p.config.Secrets = nil
-	err := p.call(ctx, "describe", "", "", nil, &p.description)
-	p.config.Secrets = known
-	if err != nil {
+	if err := p.call(ctx, "describe", "", "", nil, &p.description); err != nil {
 		return err
 	}
 	d := &p.description
@@ -104,9 +82,9 @@ func (p *Provider) describe(ctx context.Context) error {
 		low, high time.Duration
 	}{
 		{"consistency", d.Consistency, &c.Consistency, 0, time.Hour},
-		{"call_timeout", d.CallTimeout, &c.CallTimeout, time.Second, noDeadline},
+		{"call_timeout", d.CallTimeout, &c.CallTimeout, time.Second, program.MaxTimeout},
 	} {
-		if *f.to = seconds(f.value); !(f.value >= f.low.Seconds() && f.value <= f.high.Seconds()) {
+		if *f.to = program.Seconds(f.value); !(f.value >= f.low.Seconds() && f.value <= f.high.Seconds()) {
 			return fmt.Errorf("%s: %v: must be %v to %v seconds", f.name, f.value, f.low.Seconds(), f.high.Seconds())
 		}
 	}
@@ -144,7 +122,7 @@ func (p *Provider) Validate(t provider.Template) error {
 	err := p.call(ctx, "validate", "", "", templateOf(t), &struct{}{})
 	if err != nil && !errors.Is(err, provider.ErrInvalid) {
 		// The template may well be right. Create says so, when its time comes.
-		p.config.Logger.Warn("provider program does not validate", "error", err)
+		p.Logger().Warn("provider program does not validate", "error", err)
 		return nil
 	}
 	return err
@@ -191,7 +169,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	}
 	made, err := m.read(b.Shard)
 	if err == nil && made.Instance != b.Instance {
-		err = fmt.Errorf("the program was asked for machine %s and answers with %s", b.Instance, clip(made.Instance))
+		err = fmt.Errorf("the program was asked for machine %s and answers with %s", b.Instance, program.Clip(made.Instance))
 	}
 	return made, err
 }

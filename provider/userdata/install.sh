@@ -32,7 +32,7 @@ esac
 # fetch ADDRESS FILE: the agent from one coordinator, which must show a certificate of the shard.
 fetch() {
 	if command -v curl >/dev/null; then
-		curl -fsS --max-time 180 --cacert "$config/ca.pem" --connect-to "$host:443:$1" -o "$2" "https://$host/agent/linux-$arch"
+		curl -fsS --connect-timeout 10 --max-time 180 --cacert "$config/ca.pem" --connect-to "$host:443:$1" -o "$2" "https://$host/agent/linux-$arch"
 	elif command -v python3 >/dev/null; then
 		python3 - "$1" "$host" "$config/ca.pem" "/agent/linux-$arch" "$2" <<'PYTHON'
 import http.client, shutil, socket, ssl, sys
@@ -75,12 +75,15 @@ agent() {
 	wait=1
 	until right "$bin"; do
 		for address in $addresses; do
-			if fetch "$address" "$bin.new" && right "$bin.new"; then
+			if ! fetch "$address" "$bin.new"; then
+				say "$address gave no agent"
+			elif ! right "$bin.new"; then
+				say "$address gave an agent with another hash than this script names"
+			else
 				chmod 755 "$bin.new"
 				mv "$bin.new" "$bin"
 				break
 			fi
-			say "no agent with the right hash from $address"
 		done
 		if ! right "$bin"; then
 			# Many machines may have been refused together: they come again at different times.
@@ -94,16 +97,15 @@ agent() {
 
 mkdir -p "$config" "$state" "$(dirname "$bin")"
 chmod 700 "$config" "$state"
-other=
 {{- if .Document}}
-# Another document makes the machine another instance: the agent begins anew.
-if [ -f "$config/bootstrap.json" ] && [ "$(cat "$config/bootstrap.json")" != {{quote .Document}} ]; then
-	other=yes
-fi
 printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
 printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
 {{- end}}
 program=$(agent)
+# The agent begins anew with another document, since that makes the machine another instance.
+document=$(sha256sum "$config/bootstrap.json" | cut -d' ' -f1)
+other=
+[ "$(cat "$state/started" 2>/dev/null)" = "$document" ] || other=yes
 
 if [ -d /run/systemd/system ]; then
 	put /etc/systemd/system/leasehold-agent.service 644 <<UNIT
@@ -127,12 +129,18 @@ UNIT
 	systemctl enable leasehold-agent.service
 	# At boot this runs within a job of systemd itself.
 	systemctl ${other:+re}start --no-block leasehold-agent.service
+	echo "$document" | put "$state/started" 600
 	exit
 fi
 
 say "there is no systemd: the agent runs until the machine ends, and starts again only if this does"
-if [ -f "$state/keeper.pid" ] && kill -0 "$(cat "$state/keeper.pid")" 2>/dev/null; then
-	[ -z "$other" ] || kill "$(cat "$state/agent.pid")"
+# runs FILE: whether the process in the file is one of ours, and not another with its number after a reboot.
+runs() { [ -f "$1" ] && tr '\0' '\n' <"/proc/$(cat "$1")/cmdline" 2>/dev/null | grep -qxF "$state"; }
+if runs "$state/keeper.pid"; then
+	if [ -n "$other" ] && runs "$state/agent.pid"; then
+		kill "$(cat "$state/agent.pid")" || : # the keeper starts it again
+	fi
+	echo "$document" | put "$state/started" 600
 	exit
 fi
 setsid sh -c 'echo $$ >"$2/keeper.pid"
@@ -142,3 +150,4 @@ setsid sh -c 'echo $$ >"$2/keeper.pid"
 		wait $! || :
 		sleep 1
 	done' "$program" "$config" "$state" >>"$state/agent.log" 2>&1 </dev/null &
+echo "$document" | put "$state/started" 600

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
 // the reason of what somebody asked for.
@@ -16,23 +18,23 @@ type change struct {
 }
 
 // chosen are the machines that a request names. EC2 does not find one that it does not show yet.
-func (s *Server) chosen(q *query) (out []*machine, f *fault) {
-	ids := q.list("InstanceId")
+func (s *Server) chosen(q *amazontest.Query) (out []*machine, f *amazontest.Fault) {
+	ids := q.List("InstanceId")
 	if len(ids) == 0 {
-		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+		return nil, amazontest.Refuse("MissingParameter", "The request must contain the parameter InstanceId")
 	}
 	for _, id := range ids {
 		m := s.machines[id]
 		if m == nil || time.Since(m.made) < s.config.Lag || m.state == terminated && time.Since(m.since) > listedFor {
-			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+			return nil, amazontest.Refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		}
 		out = append(out, m)
 	}
-	return out, q.done()
+	return out, q.Done()
 }
 
 // changed changes the machines that a request names. All of them are looked at first.
-func (s *Server) changed(q *query, refused func(*machine) *fault, do func(*machine)) ([]change, *fault) {
+func (s *Server) changed(q *amazontest.Query, refused func(*machine) *amazontest.Fault, do func(*machine)) ([]change, *amazontest.Fault) {
 	machines, f := s.chosen(q)
 	if f != nil {
 		return nil, f
@@ -51,18 +53,18 @@ func (s *Server) changed(q *query, refused func(*machine) *fault, do func(*machi
 	return out, nil
 }
 
-func wrongState(m *machine) *fault {
-	return refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which this is possible: %s", m.id,
+func wrongState(m *machine) *amazontest.Fault {
+	return amazontest.Refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which this is possible: %s", m.id,
 		stateNames[m.state])
 }
 
-func (s *Server) stop(q *query) (any, *fault) {
-	force := q.text("Force") == "true"
-	q.text("SkipOsShutdown")
-	changes, f := s.changed(q, func(m *machine) *fault {
+func (s *Server) stop(q *amazontest.Query) (any, *amazontest.Fault) {
+	force := q.Text("Force") == "true"
+	q.Text("SkipOsShutdown")
+	changes, f := s.changed(q, func(m *machine) *amazontest.Fault {
 		switch {
 		case m.spot:
-			return refuse("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot request.", m.id)
+			return amazontest.Refuse("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot request.", m.id)
 		case m.state == running, m.state == stopping, m.state == stopped:
 			return nil
 		}
@@ -81,8 +83,8 @@ func (s *Server) stop(q *query) (any, *fault) {
 	}{Changes: changes}, f
 }
 
-func (s *Server) start(q *query) (any, *fault) {
-	changes, f := s.changed(q, func(m *machine) *fault {
+func (s *Server) start(q *amazontest.Query) (any, *amazontest.Fault) {
+	changes, f := s.changed(q, func(m *machine) *amazontest.Fault {
 		switch m.state {
 		case stopped, running, pending:
 			return nil
@@ -99,8 +101,8 @@ func (s *Server) start(q *query) (any, *fault) {
 	}{Changes: changes}, f
 }
 
-func (s *Server) reboot(q *query) (any, *fault) {
-	_, f := s.changed(q, func(m *machine) *fault {
+func (s *Server) reboot(q *amazontest.Query) (any, *amazontest.Fault) {
+	_, f := s.changed(q, func(m *machine) *amazontest.Fault {
 		if m.state != running {
 			return wrongState(m)
 		}
@@ -115,10 +117,10 @@ func (s *Server) reboot(q *query) (any, *fault) {
 	}{Done: true}, f
 }
 
-func (s *Server) terminate(q *query) (any, *fault) {
-	q.text("SkipOsShutdown")
-	q.text("Force")
-	changes, f := s.changed(q, func(*machine) *fault { return nil },
+func (s *Server) terminate(q *amazontest.Query) (any, *amazontest.Fault) {
+	q.Text("SkipOsShutdown")
+	q.Text("Force")
+	changes, f := s.changed(q, func(*machine) *amazontest.Fault { return nil },
 		func(m *machine) { m.remove(userReason, userReason+": User initiated shutdown") })
 	return struct {
 		XMLName xml.Name `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ TerminateInstancesResponse"`
@@ -126,16 +128,16 @@ func (s *Server) terminate(q *query) (any, *fault) {
 	}{Changes: changes}, f
 }
 
-func (s *Server) console(q *query) (any, *fault) {
-	id := q.text("InstanceId")
-	q.text("Latest")
+func (s *Server) console(q *amazontest.Query) (any, *amazontest.Fault) {
+	id := q.Text("InstanceId")
+	q.Text("Latest")
 	m := s.machines[id]
 	if m == nil || time.Since(m.made) < s.config.Lag {
-		return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		return nil, amazontest.Refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 	}
 	return struct {
 		XMLName xml.Name `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ GetConsoleOutputResponse"`
 		ID      string   `xml:"instanceId"`
 		Output  string   `xml:"output"`
-	}{ID: id, Output: base64.StdEncoding.EncodeToString(m.console)}, q.done()
+	}{ID: id, Output: base64.StdEncoding.EncodeToString(m.console)}, q.Done()
 }

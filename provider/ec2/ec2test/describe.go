@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
 type reservation struct {
@@ -70,7 +72,7 @@ func (m *machine) item(tagged bool) item {
 }
 
 // matches reports whether one filter chooses a machine that is shown with these tags.
-func (m *machine) matches(name string, values []string, tagged bool) (is bool, f *fault) {
+func (m *machine) matches(name string, values []string, tagged bool) (is bool, f *amazontest.Fault) {
 	var have string
 	key, ofTag := strings.CutPrefix(name, "tag:")
 	switch {
@@ -86,7 +88,7 @@ func (m *machine) matches(name string, values []string, tagged bool) (is bool, f
 	case name == "instance-state-name":
 		have = stateNames[m.state]
 	default:
-		return false, refuse("InvalidParameterValue", "The filter '%s' is invalid", name)
+		return false, amazontest.Refuse("InvalidParameterValue", "The filter '%s' is invalid", name)
 	}
 	return slices.Contains(values, have), nil
 }
@@ -94,31 +96,31 @@ func (m *machine) matches(name string, values []string, tagged bool) (is bool, f
 const maxFilterValues = 200
 
 // describe is DescribeInstances. A page token is the last ID of the page before.
-func (s *Server) describe(q *query) (any, *fault) {
+func (s *Server) describe(q *amazontest.Query) (any, *amazontest.Fault) {
 	type filter struct {
 		name   string
 		values []string
 	}
 	var filters []filter
-	for _, prefix := range q.groups("Filter") {
-		f := filter{q.text(prefix + "Name"), q.list(prefix + "Value")}
+	for _, prefix := range q.Groups("Filter") {
+		f := filter{q.Text(prefix + "Name"), q.List(prefix + "Value")}
 		if len(f.values) == 0 || len(f.values) > maxFilterValues {
-			return nil, refuse("FilterLimitExceeded", "The filter %s has %d values, and may have %d", f.name, len(f.values), maxFilterValues)
+			return nil, amazontest.Refuse("FilterLimitExceeded", "The filter %s has %d values, and may have %d", f.name, len(f.values), maxFilterValues)
 		}
 		filters = append(filters, f)
 	}
-	most := q.number("MaxResults")
+	most := q.Number("MaxResults")
 	if most < 5 || most > 1000 {
-		return nil, refuse("InvalidParameterValue", "MaxResults must be 5 to 1000")
+		return nil, amazontest.Refuse("InvalidParameterValue", "MaxResults must be 5 to 1000")
 	}
 	if s.config.PageSize > 0 {
 		most = min(most, s.config.PageSize)
 	}
-	after, err := base64.StdEncoding.DecodeString(q.text("NextToken"))
+	after, err := base64.StdEncoding.DecodeString(q.Text("NextToken"))
 	if err != nil {
-		return nil, refuse("InvalidParameterValue", "Invalid value for NextToken")
+		return nil, amazontest.Refuse("InvalidParameterValue", "Invalid value for NextToken")
 	}
-	if f := q.done(); f != nil {
+	if f := q.Done(); f != nil {
 		return nil, f
 	}
 	var chosen []*machine
@@ -156,7 +158,7 @@ next:
 }
 
 // describeSubnets is DescribeSubnets.
-func (s *Server) describeSubnets(q *query) (any, *fault) {
+func (s *Server) describeSubnets(q *amazontest.Query) (any, *amazontest.Fault) {
 	type subnet struct {
 		ID   string `xml:"subnetId"`
 		Zone string `xml:"availabilityZone"`
@@ -166,18 +168,18 @@ func (s *Server) describeSubnets(q *query) (any, *fault) {
 		XMLName xml.Name `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ DescribeSubnetsResponse"`
 		Subnets []subnet `xml:"subnetSet>item"`
 	}
-	for _, id := range q.list("SubnetId") {
+	for _, id := range q.List("SubnetId") {
 		sub, is := s.config.Subnets[id]
 		if !is {
-			return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+			return nil, amazontest.Refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 		}
 		out.Subnets = append(out.Subnets, subnet{id, sub.Zone, sub.Free - s.used[id]})
 	}
-	return out, q.done()
+	return out, q.Done()
 }
 
 // describeImages is DescribeImages.
-func (s *Server) describeImages(q *query) (any, *fault) {
+func (s *Server) describeImages(q *amazontest.Query) (any, *amazontest.Fault) {
 	type image struct {
 		ID   string `xml:"imageId"`
 		Root string `xml:"rootDeviceName"`
@@ -186,12 +188,12 @@ func (s *Server) describeImages(q *query) (any, *fault) {
 		XMLName xml.Name `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ DescribeImagesResponse"`
 		Images  []image  `xml:"imagesSet>item"`
 	}
-	for _, id := range q.list("ImageId") {
+	for _, id := range q.List("ImageId") {
 		root, is := s.config.Images[id]
 		if !is {
-			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+			return nil, amazontest.Refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 		}
 		out.Images = append(out.Images, image{id, root})
 	}
-	return out, q.done()
+	return out, q.Done()
 }

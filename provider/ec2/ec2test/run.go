@@ -7,28 +7,30 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
 const maxUserData = 16 << 10
 
 // run is RunInstances, of one machine.
-func (s *Server) run(q *query) (any, *fault) {
+func (s *Server) run(q *amazontest.Query) (any, *amazontest.Fault) {
 	want, f := s.wanted(q)
 	if f != nil {
 		return nil, f
 	}
 	zone := s.config.Subnets[want.subnet].Zone
-	clientToken := q.text("ClientToken")
+	clientToken := q.Text("ClientToken")
 	if len(clientToken) > 64 {
-		return nil, refuse("InvalidParameterValue", "Client token is longer than 64 characters")
+		return nil, amazontest.Refuse("InvalidParameterValue", "Client token is longer than 64 characters")
 	}
-	if f := q.done(); f != nil {
+	if f := q.Done(); f != nil {
 		return nil, f
 	}
-	text := requestText(q.form)
+	text := requestText(q.Form())
 	if t, is := s.tokens[zone+"/"+clientToken]; is && clientToken != "" {
 		if t.request != text {
-			return nil, refuse("IdempotentParameterMismatch",
+			return nil, amazontest.Refuse("IdempotentParameterMismatch",
 				"The client token %s has already been used for a request with different parameters", clientToken)
 		}
 		if m := s.machines[t.machine]; m != nil {
@@ -96,102 +98,102 @@ func requestText(form url.Values) string {
 }
 
 // wanted reads what a machine is to be, and refuses what EC2 would refuse of any account.
-func (s *Server) wanted(q *query) (m machine, f *fault) {
-	if q.number("MinCount") != 1 || q.number("MaxCount") != 1 {
-		return m, refuse("InvalidParameterValue", "MinCount and MaxCount must be 1 here")
+func (s *Server) wanted(q *amazontest.Query) (m machine, f *amazontest.Fault) {
+	if q.Number("MinCount") != 1 || q.Number("MaxCount") != 1 {
+		return m, amazontest.Refuse("InvalidParameterValue", "MinCount and MaxCount must be 1 here")
 	}
-	m.image, m.typ, m.subnet = q.text("ImageId"), q.text("InstanceType"), q.text("SubnetId")
-	groups := q.list("SecurityGroupId")
-	for _, n := range q.groups("NetworkInterface") {
+	m.image, m.typ, m.subnet = q.Text("ImageId"), q.Text("InstanceType"), q.Text("SubnetId")
+	groups := q.List("SecurityGroupId")
+	for _, n := range q.Groups("NetworkInterface") {
 		if m.subnet != "" || len(groups) > 0 {
-			return m, refuse("InvalidParameterCombination",
+			return m, amazontest.Refuse("InvalidParameterCombination",
 				"Network interfaces and an instance-level subnet ID may not be specified on the same request")
 		}
-		m.subnet = q.text(n + "SubnetId")
+		m.subnet = q.Text(n + "SubnetId")
 		for _, name := range []string{"DeviceIndex", "AssociatePublicIpAddress", "DeleteOnTermination"} {
-			q.text(n + name)
+			q.Text(n + name)
 		}
-		q.list(n + "SecurityGroupId")
+		q.List(n + "SecurityGroupId")
 	}
-	template := q.text("LaunchTemplate.LaunchTemplateId") + q.text("LaunchTemplate.LaunchTemplateName")
-	q.text("LaunchTemplate.Version")
-	q.text("KeyName")
-	q.text("IamInstanceProfile.Name")
-	q.text("IamInstanceProfile.Arn")
+	template := q.Text("LaunchTemplate.LaunchTemplateId") + q.Text("LaunchTemplate.LaunchTemplateName")
+	q.Text("LaunchTemplate.Version")
+	q.Text("KeyName")
+	q.Text("IamInstanceProfile.Name")
+	q.Text("IamInstanceProfile.Arn")
 	if _, is := s.config.Images[m.image]; !is && (m.image != "" || template == "") {
-		return m, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", m.image)
+		return m, amazontest.Refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", m.image)
 	}
 	if _, is := s.config.Types[m.typ]; !is && (m.typ != "" || template == "") {
-		return m, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", m.typ)
+		return m, amazontest.Refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", m.typ)
 	}
 	if _, is := s.config.Subnets[m.subnet]; !is {
-		return m, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", m.subnet)
+		return m, amazontest.Refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", m.subnet)
 	}
-	if q.text("MetadataOptions.HttpTokens") != "required" || q.text("MetadataOptions.HttpEndpoint") != "enabled" ||
-		q.number("MetadataOptions.HttpPutResponseHopLimit") < 1 {
-		return m, refuse("InvalidParameterValue", "This account requires IMDSv2")
+	if q.Text("MetadataOptions.HttpTokens") != "required" || q.Text("MetadataOptions.HttpEndpoint") != "enabled" ||
+		q.Number("MetadataOptions.HttpPutResponseHopLimit") < 1 {
+		return m, amazontest.Refuse("InvalidParameterValue", "This account requires IMDSv2")
 	}
-	for _, b := range q.groups("BlockDeviceMapping") {
-		if device := q.text(b + "DeviceName"); device != s.config.Images[m.image] {
-			return m, refuse("InvalidBlockDeviceMapping", "%s is not the root device of %s", device, m.image)
+	for _, b := range q.Groups("BlockDeviceMapping") {
+		if device := q.Text(b + "DeviceName"); device != s.config.Images[m.image] {
+			return m, amazontest.Refuse("InvalidBlockDeviceMapping", "%s is not the root device of %s", device, m.image)
 		}
-		if q.text(b+"Ebs.DeleteOnTermination") != "true" || q.number(b+"Ebs.VolumeSize") < 1 {
-			return m, refuse("InvalidBlockDeviceMapping", "the root disk needs a size, and must go with its machine")
+		if q.Text(b+"Ebs.DeleteOnTermination") != "true" || q.Number(b+"Ebs.VolumeSize") < 1 {
+			return m, amazontest.Refuse("InvalidBlockDeviceMapping", "the root disk needs a size, and must go with its machine")
 		}
-		q.text(b + "Ebs.VolumeType")
-		q.text(b + "Ebs.Encrypted")
+		q.Text(b + "Ebs.VolumeType")
+		q.Text(b + "Ebs.Encrypted")
 	}
-	if m.userData, f = userData(q.text("UserData")); f != nil {
+	if m.userData, f = userData(q.Text("UserData")); f != nil {
 		return m, f
 	}
 	if f := wantedMarket(q, &m); f != nil {
 		return m, f
 	}
-	for _, spec := range q.groups("TagSpecification") {
+	for _, spec := range q.Groups("TagSpecification") {
 		tags := map[string]string{}
-		for _, t := range q.groups(spec + "Tag") {
-			key := q.text(t + "Key")
-			if tags[key] = q.text(t + "Value"); len(tags) > 50 || strings.HasPrefix(key, "aws:") || len(key) > 128 {
-				return m, refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved; at most 50 tags of 128 characters")
+		for _, t := range q.Groups(spec + "Tag") {
+			key := q.Text(t + "Key")
+			if tags[key] = q.Text(t + "Value"); len(tags) > 50 || strings.HasPrefix(key, "aws:") || len(key) > 128 {
+				return m, amazontest.Refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved; at most 50 tags of 128 characters")
 			}
 		}
-		switch kind := q.text(spec + "ResourceType"); kind {
+		switch kind := q.Text(spec + "ResourceType"); kind {
 		case "instance":
 			m.tags = tags
 		case "volume":
 			m.volumeTags = tags
 		case "network-interface", "spot-instances-request":
 		default:
-			return m, refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type", kind)
+			return m, amazontest.Refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type", kind)
 		}
 	}
 	return m, nil
 }
 
-func userData(text string) ([]byte, *fault) {
+func userData(text string) ([]byte, *amazontest.Fault) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	switch {
 	case err != nil:
-		return nil, refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+		return nil, amazontest.Refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	case len(data) > maxUserData:
-		return nil, refuse("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
+		return nil, amazontest.Refuse("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
 	}
 	return data, nil
 }
 
-func wantedMarket(q *query, m *machine) *fault {
-	m.spot = q.text("InstanceMarketOptions.MarketType") == "spot"
-	kind := q.text("InstanceMarketOptions.SpotOptions.SpotInstanceType")
-	interruption := q.text("InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior")
-	m.endsByShutdown = q.text("InstanceInitiatedShutdownBehavior") == "terminate"
+func wantedMarket(q *amazontest.Query, m *machine) *amazontest.Fault {
+	m.spot = q.Text("InstanceMarketOptions.MarketType") == "spot"
+	kind := q.Text("InstanceMarketOptions.SpotOptions.SpotInstanceType")
+	interruption := q.Text("InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior")
+	m.endsByShutdown = q.Text("InstanceInitiatedShutdownBehavior") == "terminate"
 	if m.spot && (kind != "one-time" || interruption != "terminate" || !m.endsByShutdown) {
-		return refuse("InvalidParameterCombination", "One-time Spot machines can only be terminated")
+		return amazontest.Refuse("InvalidParameterCombination", "One-time Spot machines can only be terminated")
 	}
 	return nil
 }
 
 // refused is what this account, or this zone, has no room for.
-func (s *Server) refused(want machine, zone string) *fault {
+func (s *Server) refused(want machine, zone string) *amazontest.Fault {
 	processors, spots := s.config.Types[want.typ], 0
 	for _, m := range s.machines {
 		switch {
@@ -206,17 +208,17 @@ func (s *Server) refused(want machine, zone string) *fault {
 	room, limited := s.room[[2]string{want.typ, zone}]
 	switch {
 	case want.spot && s.config.Spots > 0 && spots >= s.config.Spots:
-		return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+		return amazontest.Refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 	case !want.spot && s.config.Processors > 0 && processors > s.config.Processors:
-		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows",
+		return amazontest.Refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows",
 			s.config.Processors)
 	case s.used[want.subnet] >= subnet.Free:
-		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s'", want.subnet)
+		return amazontest.Refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s'", want.subnet)
 	case limited && room < 0:
-		return refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
+		return amazontest.Refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
 			want.typ, zone)
 	case limited && room == 0:
-		return &fault{500, "InsufficientInstanceCapacity", fmt.Sprintf(
+		return &amazontest.Fault{Status: 500, Code: "InsufficientInstanceCapacity", Message: fmt.Sprintf(
 			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", want.typ, zone)}
 	}
 	return nil

@@ -2,7 +2,6 @@ package ec2test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
 // Config is what the account has.
@@ -103,45 +104,38 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// fault is an answer that refuses.
-type fault struct {
-	status        int
-	code, message string
-}
-
-func refuse(code, format string, args ...any) *fault {
-	return &fault{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
-}
-
-const maxBody = 1 << 20
-
 // ServeHTTP answers one request of the Query API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	form, f := s.read(w, r)
+	s.mu.Lock()
+	account := amazontest.Account{
+		Region: s.config.Region, Service: "ec2", Keys: s.config.Keys, Session: s.config.Session, Expired: s.expired,
+	}
+	s.mu.Unlock()
+	form, f := account.Read(w, r)
 	var answer any
 	if f == nil {
 		answer, f = s.act(form)
 	}
-	respond(w, answer, f)
+	amazontest.Respond(w, true, answer, f)
 }
 
-func (s *Server) act(form url.Values) (any, *fault) {
+func (s *Server) act(form url.Values) (any, *amazontest.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[form.Get("Action")]++
 	s.times = append(s.times, time.Now())
 	if !s.bucket.Allow() {
-		return nil, &fault{http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded."}
+		return nil, &amazontest.Fault{Status: http.StatusServiceUnavailable, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 	}
 	s.forget()
-	q := &query{form: form, used: map[string]bool{"Action": true, "Version": true}}
-	do := map[string]func(*query) (any, *fault){
+	q := amazontest.NewQuery(form)
+	do := map[string]func(*amazontest.Query) (any, *amazontest.Fault){
 		"RunInstances": s.run, "DescribeInstances": s.describe, "DescribeSubnets": s.describeSubnets,
 		"DescribeImages": s.describeImages, "StopInstances": s.stop, "StartInstances": s.start,
 		"RebootInstances": s.reboot, "TerminateInstances": s.terminate, "GetConsoleOutput": s.console,
 	}[form.Get("Action")]
 	if do == nil {
-		return nil, refuse("InvalidAction", "The action %s is not valid for this web service.", form.Get("Action"))
+		return nil, amazontest.Refuse("InvalidAction", "The action %s is not valid for this web service.", form.Get("Action"))
 	}
 	return do(q)
 }

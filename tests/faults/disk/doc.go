@@ -1,9 +1,9 @@
 // Package disk makes small disks that go wrong.
 //
-//	tmpfs.go   one in memory, which can be full, and read-only
-//	ext4.go    one in a file, which can stand still, or be slow
-//	guard.go   who gives them back, even if we are killed
+//	tmpfs.go   a disk in memory, which can be full or read-only
+//	ext4.go    a disk in a file, which can freeze or be slow
+//	guard.go   the process that removes them, even if the test is killed
 //
-// Both take root, and say so. A disk hurts nobody but those who keep something on it: nothing else
-// of the machine is changed.
+// Both require root, and say so. They affect only processes that use them: nothing else of the machine
+// is changed.
 package disk

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ext4 is a file system in a file. Frozen (FIFREEZE), it takes no write: whoever writes waits, as
-// on a disk that stalls.
+// Ext4 is a file system in a file. When frozen (FIFREEZE), it accepts no write: writers wait, as on
+// a disk that stalls.
 type Ext4 struct {
-	Dir   string // where it is mounted
+	Dir   string // mount point
 	guard *guard
 
 	mu     sync.Mutex
@@ -25,8 +25,8 @@ type Ext4 struct {
 	pulses func() error // ends them; nil if there are none
 }
 
-// MountExt4 makes one of so many bytes, and mounts it. Neither it nor a trace of it is left when it
-// is closed, or when we end.
+// MountExt4 creates one of the given size, and mounts it. It is removed when it is closed, or when
+// this process ends.
 func MountExt4(size int64) (*Ext4, error) {
 	if err := allowed(); err != nil {
 		return nil, explain("mount", "a disk", err)
@@ -60,10 +60,10 @@ func (d *Ext4) mount(file string, size int64) error {
 	return nil
 }
 
-// Freeze has the disk take no write, until it is thawed.
+// Freeze blocks all writes until Thaw.
 func (d *Ext4) Freeze() error { return d.freeze(true) }
 
-// Thaw has it take writes again, those too that wait.
+// Thaw allows writes again, including those that wait.
 func (d *Ext4) Thaw() error { return d.freeze(false) }
 
 // The ioctls behind fsfreeze.
@@ -94,9 +94,8 @@ func (d *Ext4) freeze(frozen bool) error {
 	return nil
 }
 
-// Slow has the disk stand still for a time, again and again, with a time between in which it works:
-// a write takes up to that long. It ends with the function that is returned, or when the disk is
-// closed.
+// Slow freezes the disk repeatedly for a time, with a pause in between: a write takes up to that
+// long. It ends with the returned function, or when the disk is closed.
 func (d *Ext4) Slow(still, between time.Duration) (end func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -140,7 +139,7 @@ func pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close thaws and unmounts it, when nobody uses it any more. It can be closed more than once.
+// Close thaws and unmounts it, when no process uses it any more. It may be repeated.
 func (d *Ext4) Close() error {
 	d.mu.Lock()
 	pulses := d.pulses

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard is a process that unmounts a disk when we let go of it, or have ended, however that came.
-// Whoever waits for a frozen disk cannot even be killed, so it thaws it first. It does not touch
-// the disk itself.
+// guard is a process that unmounts a disk when this process releases it or ends in any way. A
+// process that waits for a frozen disk cannot even be killed, so the guard thaws it first. It does
+// not use the disk itself.
 type guard struct {
 	cmd    *exec.Cmd
 	orders io.Closer
@@ -24,8 +24,8 @@ type guard struct {
 	err    error
 }
 
-// unmount waits until nobody uses the disk any more, but not without end. After it come files to be
-// removed.
+// unmount waits until no process uses the disk any more, with a limit. Its further arguments are
+// files to be removed.
 const unmount = `trap "" INT TERM HUP
 read _
 dir=$1; shift
@@ -39,7 +39,7 @@ while mountpoint -q "$dir"; do
 done
 [ $# -eq 0 ] || rm -rf --one-file-system "$@"`
 
-// watchOver starts a guard, before there is a disk.
+// watchOver starts a guard, before the disk exists.
 func watchOver(dir string, remove ...string) (*guard, error) {
 	g := &guard{cmd: exec.Command("sh", append([]string{"-c", unmount, "sh", dir}, remove...)...)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is not for it: it is who cleans up then
@@ -51,7 +51,7 @@ func watchOver(dir string, remove ...string) (*guard, error) {
 	return g, g.cmd.Start()
 }
 
-// leave has it give back the disk, and waits for that.
+// leave makes it remove the disk, and waits for that.
 func (g *guard) leave() error {
 	g.once.Do(func() {
 		g.err = errors.Join(g.orders.Close(), g.cmd.Wait())
@@ -62,7 +62,7 @@ func (g *guard) leave() error {
 	return g.err
 }
 
-// allowed is an error unless we may mount something.
+// allowed returns an error unless this process may mount something.
 func allowed() error {
 	if os.Geteuid() != 0 {
 		return errNeedsRoot
@@ -72,7 +72,7 @@ func allowed() error {
 
 var errNeedsRoot = errors.New("only root may mount disks: run the tests as root, in a container say, or leave out with -skip those that need a disk")
 
-// explain makes an error of a mount one that tells what to do next.
+// explain adds the next step to a mount error.
 func explain(doing, dir string, err error) error {
 	if errors.Is(err, unix.EPERM) && !errors.Is(err, errNeedsRoot) {
 		err = fmt.Errorf("%w: even as root: a container needs CAP_SYS_ADMIN for that", err)

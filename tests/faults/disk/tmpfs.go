@@ -13,7 +13,7 @@ import (
 
 // Tmpfs is a disk in memory.
 type Tmpfs struct {
-	Dir   string // where it is mounted
+	Dir   string // mount point
 	size  int64
 	guard *guard
 
@@ -22,8 +22,8 @@ type Tmpfs struct {
 	readOnly bool
 }
 
-// Mount mounts one of so many bytes at a directory, which is made if need be. What it holds is gone
-// when it is closed, or when we end.
+// Mount mounts one of the given size at a directory, which is created if necessary. Its content is
+// gone when it is closed, or when this process ends.
 func Mount(dir string, size int64) (*Tmpfs, error) {
 	d := &Tmpfs{Dir: dir, size: size}
 	if err := d.mount(); err != nil {
@@ -52,27 +52,25 @@ func (d *Tmpfs) mount() (err error) {
 
 const flags = unix.MS_NOSUID | unix.MS_NODEV
 
-// Fill takes all the space that is left. What is there stays, and can be removed, which makes room
-// again.
+// Fill uses all remaining space. Existing files stay, and removing them makes space again.
 func (d *Tmpfs) Fill() error { return d.change("fill", func() { d.full = true }) }
 
-// Free gives back the space that Fill took.
+// Free releases the space that Fill used.
 func (d *Tmpfs) Free() error { return d.change("free", func() { d.full = false }) }
 
-// MakeReadOnly lets nobody write. The kernel refuses that while a file is open for writing: it is
-// tried for a while, which is enough for those who write files now and then, and is an error for
-// those who keep one open, as etcd does.
+// MakeReadOnly forbids writes. The kernel refuses that while a file is open for writing: it is
+// retried for a while, which is enough for processes that write now and then, and fails for those
+// that keep a file open, as etcd does.
 func (d *Tmpfs) MakeReadOnly() error {
 	return d.change("make read-only", func() { d.readOnly = true })
 }
 
-// MakeWritable takes that back.
+// MakeWritable undoes that.
 func (d *Tmpfs) MakeWritable() error {
 	return d.change("make writable", func() { d.readOnly = false })
 }
 
-// shortly is how long a file may be open for writing, or how long somebody may take space while we
-// do.
+// shortly is how long a file may be open for writing, or space be used, during a change.
 const shortly = 2 * time.Second
 
 func (d *Tmpfs) change(what string, state func()) error {
@@ -105,7 +103,7 @@ func (d *Tmpfs) change(what string, state func()) error {
 	}
 }
 
-// remount has the kernel know what the disk is to be like.
+// remount changes the mount options.
 func (d *Tmpfs) remount() error {
 	size, how := d.size, uintptr(flags|unix.MS_REMOUNT)
 	if d.full {
@@ -121,7 +119,7 @@ func (d *Tmpfs) remount() error {
 	return unix.Mount("leasehold-test", d.Dir, "tmpfs", how, fmt.Sprintf("size=%d", size))
 }
 
-// Close unmounts it, when nobody uses it any more. It can be closed more than once.
+// Close unmounts it, when no process uses it any more. It may be repeated.
 func (d *Tmpfs) Close() error {
 	if err := d.guard.leave(); err != nil {
 		return explain("unmount", d.Dir, err)

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// Allowance is by how much a series may be higher in the end than it was: a share of that, and so
-// much more.
+// Allowance is how much higher a series may be at the end: a share of its value, plus a constant.
 type Allowance struct {
 	Share float64
 	More  float64
 }
 
-// Series is one number, read again and again.
+// Series is one number, read repeatedly.
 type Series struct {
 	Of     string // the process, or whatever else it is of
 	What   string
@@ -24,7 +23,7 @@ type Series struct {
 // Least is how many readings it takes for a verdict.
 const Least = 12
 
-// Verdict says what became of a series.
+// Verdict is the result for a series.
 type Verdict struct {
 	Known  bool    // there were enough readings
 	Before float64 // the middle of the readings after warm-up
@@ -36,7 +35,7 @@ type Verdict struct {
 // Grows reports whether it has grown.
 func (v Verdict) Grows() bool { return v.Known && v.After > v.Most }
 
-// Judge says what became of a series.
+// Judge judges a series.
 func (s Series) Judge() Verdict {
 	if len(s.Values) == 0 {
 		return Verdict{}
@@ -59,7 +58,7 @@ func middle(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Tell returns what is wrong with a series that grows.
+// Tell describes a series that grows.
 func (s Series) Tell() string {
 	v := s.Judge()
 	return fmt.Sprintf("%s of %s grows: %s after warm-up, %s in the end, where at most %s is flat", s.What, s.Of,

@@ -2,7 +2,7 @@ package history
 
 import "github.com/leasehold/leasehold/store"
 
-// Event is something that was seen. Exactly one of the pointers is set.
+// Event is something that was observed. Exactly one of the pointers is set.
 type Event struct {
 	At Time `json:"at"`
 
@@ -17,8 +17,8 @@ type Event struct {
 	Left    *Left    `json:"left,omitempty"`
 }
 
-// Call is a call of the provider, seen by the provider. It makes two events: one when it begins,
-// one when it ends.
+// Call is a provider call, as the provider sees it. It gives two events: at its beginning and at
+// its end.
 type Call struct {
 	ID       uint64 `json:"id"` // pairs the two
 	Ended    bool   `json:"ended,omitempty"`
@@ -26,17 +26,17 @@ type Call struct {
 	Method   Method `json:"method"`
 	Instance string `json:"instance,omitempty"`
 	Zone     string `json:"zone,omitempty"`   // of Create
-	Err      string `json:"err,omitempty"`    // what the caller was told; "" also if it has gone
+	Err      string `json:"err,omitempty"`    // the caller's error; "" also if it has gone
 	Listed   int    `json:"listed,omitempty"` // machines in the answer to List
-	Lie      string `json:"lie,omitempty"`    // how the answer was made wrong; "" if it was not
+	Lie      string `json:"lie,omitempty"`    // how the answer was falsified; "" if it was not
 }
 
-// Method is one of the provider's contract.
+// Method is a method of the provider's contract.
 type Method string
 
-// Lies of calls that do something, where it matters to the judge which they are.
+// Falsified answers of calls that change something, where the judge must tell them apart.
 const (
-	Slow     = "slow"        // none: it is done and answered as it ought to be, only later
+	Slow     = "slow"        // done and answered correctly, but later
 	DoneLate = ", done late" // how lies end by which it is done some time after its answer
 )
 
@@ -49,7 +49,7 @@ const (
 	List    Method = "list"
 )
 
-// Machine is a step in a machine's life, seen by the provider.
+// Machine is a step in a machine's life, as the provider sees it.
 type Machine struct {
 	Instance string `json:"instance"`
 	What     Step   `json:"what"`
@@ -63,58 +63,57 @@ type Step string
 
 // The steps.
 const (
-	Made    Step = "made"    // there is a machine; a second one for the same instance is a double
+	Made    Step = "made"    // the machine exists; a second one for the same instance is a double
 	Booted  Step = "booted"  // its agent was started
-	Ended   Step = "ended"   // its agent runs no more; Why says who wanted that
-	Removed Step = "removed" // there is no machine any more
+	Ended   Step = "ended"   // its agent has ended; Why says who wanted that
+	Removed Step = "removed" // the machine no longer exists
 
-	WorkloadBegan Step = "workload-began" // its workload was seen to run
-	WorkloadEnded Step = "workload-ended" // its workload runs no more, though the machine stays up
+	WorkloadBegan Step = "workload-began" // its workload was seen running
+	WorkloadEnded Step = "workload-ended" // its workload has ended, while the machine stays up
 )
 
 // Why a machine ended.
 const (
 	ByCall  = "call"  // a Stop, Delete or Restart
 	ByFault = "fault" // it was crashed
-	BySelf  = "self"  // the agent ended without anybody having asked
+	BySelf  = "self"  // the agent ended without an order
 	ByEnd   = "end"   // the run is over
 )
 
-// Harm is done to one machine. While it lasts, and for as long after as the coordinators need to
-// see that it is over, the machine may rightly be taken for failed. Whatever is done to replicas,
-// etcd or the network between them is no harm to a machine: it is Trouble alone.
+// Harm is a fault of one machine. While it lasts, and for as long after as the coordinators need to
+// see its end, the machine may rightly be judged failed. A fault of replicas, etcd or their network
+// is not a machine's fault: it is Trouble alone.
 type Harm struct {
 	Instance string   `json:"instance"`
 	Kind     HarmKind `json:"kind"`
-	Ends     bool     `json:"ends,omitempty"` // else it begins
+	Ends     bool     `json:"ends,omitempty"` // otherwise it begins
 }
 
-// HarmKind is a way to hurt a machine.
+// HarmKind is a kind of machine fault.
 type HarmKind string
 
-// The kinds of harm.
+// The kinds of machine faults.
 const (
-	Crashed HarmKind = "crashed" // it is down for good, and its provider says so
-	Frozen  HarmKind = "frozen"  // its agent and workload stand still
+	Crashed HarmKind = "crashed" // it has crashed, and its provider lists that
+	Frozen  HarmKind = "frozen"  // its agent and workload are frozen
 	Cut     HarmKind = "cut"     // it reaches no replica
 	Sick    HarmKind = "sick"    // its workload runs, and its check fails
 	Exited  HarmKind = "exited"  // its workload or agent was killed
 )
 
-// Trouble is something that is done to the cluster. It makes two events, or one if it is over at
-// once.
+// Trouble is a fault of the cluster. It gives two events, or one if it is over at once.
 type Trouble struct {
 	ID   int    `json:"id"` // pairs the two
 	Kind string `json:"kind"`
-	What string `json:"what"` // for people: whom it hit, how hard
+	What string `json:"what"` // for people: its target and size
 	Ends bool   `json:"ends,omitempty"`
 	// ManyCut: so many machines cannot be heard of that the storm rule must hold: none of those
 	// that are up may be replaced (SAFE-2).
 	ManyCut bool `json:"many_cut,omitempty"`
 }
 
-// Change is a change of one key, seen by a watcher beside the cluster that reaches etcd whatever
-// becomes of the network. All changes of a revision come in a row.
+// Change is a change of one key, seen by a watcher outside the cluster that reaches etcd whatever
+// happens to the network. All changes of a revision are adjacent.
 type Change struct {
 	Line     int            `json:"line"` // of etcd's history: another one begins when it was wiped or restored
 	Revision store.Revision `json:"revision"`
@@ -130,7 +129,7 @@ type Change struct {
 	Found bool `json:"found,omitempty"`
 }
 
-// Commit is a transaction as the replica's own database client saw it. It makes two events.
+// Commit is a transaction as the replica's database client saw it. It gives two events.
 type Commit struct {
 	ID      uint64      `json:"id"`
 	Ended   bool        `json:"ended,omitempty"`
@@ -145,17 +144,17 @@ type Commit struct {
 	At       store.Revision `json:"revision,omitempty"` // if it happened
 }
 
-// Outcome is what a client knows of a transaction that has ended.
+// Outcome is what a client knows about a transaction that has ended.
 type Outcome string
 
 // The outcomes.
 const (
 	Happened Outcome = "happened"
 	Refused  Outcome = "refused" // nothing was written
-	Unknown  Outcome = "unknown" // it may happen still
+	Unknown  Outcome = "unknown" // it may still happen
 )
 
-// Order is a command of an operator. It makes two events.
+// Order is an operator's command. It gives two events.
 type Order struct {
 	ID      int      `json:"id"`
 	Ended   bool     `json:"ended,omitempty"`
@@ -163,7 +162,7 @@ type Order struct {
 	Err     string   `json:"err,omitempty"`
 }
 
-// Mark is a moment in the course of a run.
+// Mark is a moment of a run.
 type Mark struct {
 	What MarkKind `json:"what"`
 	Text string   `json:"text,omitempty"`
@@ -180,13 +179,13 @@ type MarkKind string
 
 // The moments.
 const (
-	Begun  MarkKind = "begun"  // everybody is there, and the groups are complete; troubles begin
-	Healed MarkKind = "healed" // all troubles are over; from here on the bound of convergence counts
+	Begun  MarkKind = "begun"  // all processes run, and the groups are complete; faults begin
+	Healed MarkKind = "healed" // all faults have ended; the time limit of convergence starts
 	Quiet  MarkKind = "quiet"  // every group was found complete, and nothing changes any more
 	Missed MarkKind = "missed" // the watcher beside etcd has missed changes: they were compacted
 )
 
-// Left is something that was not given back when everything had ended.
+// Left is something that was left behind after the end.
 type Left struct {
 	What string `json:"what"` // a process, a file, a socket, a goroutine
 }

@@ -12,15 +12,15 @@ import (
 	"sync"
 )
 
-// File takes events from many at once, and keeps none of them in memory. Each is in the file before
-// Add returns.
+// File writes events from many goroutines, and keeps none in memory. Add returns after the event is
+// in the file.
 type File struct {
 	mu     sync.Mutex
 	file   *os.File
 	failed error
 }
 
-// Append adds events to a file, after what is there.
+// Append appends events to a file.
 func Append(path string) (*File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -45,14 +45,14 @@ func (f *File) Add(e Event) {
 	}
 }
 
-// Close closes the file, and says whether all of the history is in it.
+// Close closes the file, and returns an error if the history is incomplete.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return errors.Join(f.failed, f.file.Close())
 }
 
-// Log is a file of events that keeps them in memory as well.
+// Log is a file of events that also keeps them in memory.
 type Log struct {
 	file *File
 
@@ -61,7 +61,7 @@ type Log struct {
 	waked  chan struct{} // closed with the next event
 }
 
-// Open makes a log that is kept in a file, after what is there.
+// Open opens a log that appends to a file.
 func Open(path string) (*Log, error) {
 	file, err := Append(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *Log) Add(e Event) {
 	l.waked = make(chan struct{})
 }
 
-// Events are those so far, in the order in which they came.
+// Events returns the events so far, in the order of their arrival.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,11 +97,11 @@ func (l *Log) More() <-chan struct{} {
 	return l.waked
 }
 
-// Close closes the file, and says whether all of the history is in it.
+// Close closes the file, and returns an error if the history is incomplete.
 func (l *Log) Close() error { return l.file.Close() }
 
-// Read reads what was kept, of one process or several, in the order of time. A file that is not
-// there holds nothing; a last line that was cut short is left out.
+// Read reads the files of one process or several, in the order of time. A missing file is empty; an
+// incomplete last line is dropped.
 func Read(paths ...string) ([]Event, error) {
 	var all []Event
 	for _, path := range paths {
@@ -129,8 +129,8 @@ func Read(paths ...string) ([]Event, error) {
 	return Ordered(all), nil
 }
 
-// Ordered puts events of several logs into the order of time. What happened at one time stays in
-// the order it has.
+// Ordered merges the events of several logs in the order of time. Events at the same time keep
+// their order.
 func Ordered(all []Event) []Event {
 	slices.SortStableFunc(all, func(a, b Event) int { return int(min(1, max(-1, a.At-b.At))) })
 	return all

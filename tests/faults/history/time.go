@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time is a moment by the machine's monotonic clock, which is the same for all processes and goes
-// on whatever becomes of wall clocks.
+// Time is a moment of the machine's monotonic clock, which all processes share and which does not
+// depend on wall clocks.
 type Time time.Duration
 
-// Now is the time. It does not go through package time, whose clock some programs here have wrong
+// Now returns the present time. It does not use package time, whose clock is wrong in some programs
 // on purpose.
 func Now() Time {
 	var t unix.Timespec

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link is one connection over a way: one half to whoever has opened it, the other to whom it leads.
+// link is one connection over a way, with a half for each side.
 type link struct {
 	n        *Network
 	from, to string
@@ -27,7 +27,7 @@ func newLink(n *Network, opener net.Conn, from, to string) *link {
 	return l
 }
 
-// lead is the whole life of a link.
+// lead runs a link from beginning to end.
 func (l *link) lead(address string) {
 	defer l.n.forget(l)
 	defer l.close()
@@ -47,8 +47,7 @@ func (l *link) lead(address string) {
 	both.Wait()
 }
 
-// reach connects to the target, as soon as a connection could come about. It reports whether there
-// is one.
+// reach connects to the target, once the rules allow it. It reports whether it did.
 func (l *link) reach(address string) bool {
 	rules := l.n.book.Load()
 	if !l.pause(rules.terms(l.from, l.to).trip() + rules.terms(l.to, l.from).trip()) {
@@ -57,7 +56,7 @@ func (l *link) reach(address string) bool {
 	waited, ok := l.await(func(b *book) bool {
 		return !b.terms(l.from, l.to).silent && !b.terms(l.to, l.from).silent
 	})
-	// Who gave up while nothing went through has never been heard of.
+	// A side that gave up during the silence never appears.
 	if !ok || waited && hungUp(l.opener) {
 		return false
 	}
@@ -75,8 +74,8 @@ func (l *link) reach(address string) bool {
 	return true
 }
 
-// await waits for rules under which something may go on. It says whether it had to, and whether it
-// came to that before the link ended.
+// await waits for rules under which something may continue. It reports whether it waited, and
+// whether such rules came before the link ended.
 func (l *link) await(free func(*book) bool) (waited, ok bool) {
 	for {
 		rules := l.n.book.Load()
@@ -96,13 +95,13 @@ func (l *link) await(free func(*book) bool) (waited, ok bool) {
 	}
 }
 
-// audible waits until what one says reaches the other, and reports whether that came.
+// audible waits until one side's data can reach the other, and reports whether that happened.
 func (l *link) audible(from, to string) bool {
 	_, ok := l.await(func(b *book) bool { return !b.terms(from, to).silent })
 	return ok
 }
 
-// pause waits, and reports whether there is a link after it.
+// pause waits, and reports whether the link still exists.
 func (l *link) pause(d time.Duration) bool {
 	if d <= 0 {
 		return l.ctx.Err() == nil
@@ -117,7 +116,7 @@ func (l *link) pause(d time.Duration) bool {
 	}
 }
 
-// reset ends the link at once, with an RST for both sides. It may be done again.
+// reset ends the link at once, with an RST for both sides. It may be repeated.
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +145,7 @@ func cut(c net.Conn) {
 	_ = c.Close()
 }
 
-// hungUp reports whether the other side of a connection sends nothing more.
+// hungUp reports whether the other side of a connection has closed its sending side.
 func hungUp(c net.Conn) bool {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

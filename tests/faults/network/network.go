@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Network is a switch. It is for many at once.
+// Network is a switch. It is safe for concurrent use.
 type Network struct {
 	ctx  context.Context
 	end  context.CancelFunc
@@ -40,9 +40,9 @@ func New() *Network {
 	return n
 }
 
-// Way is how a party is reached.
+// Way describes how to reach a party.
 type Way struct {
-	From  string // who connects; "": whoever it is by its address, see Name and Source
+	From  string // who connects; "": determined by its address, see Name and Source
 	To    string // who is reached
 	At    string // host:port to connect to; "": any free port of 127.0.0.1
 	Leads string // host:port where To listens; it need not do so yet
@@ -50,7 +50,7 @@ type Way struct {
 
 var errClosed = errors.New("the network is closed")
 
-// Listen opens a way, until the network is closed, and says where one connects to.
+// Listen opens a way, until the network is closed, and returns the address to connect to.
 func (n *Network) Listen(w Way) (address string, err error) {
 	if w.At == "" {
 		w.At = "127.0.0.1:0"
@@ -100,7 +100,7 @@ func (n *Network) serve(l net.Listener, w Way) {
 	}
 }
 
-// admit makes a link of a connection, nil if it is refused. From then on rules find it.
+// admit makes a link of a connection, nil if it is refused. From then on rules apply to it.
 func (n *Network) admit(c net.Conn, from, to string) *link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,8 +118,8 @@ func (n *Network) forget(l *link) {
 	delete(n.links, l)
 }
 
-// Impose has a rule hold from now on, for connections that there are too, until it is lifted. It
-// can be lifted more than once.
+// Impose applies a rule, also to existing connections, until it is lifted. It may be lifted more
+// than once.
 func (n *Network) Impose(r Rule) (lift func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,14 +138,14 @@ func (n *Network) Impose(r Rule) (lift func()) {
 	}
 }
 
-// turn has other rules hold. The caller holds mu.
+// turn replaces the rules. The caller holds mu.
 func (n *Network) turn(rules []*Rule) {
 	before := n.book.Swap(newBook(rules))
 	close(before.turned)
 }
 
-// Held is how much waits for the end of a silence just now: directions of connections that have
-// something to deliver, and new connections.
+// Held returns how much waits for the end of a silence now: directions with data to deliver, and
+// new connections.
 func (n *Network) Held() int { return int(n.held.Load()) }
 
 // Close ends all ways and connections, and returns when nothing is left of them.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Rule says what becomes of what one set of parties sends to another. Several may hold at once:
-// then a thing is silent or refused if one of them says so, delays add up, and the slowest speed
+// Rule says what happens to the traffic from one set of parties to another. Several may hold at
+// once: traffic is silent or refused if one of them says so, delays add up, and the lowest speed
 // counts.
 type Rule struct {
 	// From and To are the parties; nil: any. They are asked from many goroutines, and only when
@@ -18,21 +18,21 @@ type Rule struct {
 	// connects to To.
 	Only Direction
 
-	// Silent: nothing arrives. Bytes wait, connections stay, and new ones are neither made nor
-	// refused. It all arrives when that is over.
+	// Silent: nothing arrives. Bytes wait, connections stay, and new ones are neither accepted nor
+	// refused. Everything arrives when the silence ends.
 	Silent bool
-	// Refuse: who connects is reset at once. Connections that there are stay.
+	// Refuse: new connections are reset at once. Existing ones stay.
 	Refuse bool
-	// Reset: connections that there are when the rule is imposed end with an RST for both sides.
-	// New ones are none of its business.
+	// Reset: existing connections end with an RST for both sides when the rule is imposed. New ones
+	// are not affected.
 	Reset bool
 
-	Delay, Jitter time.Duration // how long everything takes, and how much longer it may
-	Loss          float64       // of all that is said so much is said again, as TCP does; below 1
-	Slow          int           // bytes a second; 0: no limit
+	Delay, Jitter time.Duration // delay, and maximum of the additional random delay
+	Loss          float64       // share of the data that is retransmitted, as by TCP; below 1
+	Slow          int           // bytes per second; 0: no limit
 }
 
-// Direction is which way traffic goes.
+// Direction is the direction of traffic.
 type Direction int
 
 // The directions.
@@ -54,10 +54,10 @@ func (r *Rule) concerns(from, to string) bool {
 
 func meets(set func(string) bool, party string) bool { return set == nil || set(party) }
 
-// book is the rules that hold at one time. It never changes.
+// book is the rules that hold at one time. It is immutable.
 type book struct {
 	rules  []*Rule
-	turned chan struct{} // closed when another one holds
+	turned chan struct{} // closed when another one replaces it
 }
 
 func newBook(rules []*Rule) *book { return &book{rules: rules, turned: make(chan struct{})} }
@@ -67,7 +67,7 @@ func (b *book) refuses(from, to string) bool {
 	return slices.ContainsFunc(b.rules, func(r *Rule) bool { return r.Refuse && r.concerns(from, to) })
 }
 
-// terms are what holds for what one party sends to another.
+// terms are the rules for traffic from one party to another.
 func (b *book) terms(from, to string) terms {
 	var t terms
 	arrives := 1.0
@@ -87,7 +87,7 @@ func (b *book) terms(from, to string) terms {
 	return t
 }
 
-// terms are all rules for one direction in one.
+// terms are all rules for one direction combined.
 type terms struct {
 	silent        bool
 	delay, jitter time.Duration
@@ -95,14 +95,14 @@ type terms struct {
 	slow          int
 }
 
-// retransmit is how long TCP waits at first before it says something again; it doubles. Nothing is
-// said more than mostTimes again, so that a heavy loss is no silence.
+// retransmit is TCP's first retransmission timeout, which doubles. Nothing is retransmitted more
+// than mostTimes, so that heavy loss is not silence.
 const (
 	retransmit = 200 * time.Millisecond
 	mostTimes  = 6
 )
 
-// trip is how long something is under way.
+// trip returns how long something is in transit.
 func (t terms) trip() time.Duration {
 	d := t.delay
 	if t.jitter > 0 {
@@ -116,8 +116,8 @@ func (t terms) trip() time.Duration {
 	return d
 }
 
-// piece is how much is read at once: little where it is slow, so that it does not come in a few
-// heaps.
+// piece is how much is read at once: little on a slow link, so that it does not arrive in a few
+// chunks.
 func (t terms) piece() int {
 	if t.slow == 0 {
 		return pieceSize
@@ -125,7 +125,7 @@ func (t terms) piece() int {
 	return min(pieceSize, 1+t.slow/10)
 }
 
-// sending is how long so many bytes take to be put on the way.
+// sending returns how long so many bytes take to send.
 func (t terms) sending(bytes int) time.Duration {
 	if t.slow == 0 {
 		return 0

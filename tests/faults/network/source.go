@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Name returns which party connects from an address.
+// Name sets which party connects from an address.
 func (n *Network) Name(ip, party string) error {
 	address, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -23,8 +23,8 @@ func (n *Network) Name(ip, party string) error {
 	return nil
 }
 
-// Source is the address that a party connects from: the one it was named with, else one of its own
-// below 127.64.0.0, the same each time.
+// Source returns the address that a party connects from: the one it was named with, or one of its
+// own below 127.64.0.0, the same each time.
 func (n *Network) Source(party string) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -40,7 +40,7 @@ func (n *Network) Source(party string) netip.Addr {
 	}
 }
 
-// partyAt is who connects from there; one without a name is called by its address.
+// partyAt returns who connects from there; one without a name is called by its address.
 func (n *Network) partyAt(remote net.Addr) string {
 	at, err := netip.ParseAddrPort(remote.String())
 	if err != nil {

@@ -29,8 +29,8 @@ var ofClocks = []Kind{
 	},
 }
 
-// jump is how wrong a clock gets: hours for whoever issues certificates, years for whoever only
-// shows them.
+// jump is how wrong a clock becomes: hours for processes that issue certificates, years for the
+// others.
 func jump(s *Site, most time.Duration) time.Duration {
 	by := pick(s, []time.Duration{time.Minute, time.Hour, most})
 	if s.Chance(50) {
@@ -68,8 +68,8 @@ func replicaClock(_ context.Context, s *Site) (string, func() error, error) {
 	}, nil
 }
 
-// clockJumpsAsMachinesBoot: the leader's clock is an hour ahead while somebody has a deadline that
-// no operator would call over (SAFE-13).
+// clockJumpsAsMachinesBoot: the leader's clock is an hour ahead while a machine has a deadline that
+// has not passed by any correct clock (SAFE-13).
 func clockJumpsAsMachinesBoot(ctx context.Context, s *Site) (string, func() error, error) {
 	name := group(s)
 	was := s.Wanted()[name]

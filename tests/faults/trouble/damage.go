@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever damages records does it with the groups' files in hand, and with etcd's history to put
-// them back from.
+// A test that damages records has the groups' files, and etcd's history to restore them from.
 var ofRecords = []Kind{
 	{
 		Name: "etcd-emptied", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 2 * time.Second,
@@ -35,8 +34,8 @@ var ofRecords = []Kind{
 	},
 }
 
-// etcdEmptied: all of etcd's data is removed while everybody else runs. It comes back from a
-// snapshot of a moment before, or the shard is recovered.
+// etcdEmptied: all of etcd's data is removed while everything else runs. It is restored from an
+// earlier snapshot, or the shard is recovered.
 func etcdEmptied(ctx context.Context, s *Site) (string, func() error, error) {
 	settings, err := s.Settings(ctx)
 	if err != nil {
@@ -60,8 +59,8 @@ func etcdEmptied(ctx context.Context, s *Site) (string, func() error, error) {
 	}, err
 }
 
-// etcdOlder: etcd's data is put back to what it was before some machines were made and others
-// removed. The shard holds itself.
+// etcdOlder: etcd's data is restored to a state before some machines were created and others
+// removed. The shard puts itself on hold.
 func etcdOlder(ctx context.Context, s *Site) (string, func() error, error) {
 	snapshot, err := s.SaveSnapshot(ctx)
 	if err != nil {
@@ -89,8 +88,8 @@ func etcdOlder(ctx context.Context, s *Site) (string, func() error, error) {
 	}, err
 }
 
-// awaitHold waits until the shard is on hold, but not for long: its revision may have overtaken
-// what anybody knew.
+// awaitHold waits until the shard is on hold, with a limit: its revision may have overtaken what
+// was known.
 func (s *Site) awaitHold(ctx context.Context, within time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -107,8 +106,8 @@ func (s *Site) awaitHold(ctx context.Context, within time.Duration) {
 	}
 }
 
-// deletedKinds are prefixes that somebody may delete, and whether nothing but an operator brings
-// back what they hold.
+// deletedKinds are prefixes that an operator may delete, and whether only an operator can restore
+// their content.
 var deletedKinds = []struct {
 	kind   string
 	mended bool // by itself
@@ -128,7 +127,7 @@ var deletedKinds = []struct {
 	{store.KindLeader, true},
 }
 
-// DeletedKinds are the kinds of which all keys are deleted.
+// DeletedKinds returns the kinds of which all keys are deleted.
 func DeletedKinds() (all []string) {
 	for _, k := range deletedKinds {
 		all = append(all, k.kind)
@@ -136,7 +135,7 @@ func DeletedKinds() (all []string) {
 	return slices.Compact(all)
 }
 
-// recordsDeleted: somebody deletes a prefix by hand, and puts it back from etcd's history.
+// recordsDeleted: a prefix is deleted by hand, and restored from etcd's history.
 func recordsDeleted(ctx context.Context, s *Site) (string, func() error, error) {
 	k := pick(s, deletedKinds)
 	prefix := prefixOf(s, k.kind)
@@ -146,7 +145,7 @@ func recordsDeleted(ctx context.Context, s *Site) (string, func() error, error) 
 	return deletePrefix(ctx, s, prefix, k.mended)
 }
 
-// DeleteAll deletes all keys of a kind, and puts them back in the way that this kind has.
+// DeleteAll deletes all keys of a kind, and restores them in the way of this kind.
 func DeleteAll(ctx context.Context, s *Site, kind string) (string, func() error, error) {
 	for _, k := range deletedKinds {
 		if k.kind == kind {
@@ -156,7 +155,7 @@ func DeleteAll(ctx context.Context, s *Site, kind string) (string, func() error,
 	return "", nil, errNobody{kind}
 }
 
-// prefixOf is what all keys of a kind begin with.
+// prefixOf returns the prefix of all keys of a kind.
 func prefixOf(s *Site, kind string) string {
 	if kind == store.KindShard || kind == store.KindServed {
 		return s.Keys.Prefix() + kind
@@ -174,15 +173,14 @@ func deletePrefix(ctx context.Context, s *Site, prefix string, mended bool) (str
 	}
 	before, err := s.DeleteByHand(ctx, keys)
 	what := fmt.Sprintf("%s, %d keys", prefix, len(keys))
-	if mended || before == 0 { // whether they were deleted, nobody knows
+	if mended || before == 0 { // whether they were deleted is unknown
 		return what, func() error { return s.PutRight() }, err
 	}
 	return what, func() error { return s.Repair(before) }, err
 }
 
-// Kinds of keys that can be spoiled. Those that nothing makes anew are repaired, those that are
-// derived are written anew by whoever holds them, and nobody needs the rest, or it ends by itself:
-// it is put back by hand.
+// Kinds of keys that can be spoiled. Original ones are repaired, derived ones are rewritten by
+// their owners, and the others are not needed or end by themselves: they are restored by hand.
 var (
 	repairedKinds = []string{
 		store.KindShard, store.KindGroups, store.KindSlots, store.KindInstances, store.KindJoined,
@@ -195,7 +193,7 @@ var (
 	}
 )
 
-// SpoiledKinds are all kinds of keys, and "settings" for those within the shard's record.
+// SpoiledKinds returns all kinds of keys, and "settings" for those within the shard's record.
 func SpoiledKinds() []string {
 	return slices.Concat(repairedKinds, renewedKinds, otherKinds, []string{settings})
 }
@@ -209,16 +207,16 @@ const (
 	Newer   = "newer" // of a schema that nobody knows yet
 )
 
-// SpoiledHow are all of them.
+// SpoiledHow returns all of them.
 func SpoiledHow() []string { return []string{Garbage, Empty, Newer} }
 
-// recordSpoiled: somebody writes into one key what nobody can read.
+// recordSpoiled: one key is overwritten with something unreadable.
 func recordSpoiled(ctx context.Context, s *Site) (string, func() error, error) {
 	kind, how := pick(s, SpoiledKinds()), pick(s, SpoiledHow())
 	return Spoil(ctx, s, kind, how)
 }
 
-// Spoil spoils one key of a kind, and puts it right in the way that this kind has.
+// Spoil spoils one key of a kind, and restores it in the way of this kind.
 func Spoil(ctx context.Context, s *Site, kind, how string) (string, func() error, error) {
 	if kind == settings {
 		return spoilSettings(ctx, s)
@@ -250,7 +248,7 @@ func Spoil(ctx context.Context, s *Site, kind, how string) (string, func() error
 	}
 }
 
-// spoiled is what a value becomes.
+// spoiled returns the spoiled value.
 func spoiled(value []byte, how string) []byte {
 	switch how {
 	case Empty:
@@ -272,8 +270,8 @@ func (s *Site) backByHand(kv store.KV, at store.Revision) error {
 	return errors.Join(s.BackByHand(kv, at), s.PutRight())
 }
 
-// spoilSettings writes a setting that nobody understands. What is in force stays in force (REC-20),
-// until somebody sets it.
+// spoilSettings writes an invalid setting. What is in force stays in force (REC-20), until it is
+// set again.
 func spoilSettings(ctx context.Context, s *Site) (string, func() error, error) {
 	kv, err := s.Store.Get(ctx, s.Keys.Shard())
 	if err != nil {

@@ -29,7 +29,7 @@ var ofEtcd = []Kind{
 	{Name: "member-wiped", Weight: 1, Takes: []Part{Etcd}, Least: time.Second, Most: 4 * time.Second, Do: memberWiped},
 }
 
-// member is the one that leads, more often than not.
+// member chooses a member, more often than not the leader.
 func member(ctx context.Context, s *Site) (i int, what string) {
 	if leads, err := s.Ops().Leader(ctx); err == nil && s.Chance(60) {
 		return leads, fmt.Sprintf("m%d, which leads", leads)
@@ -51,7 +51,7 @@ func memberFrozen(ctx context.Context, s *Site) (string, func() error, error) {
 	return what, func() error { p.Thaw(); return nil }, nil
 }
 
-// memberStutters: a member that gets a processor, or its disk, only now and then.
+// memberStutters: a member gets a processor, or its disk, only now and then.
 func memberStutters(ctx context.Context, s *Site) (string, func() error, error) {
 	i, what := member(ctx, s)
 	p := s.Member(i)

@@ -31,7 +31,7 @@ var ofMachines = []Kind{
 	},
 }
 
-// machines are up to so many that run.
+// machines returns up to so many running machines.
 func machines(s *Site, most int) ([]string, error) {
 	up := s.Cloud.Running()
 	if len(up) == 0 {
@@ -40,7 +40,7 @@ func machines(s *Site, most int) ([]string, error) {
 	return some(s, most, up), nil
 }
 
-// each does something to each of some machines. One that is gone by then is left out.
+// each does something to each of some machines, except those that are gone by then.
 func each(hit []string, do func(id string) error) []string {
 	return slices.DeleteFunc(hit, func(id string) bool { return do(id) != nil })
 }
@@ -89,9 +89,8 @@ func groupSick(_ context.Context, s *Site) (string, func() error, error) {
 	return fmt.Sprint(hit), func() error { each(hit, s.Cloud.Cure); return nil }, nil
 }
 
-// agentsReturnAsJudged: machines are cut off until just when they are judged lost, while the leader
-// hears and says everything late: an agent's return and the leader's decision meet in etcd
-// (SAFE-4).
+// agentsReturnAsJudged: machines are cut off until just when they are judged lost, while the
+// leader's messages are delayed: an agent's return and the leader's decision meet in etcd (SAFE-4).
 func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
@@ -110,7 +109,7 @@ func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, e
 		func() error { lift(); return nil }, err
 }
 
-// awaitLeaseEnds waits until an instance has no lease, and reports whether that came to be.
+// awaitLeaseEnds waits until an instance has no lease, and reports whether that happened.
 func (s *Site) awaitLeaseEnds(ctx context.Context, id string) bool {
 	for len(s.Witness.Now().Of(s.Keys.Alive(id))) > 0 {
 		if !wait(ctx, 50*time.Millisecond) {

@@ -26,7 +26,7 @@ var ofNetwork = []Kind{
 	{Name: "connections-reset", Weight: 2, Do: connectionsReset},
 }
 
-// cutting is a way to cut: it goes silent, both ways or one, or it refuses.
+// cutting is a way to cut: silent, in both directions or one, or refusing connections.
 func cutting(s *Site) network.Rule {
 	return pick(s, []network.Rule{
 		{Only: network.Both, Silent: true},
@@ -91,8 +91,7 @@ func networkSlow(_ context.Context, s *Site) (string, func() error, error) {
 	return fmt.Sprintf("%s and up to %s more, %.0f%% lost", r.Delay, r.Jitter, 100*r.Loss), impose(s, r), nil
 }
 
-// connectionsReset: a router between machines and replicas starts anew, and nobody's connection
-// outlives it.
+// connectionsReset: a router between machines and replicas restarts, and all connections break.
 func connectionsReset(_ context.Context, s *Site) (string, func() error, error) {
 	hit := s.ReplicaIDs()
 	if s.Chance(50) {
@@ -103,8 +102,7 @@ func connectionsReset(_ context.Context, s *Site) (string, func() error, error) 
 	return fmt.Sprint(hit), nil, nil
 }
 
-// waysToEtcdReset: the same between replicas and etcd. Every watch has to begin anew, with what
-// happened meanwhile.
+// waysToEtcdReset: the same between replicas and etcd. Every watch must restart and catch up.
 func waysToEtcdReset(ctx context.Context, s *Site) (string, func() error, error) {
 	hit := s.ReplicaIDs()
 	if leads := s.LeaderNow(); leads != "" && s.Chance(50) {

@@ -48,7 +48,7 @@ var ofOperators = []Kind{
 	},
 }
 
-// group is one that an operator may do anything to.
+// group chooses a group that an operator may change.
 func group(s *Site) string { return pick(s, slices.Sorted(maps.Keys(s.Wanted()))) }
 
 func groupScaled(ctx context.Context, s *Site) (string, func() error, error) {
@@ -68,7 +68,7 @@ func groupEdited(ctx context.Context, s *Site) (string, func() error, error) {
 }
 
 // groupEditedUnseen: the leader's connections to etcd break, and a group is edited before there are
-// new ones: its watch has to tell of that afterwards.
+// new ones: its watch has to deliver that afterwards.
 func groupEditedUnseen(ctx context.Context, s *Site) (string, func() error, error) {
 	leads, name := s.LeaderNow(), group(s)
 	if leads == "" {
@@ -87,7 +87,7 @@ func groupPaused(ctx context.Context, s *Site) (string, func() error, error) {
 }
 
 // groupPausedAmidRemovals: machines are being removed, which the provider refuses, when their group
-// is paused: nobody tries again until it goes on (REC-13).
+// is paused: the removal is not retried until it is resumed (REC-13).
 func groupPausedAmidRemovals(ctx context.Context, s *Site) (string, func() error, error) {
 	up := s.Cloud.Running()
 	if len(up) == 0 {
@@ -143,8 +143,7 @@ func zoneEvacuated(ctx context.Context, s *Site) (string, func() error, error) {
 	return zone, func() error { return s.OperatorMust("evacuate", zone, "--end") }, err
 }
 
-// specVanishes: somebody removes a group's key by hand, or spoils it, and puts it back (SAFE-10,
-// REC-7).
+// specVanishes: a group's key is removed or spoiled by hand, and restored (SAFE-10, REC-7).
 func specVanishes(ctx context.Context, s *Site) (string, func() error, error) {
 	name := group(s)
 	back, err := s.SpoilSpec(ctx, name, s.Chance(50))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Step is a trouble in a plan.
+// Step is a fault in a plan.
 type Step struct {
 	Kind  Kind
 	After time.Duration // the beginning of the run
@@ -16,7 +16,7 @@ type Step struct {
 	Seed  uint64 // of its own random numbers
 }
 
-// Plan is what a seed gives.
+// Plan is the plan of a seed.
 type Plan struct {
 	Seed  uint64
 	Steps []Step
@@ -67,7 +67,7 @@ func Make(seed uint64, t Terms) (Plan, error) {
 	return p, nil
 }
 
-// String tells the plan, one trouble in each line.
+// String prints the plan, one fault per line.
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, s := range p.Steps {

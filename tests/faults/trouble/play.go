@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/cluster"
 )
 
-// Play has the troubles of a plan happen, and returns when all of them are over. What could not be
-// done is passed over and told to the history; what could not be undone is an error, since nobody
-// could say of the rest of the run what it shows.
+// Play causes the faults of a plan, and returns when all of them are over. A fault that cannot be
+// caused is skipped, which is recorded; one that cannot be undone is an error, because the rest of
+// the run would mean nothing.
 func Play(ctx context.Context, c *cluster.Cluster, p Plan) error {
 	parts := &parts{taken: map[Part]bool{}, freed: make(chan struct{})}
 	began := time.Now()
@@ -57,7 +57,7 @@ func happen(ctx context.Context, c *cluster.Cluster, step Step) error {
 	return nil
 }
 
-// wait reports whether so much time has passed before the context ended.
+// wait reports whether the time passed before the context ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -69,14 +69,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// parts are those of the cluster that troubles have for themselves.
+// parts are the parts of the cluster that faults have reserved.
 type parts struct {
 	mu    sync.Mutex
 	taken map[Part]bool
 	freed chan struct{} // closed when some are free again
 }
 
-// take waits until all of them can be had.
+// take waits until all parts are free, and reserves them.
 func (p *parts) take(ctx context.Context, wanted []Part) bool {
 	for {
 		p.mu.Lock()

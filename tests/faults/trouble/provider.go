@@ -81,8 +81,8 @@ func callsLate(_ context.Context, s *Site) (string, func() error, error) {
 		nil
 }
 
-// createCalledOff: a group is made larger, and smaller again before anybody knows what became of
-// the creations: they happen afterwards (SAFE-8).
+// createCalledOff: a group grows, and shrinks again before the result of the creations is known:
+// they happen afterwards (SAFE-8).
 func createCalledOff(ctx context.Context, s *Site) (string, func() error, error) {
 	name, late := group(s), s.between(6*time.Second, 9*time.Second)
 	was := s.Wanted()[name]
@@ -117,8 +117,8 @@ func listFails(_ context.Context, s *Site) (string, func() error, error) {
 		memprovider.Fault{Call: memprovider.CallList, Chance: 0.8, Err: errors.New("internal error, try again")}), nil
 }
 
-// listFailsBesideMachines: machines are cut off, and nobody says whether they run: that is no word
-// of their death (DET-4).
+// listFailsBesideMachines: machines are cut off, and the provider does not say whether they run:
+// that is no evidence of their death (DET-4).
 func listFailsBesideMachines(_ context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	if err != nil {

@@ -43,7 +43,7 @@ var ofReplicas = []Kind{
 	},
 }
 
-// replica is the one that leads, more often than not.
+// replica chooses a replica, more often than not the leader.
 func replica(s *Site) (id, what string) {
 	if leads := s.LeaderNow(); leads != "" && s.Chance(60) {
 		return leads, "replica " + leads + ", which leads"
@@ -104,8 +104,8 @@ func replicasAllFrozen(_ context.Context, s *Site) (string, func() error, error)
 	}, nil
 }
 
-// leaderLostBesideMachines: machines are cut off, and before their leases end another replica comes
-// to lead. It has not heard them yet (SAFE-1).
+// leaderLostBesideMachines: machines are cut off, and before their leases end another replica
+// becomes leader, which has not heard them yet (SAFE-1).
 func leaderLostBesideMachines(ctx context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
@@ -129,8 +129,8 @@ func leaderLostBesideMachines(ctx context.Context, s *Site) (string, func() erro
 	}, nil
 }
 
-// leasesDropped: a replica stands still, and etcd drops leases of agents that it serves. Nobody can
-// put them back until the agents have moved (DET-17).
+// leasesDropped: a replica freezes, and etcd drops leases of agents that it serves. They cannot be
+// restored until the agents have moved (DET-17).
 func leasesDropped(ctx context.Context, s *Site) (string, func() error, error) {
 	ids := slices.DeleteFunc(s.ReplicaIDs(), func(id string) bool { return id == s.LeaderNow() })
 	id := pick(s, ids)

@@ -12,19 +12,19 @@ import (
 // Kind is an entry of the catalogue.
 type Kind struct {
 	Name   string
-	Weight int // how often it is chosen, beside the others
-	// Takes is what no two troubles may have at once. Whoever comes second waits.
+	Weight int // weight of being chosen
+	// Takes are the parts that no two faults may use at once. The second one waits.
 	Takes []Part
-	// Least and Most bound how long it lasts. What is over at once has none.
+	// Least and Most bound its duration. A fault that is over at once has none.
 	Least, Most time.Duration
-	// ManyCut: so many machines cannot be heard of while it lasts that none of those may be
-	// replaced (SAFE-2).
+	// ManyCut: so many machines are silent while it lasts that none of those may be replaced
+	// (SAFE-2).
 	ManyCut bool
-	// Do does it and says what, for people. end undoes it; nil: there is nothing to undo.
+	// Do causes the fault and describes it. end undoes it; nil: nothing to undo.
 	Do func(ctx context.Context, s *Site) (what string, end func() error, err error)
 }
 
-// Part is a part of the cluster that a trouble may want for itself.
+// Part is a part of the cluster that a fault may need for itself.
 type Part string
 
 // The parts.
@@ -37,20 +37,20 @@ const (
 	Clocks    Part = "clocks"    // wall clocks
 	Disks     Part = "disks"     // of replicas and machines
 	Operators Part = "operators" // the groups' files
-	History   Part = "history"   // what etcd keeps of before
+	History   Part = "history"   // etcd's history
 )
 
-// Site is where a trouble happens: the cluster, and its own random numbers.
+// Site is where a fault happens: the cluster, and random numbers of its own.
 type Site struct {
 	*cluster.Cluster
 	*rand.Rand
-	Lasts time.Duration // how long it is to last
+	Lasts time.Duration // its duration
 }
 
-// Chance says yes so many times of a hundred.
+// Chance returns true in so many of a hundred cases.
 func (s *Site) Chance(percent int) bool { return s.IntN(100) < percent }
 
-// between is a time from one on, up to another.
+// between returns a duration from one value up to, but not including, another.
 func (s *Site) between(least, most time.Duration) time.Duration {
 	if most <= least {
 		return least
@@ -61,7 +61,7 @@ func (s *Site) between(least, most time.Duration) time.Duration {
 // pick chooses one of several.
 func pick[T any](s *Site, of []T) T { return of[s.IntN(len(of))] }
 
-// some chooses up to so many different ones, and at least one.
+// some chooses up to so many different ones, at least one.
 func some[T any](s *Site, most int, of []T) []T {
 	n := min(1+s.IntN(most), len(of))
 	var out []T
@@ -71,12 +71,12 @@ func some[T any](s *Site, most int, of []T) []T {
 	return out
 }
 
-// errNobody: there is nobody left whom it could hit. The trouble is passed over.
+// errNobody: no target is left. The fault is skipped.
 type errNobody struct{ what string }
 
 func (e errNobody) Error() string { return fmt.Sprintf("there is no %s that it could hit", e.what) }
 
-// Catalogue is all there is.
+// Catalogue returns all kinds of faults.
 func Catalogue() []Kind {
 	var all []Kind
 	for _, part := range [][]Kind{
@@ -88,7 +88,7 @@ func Catalogue() []Kind {
 	return all
 }
 
-// Named finds an entry.
+// Named returns an entry by name.
 func Named(name string) (Kind, error) {
 	for _, k := range Catalogue() {
 		if k.Name == name {

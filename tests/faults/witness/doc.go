@@ -1,9 +1,9 @@
-// Package witness sees what becomes of a shard's keys from beside the cluster, and writes it into a
+// Package witness observes a shard's keys from outside the cluster, and records every change in a
 // history.
 //
-//	watcher.go   the watcher: what it knows, and how others wait for it
-//	session.go   one connection to one member: is it the history that we know, and how it goes on
-//	cache.go     the keys as they stand, and how two states of etcd are told apart
+//	watcher.go   the watcher: its state, and waiting for it
+//	session.go   one connection to one member: whether it has the same history, and following it
+//	cache.go     the present keys, and the comparison of two states of etcd
 //	leases.go    all leases with their keys
 //	recorder.go  the commits of one replica, as its own client of the database sees them
 //

@@ -1,4 +1,4 @@
-package ec2test
+package amazontest
 
 import (
 	"crypto/hmac"
@@ -14,11 +14,20 @@ import (
 // skew is how far the clocks may differ.
 const skew = 5 * time.Minute
 
+// Account is whose requests a server takes.
+type Account struct {
+	Region  string
+	Service string            // as signatures name it
+	Keys    map[string]string // access keys and their secrets
+	Session string            // the session token that requests must have; "" is none
+	Expired bool              // the session token has
+}
+
 // signed checks a request's signature, version 4: it is computed again from the request as it
 // arrived.
-func (s *Server) signed(r *http.Request, body []byte) *fault {
+func (a Account) signed(r *http.Request, body []byte) *Fault {
 	const scheme = "AWS4-HMAC-SHA256"
-	denied := func(code, message string) *fault { return &fault{http.StatusForbidden, code, message} }
+	denied := func(code, message string) *Fault { return &Fault{http.StatusForbidden, code, message} }
 	fields, is := strings.CutPrefix(r.Header.Get("Authorization"), scheme+" ")
 	if !is {
 		return denied("MissingAuthenticationToken", "The request must contain a signature.")
@@ -32,22 +41,19 @@ func (s *Server) signed(r *http.Request, body []byte) *fault {
 	if len(credential) != 5 {
 		return denied("IncompleteSignature", "The credential has no scope.")
 	}
-	secret, known := s.config.Keys[credential[0]]
+	secret, known := a.Keys[credential[0]]
 	if !known {
-		return &fault{http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials"}
+		return &Fault{http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials"}
 	}
 	stamp := r.Header.Get("X-Amz-Date")
 	at, err := time.Parse("20060102T150405Z", stamp)
 	switch {
-	case err != nil || credential[1] != stamp[:8] || credential[2] != s.config.Region || credential[3] != "ec2" || credential[4] != "aws4_request":
+	case err != nil || credential[1] != stamp[:8] || credential[2] != a.Region || credential[3] != a.Service || credential[4] != "aws4_request":
 		return denied("SignatureDoesNotMatch", "Credential should be scoped to this date, region and service.")
 	case time.Since(at).Abs() > skew:
 		return denied("RequestExpired", "Request has expired.")
 	}
-	s.mu.Lock()
-	expired := s.expired
-	s.mu.Unlock()
-	if s.config.Session != "" && (r.Header.Get("X-Amz-Security-Token") != s.config.Session || expired) {
+	if a.Session != "" && (r.Header.Get("X-Amz-Security-Token") != a.Session || a.Expired) {
 		return denied("ExpiredToken", "The security token included in the request is expired")
 	}
 	names := strings.Split(parts["SignedHeaders"], ";")

@@ -1,4 +1,4 @@
-package exec
+package program
 
 import (
 	"errors"
@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-
-	"github.com/leasehold/leasehold/provider"
 )
 
-// Config is what an operator sets. It stands in the replica's own configuration: no group can name
+// Config is what an operator sets, whatever the program is for. It stands in the replica's own configuration: no group can name
 // a program (SEC-7).
 type Config struct {
 	// Command is the program and its arguments.
@@ -36,8 +34,8 @@ type Config struct {
 
 const defaultConcurrency = 8
 
-// program is a checked configuration.
-type program struct {
+// command is a checked configuration.
+type command struct {
 	path string
 	args []string
 	dir  string
@@ -45,8 +43,8 @@ type program struct {
 	as   *syscall.Credential // nil: as the coordinator
 }
 
-func (c *Config) check() (program, error) {
-	p := program{dir: "/", env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+func (c *Config) check() (command, error) {
+	p := command{dir: "/", env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
 		return p, errors.New("command: is missing: name the program and its arguments")
@@ -106,5 +104,3 @@ func credential(name string) (*syscall.Credential, error) {
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: groups}, nil
 }
-
-var _ provider.Provider = (*Provider)(nil)

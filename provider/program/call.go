@@ -1,4 +1,4 @@
-package exec
+package program
 
 import (
 	"bytes"
@@ -17,58 +17,90 @@ import (
 
 const (
 	maxAnswer = 1 << 20  // bytes of an answer
-	maxPage   = 16 << 20 // of one page of a List
+	maxLong   = 16 << 20 // of a long one
 	maxStderr = 64 << 10 // of what is kept of a call's log
 	maxLines  = 20       // of those that reach ours
 	// lastWords is how long a program may take to end after SIGTERM, and its pipes to close.
 	lastWords = 2 * time.Second
-	// noDeadline bounds a call whose context has no deadline.
-	noDeadline = 10 * time.Minute
 )
 
-// call runs the program once and decodes its result. The errors of the program's own are
+// MaxTimeout bounds a call whose context has no deadline.
+const MaxTimeout = 10 * time.Minute
+
+// Call is one call of a program.
+type Call struct {
+	Method   string
+	Shard    string // the tag of what belongs to the shard; absent in calls that are about none
+	Balancer string // the balancer's name, of a program that is one
+	Instance string
+	Params   any // nil: none
+	// Aside: it has a place of its own, so that calls which hang do not keep it from being made.
+	Aside bool
+	// Long: its answer may have 16 MiB instead of one.
+	Long bool
+	// Bare: the program gets no secrets.
+	Bare bool
+}
+
+// request is what the program reads.
+type request struct {
+	API      int               `json:"api"`
+	Method   string            `json:"method"`
+	Deadline string            `json:"deadline"` // RFC 3339: the program is killed then
+	Config   map[string]any    `json:"config"`
+	Secrets  map[string]string `json:"secrets"`
+	Shard    string            `json:"shard,omitempty"`
+	Balancer string            `json:"balancer,omitempty"`
+	Instance string            `json:"instance,omitempty"`
+	Params   any               `json:"params"`
+}
+
+// Call runs the program once and decodes its result. The errors of the program's own are
 // *provider.Error; all others say that nothing is known.
-func (p *Provider) call(ctx context.Context, method, shard, instance string, params, result any) error {
+func (p *Program) Call(ctx context.Context, c Call, result any) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	slots := p.slots
-	if method == "list" || method == "describe" {
-		slots = p.listSlot // calls that hang do not keep a List from being made
+	places := p.places
+	if c.Aside {
+		places = p.aside
 	}
 	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	secrets, err := p.secrets()
-	if err != nil {
-		return err
+	r := request{
+		API: p.api, Method: c.Method, Config: p.config.Config, Secrets: map[string]string{}, Shard: c.Shard,
+		Balancer: c.Balancer, Instance: c.Instance, Params: c.Params,
 	}
-	ctx, cancel := context.WithTimeout(ctx, noDeadline)
+	if !c.Bare {
+		var err error
+		if r.Secrets, err = p.secrets(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, MaxTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	config := p.config.Config
-	if config == nil {
-		config = map[string]any{}
+	r.Deadline = deadline.UTC().Format(time.RFC3339Nano)
+	if r.Config == nil {
+		r.Config = map[string]any{}
 	}
-	if params == nil {
-		params = struct{}{}
+	if r.Params == nil {
+		r.Params = struct{}{}
 	}
-	input, err := json.Marshal(request{
-		API: API, Method: method, Deadline: deadline.UTC().Format(time.RFC3339Nano), Config: config, Secrets: secrets,
-		Shard: shard, Instance: instance, Params: params,
-	})
+	input, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write the request: %w", err)
 	}
 	most := maxAnswer
-	if method == "list" {
-		most = maxPage
+	if c.Long {
+		most = maxLong
 	}
 	out, said, ended := p.run(ctx, input, most)
-	p.tell(method, instance, said)
+	p.tell(c, said)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the program was killed, since its time was up: %w%s", err, lastLine(said))
 	}
@@ -106,13 +138,13 @@ func read(out []byte, most int, ended error, said []byte, result any) error {
 
 // run starts the program in a session of its own and returns what it wrote, at most one byte more
 // than allowed. Whatever is left of its process group is killed.
-func (p *Provider) run(ctx context.Context, input []byte, most int) (out, said []byte, err error) {
+func (p *Program) run(ctx context.Context, input []byte, most int) (out, said []byte, err error) {
 	var stdout, stderr bounded
 	stdout.most, stderr.most = most+1, maxStderr
-	cmd := osexec.CommandContext(ctx, p.program.path, p.program.args...)
-	cmd.Dir, cmd.Env = p.program.dir, p.program.env
+	cmd := osexec.CommandContext(ctx, p.command.path, p.command.args...)
+	cmd.Dir, cmd.Env = p.command.dir, p.command.env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.program.as}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.command.as}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = lastWords
 	// One that floods is ended as soon as it has written too much.
@@ -134,12 +166,12 @@ func (p *Provider) run(ctx context.Context, input []byte, most int) (out, said [
 }
 
 // tell passes what the program wrote to its standard error on to our log.
-func (p *Provider) tell(method, instance string, said []byte) {
+func (p *Program) tell(c Call, said []byte) {
 	for i, line := range strings.Split(strings.TrimSpace(string(said)), "\n") {
 		if line == "" || i == maxLines {
 			break
 		}
-		p.config.Logger.Info("provider program", "call", method, "instance", instance, "says", clip(line))
+		p.config.Logger.Info("program", "call", c.Method, "instance", c.Instance, "says", Clip(line))
 	}
 }
 
@@ -147,7 +179,7 @@ func (p *Provider) tell(method, instance string, said []byte) {
 func lastLine(said []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	if last := lines[len(lines)-1]; last != "" {
-		return ": it says: " + clip(last)
+		return ": it says: " + Clip(last)
 	}
 	return ""
 }

@@ -1,0 +1,59 @@
+// Package discovery says where the healthy instances of a shard are reached, for clients that find
+// them without a load balancer (LB-4).
+//
+// # Invariants
+//
+//   - It reads a replica's cache alone, so that it answers while etcd is away, with what was so last.
+//   - Only positive evidence takes an instance out: it drains or goes, by its record, or its own report says that it is
+//     unhealthy. A lost lease, a storm, a hold and lost or unreadable records take out nothing (SAFE-18).
+package discovery
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Endpoint is an instance that is in service.
+type Endpoint struct {
+	Instance string
+	Group    string
+	Slot     int // -1 for an instance on demand
+	Zone     string
+	// Address is where the workload is reached, as the provider says: a host, or HOST:PORT.
+	Address string
+}
+
+// Endpoints are the instances in service of some groups, or of all if none is named, in order of
+// their IDs. An instance is in service once it runs and its provider has said where it is.
+func Endpoints(c *cache.Content, groups ...string) []Endpoint {
+	var out []Endpoint
+	add := func(rec *store.Instance) {
+		if rec.Phase != store.Running || rec.Address == "" || len(groups) > 0 && !slices.Contains(groups, rec.Group) {
+			return
+		}
+		if r, known := c.Reports[rec.ID]; known && !r.Record.Healthy && r.Record.Instance == rec.ID {
+			return
+		}
+		out = append(out, Endpoint{
+			Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone, Address: rec.Address,
+		})
+	}
+	for id := range c.Instances {
+		rec := c.Instances[id].Record
+		add(&rec)
+	}
+	acknowledged := store.Revision(0) // until then an operator knows what was lost, and goes on without it
+	if r := c.Shard.Record.Reviewed; r != nil {
+		acknowledged = r.Seen
+	}
+	for _, lost := range c.Missing {
+		if _, there := c.Instances[lost.Name]; !there && lost.Instance != nil && lost.At > acknowledged {
+			add(lost.Instance)
+		}
+	}
+	slices.SortFunc(out, func(a, b Endpoint) int { return strings.Compare(a.Instance, b.Instance) })
+	return out
+}

@@ -1,0 +1,88 @@
+package web
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/discovery"
+)
+
+// targets answers as Prometheus' HTTP service discovery asks (LB-4).
+type targets struct{ replica Replica }
+
+// target is a set of addresses with the same labels, in Prometheus' format.
+type target struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// serve lists the instances in service: those of ?group=NAME, which may be given again, or all. With
+// ?port=N each is reached there, whatever port its address has.
+func (t targets) serve(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	groups, port := query["group"], query.Get("port")
+	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
+		say(w, http.StatusBadRequest, "port: must be 1 to 65535")
+		return
+	}
+	var endpoints []discovery.Endpoint
+	unknown := ""
+	ready := t.replica.Cache().View(func(c *cache.Content) {
+		endpoints = discovery.Endpoints(c, groups...)
+		for _, g := range groups {
+			if !knows(c, g) {
+				unknown = g
+			}
+		}
+	})
+	switch {
+	case !ready: // an empty list would have its reader drop all that it knows
+		say(w, http.StatusServiceUnavailable, "this replica has not read the shard yet")
+		return
+	case unknown != "":
+		say(w, http.StatusNotFound, "no such group")
+		return
+	}
+	list := make([]target, 0, len(endpoints))
+	for _, e := range endpoints {
+		list = append(list, target{Targets: []string{at(e.Address, port)}, Labels: map[string]string{
+			"__meta_leasehold_group": e.Group, "__meta_leasehold_instance": e.Instance,
+			"__meta_leasehold_slot": slotLabel(e.Slot), "__meta_leasehold_zone": e.Zone,
+		}})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	heard, _ := t.replica.Cache().Heard()
+	w.Header().Set("Age", strconv.Itoa(int(max(0, time.Since(heard)).Seconds())))
+	_ = json.NewEncoder(w).Encode(list) // the client has gone
+}
+
+// knows reports whether there is a group of that name, or anything left of one.
+func knows(c *cache.Content, group string) bool {
+	_, spec := c.Groups[group]
+	_, static := c.Static[group]
+	_, status := c.Status[group]
+	return spec || static || status || len(c.ByGroup[group]) > 0
+}
+
+// at is an address with another port, if one is given.
+func at(address, port string) string {
+	if port == "" {
+		return address
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func slotLabel(n int) string {
+	if n < 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

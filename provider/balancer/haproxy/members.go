@@ -1,0 +1,126 @@
+package haproxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/balancer"
+)
+
+// namePrefix marks servers of Leasehold's. HAProxy allows letters, digits and _ . : - in names; none of
+// the parts has a colon.
+const namePrefix = "lh:"
+
+// serverName is the name of an instance's server.
+func (b *Balancer) serverName(shard, instance string) string {
+	return namePrefix + shard + ":" + b.name + ":" + instance
+}
+
+func (b *Balancer) listServers(servers []server, shard string) (out balancer.Target) {
+	for _, s := range servers {
+		instance, is := strings.CutPrefix(s.name, b.serverName(shard, ""))
+		if !is || instance == "" || strings.Contains(instance, ":") {
+			out.Foreign++
+			continue
+		}
+		st := s.status(instance)
+		if b.checks && !s.checked && st.State == balancer.Ready {
+			st.State = balancer.Disabled // a call was broken off before it was enabled
+		}
+		out.Members = append(out.Members, st)
+	}
+	return out
+}
+
+// addServer adds the member's server, or brings the one that is there to what it should be.
+func (b *Balancer) addServer(ctx context.Context, t *target, shard string, m balancer.Member) error {
+	servers, err := b.servers(ctx, t)
+	if err != nil {
+		return err
+	}
+	name := b.serverName(shard, m.Instance)
+	said, err := t.ask(ctx, strings.Join(b.adding(named(servers, name), name, m), ";"))
+	if err != nil {
+		return err
+	}
+	return b.verify(ctx, t, said, func(servers []server) bool {
+		s := named(servers, name)
+		return s != nil && s.at(m) && s.state() == balancer.Ready && s.checked == b.checks &&
+			(m.Weight == 0 || s.weight == m.Weight)
+	})
+}
+
+// adding are the commands for a server that is there or not.
+func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands []string) {
+	switch {
+	case s == nil:
+		line := fmt.Sprintf("add server %s/%s %s %s", b.backend, name, endpoint(m), b.options)
+		if m.Weight > 0 {
+			line += fmt.Sprintf(" weight %d", m.Weight)
+		}
+		commands = append(commands, line)
+	case !s.at(m):
+		// By way of maintenance, so that the health of the old address does not count for the new one.
+		commands = append(commands, b.set(name, "state maint"), b.set(name, address(m)))
+		fallthrough
+	default:
+		if m.Weight > 0 && s.weight != m.Weight {
+			commands = append(commands, b.set(name, fmt.Sprintf("weight %d", m.Weight)))
+		}
+	}
+	if b.checks && (s == nil || !s.checked) {
+		commands = append(commands, "enable health "+b.backend+"/"+name)
+	}
+	return append(commands, b.set(name, "state ready"))
+}
+
+// removeServer deletes the member's server. HAProxy deletes none that has connections, so those left are
+// cut.
+func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m balancer.Member) error {
+	for said := ""; ; {
+		servers, err := b.servers(ctx, t)
+		if err != nil {
+			return err
+		}
+		found := b.find(servers, shard, m)
+		if len(found) == 0 {
+			return nil
+		}
+		s := found[0]
+		if said != "" {
+			// Sessions that were told to end do so a little later.
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", ctx.Err(), b.refusal(said))
+			case <-time.After(deleteAgain):
+			}
+		}
+		said, err = t.ask(ctx, strings.Join([]string{
+			b.set(s.name, "state maint"), "shutdown sessions server " + b.backend + "/" + s.name,
+			"del server " + b.backend + "/" + s.name,
+		}, ";"))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// deleteAgain is how long HAProxy gets to end sessions before a server is deleted once more.
+const deleteAgain = 20 * time.Millisecond
+
+func named(servers []server, name string) *server {
+	for i := range servers {
+		if servers[i].name == name {
+			return &servers[i]
+		}
+	}
+	return nil
+}
+
+// endpoint is a member's address and port. HAProxy takes the last colon for the port's.
+func endpoint(m balancer.Member) string { return fmt.Sprintf("%s:%d", m.Address, m.Port) }
+
+// address is the part of a command that sets a member's address.
+func address(m balancer.Member) string { return fmt.Sprintf("addr %s port %d", m.Address, m.Port) }

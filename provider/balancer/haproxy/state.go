@@ -1,0 +1,268 @@
+package haproxy
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
+)
+
+// server is one server of a backend.
+type server struct {
+	name        string
+	address     string
+	port        int
+	weight      int
+	maintenance bool
+	drain       bool
+	running     bool
+	checked     bool // its checks are on
+	checkable   bool // it has checks, on or off
+	health      int  // counts from 0 to rise+fall-1; from rise on it is up
+	rise, fall  int
+	connections int
+	why         string // HAProxy's word for its status and its last check
+}
+
+// Bits of srv_admin_state and srv_check_state, as HAProxy's management guide names them. Maintenance may
+// be forced, inherited, or come of the resolution of a name; a drain may be forced or inherited.
+const (
+	adminMaintenance = 0x01 | 0x02 | 0x20 | 0x40
+	adminDrain       = 0x08 | 0x10
+	checkConfigured  = 0x02
+	checkEnabled     = 0x04
+	stateStopped     = 0
+)
+
+// stateVersion is the version of "show servers state" that is known.
+const stateVersion = "1"
+
+// errChanged: a server came or went between two commands.
+var errChanged = errors.New("the servers changed while they were read")
+
+// servers reads all servers of the backend.
+func (b *Balancer) servers(ctx context.Context, t *target) ([]server, error) {
+	for tries := 3; ; tries-- {
+		found, err := b.read(ctx, t)
+		if !errors.Is(err, errChanged) || tries == 1 {
+			return found, err
+		}
+	}
+}
+
+func (b *Balancer) read(ctx context.Context, t *target) ([]server, error) {
+	text, err := t.ask(ctx, "show servers state "+b.backend)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readState(text, b.backend)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the servers: %w", err)
+	}
+	if text, err = t.ask(ctx, "show stat "+b.backend+" 4 -1"); err != nil {
+		return nil, err
+	}
+	if err := readStatistics(text, b.backend, found); err != nil {
+		return nil, fmt.Errorf("read the statistics of the servers: %w", err)
+	}
+	return found, nil
+}
+
+// noBackend is the error of a backend that HAProxy does not have.
+func noBackend(backend string) error {
+	return balancer.Errorf(provider.Invalid, "backend "+backend, "HAProxy has no such backend: name one of its configuration")
+}
+
+// whole returns the lines of an answer. HAProxy ends each answer with an empty line.
+func whole(text string) ([]string, error) {
+	body, is := strings.CutSuffix(text, "\n\n")
+	if !is {
+		return nil, errors.New("the answer was cut off")
+	}
+	return strings.Split(body, "\n"), nil
+}
+
+// readState reads "show servers state BACKEND": a version, names of fields, and a line for each server.
+func readState(text, backend string) ([]server, error) {
+	if strings.HasPrefix(text, "Can't find backend") {
+		return nil, noBackend(backend)
+	}
+	lines, err := whole(text)
+	if err != nil {
+		return nil, err
+	}
+	if lines[0] != stateVersion || len(lines) < 2 {
+		return nil, fmt.Errorf("the answer begins with %q, not with version %s", clip(lines[0]), stateVersion)
+	}
+	names, is := strings.CutPrefix(lines[1], "# ")
+	if !is {
+		return nil, fmt.Errorf("there are no names of fields, but %q", clip(lines[1]))
+	}
+	columns := map[string]int{}
+	for i, name := range strings.Fields(names) {
+		columns[name] = i
+	}
+	var out []server
+	seen := map[string]bool{}
+	for _, line := range lines[2:] {
+		s, err := readServer(strings.Fields(line), columns, backend)
+		if err == nil && seen[s.name] {
+			err = fmt.Errorf("server %q is there twice", clip(s.name))
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen[s.name] = true
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func readServer(fields []string, columns map[string]int, backend string) (s server, err error) {
+	if len(fields) != len(columns) {
+		return s, fmt.Errorf("a line has %d fields and not %d", len(fields), len(columns))
+	}
+	text := func(name string) string {
+		i, is := columns[name]
+		if !is {
+			err = errors.Join(err, fmt.Errorf("there is no field %s", name))
+			return ""
+		}
+		return fields[i]
+	}
+	number := func(name string) int {
+		n, wrong := strconv.Atoi(text(name))
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %q is no number", name, clip(text(name))))
+		}
+		return n
+	}
+	if is := text("be_name"); is != backend {
+		return s, fmt.Errorf("a line is about backend %q", clip(is))
+	}
+	admin, checks := number("srv_admin_state"), number("srv_check_state")
+	s = server{
+		name: text("srv_name"), address: text("srv_addr"), port: number("srv_port"), weight: number("srv_uweight"),
+		maintenance: admin&adminMaintenance != 0, drain: admin&adminDrain != 0,
+		running: number("srv_op_state") != stateStopped, checkable: checks&checkConfigured != 0,
+		checked: checks&checkConfigured != 0 && checks&checkEnabled != 0, health: number("srv_check_health"),
+	}
+	return s, err
+}
+
+// readStatistics adds what "show stat BACKEND 4 -1" says of the servers.
+func readStatistics(text, backend string, servers []server) error {
+	if strings.HasPrefix(text, "No such proxy") {
+		return noBackend(backend)
+	}
+	lines, err := whole(text)
+	if err != nil {
+		return err
+	}
+	names, is := strings.CutPrefix(lines[0], "# ")
+	if !is {
+		return fmt.Errorf("the answer begins with %q, not with names of fields", clip(lines[0]))
+	}
+	r := csv.NewReader(strings.NewReader(names + "\n" + strings.Join(lines[1:], "\n")))
+	rows, err := r.ReadAll() // each with as many fields as there are names
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return errors.New("there are no names of fields")
+	}
+	columns := map[string]int{}
+	for i, name := range rows[0] {
+		columns[name] = i
+	}
+	for _, name := range []string{"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise", "check_fall"} {
+		if _, is := columns[name]; !is {
+			return fmt.Errorf("there is no field %s", name)
+		}
+	}
+	of := map[string][]string{}
+	for _, row := range rows[1:] {
+		if px := row[columns["pxname"]]; px != backend {
+			return fmt.Errorf("a line is about backend %q", clip(px))
+		}
+		of[row[columns["svname"]]] = row
+	}
+	if len(of) != len(servers) {
+		return errChanged
+	}
+	for i := range servers {
+		row, is := of[servers[i].name]
+		if !is {
+			return errChanged
+		}
+		if err := servers[i].addStatistics(row, columns); err != nil {
+			return fmt.Errorf("server %s: %w", servers[i].name, err)
+		}
+	}
+	return nil
+}
+
+func (s *server) addStatistics(row []string, columns map[string]int) error {
+	var current, queued int
+	for name, to := range map[string]*int{"scur": &current, "qcur": &queued, "check_rise": &s.rise, "check_fall": &s.fall} {
+		text := row[columns[name]]
+		if text == "" && strings.HasPrefix(name, "check_") {
+			if s.checked && !s.maintenance {
+				return errChanged // it is in maintenance by now
+			}
+			continue // HAProxy shows them of a server that it checks
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%s: %q is no number", name, clip(text))
+		}
+		*to = n
+	}
+	s.connections = current + queued
+	s.why = clip(row[columns["status"]] + " " + row[columns["check_status"]])
+	return nil
+}
+
+// healthOf is the server's health. One that was added or enabled begins at rise, where HAProxy calls it
+// up; only the next check that passes takes it beyond.
+func (s server) healthOf() balancer.Health {
+	switch {
+	case !s.checked:
+		return balancer.HealthUnknown
+	case s.maintenance:
+		return balancer.Checking
+	case !s.running:
+		return balancer.Down
+	case s.health > s.rise:
+		return balancer.Up
+	default:
+		return balancer.Checking
+	}
+}
+
+func (s server) state() balancer.State {
+	switch {
+	case s.maintenance:
+		return balancer.Disabled
+	case s.drain:
+		return balancer.Draining
+	default:
+		return balancer.Ready
+	}
+}
+
+func (s server) at(m balancer.Member) bool { return s.address == m.Address && s.port == m.Port }
+
+func (s server) status(instance string) balancer.Status {
+	return balancer.Status{
+		Member: balancer.Member{
+			Instance: instance, Address: s.address, Port: s.port, Use: balancer.Use{Weight: s.weight},
+		},
+		State: s.state(), Health: s.healthOf(), Why: s.why, Connections: s.connections,
+	}
+}

@@ -1,0 +1,186 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/balancer"
+)
+
+// Harness is what the suite must be told of a balancer. What is left out is not proved.
+type Harness struct {
+	// Open returns a balancer ready for use, each time as another coordinator would. What the suite adds,
+	// it removes.
+	Open func() (balancer.Balancer, error)
+	// Front is where clients reach the balancer by HTTP; "": no traffic is sent.
+	Front string
+	// Host is the address that the suite's backends listen on. Default 127.0.0.1.
+	Host string
+	// Use is how members are used.
+	Use balancer.Use
+	// Forget has the balancer start again or reload, as its operators do it.
+	Forget func() error
+	// Foreign adds an entry by hand that is not the shard's, at that address.
+	Foreign func(address string, port int) error
+	// ForeignStands reports whether that entry is as it was.
+	ForeignStands func(address string, port int) (bool, error)
+	// Break has every target fail in a way, until mend is called.
+	Break map[Way]func() (mend func())
+
+	Patience time.Duration // for a balancer's checks and reloads; default 30s
+	Poll     time.Duration // how often List is asked while waiting; default 10ms
+}
+
+// Way is how a balancer fails.
+type Way string
+
+// The ways in which a balancer fails.
+const (
+	IsDown        Way = "down"        // nothing answers there
+	Hangs         Way = "hangs"       // it takes connections and answers nothing
+	TalksNonsense Way = "nonsense"    // its answers cannot be read
+	AnswersPart   Way = "part"        // its answers end in their midst
+	Refuses       Way = "credentials" // it does not allow it
+)
+
+// promises are the cases of the suite, in order.
+var promises = []struct {
+	name string
+	test func(*subject)
+}{
+	{"Capabilities", capabilities},
+	{"AddBringsTraffic", addBringsTraffic},
+	{"AddTwice", addTwice},
+	{"AddAtAnotherAddress", addAtAnotherAddress},
+	{"AddOfWhatCannotBe", addOfWhatCannotBe},
+	{"WeightIsKept", weightIsKept},
+	{"HealthIsProved", healthIsProved},
+	{"DrainKeepsWhatIsInUse", drainKeepsWhatIsInUse},
+	{"DrainTwiceAndOfUnknown", drainAgain},
+	{"AddEndsADrain", addEndsADrain},
+	{"RemoveDuringADrain", removeDuringADrain},
+	{"RemoveTwiceAndOfUnknown", removeAgain},
+	{"WhatIsForgottenIsPutBack", forgottenIsPutBack},
+	{"ForeignIsLeftAlone", foreignIsLeftAlone},
+	{"AnotherShardIsLeftAlone", anotherShardIsLeftAlone},
+	{"ManyAtOnce", manyAtOnce},
+	{"EndedContext", endedContext},
+	{"WhenItIsDown", broken(IsDown)},
+	{"WhenItHangs", broken(Hangs)},
+	{"WhenItTalksNonsense", broken(TalksNonsense)},
+	{"WhenItAnswersAPart", broken(AnswersPart)},
+	{"WhenItRefuses", broken(Refuses)},
+}
+
+// Promises are the names of what the suite proves, in order.
+func Promises() []string {
+	names := make([]string, len(promises))
+	for i, p := range promises {
+		names[i] = p.name
+	}
+	return names
+}
+
+// Outcome is what the suite found of one promise.
+type Outcome string
+
+// The outcomes.
+const (
+	Proved    Outcome = "proved"
+	Failed    Outcome = "failed"
+	NotProved Outcome = "not proved" // in whole or in part: never counted as proved
+)
+
+// Result is what came of one promise.
+type Result struct {
+	Promise string
+	Outcome Outcome
+	Why     []string // of one that is not proved
+	Took    time.Duration
+}
+
+// Check plays one promise.
+func Check(ctx context.Context, h Harness, promise string) Result {
+	if h.Patience == 0 {
+		h.Patience = 30 * time.Second
+	}
+	if h.Poll == 0 {
+		h.Poll = 10 * time.Millisecond
+	}
+	if h.Host == "" {
+		h.Host = "127.0.0.1"
+	}
+	r := Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
+	for _, p := range promises {
+		if p.name == promise {
+			begun := time.Now()
+			r = play(ctx, h, p.test)
+			r.Promise, r.Took = promise, time.Since(begun)
+		}
+	}
+	return r
+}
+
+func play(ctx context.Context, h Harness, test func(*subject)) (r Result) {
+	s := &subject{
+		Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word(),
+		recorded: map[string]balancer.Member{},
+	}
+	s.run(test)
+	switch {
+	case len(s.failures) > 0:
+		r.Outcome, r.Why = Failed, s.failures
+	case ctx.Err() != nil:
+		r.Outcome, r.Why = NotProved, []string{"interrupted"}
+	case len(s.gaps) > 0:
+		r.Outcome, r.Why = NotProved, s.gaps
+	default:
+		r.Outcome = Proved
+	}
+	return r
+}
+
+// run plays a case in a goroutine of its own, which a failure ends, and removes what it left.
+func (s *subject) run(test func(*subject)) {
+	b, err := s.Open()
+	if err != nil {
+		s.errorf("open the balancer: %v", err)
+		return
+	}
+	s.b = patient{b}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(s)
+	}()
+	<-done
+	s.clear()
+}
+
+// errorf records a failure and goes on.
+func (s *subject) errorf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+// fatalf records a failure and ends the case.
+func (s *subject) fatalf(format string, args ...any) {
+	s.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// unproved records that something cannot be proved here.
+func (s *subject) unproved(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaps = append(s.gaps, why)
+}
+
+// without ends a case that cannot be played at all.
+func (s *subject) without(why string) {
+	s.unproved(why)
+	runtime.Goexit()
+}

@@ -1,0 +1,136 @@
+package targetgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+
+	"github.com/leasehold/leasehold/provider/amazon"
+	"github.com/leasehold/leasehold/provider/balancer"
+)
+
+// Config says which target groups the members join.
+type Config struct {
+	Region   string `json:"region"`
+	Endpoint string `json:"endpoint,omitempty"` // of a compatible cloud; default: Amazon's for the region
+	// Secrets names the shard's secrets with the access key. Without it the SDK looks for credentials.
+	Secrets *amazon.Secrets `json:"secrets,omitempty"`
+	// TargetGroups are the ARNs of the groups. A member joins all of them.
+	TargetGroups []string `json:"arns"`
+	// CallsPerMinute bounds the requests. Default 300.
+	CallsPerMinute int `json:"calls_per_minute,omitempty"`
+	// CallTimeout is how long one call may take. Default 30s.
+	CallTimeout string `json:"call_timeout,omitempty"`
+	// Consistency is how long Amazon may take to show what was done. Default 10s.
+	Consistency string `json:"consistency,omitempty"`
+
+	Client elb.HTTPClient `json:"-"` // for tests; default: the SDK's
+}
+
+const (
+	defaultCalls       = 300
+	defaultTimeout     = 30 * time.Second
+	defaultConsistency = 10 * time.Second
+	requestTimeout     = 15 * time.Second // of one request, so that a lost answer is noticed
+)
+
+var (
+	groupForm  = regexp.MustCompile(`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
+	regionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
+)
+
+// New checks the configuration. It sends no request.
+func New(ctx context.Context, c Config) (*Balancer, error) {
+	b, err := c.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("target groups: %w", err)
+	}
+	return b, nil
+}
+
+func (c Config) open(ctx context.Context) (*Balancer, error) {
+	switch {
+	case c.Region == "":
+		return nil, errors.New("region: is missing: name the region, such as eu-west-1")
+	case !regionForm.MatchString(c.Region):
+		return nil, fmt.Errorf("region: %q: must be a region's name, such as eu-west-1", c.Region)
+	case len(c.TargetGroups) == 0:
+		return nil, errors.New("arns: is missing: name the ARN of at least one target group")
+	case c.CallsPerMinute < 0 || c.CallsPerMinute > 60000:
+		return nil, fmt.Errorf("calls_per_minute: %d: must be 1 to 60000", c.CallsPerMinute)
+	case c.Secrets != nil && (c.Secrets.AccessKeyID == "" || c.Secrets.SecretAccessKey == ""):
+		return nil, errors.New("secrets: needs access_key_id and secret_access_key: names of secrets of the shard")
+	}
+	for i, arn := range c.TargetGroups {
+		switch m := groupForm.FindStringSubmatch(arn); {
+		case m == nil:
+			return nil, fmt.Errorf("arns: %q: must be an ARN, arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID", arn)
+		case m[1] != c.Region:
+			return nil, fmt.Errorf("arns: %q: is in another region than %s: give each region a balancer of its own", arn, c.Region)
+		case slices.Contains(c.TargetGroups[:i], arn):
+			return nil, fmt.Errorf("arns: %q: is named twice", arn)
+		}
+	}
+	if c.CallsPerMinute == 0 {
+		c.CallsPerMinute = defaultCalls
+	}
+	b := &Balancer{
+		region: c.Region, groups: slices.Clone(c.TargetGroups), gate: amazon.NewGate(c.CallsPerMinute),
+		timeout: defaultTimeout, consistency: defaultConsistency, looked: map[string]bool{},
+		lookup: func(name string) (string, error) {
+			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
+		},
+	}
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"call_timeout", c.CallTimeout, &b.timeout}, {"consistency", c.Consistency, &b.consistency}} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = time.ParseDuration(d.text); err != nil || *d.to <= 0 {
+			return nil, fmt.Errorf("%s: %q: must be a duration such as 30s", d.name, d.text)
+		}
+	}
+	client, err := b.newClient(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	b.api = apiOf(client)
+	return b, nil
+}
+
+// newClient makes the SDK's client. It repeats nothing by itself.
+func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error) {
+	if c.Client == nil {
+		c.Client = awshttp.NewBuildableClient().WithTimeout(requestTimeout)
+	}
+	options := elb.Options{Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold"}
+	if c.Endpoint != "" {
+		u, err := url.Parse(c.Endpoint)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return nil, fmt.Errorf("endpoint: %q: must be https://HOST", c.Endpoint)
+		}
+		options.BaseEndpoint = aws.String(c.Endpoint)
+	}
+	var err error
+	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets, func(name string) (string, error) { return b.lookup(name) })
+	if err != nil {
+		return nil, err
+	}
+	return elb.New(options), nil
+}
+
+var _ balancer.SecretUser = (*Balancer)(nil)
+
+// UseSecrets says where the values of the shard's secrets are.
+func (b *Balancer) UseSecrets(lookup func(name string) (string, error)) { b.lookup = lookup }
