@@ -57,6 +57,7 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByCopies:           "the provider lists 2 machines more with its tags, which none of our calls made: the text | the tags are taken off what is not the instance, or the machine is removed at the provider | ",
 		store.BlockedByRefusal:          "provider ada: the text (2 machines wait) | the provider accepts one: it is asked with one machine every 20s | ",
 		store.BlockedByEarlierCalls:     "an earlier call may still create its machine | that call has timed out and a list shows no machine | ",
+		store.BlockedByAgentStop:        "its machine was set up by hand, and its agent has not confirmed yet that the workload has stopped | the agent confirms it, or an operator says that the machine is gone | leasehold instance delete --gone web-1-a",
 		store.BlockedByFlapping:         "slot 3 flaps: 2 failures | its wait of 1m0s is over | ",
 		store.BlockedByGivenUpSlot:      "slot 3 is given up: the text | leasehold group retry web | leasehold group retry web",
 		store.BlockedByStartup:          "web-1-b works, but not yet for startup_duration | web-1-b has worked for startup_duration | ",
