@@ -128,7 +128,7 @@ func (f foreseenChange) text(scr output.Screen) string {
 		}
 		until := ""
 		if !f.Course.Rests {
-			until = " until it comes to rest"
+			until = " until it goes no further"
 		}
 		fmt.Fprintf(&b, "estimate %s%s (%s)", roughly(f.Takes.D()), until, strings.Join(grounds, "; "))
 	}

@@ -118,7 +118,7 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 	case !known && c.Rests:
 		return ""
 	case !c.Rests:
-		return "; then it comes to rest"
+		return "; then it goes no further"
 	default:
 		return "; at rest in " + roughly(c.Took) + hooks
 	}
