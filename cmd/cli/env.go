@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/rights"
@@ -52,16 +53,17 @@ type Connection = program.Connection
 
 // Globals are the flags of every command.
 type Globals struct {
-	Endpoints []string      `help:"Endpoints of etcd (default: ${default}, or those of a running leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
-	Shard     string        `help:"Name of the shard (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
-	CACert    string        `name:"cacert" help:"Certificate authority of etcd's certificate." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
-	Cert      string        `help:"Client certificate for etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
-	Key       string        `help:"Key of the client certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
-	User      string        `help:"etcd user and password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
-	Output    string        `short:"o" help:"Output format: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
-	NoColor   bool          `help:"Print without colours (also with NO_COLOR or TERM=dumb)."`
-	Config    string        `help:"Settings file of this program (default: leasehold/config.yaml in your configuration directory, if it exists)." env:"LEASEHOLD_CONFIG" placeholder:"FILE"`
-	Timeout   time.Duration `help:"Time limit (default: ${request_timeout} for each request to etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
+	Endpoints []string         `help:"Endpoints of etcd (default: ${default}, or those of a running leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
+	Shard     string           `help:"Name of the shard (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
+	CACert    string           `name:"cacert" help:"Certificate authority of etcd's certificate." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
+	Cert      string           `help:"Client certificate for etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
+	Key       string           `help:"Key of the client certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
+	User      string           `help:"etcd user and password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
+	Output    string           `short:"o" help:"Output format: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
+	NoColor   bool             `help:"Print without colours (also with NO_COLOR or TERM=dumb)."`
+	Config    string           `help:"Settings file of this program (default: leasehold/config.yaml in your configuration directory, if it exists)." env:"LEASEHOLD_CONFIG" placeholder:"FILE"`
+	Timeout   time.Duration    `help:"Time limit (default: ${request_timeout} for each request to etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
+	Version   kong.VersionFlag `help:"Show the version of this program."`
 }
 
 // The time limits without --timeout.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,6 +96,9 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	if err != nil {
 		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	parsed, err := parser.Parse(args)
 	if exited { // help was shown
 		return Done
@@ -141,6 +145,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
 		kong.Vars{
 			"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(),
+			"version": "leasehold " + env.Version,
 			"pki_dir": pki.DefaultDir, "secrets_key": keyfile.Usual,
 		},
 		kong.Writers(env.Stdout, env.Stderr),

@@ -80,13 +80,29 @@ func TestCompletion(t *testing.T) {
 // The shell code calls this program by its own name, for each shell.
 func TestCompletionCode(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		code, stdout, stderr := newWorld(t).run("completion", "-c", shell)
-		if code != Done || !strings.Contains(stdout, "leasehold") || stderr != "" {
+		code, stdout, stderr := newWorld(t).run("completion", shell)
+		if code != Done || !strings.Contains(stdout, "complet") || strings.Contains(stdout, "Execute") || stderr != "" {
 			t.Errorf("%s: exit %d: %s%s", shell, code, stdout, stderr)
 		}
+		if _, older, _ := newWorld(t).run("completion", "-c", shell); older != stdout {
+			t.Errorf("%s: with -c: %s", shell, older)
+		}
 	}
-	if code, _, _ := newWorld(t).run("completion", "-c", "tcsh"); code != Usage {
+	if code, _, _ := newWorld(t).run("completion", "tcsh"); code != Usage {
 		t.Errorf("tcsh: exit %d", code)
+	}
+}
+
+// What people try first.
+func TestHelpAndVersion(t *testing.T) {
+	for args, want := range map[string]string{
+		"--version": "leasehold v0", "version": "leasehold v0", "help": "Usage: leasehold <command>",
+		"help group apply": "Usage: leasehold group apply", "group apply --help": "Usage: leasehold group apply",
+	} {
+		code, stdout, stderr := newWorld(t).run(strings.Fields(args)...)
+		if code != Done || !strings.HasPrefix(stdout, want) || stderr != "" {
+			t.Errorf("%s: exit %d: %s%s", args, code, stdout, stderr)
+		}
 	}
 }
 
