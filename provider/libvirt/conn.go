@@ -57,6 +57,9 @@ type link struct {
 
 func (l *link) close() { _ = l.conn.Close() } // what reads from it, and waits for that, ends
 
+// lastWait is how long a call may take to end once its connection is closed.
+const lastWait = 5 * time.Second
+
 // use runs f with a connection, until ctx ends. What f had asked for then may still happen.
 func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
 	if err := ctx.Err(); err != nil {
@@ -78,10 +81,20 @@ func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
 			return err
 		}
 	}
-	unbind := context.AfterFunc(ctx, func() { _ = l.conn.Close() })
-	err := f(l)
-	if ended := !unbind(); ended {
-		l.close()
+	done := make(chan error, 1)
+	go func() { done <- f(l) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		l.close() // f ends with that
+		late := time.NewTimer(lastWait)
+		defer late.Stop()
+		select {
+		case err = <-done:
+		case <-late.C:
+			return ctx.Err() // go-libvirt waits for what never comes: nothing is heard of f any more
+		}
 		if err != nil {
 			return ctx.Err()
 		}

@@ -12,25 +12,34 @@ import (
 const (
 	frameHeader = 28
 	maxFrame    = 64 << 20 // libvirt's own bound is 32 MiB
+	typeReply   = 1
 	typeStream  = 3
-	statusMore  = 2 // of a packet of a stream: there is more, if it has a payload
+	statusOK    = 0
+	statusMore  = 2       // of a packet of a stream: there is more, if it has a payload
+	mostEarly   = 4 << 20 // bytes of a stream before the reply to its call
 )
 
 // frames is a connection of which go-libvirt gets whole packets alone, and none that it could not take:
 //
 //   - A length that no packet has would make it break down.
-//   - A packet of a stream that has ended makes it wait for good, whatever becomes of the connection:
-//     nobody receives it. libvirtd tells the end of a stream twice now and then.
+//   - A packet of a stream that has ended makes it wait for good, whatever becomes of the connection,
+//     because nothing receives it. libvirtd tells the end of a stream twice now and then.
+//   - A packet of a stream before the reply to its call is taken for the reply, and the reply for the
+//     end of the stream: what then comes of the stream comes too late. libvirtd's threads send both,
+//     in either order. So the early ones wait for the reply.
 //
-// It knows whether the connection has ended, because something always reads from it.
+// One call at a time uses a connection, and the numbers of calls grow. It knows whether the connection
+// has ended, because something always reads from it.
 type frames struct {
 	net.Conn
-	ended  atomic.Bool
-	buffer []byte          // of a packet, what has not been read yet
-	over   map[uint32]bool // streams that have ended, by the number of their call
+	ended   atomic.Bool
+	buffer  []byte // of packets, what has not been read yet
+	replied uint32 // number of the call that was replied to last
+	over    bool   // its stream has ended, or it has none
+	early   []byte // of the stream of the next call: whole packets, one after the other
 }
 
-func newFrames(conn net.Conn) *frames { return &frames{Conn: conn, over: map[uint32]bool{}} }
+func newFrames(conn net.Conn) *frames { return &frames{Conn: conn, over: true} }
 
 func (f *frames) Read(b []byte) (int, error) {
 	for len(f.buffer) == 0 {
@@ -60,14 +69,33 @@ func (f *frames) next() error {
 		return err
 	}
 	kind, serial, status := binary.BigEndian.Uint32(packet[16:]), binary.BigEndian.Uint32(packet[20:]), binary.BigEndian.Uint32(packet[24:])
-	if kind == typeStream {
-		if f.over[serial] {
-			return nil
+	switch {
+	case kind == typeReply:
+		f.buffer, f.replied, f.over = packet, serial, status != statusOK
+		early := f.early
+		for f.early = nil; len(early) > 0; {
+			n := binary.BigEndian.Uint32(early)
+			f.pass(early[:n:n])
+			early = early[n:]
 		}
-		if status != statusMore || n == frameHeader {
-			f.over[serial] = true
-		}
+	case kind != typeStream:
+		f.buffer = packet
+	case serial > f.replied && len(f.early)+len(packet) > mostEarly:
+		return fmt.Errorf("%d bytes of a stream, and no reply to its call", len(f.early)+len(packet))
+	case serial > f.replied:
+		f.early = append(f.early, packet...)
+	default:
+		f.pass(packet)
 	}
-	f.buffer = packet
 	return nil
+}
+
+// pass hands on a packet of a stream whose call has been replied to, unless nothing waits for it.
+func (f *frames) pass(packet []byte) {
+	serial, status := binary.BigEndian.Uint32(packet[20:]), binary.BigEndian.Uint32(packet[24:])
+	if serial != f.replied || f.over {
+		return
+	}
+	f.over = status != statusMore || len(packet) == frameHeader
+	f.buffer = append(f.buffer, packet...)
 }

@@ -28,27 +28,36 @@ type fromBytes struct {
 
 func (f fromBytes) Read(b []byte) (int, error) { return f.Reader.Read(b) }
 
-// What comes of a stream after its end is left out; other packets are passed on as they are.
+// A stream arrives after the reply to its call, whichever libvirtd sent first, and nothing arrives of a
+// stream that has ended, or whose call failed. Other packets are passed on as they are.
 func TestFrames(t *testing.T) {
-	const reply, ok = 1, 0
-	var want, sent []byte
-	add := func(arrives bool, packets ...[]byte) {
-		for _, p := range packets {
-			sent = append(sent, p...)
-			if arrives {
-				want = append(want, p...)
-			}
+	const ok, failed, event = 0, 1, 2
+	reply := func(serial, status uint32) []byte { return packet(typeReply, serial, status, "answer") }
+	data := func(serial uint32, text string) []byte { return packet(typeStream, serial, statusMore, text) }
+	end := func(serial uint32) []byte { return packet(typeStream, serial, statusMore, "") }
+	ended := func(serial uint32) []byte { return packet(typeStream, serial, ok, "") }
+	news := packet(event, 0, ok, "something happened")
+	for name, c := range map[string]struct{ sent, want [][]byte }{
+		"in order":  {[][]byte{reply(7, ok), data(7, "a"), news, data(7, "b"), end(7)}, [][]byte{reply(7, ok), data(7, "a"), news, data(7, "b"), end(7)}},
+		"end twice": {[][]byte{reply(7, ok), data(7, "a"), end(7), end(7), ended(7), data(7, "c")}, [][]byte{reply(7, ok), data(7, "a"), end(7)}},
+		"data before the reply": {
+			[][]byte{reply(6, ok), data(7, "a"), news, data(7, "b"), reply(7, ok), data(7, "c"), ended(7), end(7)},
+			[][]byte{reply(6, ok), news, reply(7, ok), data(7, "a"), data(7, "b"), data(7, "c"), ended(7)},
+		},
+		"all before the reply": {[][]byte{data(7, "a"), end(7), end(7), reply(7, ok), reply(8, ok)}, [][]byte{reply(7, ok), data(7, "a"), end(7), reply(8, ok)}},
+		"the call failed":      {[][]byte{data(7, "a"), reply(7, failed), end(7), reply(8, ok)}, [][]byte{reply(7, failed), reply(8, ok)}},
+		"of an earlier call":   {[][]byte{reply(7, ok), reply(8, ok), data(7, "late"), end(7), data(8, "a")}, [][]byte{reply(7, ok), reply(8, ok), data(8, "a")}},
+	} {
+		f := newFrames(fromBytes{Reader: iotest.OneByteReader(bytes.NewReader(slices.Concat(c.sent...)))})
+		got, err := io.ReadAll(f)
+		if want := slices.Concat(c.want...); err != nil || !bytes.Equal(got, want) || !f.ended.Load() {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
-	add(true, packet(reply, 7, ok, "answer"), packet(typeStream, 7, statusMore, "data"), packet(typeStream, 8, statusMore, "of another"))
-	add(true, packet(typeStream, 7, statusMore, ""))
-	add(false, packet(typeStream, 7, statusMore, ""), packet(typeStream, 7, ok, ""))
-	add(true, packet(typeStream, 8, ok, ""), packet(reply, 9, ok, ""))
-	add(false, packet(typeStream, 8, statusMore, "late"))
-	f := newFrames(fromBytes{Reader: iotest.OneByteReader(bytes.NewReader(sent))})
-	got, err := io.ReadAll(f)
-	if err != nil || !bytes.Equal(got, want) || !f.ended.Load() {
-		t.Errorf("got %q, %v, want %q", got, err, want)
+	flood := slices.Repeat(data(7, string(make([]byte, 1<<20))), 5)
+	f := newFrames(fromBytes{Reader: bytes.NewReader(flood)})
+	if got, err := io.ReadAll(f); err == nil || len(got) > 0 {
+		t.Errorf("a stream without a reply: %d bytes, %v", len(got), err)
 	}
 }
 
