@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/proof"
 	"github.com/leasehold/leasehold/provider/suite"
 )
 
@@ -30,17 +32,20 @@ func Play(t *testing.T, name string, h Harness, promise string, expectUnproved .
 	if err := Record(name, r); err != nil {
 		t.Error(err)
 	}
-	expected := false
-	for _, p := range expectUnproved {
-		expected = expected || p == promise
-	}
-	why := strings.Join(r.Why, "\n")
-	switch {
-	case r.Outcome == suite.Failed:
+	Expect(t, r, expectUnproved)
+}
+
+// Expect fails a test unless a promise came out as expected: proved, unless it is among those that are
+// expected not to be.
+func Expect(t testing.TB, r proof.Result, unproved []string) {
+	t.Helper()
+	expected := slices.Contains(unproved, r.Promise)
+	switch why := strings.Join(r.Why, "\n"); {
+	case r.Outcome == proof.Failed:
 		t.Error(why)
-	case r.Outcome == suite.NotProved && !expected:
+	case r.Outcome == proof.NotProved && !expected:
 		t.Errorf("not proved, and not expected to be: %s", why)
-	case r.Outcome == suite.Proved && expected:
+	case r.Outcome == proof.Proved && expected:
 		t.Error("proved: do not expect it to be unproved any more")
 	}
 }

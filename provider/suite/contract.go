@@ -14,17 +14,17 @@ import (
 func capabilities(s *subject) {
 	c := s.p.Capabilities()
 	if len(c.Zones) == 0 {
-		s.errorf("Zones is empty")
+		s.Errorf("Zones is empty")
 	}
 	if c.CallTimeout <= 0 || c.Consistency < 0 || c.MaxBootstrap < 0 {
-		s.errorf("CallTimeout %s, Consistency %s, MaxBootstrap %d", c.CallTimeout, c.Consistency, c.MaxBootstrap)
+		s.Errorf("CallTimeout %s, Consistency %s, MaxBootstrap %d", c.CallTimeout, c.Consistency, c.MaxBootstrap)
 	}
 	t := s.Template
 	if t.Zones == nil {
 		t.Zones = c.Zones
 	}
 	if err := s.p.Validate(t); err != nil {
-		s.errorf("Validate refuses the template of this suite: %v", err)
+		s.Errorf("Validate refuses the template of this suite: %v", err)
 	}
 }
 
@@ -32,11 +32,11 @@ func createTags(s *subject) {
 	m := s.create(s.instance(1))
 	if m.Instance != s.instance(1) || m.Shard != s.shard || m.Group != "web" || m.Zone != s.zone() ||
 		m.Ref == "" {
-		s.errorf("Create returned %+v", m)
+		s.Errorf("Create returned %+v", m)
 	}
 	l := s.awaitState(s.instance(1), provider.StateRunning)
 	if l.Instance != s.instance(1) || l.Shard != s.shard || l.Group != "web" || l.Zone != m.Zone || l.Ref != m.Ref {
-		s.errorf("listed as %+v, created as %+v", l, m)
+		s.Errorf("listed as %+v, created as %+v", l, m)
 	}
 }
 
@@ -46,13 +46,13 @@ func createTwice(s *subject) {
 	running := s.awaitState(s.instance(1), provider.StateRunning)
 	second := s.create(s.instance(1)) // with another token
 	if first.Ref != second.Ref {
-		s.errorf("two machines: %s and %s", first.Ref, second.Ref)
+		s.Errorf("two machines: %s and %s", first.Ref, second.Ref)
 	}
 	if after := s.awaitState(s.instance(1), provider.StateRunning); after.BootID != running.BootID {
-		s.errorf("the second Create booted it again: %q, then %q", running.BootID, after.BootID)
+		s.Errorf("the second Create booted it again: %q, then %q", running.BootID, after.BootID)
 	}
 	if got := s.list(); len(got) != 1 {
-		s.errorf("listed %d machines: %+v", len(got), got)
+		s.Errorf("listed %d machines: %+v", len(got), got)
 	}
 }
 
@@ -67,7 +67,7 @@ func createAtOnce(s *subject) {
 		wg.Go(func() {
 			m, err := s.p.Create(ctx, req)
 			if err != nil {
-				s.errorf("Create: %v", err)
+				s.Errorf("Create: %v", err)
 			}
 			refs[i] = m.Ref
 		})
@@ -75,7 +75,7 @@ func createAtOnce(s *subject) {
 	wg.Wait()
 	for _, ref := range refs {
 		if ref != refs[0] && !copies {
-			s.errorf("several machines: %q", refs)
+			s.Errorf("several machines: %q", refs)
 			break
 		}
 	}
@@ -84,7 +84,7 @@ func createAtOnce(s *subject) {
 		s.removeCopies(refs[0])
 	}
 	if got := s.list(); len(got) != 1 {
-		s.errorf("listed %d machines: %+v", len(got), got)
+		s.Errorf("listed %d machines: %+v", len(got), got)
 	}
 }
 
@@ -92,21 +92,21 @@ func createAtOnce(s *subject) {
 func (s *subject) removeCopies(stays string) {
 	remover, can := s.opened.(provider.CopyRemover)
 	if !can {
-		s.fatalf("Copies, and no RemoveCopy")
+		s.Fatalf("Copies, and no RemoveCopy")
 	}
 	for _, m := range s.list() {
 		if m.Call == "" {
-			s.errorf("machine %s is listed without its call", m.Ref)
+			s.Errorf("machine %s is listed without its call", m.Ref)
 		}
 		if m.Ref == stays {
 			if err := remover.RemoveCopy(s.ctx(), s.shard, m.Instance, m.Ref, "another-call"); err != nil {
-				s.errorf("RemoveCopy of another call's machine: %v", err)
+				s.Errorf("RemoveCopy of another call's machine: %v", err)
 			}
 			continue
 		}
 		for range 2 { // told twice
 			if err := remover.RemoveCopy(s.ctx(), s.shard, m.Instance, m.Ref, m.Call); err != nil {
-				s.errorf("RemoveCopy: %v", err)
+				s.Errorf("RemoveCopy: %v", err)
 			}
 		}
 	}
@@ -120,14 +120,14 @@ func (s *subject) removeCopies(stays string) {
 func createAfterDelete(s *subject) {
 	s.create(s.instance(1))
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(1)); err != nil {
-		s.fatalf("Delete: %v", err)
+		s.Fatalf("Delete: %v", err)
 	}
 	_, err := s.p.Create(s.ctx(), s.request(s.instance(1)))
 	if s.p.Capabilities().Remembers && !errors.Is(err, provider.ErrDeleted) {
-		s.errorf("Create after Delete: %v, want ErrDeleted", err)
+		s.Errorf("Create after Delete: %v, want ErrDeleted", err)
 	}
 	if err != nil && !errors.Is(err, provider.ErrDeleted) {
-		s.errorf("Create after Delete: %v", err)
+		s.Errorf("Create after Delete: %v", err)
 	}
 	if err != nil {
 		s.awaitGone(s.instance(1))
@@ -137,10 +137,10 @@ func createAfterDelete(s *subject) {
 	}
 	// A Create that comes only after the Delete of an ID that had no machine yet.
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(2)); err != nil {
-		s.fatalf("Delete: %v", err)
+		s.Fatalf("Delete: %v", err)
 	}
 	if _, err := s.p.Create(s.ctx(), s.request(s.instance(2))); !errors.Is(err, provider.ErrDeleted) {
-		s.errorf("Create that comes late: %v, want ErrDeleted", err)
+		s.Errorf("Create that comes late: %v, want ErrDeleted", err)
 	}
 }
 
@@ -148,13 +148,13 @@ func unknownZone(s *subject) {
 	req := s.request(s.instance(1))
 	req.Zone = "no-such-zone"
 	if _, err := s.p.Create(s.ctx(), req); !errors.Is(err, provider.ErrInvalid) {
-		s.errorf("Create in an unknown zone: %v, want ErrInvalid", err)
+		s.Errorf("Create in an unknown zone: %v, want ErrInvalid", err)
 	}
 	if err := s.p.Validate(provider.Template{Zones: []string{"no-such-zone"}}); !errors.Is(err, provider.ErrInvalid) {
-		s.errorf("Validate of an unknown zone: %v, want ErrInvalid", err)
+		s.Errorf("Validate of an unknown zone: %v, want ErrInvalid", err)
 	}
 	if got := s.list(); len(got) != 0 {
-		s.errorf("listed %+v", got)
+		s.Errorf("listed %+v", got)
 	}
 }
 
@@ -166,16 +166,16 @@ func listOfOneShard(s *subject) {
 	s.awaitState(s.instance(1), provider.StateRunning)
 	other.awaitState(s.instance(2), provider.StateRunning)
 	if got := s.list(); len(got) != 1 || got[0].Instance != s.instance(1) {
-		s.errorf("listed %+v, want one machine alone", got)
+		s.Errorf("listed %+v, want one machine alone", got)
 	}
 	if got := other.list(); len(got) != 1 || got[0].Instance != s.instance(2) {
-		s.errorf("listed %+v, want one machine alone", got)
+		s.Errorf("listed %+v, want one machine alone", got)
 	}
 }
 
 func listComplete(s *subject) {
 	if got := s.list(); len(got) != 0 {
-		s.fatalf("a new shard has machines: %+v", got)
+		s.Fatalf("a new shard has machines: %+v", got)
 	}
 	const n = 5
 	var wg sync.WaitGroup
@@ -183,7 +183,7 @@ func listComplete(s *subject) {
 		ctx, req := s.ctx(), s.request(s.instance(i))
 		wg.Go(func() {
 			if _, err := s.p.Create(ctx, req); err != nil {
-				s.errorf("Create: %v", err)
+				s.Errorf("Create: %v", err)
 			}
 		})
 	}
@@ -192,10 +192,10 @@ func listComplete(s *subject) {
 		s.awaitState(s.instance(i), provider.StateRunning)
 	}
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(0), 10*time.Second); err != nil {
-		s.fatalf("Stop: %v", err)
+		s.Fatalf("Stop: %v", err)
 	}
 	if got := s.list(); len(got) != n {
-		s.errorf("listed %d machines, want all %d, the stopped one too: %+v", len(got), n, got)
+		s.Errorf("listed %d machines, want all %d, the stopped one too: %+v", len(got), n, got)
 	}
 }
 
@@ -204,30 +204,30 @@ func stopKeeps(s *subject) {
 	s.create(s.instance(1))
 	s.awaitState(s.instance(1), provider.StateRunning)
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-		s.fatalf("Stop: %v", err)
+		s.Fatalf("Stop: %v", err)
 	}
 	s.awaitState(s.instance(1), provider.StateStopped)
 	// A Create that is repeated after that must not bring it up again.
 	if m := s.create(s.instance(1)); !m.State.Down() {
-		s.errorf("Create of a stopped machine: %+v", m)
+		s.Errorf("Create of a stopped machine: %+v", m)
 	}
 }
 
 func stopAgain(s *subject) {
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(0), 10*time.Second); err != nil {
-		s.errorf("Stop of what never was: %v", err)
+		s.Errorf("Stop of what never was: %v", err)
 	}
 	s.create(s.instance(1))
 	for range 2 {
 		if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-			s.errorf("Stop: %v", err)
+			s.Errorf("Stop: %v", err)
 		}
 	}
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(1)); err != nil {
-		s.fatalf("Delete: %v", err)
+		s.Fatalf("Delete: %v", err)
 	}
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-		s.errorf("Stop of what is gone: %v", err)
+		s.Errorf("Stop of what is gone: %v", err)
 	}
 }
 
@@ -241,13 +241,13 @@ func crashIsSeen(s *subject) {
 		return listed && m.State.Down() && (!tells || m.State != provider.StateStopped)
 	})
 	if tells && got.Why == "" {
-		s.errorf("no word on why it is %s", got.State)
+		s.Errorf("no word on why it is %s", got.State)
 	}
 	if m := s.create(s.instance(1)); !m.State.Down() {
-		s.errorf("Create brought a crashed machine up again: %+v", m)
+		s.Errorf("Create brought a crashed machine up again: %+v", m)
 	}
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-		s.errorf("Stop of a crashed machine: %v", err)
+		s.Errorf("Stop of a crashed machine: %v", err)
 	}
 }
 
@@ -255,9 +255,9 @@ func deleteLeavesNothing(s *subject) {
 	s.create(s.instance(1))
 	running := s.awaitState(s.instance(1), provider.StateRunning)
 	if s.Remains == nil {
-		s.unproved("nothing here sees what a deleted machine leaves behind outside of List")
+		s.Unproved("nothing here sees what a deleted machine leaves behind outside of List")
 	} else if left := s.Remains(running); left == "" {
-		s.fatalf("Remains sees nothing of a machine that runs: the test could not fail")
+		s.Fatalf("Remains sees nothing of a machine that runs: the test could not fail")
 	}
 	s.create(s.instance(2))
 	crashed := s.awaitState(s.instance(2), provider.StateRunning)
@@ -266,7 +266,7 @@ func deleteLeavesNothing(s *subject) {
 	}
 	for _, m := range []provider.Machine{running, crashed} {
 		if err := s.p.Delete(s.ctx(), s.shard, m.Instance); err != nil {
-			s.fatalf("Delete: %v", err)
+			s.Fatalf("Delete: %v", err)
 		}
 		s.awaitGone(m.Instance)
 		s.awaitNothing(m)
@@ -277,11 +277,11 @@ func deleteAgain(s *subject) {
 	s.create(s.instance(1))
 	for range 2 {
 		if err := s.p.Delete(s.ctx(), s.shard, s.instance(1)); err != nil {
-			s.errorf("Delete: %v", err)
+			s.Errorf("Delete: %v", err)
 		}
 	}
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(0)); err != nil {
-		s.errorf("Delete of what never was: %v", err)
+		s.Errorf("Delete of what never was: %v", err)
 	}
 }
 
@@ -291,16 +291,16 @@ func deleteOfAnotherShard(s *subject) {
 	before := s.awaitState(s.instance(1), provider.StateRunning)
 	stranger := "sh" + word()
 	if err := s.p.Stop(s.ctx(), stranger, s.instance(1), 10*time.Second); err != nil {
-		s.errorf("Stop: %v", err)
+		s.Errorf("Stop: %v", err)
 	}
 	if err := s.p.Delete(s.ctx(), stranger, s.instance(1)); err != nil {
-		s.errorf("Delete: %v", err)
+		s.Errorf("Delete: %v", err)
 	}
 	if err := s.p.Restart(s.ctx(), stranger, s.instance(1), ""); !errors.Is(err, provider.ErrNotFound) {
-		s.errorf("Restart: %v, want ErrNotFound", err)
+		s.Errorf("Restart: %v, want ErrNotFound", err)
 	}
 	if m, ok := s.listed(s.instance(1)); !ok || m.State != provider.StateRunning || m.BootID != before.BootID {
-		s.errorf("another shard's calls changed the machine: %+v", m)
+		s.Errorf("another shard's calls changed the machine: %+v", m)
 	}
 }
 
@@ -312,12 +312,12 @@ func deleteAtOnce(s *subject) {
 		ctx := s.ctx()
 		wg.Go(func() {
 			if err := s.p.Delete(ctx, s.shard, s.instance(1)); err != nil {
-				s.errorf("Delete: %v", err)
+				s.Errorf("Delete: %v", err)
 			}
 		})
 		wg.Go(func() {
 			if err := s.p.Stop(ctx, s.shard, s.instance(1), 5*time.Second); err != nil {
-				s.errorf("Stop: %v", err)
+				s.Errorf("Stop: %v", err)
 			}
 		})
 	}
@@ -330,16 +330,16 @@ func restartBootsAnew(s *subject) {
 	s.create(s.instance(1))
 	before := s.awaitState(s.instance(1), provider.StateRunning)
 	if err := s.p.Restart(s.ctx(), s.shard, s.instance(1), ""); err != nil {
-		s.fatalf("Restart: %v", err)
+		s.Fatalf("Restart: %v", err)
 	}
 	after := s.awaitState(s.instance(1), provider.StateRunning)
 	if !s.p.Capabilities().Boots {
-		s.unproved("List names no boots, so only the state shows the restart")
+		s.Unproved("List names no boots, so only the state shows the restart")
 	} else if before.BootID == "" || after.BootID == "" || before.BootID == after.BootID {
-		s.errorf("boot ID %q, after the restart %q", before.BootID, after.BootID)
+		s.Errorf("boot ID %q, after the restart %q", before.BootID, after.BootID)
 	}
 	if after.Ref != before.Ref || after.Address != before.Address || after.Zone != before.Zone {
-		s.errorf("restarted into another machine: %+v, before %+v", after, before)
+		s.Errorf("restarted into another machine: %+v, before %+v", after, before)
 	}
 }
 
@@ -348,31 +348,31 @@ func restartBootsAnew(s *subject) {
 // proves SAFE-8
 func restartOfOneBoot(s *subject) {
 	if !s.p.Capabilities().Boots {
-		s.unproved("List names no boots: a Restart that comes late or twice ends whatever boot there is")
+		s.Unproved("List names no boots: a Restart that comes late or twice ends whatever boot there is")
 		return
 	}
 	s.create(s.instance(1))
 	first := s.awaitState(s.instance(1), provider.StateRunning)
 	restart := func() {
 		if err := s.p.Restart(s.ctx(), s.shard, s.instance(1), first.BootID); err != nil {
-			s.fatalf("Restart of boot %s: %v", first.BootID, err)
+			s.Fatalf("Restart of boot %s: %v", first.BootID, err)
 		}
 	}
 	restart()
 	second := s.awaitState(s.instance(1), provider.StateRunning)
 	if second.BootID == first.BootID {
-		s.fatalf("the boot named was not ended: it is still %q", first.BootID)
+		s.Fatalf("the boot named was not ended: it is still %q", first.BootID)
 	}
 	restart()
 	if m := s.awaitState(s.instance(1), provider.StateRunning); m.BootID != second.BootID {
-		s.errorf("the call for boot %q ended boot %q: now it is %q", first.BootID, second.BootID, m.BootID)
+		s.Errorf("the call for boot %q ended boot %q: now it is %q", first.BootID, second.BootID, m.BootID)
 	}
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-		s.fatalf("Stop: %v", err)
+		s.Fatalf("Stop: %v", err)
 	}
 	restart()
 	if m := s.awaitState(s.instance(1), provider.StateStopped); m.BootID != second.BootID {
-		s.errorf("the call for boot %q brought the stopped machine up: %+v", first.BootID, m)
+		s.Errorf("the call for boot %q brought the stopped machine up: %+v", first.BootID, m)
 	}
 }
 
@@ -380,32 +380,32 @@ func restartOfDown(s *subject) {
 	s.create(s.instance(1))
 	s.awaitState(s.instance(1), provider.StateRunning)
 	if err := s.p.Stop(s.ctx(), s.shard, s.instance(1), 10*time.Second); err != nil {
-		s.fatalf("Stop: %v", err)
+		s.Fatalf("Stop: %v", err)
 	}
 	if err := s.p.Restart(s.ctx(), s.shard, s.instance(1), ""); err != nil {
-		s.fatalf("Restart of a stopped machine: %v", err)
+		s.Fatalf("Restart of a stopped machine: %v", err)
 	}
 	m := s.awaitState(s.instance(1), provider.StateRunning)
 	s.kill(m)
 	s.awaitDown(s.instance(1))
 	if err := s.p.Restart(s.ctx(), s.shard, s.instance(1), ""); err != nil {
-		s.fatalf("Restart of a crashed machine: %v", err)
+		s.Fatalf("Restart of a crashed machine: %v", err)
 	}
 	if again := s.awaitState(s.instance(1), provider.StateRunning); again.BootID == m.BootID && s.p.Capabilities().Boots {
-		s.errorf("the boot ID is still %q", m.BootID)
+		s.Errorf("the boot ID is still %q", m.BootID)
 	}
 }
 
 func restartOfUnknown(s *subject) {
 	if err := s.p.Restart(s.ctx(), s.shard, s.instance(0), ""); !errors.Is(err, provider.ErrNotFound) {
-		s.errorf("Restart of what never was: %v, want ErrNotFound", err)
+		s.Errorf("Restart of what never was: %v, want ErrNotFound", err)
 	}
 	s.create(s.instance(1))
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(1)); err != nil {
-		s.fatalf("Delete: %v", err)
+		s.Fatalf("Delete: %v", err)
 	}
 	if err := s.p.Restart(s.ctx(), s.shard, s.instance(1), ""); !errors.Is(err, provider.ErrNotFound) {
-		s.errorf("Restart of what is gone: %v, want ErrNotFound", err)
+		s.Errorf("Restart of what is gone: %v, want ErrNotFound", err)
 	}
 }
 
@@ -422,11 +422,11 @@ func endedContext(s *subject) {
 		"List":    func() error { _, err := s.p.List(ctx, s.shard); return err },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) {
-			s.errorf("%s with an ended context: %v, want context.Canceled", name, err)
+			s.Errorf("%s with an ended context: %v, want context.Canceled", name, err)
 		}
 	}
 	if m, ok := s.listed(s.instance(1)); !ok || m.State != provider.StateRunning || m.BootID != before.BootID {
-		s.errorf("calls with an ended context changed the machine: %+v", m)
+		s.Errorf("calls with an ended context changed the machine: %+v", m)
 	}
 }
 
@@ -434,7 +434,7 @@ func endedContext(s *subject) {
 func consoleIsKept(s *subject) {
 	c, keeps := s.opened.(provider.Console)
 	if !keeps {
-		s.unproved("it keeps no console output")
+		s.Unproved("it keeps no console output")
 		return
 	}
 	s.create(s.instance(1))
@@ -444,27 +444,27 @@ func consoleIsKept(s *subject) {
 		"one that never was": {s.shard, s.instance(0)},
 	} {
 		if tail, err := c.Console(s.ctx(), of[0], of[1]); !errors.Is(err, provider.ErrNotFound) || len(tail) > 0 {
-			s.errorf("console output of %s: %q, %v, want ErrNotFound", name, tail, err)
+			s.Errorf("console output of %s: %q, %v, want ErrNotFound", name, tail, err)
 		}
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := c.Console(ended, s.shard, s.instance(1)); !errors.Is(err, context.Canceled) {
-		s.errorf("with an ended context: %v, want context.Canceled", err)
+		s.Errorf("with an ended context: %v, want context.Canceled", err)
 	}
 	if s.Print == nil {
-		s.unproved("nothing here has a machine write to its console")
+		s.Unproved("nothing here has a machine write to its console")
 		return
 	}
 	const last = "the last words"
 	if err := s.Print(m, strings.Repeat("x", provider.ConsoleTail)+last); err != nil {
-		s.fatalf("write to the console: %v", err)
+		s.Fatalf("write to the console: %v", err)
 	}
 	s.kill(m)
 	s.awaitDown(s.instance(1))
 	tail, err := c.Console(s.ctx(), s.shard, s.instance(1))
 	if err != nil || len(tail) != provider.ConsoleTail || !strings.HasSuffix(string(tail), "x"+last) {
-		s.errorf("%d bytes of a crashed machine's output are there, error %v; want the last %d", len(tail), err,
+		s.Errorf("%d bytes of a crashed machine's output are there, error %v; want the last %d", len(tail), err,
 			provider.ConsoleTail)
 	}
 }

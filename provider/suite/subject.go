@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 // subject is a provider under test, with a shard of its own.
@@ -25,11 +26,10 @@ type subject struct {
 
 // findings are what a case found, and what is to be cleared away after it.
 type findings struct {
-	mu       sync.Mutex
-	failures []string
-	gaps     []string // what is not proved, and why
-	shards   []string
-	cancels  []context.CancelFunc
+	proof.Findings
+	mu      sync.Mutex
+	shards  []string
+	cancels []context.CancelFunc
 }
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
@@ -58,11 +58,11 @@ func (s *subject) clear(shard string) {
 	defer cancel()
 	machines, err := s.p.List(ctx, shard)
 	if err != nil {
-		s.errorf("list what the case left: %v", err)
+		s.Errorf("list what the case left: %v", err)
 	}
 	for _, m := range machines {
 		if err := s.p.Delete(ctx, shard, m.Instance); err != nil {
-			s.errorf("delete what the case left: %v", err)
+			s.Errorf("delete what the case left: %v", err)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func Request(shard, instance, zone string, t provider.Template) provider.CreateR
 func (s *subject) create(instance string) provider.Machine {
 	m, err := s.p.Create(s.ctx(), s.request(instance))
 	if err != nil {
-		s.fatalf("Create(%s): %v", instance, err)
+		s.Fatalf("Create(%s): %v", instance, err)
 	}
 	return m
 }
@@ -106,18 +106,18 @@ func (s *subject) create(instance string) provider.Machine {
 // kill ends a machine behind the provider's back. Without a way to do so the case ends unproved.
 func (s *subject) kill(m provider.Machine) {
 	if s.Kill == nil {
-		s.unproved("nothing here ends a machine behind the provider's back")
+		s.Unproved("nothing here ends a machine behind the provider's back")
 		runtime.Goexit()
 	}
 	if err := s.Kill(m); err != nil {
-		s.fatalf("kill machine %s: %v", m.Instance, err)
+		s.Fatalf("kill machine %s: %v", m.Instance, err)
 	}
 }
 
 func (s *subject) list() []provider.Machine {
 	machines, err := s.p.List(s.ctx(), s.shard)
 	if err != nil {
-		s.fatalf("List: %v", err)
+		s.Fatalf("List: %v", err)
 	}
 	return machines
 }
@@ -143,9 +143,9 @@ func (s *subject) poll(patience time.Duration, look func() (done bool, saw strin
 		select {
 		case <-time.After(s.Poll):
 		case <-s.base.Done():
-			s.fatalf("interrupted: %s", saw)
+			s.Fatalf("interrupted: %s", saw)
 		case <-deadline:
-			s.fatalf("%s", saw)
+			s.Fatalf("%s", saw)
 		}
 	}
 }

@@ -2,11 +2,10 @@ package suite
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 // Harness is what the suite must be told of a provider. What is left out is not proved.
@@ -65,22 +64,17 @@ func Promises() []string {
 }
 
 // Outcome is what the suite found of one promise.
-type Outcome string
+type Outcome = proof.Outcome
 
 // The outcomes.
 const (
-	Proved    Outcome = "proved"
-	Failed    Outcome = "failed"
-	NotProved Outcome = "not proved" // in whole or in part: never counted as proved (PROV-1)
+	Proved    = proof.Proved
+	Failed    = proof.Failed
+	NotProved = proof.NotProved
 )
 
 // Result is what came of one promise.
-type Result struct {
-	Promise string
-	Outcome Outcome
-	Why     []string // of one that is not proved
-	Took    time.Duration
-}
+type Result = proof.Result
 
 // Check plays one promise.
 func Check(ctx context.Context, h Harness, promise string) Result {
@@ -90,40 +84,26 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	if h.Poll == 0 {
 		h.Poll = 5 * time.Millisecond
 	}
-	r := Result{Promise: promise, Outcome: Proved}
-	begun := time.Now()
-	s := &subject{Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word()}
 	for _, p := range promises {
 		if p.name == promise {
-			s.play(p.test)
+			begun := time.Now()
+			s := &subject{Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word()}
+			s.run(p.test)
+			return s.Result(ctx, promise, begun)
 		}
 	}
-	r.Took = time.Since(begun)
-	switch {
-	case len(s.failures) > 0:
-		r.Outcome, r.Why = Failed, s.failures
-	case ctx.Err() != nil:
-		r.Outcome, r.Why = NotProved, []string{"interrupted"}
-	case len(s.gaps) > 0:
-		r.Outcome, r.Why = NotProved, s.gaps
-	}
-	return r
+	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
 }
 
-// play runs a case in a goroutine of its own, which a failure ends, and deletes what it left.
-func (s *subject) play(test func(*subject)) {
+// run plays a case, and deletes what it left.
+func (s *subject) run(test func(*subject)) {
 	p, err := s.Open()
 	if err != nil {
-		s.errorf("open the provider: %v", err)
+		s.Errorf("open the provider: %v", err)
 		return
 	}
 	s.opened, s.p = p, patient{p}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		test(s)
-	}()
-	<-done
+	s.Play(func() { test(s) })
 	for _, shard := range append(s.shards, s.shard) {
 		s.clear(shard)
 	}
@@ -133,24 +113,4 @@ func (s *subject) play(test func(*subject)) {
 	if s.Close != nil {
 		s.Close(p)
 	}
-}
-
-// errorf records a failure and goes on.
-func (s *subject) errorf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
-
-// fatalf records a failure and ends the case.
-func (s *subject) fatalf(format string, args ...any) {
-	s.errorf(format, args...)
-	runtime.Goexit()
-}
-
-// unproved records that something cannot be proved here.
-func (s *subject) unproved(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gaps = append(s.gaps, why)
 }

@@ -15,26 +15,26 @@ import (
 func capabilities(s *subject) {
 	c := s.b.Capabilities()
 	if c.CallTimeout <= 0 || c.Consistency < 0 {
-		s.errorf("CallTimeout %s, Consistency %s", c.CallTimeout, c.Consistency)
+		s.Errorf("CallTimeout %s, Consistency %s", c.CallTimeout, c.Consistency)
 	}
 	if err := s.b.Validate(s.Use); err != nil {
-		s.errorf("Validate refuses the use of this suite: %v", err)
+		s.Errorf("Validate refuses the use of this suite: %v", err)
 	}
 	for _, u := range []balancer.Use{
 		{Weight: -1, Settings: s.Use.Settings}, {Weight: balancer.MaxWeight + 1, Settings: s.Use.Settings},
 	} {
 		if err := s.b.Validate(u); provider.KindOf(err) != provider.Invalid {
-			s.errorf("Validate of weight %d: %v, want an invalid one", u.Weight, err)
+			s.Errorf("Validate of weight %d: %v, want an invalid one", u.Weight, err)
 		}
 	}
 	if c.Settings == nil {
 		if err := s.b.Validate(balancer.Use{Settings: map[string]any{"x": 1}}); provider.KindOf(err) != provider.Invalid {
-			s.errorf("Validate of settings, without a schema: %v", err)
+			s.Errorf("Validate of settings, without a schema: %v", err)
 		}
 	}
 	if !c.Weights {
 		if err := s.b.Validate(balancer.Use{Weight: 2, Settings: s.Use.Settings}); provider.KindOf(err) != provider.Invalid {
-			s.errorf("Validate of a weight, without weights: %v", err)
+			s.Errorf("Validate of a weight, without weights: %v", err)
 		}
 	}
 }
@@ -46,11 +46,11 @@ func addBringsTraffic(s *subject) {
 	s.serve(m1, m2)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != 2 {
-			s.errorf("listed: %+v", t)
+			s.Errorf("listed: %+v", t)
 		}
 		for _, st := range t.Members {
 			if st.State != balancer.Ready || st.Connections > 0 || (st.Health == balancer.HealthUnknown) == s.b.Capabilities().Health {
-				s.errorf("listed: %+v", st)
+				s.Errorf("listed: %+v", st)
 			}
 		}
 	}
@@ -58,14 +58,14 @@ func addBringsTraffic(s *subject) {
 		return
 	}
 	if got := s.traffic(20); got["one"] == 0 || got["two"] == 0 {
-		s.errorf("20 requests went to %v", got)
+		s.Errorf("20 requests went to %v", got)
 	}
 }
 
 // noTraffic notes that no client can reach the balancer.
 func (s *subject) noTraffic() bool {
 	if s.Front == "" {
-		s.unproved("nothing here sends traffic through it")
+		s.Unproved("nothing here sends traffic through it")
 	}
 	return s.Front == ""
 }
@@ -80,19 +80,19 @@ func addTwice(s *subject) {
 			one.release()
 			<-r.done
 			if r.err != nil {
-				s.errorf("the second Add cut a request: %v", r.err)
+				s.Errorf("the second Add cut a request: %v", r.err)
 			}
 		}(s.begin(one, 1))
 	}
 	s.add(m)
 	other := s.another()
 	if err := other.Add(s.ctx(), s.shard, m); err != nil {
-		s.errorf("Add by another coordinator: %v", err)
+		s.Errorf("Add by another coordinator: %v", err)
 	}
 	s.awaitServed(m)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != 1 {
-			s.errorf("listed: %+v", t)
+			s.Errorf("listed: %+v", t)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func addTwice(s *subject) {
 func (s *subject) another() balancer.Balancer {
 	b, err := s.Open()
 	if err != nil {
-		s.fatalf("open the balancer: %v", err)
+		s.Fatalf("open the balancer: %v", err)
 	}
 	return patient{b}
 }
@@ -122,19 +122,19 @@ func addAtAnotherAddress(s *subject) {
 	s.drain(before)
 	s.remove(before)
 	if standing := s.list().Of(after); !standing.Confirmed() {
-		s.errorf("calls for the address before changed the member: %+v", standing)
+		s.Errorf("calls for the address before changed the member: %+v", standing)
 	}
 	for _, t := range s.list().Targets {
 		if s.b.Capabilities().Leaves {
 			break // what was removed may still be leaving
 		}
 		if len(t.Members) != 1 || t.Members[0].Port != two.port {
-			s.errorf("listed: %+v", t)
+			s.Errorf("listed: %+v", t)
 		}
 	}
 	if !s.noTraffic() {
 		if got := s.traffic(10); got["two"] != 10 {
-			s.errorf("10 requests went to %v", got)
+			s.Errorf("10 requests went to %v", got)
 		}
 	}
 	s.remove(after)
@@ -161,22 +161,22 @@ func addOfWhatCannotBe(s *subject) {
 		m := good
 		change(&m)
 		if err := s.b.Add(s.ctx(), s.shard, m); provider.KindOf(err) != provider.Invalid || err == nil {
-			s.errorf("Add with %s: %v, want an invalid one", what, err)
+			s.Errorf("Add with %s: %v, want an invalid one", what, err)
 		}
 	}
 	if err := s.b.Add(s.ctx(), "a shard", good); provider.KindOf(err) != provider.Invalid || err == nil {
-		s.errorf("Add for a shard that is none: %v", err)
+		s.Errorf("Add for a shard that is none: %v", err)
 	}
 	for _, t := range s.list().Targets {
 		if len(t.Members) > 0 {
-			s.errorf("listed: %+v", t)
+			s.Errorf("listed: %+v", t)
 		}
 	}
 }
 
 func weightIsKept(s *subject) {
 	if !s.b.Capabilities().Weights {
-		s.without("it knows no weights")
+		s.Without("it knows no weights")
 	}
 	one, two := s.start("one"), s.start("two")
 	heavy, light := s.member(1, one), s.member(2, two)
@@ -184,17 +184,17 @@ func weightIsKept(s *subject) {
 	s.serve(heavy, light)
 	for _, m := range []balancer.Member{heavy, light} {
 		if !s.list().Of(m).InPlace() {
-			s.errorf("%s: listed %+v", m.Instance, s.list().Targets)
+			s.Errorf("%s: listed %+v", m.Instance, s.list().Targets)
 		}
 	}
 	if !s.noTraffic() {
 		if got := s.traffic(50); got["one"] < 35 || got["two"] == 0 {
-			s.errorf("weights 90 and 10: 50 requests went to %v", got)
+			s.Errorf("weights 90 and 10: 50 requests went to %v", got)
 		}
 	}
 	heavy.Weight = 10
 	if s.list().Of(heavy).InPlace() {
-		s.errorf("a weight that is not so is in place")
+		s.Errorf("a weight that is not so is in place")
 	}
 	s.add(heavy)
 	s.await(heavy, "with its new weight", balancer.Standing.InPlace)
@@ -203,7 +203,7 @@ func weightIsKept(s *subject) {
 // proves LB-2
 func healthIsProved(s *subject) {
 	if !s.b.Capabilities().Health {
-		s.without("it checks no members")
+		s.Without("it checks no members")
 	}
 	one := s.start("one")
 	m := s.member(1, one)
@@ -213,12 +213,12 @@ func healthIsProved(s *subject) {
 		l := s.list()
 		standing := l.Of(m)
 		if standing.Up > 0 || standing.Confirmed() {
-			s.fatalf("a member at which nothing listens is up: %+v", l.Targets)
+			s.Fatalf("a member at which nothing listens is up: %+v", l.Targets)
 		}
 		return standing.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
 	})
 	if !s.list().Of(m).Unhealthy() {
-		s.errorf("a member that is down is not unhealthy")
+		s.Errorf("a member that is down is not unhealthy")
 	}
 	again := s.startAt("one", m.Port)
 	s.awaitServed(m)
@@ -232,7 +232,7 @@ func healthIsProved(s *subject) {
 		l := s.list()
 		standing := l.Of(m)
 		if standing.Up > 0 {
-			s.fatalf("a member that was added again is up by an old check: %+v", l.Targets)
+			s.Fatalf("a member that was added again is up by an old check: %+v", l.Targets)
 		}
 		return standing.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
 	})
@@ -257,20 +257,20 @@ func drainKeepsWhatIsInUse(s *subject) {
 	}
 	asked := one.asked.Load()
 	if got := s.traffic(20); got["two"] != 20 || one.asked.Load() != asked {
-		s.errorf("20 requests went to %v while the other drained", got)
+		s.Errorf("20 requests went to %v while the other drained", got)
 	}
 	select {
 	case <-under.done:
-		s.errorf("the drain ended a request: %q, %v", under.name, under.err)
+		s.Errorf("the drain ended a request: %q, %v", under.name, under.err)
 	default:
 	}
 	if standing := s.list().Of(m1); standing.Drained() {
-		s.errorf("drained with a request under way: %+v", standing)
+		s.Errorf("drained with a request under way: %+v", standing)
 	}
 	one.release()
 	<-under.done
 	if under.err != nil || under.name != "one" {
-		s.errorf("the request that was under way: %q, %v", under.name, under.err)
+		s.Errorf("the request that was under way: %q, %v", under.name, under.err)
 	}
 	if s.b.Capabilities().DrainEnds {
 		s.await(m1, "drained", balancer.Standing.Drained)
@@ -289,7 +289,7 @@ func drainAgain(s *subject) {
 		s.drain(m)
 	}
 	if err := s.another().Drain(s.ctx(), s.shard, m); err != nil {
-		s.errorf("Drain by another coordinator: %v", err)
+		s.Errorf("Drain by another coordinator: %v", err)
 	}
 	s.await(m, "leaving", balancer.Standing.Leaving)
 	s.remove(m)
@@ -308,7 +308,7 @@ func addEndsADrain(s *subject) {
 	s.awaitServed(m)
 	if !s.noTraffic() {
 		if got := s.traffic(5); got["one"] != 5 {
-			s.errorf("5 requests went to %v", got)
+			s.Errorf("5 requests went to %v", got)
 		}
 	}
 }
@@ -333,7 +333,7 @@ func removeDuringADrain(s *subject) {
 	}
 	asked := one.asked.Load()
 	if got := s.traffic(20); got["two"] != 20 || one.asked.Load() != asked {
-		s.errorf("20 requests went to %v after the other was removed", got)
+		s.Errorf("20 requests went to %v after the other was removed", got)
 	}
 	one.release()
 	<-under.done // cut or answered, but ended
@@ -349,7 +349,7 @@ func removeAgain(s *subject) {
 		s.remove(m)
 	}
 	if err := s.another().Remove(s.ctx(), s.shard, m); err != nil {
-		s.errorf("Remove by another coordinator: %v", err)
+		s.Errorf("Remove by another coordinator: %v", err)
 	}
 	s.awaitGone(m)
 }
@@ -357,14 +357,14 @@ func removeAgain(s *subject) {
 // proves LB-3
 func forgottenIsPutBack(s *subject) {
 	if s.Forget == nil {
-		s.without("nothing here has it start again")
+		s.Without("nothing here has it start again")
 	}
 	one, two := s.start("one"), s.start("two")
 	stays, leaves := s.member(1, one), s.member(2, two)
 	s.serve(stays, leaves)
 	s.drain(leaves)
 	if err := s.Forget(); err != nil {
-		s.fatalf("have it forget: %v", err)
+		s.Fatalf("have it forget: %v", err)
 	}
 	// Whatever is left of them: a pass of a coordinator makes it right.
 	s.poll(func() (bool, string) {
@@ -382,7 +382,7 @@ func forgottenIsPutBack(s *subject) {
 	})
 	if !s.noTraffic() {
 		if got := s.traffic(10); got["one"] != 10 {
-			s.errorf("10 requests went to %v", got)
+			s.Errorf("10 requests went to %v", got)
 		}
 	}
 }
@@ -390,24 +390,24 @@ func forgottenIsPutBack(s *subject) {
 // proves LB-3, PROV-8
 func foreignIsLeftAlone(s *subject) {
 	if s.Foreign == nil || s.ForeignStands == nil {
-		s.without("nothing here adds an entry by hand")
+		s.Without("nothing here adds an entry by hand")
 	}
 	one, two := s.start("one"), s.start("two")
 	if err := s.Foreign(s.Host, two.port); err != nil {
-		s.fatalf("add an entry by hand: %v", err)
+		s.Fatalf("add an entry by hand: %v", err)
 	}
 	m := s.member(1, one)
 	s.serve(m)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != 1 || t.Foreign == 0 {
-			s.errorf("listed: %+v", t)
+			s.Errorf("listed: %+v", t)
 		}
 	}
 	s.drain(m)
 	s.remove(m)
 	s.awaitGone(m)
 	if stands, err := s.ForeignStands(s.Host, two.port); err != nil || !stands {
-		s.errorf("the entry of somebody else stands: %v, %v", stands, err)
+		s.Errorf("the entry of somebody else stands: %v, %v", stands, err)
 	}
 }
 
@@ -421,7 +421,7 @@ func anotherShardIsLeftAlone(s *subject) {
 	}
 	s.later(func() {
 		if err := s.b.Remove(context.WithoutCancel(s.base), other.shard, theirs); err != nil {
-			s.errorf("remove what the case left: %v", err)
+			s.Errorf("remove what the case left: %v", err)
 		}
 	})
 	s.serve(ours)
@@ -432,7 +432,7 @@ func anotherShardIsLeftAlone(s *subject) {
 	}{{s, ours}, {other, theirs}} {
 		for _, t := range side.list().Targets {
 			if len(t.Members) != 1 || t.Members[0].Port != side.m.Port || t.Foreign == 0 {
-				s.errorf("listed: %+v", t)
+				s.Errorf("listed: %+v", t)
 			}
 		}
 	}
@@ -440,7 +440,7 @@ func anotherShardIsLeftAlone(s *subject) {
 	s.remove(ours)
 	s.awaitGone(ours)
 	if standing := other.list().Of(theirs); !standing.Confirmed() {
-		s.errorf("the member of the other shard: %+v", standing)
+		s.Errorf("the member of the other shard: %+v", standing)
 	}
 }
 
@@ -473,7 +473,7 @@ func manyAtOnce(s *subject) {
 			wrong := slices.DeleteFunc(slices.Clone(members), func(m balancer.Member) bool { return so(l.Of(m)) })
 			for _, m := range wrong {
 				if err := do(s.b, m); err != nil {
-					s.errorf("%s %s: %v", what, m.Instance, err)
+					s.Errorf("%s %s: %v", what, m.Instance, err)
 				}
 			}
 			return len(wrong) == 0, fmt.Sprintf("%s: %d members are wrong: %+v", what, len(wrong), l.Targets)
@@ -482,7 +482,7 @@ func manyAtOnce(s *subject) {
 	pass("Add", func(b balancer.Balancer, m balancer.Member) error { return b.Add(ctx, s.shard, m) }, balancer.Standing.InPlace)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != n {
-			s.errorf("%d members were added, and listed are %+v", n, t)
+			s.Errorf("%d members were added, and listed are %+v", n, t)
 		}
 	}
 	for _, m := range members {
@@ -510,12 +510,12 @@ func endedContext(s *subject) {
 		"List":   func() error { _, err := s.b.List(ctx, s.shard, s.records()); return err },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) {
-			s.errorf("%s with an ended context: %v, want context.Canceled", name, err)
+			s.Errorf("%s with an ended context: %v, want context.Canceled", name, err)
 		}
 	}
 	l := s.list()
 	if !l.Of(m).Confirmed() || l.Of(other).Has > 0 {
-		s.errorf("calls with an ended context changed something: %+v", l.Targets)
+		s.Errorf("calls with an ended context changed something: %+v", l.Targets)
 	}
 }
 
@@ -525,7 +525,7 @@ func endedContext(s *subject) {
 func broken(way Way) func(*subject) {
 	return func(s *subject) {
 		if s.Break[way] == nil {
-			s.without("nothing here has it fail in this way")
+			s.Without("nothing here has it fail in this way")
 		}
 		one, two := s.start("one"), s.start("two")
 		m, other := s.member(1, one), s.member(2, two)
@@ -544,7 +544,7 @@ func broken(way Way) func(*subject) {
 					return provider.ErrCredentials // who may change nothing may perhaps read
 				}
 				if err == nil {
-					s.errorf("a balancer of which no target answers listed %+v", l)
+					s.Errorf("a balancer of which no target answers listed %+v", l)
 				}
 				return err
 			}},
@@ -559,13 +559,13 @@ func broken(way Way) func(*subject) {
 			cancel()
 			switch took := time.Since(begun); {
 			case err == nil:
-				s.errorf("%s succeeded", call.name)
+				s.Errorf("%s succeeded", call.name)
 			case way == Refuses && provider.KindOf(err) != provider.Credentials:
-				s.errorf("%s: %v, want refused credentials", call.name, err)
+				s.Errorf("%s: %v, want refused credentials", call.name, err)
 			case way != Refuses && provider.KindOf(err) != provider.Temporary && provider.KindOf(err) != provider.Throttled:
-				s.errorf("%s: %v is of kind %s, and proves something", call.name, err, provider.KindOf(err))
+				s.Errorf("%s: %v is of kind %s, and proves something", call.name, err, provider.KindOf(err))
 			case took > timely:
-				s.errorf("%s took %s", call.name, took)
+				s.Errorf("%s took %s", call.name, took)
 			}
 		}
 		mended()

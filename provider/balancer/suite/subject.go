@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 // subject is a balancer under test, with a shard of its own.
@@ -30,10 +31,9 @@ type subject struct {
 
 // findings are what a case found, and what is to be cleared away after it.
 type findings struct {
-	mu       sync.Mutex
-	failures []string
-	gaps     []string // what is not proved, and why
-	closers  []func()
+	proof.Findings
+	mu      sync.Mutex
+	closers []func()
 }
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
@@ -51,7 +51,7 @@ func (s *subject) clear() {
 	defer cancel()
 	for _, m := range s.records() {
 		if err := s.b.Remove(ctx, s.shard, m); err != nil {
-			s.errorf("remove what the case left: %v", err)
+			s.Errorf("remove what the case left: %v", err)
 		}
 	}
 	for _, do := range slices.Backward(s.closers) {
@@ -87,32 +87,32 @@ func (s *subject) ctx() context.Context {
 func (s *subject) add(m balancer.Member) {
 	s.record(m)
 	if err := s.b.Add(s.ctx(), s.shard, m); err != nil {
-		s.fatalf("Add(%s): %v", m.Instance, err)
+		s.Fatalf("Add(%s): %v", m.Instance, err)
 	}
 }
 
 func (s *subject) drain(m balancer.Member) {
 	if err := s.b.Drain(s.ctx(), s.shard, m); err != nil {
-		s.fatalf("Drain(%s): %v", m.Instance, err)
+		s.Fatalf("Drain(%s): %v", m.Instance, err)
 	}
 }
 
 func (s *subject) remove(m balancer.Member) {
 	if err := s.b.Remove(s.ctx(), s.shard, m); err != nil {
-		s.fatalf("Remove(%s): %v", m.Instance, err)
+		s.Fatalf("Remove(%s): %v", m.Instance, err)
 	}
 }
 
 func (s *subject) list() balancer.Listing {
 	l, err := s.b.List(s.ctx(), s.shard, s.records())
 	if err != nil {
-		s.fatalf("List: %v", err)
+		s.Fatalf("List: %v", err)
 	}
 	if err := balancer.Failure(l.Targets); err != nil {
-		s.fatalf("List: %v", err)
+		s.Fatalf("List: %v", err)
 	}
 	if len(l.Targets) == 0 {
-		s.fatalf("List has no target")
+		s.Fatalf("List has no target")
 	}
 	return l
 }
@@ -128,9 +128,9 @@ func (s *subject) poll(look func() (done bool, saw string)) {
 		select {
 		case <-time.After(s.Poll):
 		case <-s.base.Done():
-			s.fatalf("interrupted: %s", saw)
+			s.Fatalf("interrupted: %s", saw)
 		case <-deadline:
-			s.fatalf("not seen: %s", saw)
+			s.Fatalf("not seen: %s", saw)
 		}
 	}
 }

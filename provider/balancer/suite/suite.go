@@ -2,11 +2,10 @@ package suite
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 // Harness is what the suite must be told of a balancer. What is left out is not proved.
@@ -84,22 +83,17 @@ func Promises() []string {
 }
 
 // Outcome is what the suite found of one promise.
-type Outcome string
+type Outcome = proof.Outcome
 
 // The outcomes.
 const (
-	Proved    Outcome = "proved"
-	Failed    Outcome = "failed"
-	NotProved Outcome = "not proved" // in whole or in part: never counted as proved
+	Proved    = proof.Proved
+	Failed    = proof.Failed
+	NotProved = proof.NotProved
 )
 
 // Result is what came of one promise.
-type Result struct {
-	Promise string
-	Outcome Outcome
-	Why     []string // of one that is not proved
-	Took    time.Duration
-}
+type Result = proof.Result
 
 // Check plays one promise.
 func Check(ctx context.Context, h Harness, promise string) Result {
@@ -112,75 +106,28 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	if h.Host == "" {
 		h.Host = "127.0.0.1"
 	}
-	r := Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
 	for _, p := range promises {
 		if p.name == promise {
 			begun := time.Now()
-			r = play(ctx, h, p.test)
-			r.Promise, r.Took = promise, time.Since(begun)
+			s := &subject{
+				Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word(),
+				recorded: map[string]balancer.Member{},
+			}
+			s.run(p.test)
+			return s.Result(ctx, promise, begun)
 		}
 	}
-	return r
+	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
 }
 
-func play(ctx context.Context, h Harness, test func(*subject)) (r Result) {
-	s := &subject{
-		Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word(),
-		recorded: map[string]balancer.Member{},
-	}
-	s.run(test)
-	switch {
-	case len(s.failures) > 0:
-		r.Outcome, r.Why = Failed, s.failures
-	case ctx.Err() != nil:
-		r.Outcome, r.Why = NotProved, []string{"interrupted"}
-	case len(s.gaps) > 0:
-		r.Outcome, r.Why = NotProved, s.gaps
-	default:
-		r.Outcome = Proved
-	}
-	return r
-}
-
-// run plays a case in a goroutine of its own, which a failure ends, and removes what it left.
+// run plays a case, and removes what it left.
 func (s *subject) run(test func(*subject)) {
 	b, err := s.Open()
 	if err != nil {
-		s.errorf("open the balancer: %v", err)
+		s.Errorf("open the balancer: %v", err)
 		return
 	}
 	s.b = patient{b}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		test(s)
-	}()
-	<-done
+	s.Play(func() { test(s) })
 	s.clear()
-}
-
-// errorf records a failure and goes on.
-func (s *subject) errorf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
-
-// fatalf records a failure and ends the case.
-func (s *subject) fatalf(format string, args ...any) {
-	s.errorf(format, args...)
-	runtime.Goexit()
-}
-
-// unproved records that something cannot be proved here.
-func (s *subject) unproved(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gaps = append(s.gaps, why)
-}
-
-// without ends a case that cannot be played at all.
-func (s *subject) without(why string) {
-	s.unproved(why)
-	runtime.Goexit()
 }

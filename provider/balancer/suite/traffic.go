@@ -29,12 +29,12 @@ func (s *subject) startAt(name string, port int) *backend {
 	var from net.ListenConfig
 	listener, err := from.Listen(s.base, "tcp", net.JoinHostPort(s.Host, fmt.Sprint(port)))
 	if err != nil {
-		s.fatalf("start backend: %v", err)
+		s.Fatalf("start backend: %v", err)
 	}
 	_, number, err := net.SplitHostPort(listener.Addr().String())
 	b := &backend{name: name, entered: make(chan struct{}, 100), released: make(chan struct{})}
 	if _, bad := fmt.Sscan(number, &b.port); err != nil || bad != nil {
-		s.fatalf("start backend: %v, %v", err, bad)
+		s.Fatalf("start backend: %v, %v", err, bad)
 	}
 	b.server = &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
 	ended := make(chan struct{})
@@ -112,7 +112,7 @@ func (s *subject) traffic(requests int) map[string]int {
 	for range requests {
 		name, err := s.ask(client, quickPath)
 		if err != nil {
-			s.fatalf("a request failed: %v", err)
+			s.Fatalf("a request failed: %v", err)
 		}
 		got[name]++
 	}
@@ -141,9 +141,9 @@ func (s *subject) begin(at *backend, members int) *slow {
 		case <-time.After(s.Patience / 10):
 			s.later(func() { <-r.done }) // it is at another backend
 		case <-r.done:
-			s.fatalf("a slow request was not held: %q, %v", r.name, r.err)
+			s.Fatalf("a slow request was not held: %q, %v", r.name, r.err)
 		}
 	}
-	s.fatalf("no request reaches %s", at.name)
+	s.Fatalf("no request reaches %s", at.name)
 	return nil
 }

@@ -6,60 +6,34 @@
 package libvirttest
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // Pool is the storage pool.
 const Pool = "default"
 
 // Libvirt is a running libvirtd.
-type Libvirt struct {
-	Dir    string
-	script *exec.Cmd
-	hold   io.Closer // the script takes libvirt down when this is closed
-	said   bytes.Buffer
-}
+type Libvirt struct{ *harness.Daemon }
 
 // Start starts a libvirtd with a storage pool. Several do not meet. With more arguments, a port and a
 // directory, it serves TLS as well (scripts/libvirt.sh).
 func Start(more ...string) (*Libvirt, error) {
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return nil, errors.New("a libvirtd of its own needs Linux and root: run the tests as root, in a virtual machine say, or leave this package out")
-	}
-	root, err := moduleRoot()
+	daemon, err := harness.StartDaemon("libvirtd", "scripts/libvirt.sh", append([]string{"run"}, more...)...)
 	if err != nil {
 		return nil, err
 	}
-	l := &Libvirt{script: exec.Command(filepath.Join(root, "scripts/libvirt.sh"), append([]string{"run"}, more...)...)}
-	l.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	l.script.Stderr = &l.said
-	if l.hold, err = l.script.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := l.script.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := l.script.Start(); err != nil {
-		return nil, fmt.Errorf("start libvirt: %w", err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("start libvirt: %w: %s", errors.Join(l.hold.Close(), l.script.Wait()), l.said.String())
-	}
-	l.Dir = strings.TrimSpace(line)
+	l := &Libvirt{daemon}
 	for _, command := range []string{
 		"pool-define-as " + Pool + " dir --target " + l.Dir + "/pool", "pool-start " + Pool, "pool-autostart " + Pool,
 	} {
@@ -72,39 +46,6 @@ func Start(more ...string) (*Libvirt, error) {
 
 // URI is by which a provider reaches it.
 func (l *Libvirt) URI() string { return "qemu:///system?socket=" + l.Dir + "/run/libvirt-sock" }
-
-// Stop takes libvirt down, and all that it has made. It is an error if anything is left.
-func (l *Libvirt) Stop() error {
-	if err := errors.Join(l.hold.Close(), l.script.Wait()); err != nil {
-		return fmt.Errorf("take libvirt down: %w: %s", err, l.said.String())
-	}
-	mounts, err := os.ReadFile("/proc/mounts")
-	if err != nil {
-		return err
-	}
-	if strings.Contains(string(mounts), l.Dir) {
-		return fmt.Errorf("mounts of %s are left:\n%s", l.Dir, mounts)
-	}
-	if _, err := os.Stat(l.Dir); err == nil {
-		return fmt.Errorf("directory %s is left", l.Dir)
-	}
-	return nil
-}
-
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == "/" {
-			return "", errors.New("no go.mod above the working directory")
-		}
-	}
-}
 
 // Virsh runs a command of virsh's, and returns what it prints.
 func (l *Libvirt) Virsh(args ...string) (string, error) {

@@ -6,13 +6,11 @@ package lxdtest
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -20,8 +18,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // Pool is the storage pool, and the image of Import is to be found by its alias.
@@ -29,40 +28,17 @@ const Pool = "default"
 
 // LXD is a running LXD.
 type LXD struct {
-	Dir    string
-	script *exec.Cmd
-	hold   io.Closer // the script takes LXD down when this is closed
-	said   bytes.Buffer
-	http   *http.Client
+	*harness.Daemon
+	http *http.Client
 }
 
 // Start starts an LXD with a storage pool. If another test has one, it waits for that to end.
 func Start() (*LXD, error) {
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return nil, errors.New("a real LXD needs Linux and root: run the tests as root, in a virtual machine say, or leave this package out")
-	}
-	root, err := moduleRoot()
+	daemon, err := harness.StartDaemon("LXD", "scripts/lxd.sh", "run")
 	if err != nil {
 		return nil, err
 	}
-	l := &LXD{script: exec.Command(filepath.Join(root, "scripts/lxd.sh"), "run")}
-	l.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	l.script.Stderr = &l.said
-	if l.hold, err = l.script.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := l.script.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := l.script.Start(); err != nil {
-		return nil, fmt.Errorf("start LXD: %w", err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("start LXD: %w: %s", errors.Join(l.hold.Close(), l.script.Wait()), l.said.String())
-	}
-	l.Dir = strings.TrimSpace(line)
+	l := &LXD{Daemon: daemon}
 	l.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", l.Socket())
@@ -80,35 +56,7 @@ func (l *LXD) Socket() string { return filepath.Join(l.Dir, "unix.socket") }
 // Stop takes LXD down, and all that it has made. It is an error if anything is left.
 func (l *LXD) Stop() error {
 	l.http.CloseIdleConnections()
-	if err := errors.Join(l.hold.Close(), l.script.Wait()); err != nil {
-		return fmt.Errorf("take LXD down: %w: %s", err, l.said.String())
-	}
-	mounts, err := os.ReadFile("/proc/mounts")
-	if err != nil {
-		return err
-	}
-	if strings.Contains(string(mounts), l.Dir) {
-		return fmt.Errorf("mounts of %s are left:\n%s", l.Dir, mounts)
-	}
-	if _, err := os.Stat(l.Dir); err == nil {
-		return fmt.Errorf("directory %s is left", l.Dir)
-	}
-	return nil
-}
-
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == "/" {
-			return "", errors.New("no go.mod above the working directory")
-		}
-	}
+	return l.Daemon.Stop()
 }
 
 // patience is how long LXD may take for anything.

@@ -1,0 +1,93 @@
+// Package proof is what the suites of the project's contracts share: what became of a promise, and what
+// the case that plays it has found. Package provider/suite plays the contract of providers,
+// provider/balancer/suite that of load balancers.
+//
+// A promise is proved, has failed, or is not proved: because what is tested says that it cannot keep
+// it, or because nothing here can bring about what it is about. What is not proved in part is not
+// proved.
+package proof
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Outcome is what a suite found of one promise.
+type Outcome string
+
+// The outcomes.
+const (
+	Proved    Outcome = "proved"
+	Failed    Outcome = "failed"
+	NotProved Outcome = "not proved" // in whole or in part: never counted as proved (PROV-1)
+)
+
+// Result is what came of one promise.
+type Result struct {
+	Promise string
+	Outcome Outcome
+	Why     []string // of one that is not proved
+	Took    time.Duration
+}
+
+// Findings are what a case found. The zero value is ready.
+type Findings struct {
+	mu       sync.Mutex
+	failures []string
+	gaps     []string // what is not proved, and why
+}
+
+// Errorf records a failure and goes on.
+func (f *Findings) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures, fmt.Sprintf(format, args...))
+}
+
+// Fatalf records a failure and ends the case.
+func (f *Findings) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Unproved records that something cannot be proved here.
+func (f *Findings) Unproved(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gaps = append(f.gaps, why)
+}
+
+// Without ends a case that cannot be played at all.
+func (f *Findings) Without(why string) {
+	f.Unproved(why)
+	runtime.Goexit()
+}
+
+// Play plays a case in a goroutine of its own, which Fatalf and Without end.
+func (f *Findings) Play(test func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test()
+	}()
+	<-done
+}
+
+// Result is what the findings say of a promise. A suite that was interrupted has proved nothing.
+func (f *Findings) Result(ctx context.Context, promise string, begun time.Time) Result {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := Result{Promise: promise, Outcome: Proved, Took: time.Since(begun)}
+	switch {
+	case len(f.failures) > 0:
+		r.Outcome, r.Why = Failed, f.failures
+	case ctx.Err() != nil:
+		r.Outcome, r.Why = NotProved, []string{"interrupted"}
+	case len(f.gaps) > 0:
+		r.Outcome, r.Why = NotProved, f.gaps
+	}
+	return r
+}
