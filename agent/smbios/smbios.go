@@ -1,9 +1,8 @@
 // Package smbios reads the bootstrap document that a hypervisor has put into its guest's SMBIOS tables:
 // an OEM string (a structure of type 11) that begins with [provider.SMBIOSBootstrap], in base64.
 //
-// The kernel shows the tables to root alone, without a module, a disk or a network. Whoever configures
-// the virtual machine writes them, and can do anything to the guest anyhow; they are checked so that
-// what is damaged is an error.
+// Only root can read the tables, which need no module, disk or network. The operator of the hypervisor
+// writes them, and has full control of the guest anyway: the checks detect damage, not attacks.
 package smbios
 
 import (
@@ -22,7 +21,7 @@ import (
 // Tables is the file with the tables.
 const Tables = "/sys/firmware/dmi/tables/DMI"
 
-// maxTables is more than any hypervisor makes: those of SMBIOS 2 end at 64 KiB.
+// maxTables exceeds the tables of every hypervisor: SMBIOS 2 limits them to 64 KiB.
 const maxTables = 4 << 20
 
 // Document reads the bootstrap document from a file with tables.

@@ -283,7 +283,8 @@ func (c *Compare) notes(r *comparison) []string {
 			output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
 		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
 		fmt.Sprintf("Detector: for the first two, a process of the bench that watches for deleted keys and does nothing about them; for Leasehold, %d replicas, which also plan, record and serve agents.", compareReplicas),
-		"If it waits: those of them that were still away two intervals later; a detector that waits notices real failures that much later. Leasehold's figures include its waits.",
+		"If it waits: the agents that were still away two intervals later. A detector that waits " +
+			"notices real failures two intervals later. Leasehold's figures include its waits.",
 		"The agents' costs are not comparable: the first two use an etcd client for each agent, Leasehold's agents are simulated.",
 	}
 	if c.Shared == 0 {

@@ -50,7 +50,7 @@ func (b blockedWork) why() string { return reason.Why(b.of("INSTANCE")) }
 
 func (b blockedWork) until() string { return reason.Until(b.of("INSTANCE")) }
 
-// of returns the blocked work, with INSTANCE as its name if it is that of several instances.
+// of returns the blocked work of one instance. Work that several instances share names INSTANCE.
 func (b blockedWork) of(name string) *store.Blocked {
 	if len(b.Instances) > 1 {
 		b.Instance = name

@@ -13,7 +13,8 @@ import (
 
 // balancerKinds are the kinds of load balancer that the file may name, and how one is opened from its
 // settings.
-var balancerKinds = map[string]func(ctx context.Context, name string, settings []byte, log *slog.Logger) (balancer.Balancer, error){
+var balancerKinds = map[string]func(ctx context.Context, name string, settings []byte,
+	log *slog.Logger) (balancer.Balancer, error){
 	"exec": func(ctx context.Context, name string, settings []byte, log *slog.Logger) (balancer.Balancer, error) {
 		c := program.Config{Logger: log}
 		if err := decode(settings, &c); err != nil {

@@ -130,7 +130,8 @@ balancers:
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%s: %v, %v", text, entries, err)
 		}
-		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}

@@ -41,9 +41,17 @@ func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 			Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone, Address: rec.Address,
 		})
 	}
-	for id := range c.Instances {
-		rec := c.Instances[id].Record
-		add(&rec)
+	if len(groups) == 0 {
+		for id := range c.Instances {
+			rec := c.Instances[id].Record
+			add(&rec)
+		}
+	}
+	for _, group := range slices.Compact(slices.Sorted(slices.Values(groups))) {
+		for _, id := range c.ByGroup[group] {
+			rec := c.Instances[id].Record
+			add(&rec)
+		}
 	}
 	acknowledged := store.Revision(0) // until then an operator knows what was lost, and goes on without it
 	if r := c.Shard.Record.Reviewed; r != nil {

@@ -23,7 +23,8 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 		return
 	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > store.MostBootstrapValid:
 		d.actions = append(d.actions, refuse(r,
-			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s", store.Duration(store.MostBootstrapValid))))
+			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s",
+				store.Duration(store.MostBootstrapValid))))
 		return
 	case !d.mayAct():
 		return // carried out when things may be made again

@@ -42,7 +42,9 @@ func (names Secrets) read(lookup func(name string) (string, error)) (c aws.Crede
 		name string
 		to   *string
 	}{
-		{names.AccessKeyID, &c.AccessKeyID}, {names.SecretAccessKey, &c.SecretAccessKey}, {names.SessionToken, &c.SessionToken},
+		{names.AccessKeyID, &c.AccessKeyID},
+		{names.SecretAccessKey, &c.SecretAccessKey},
+		{names.SessionToken, &c.SessionToken},
 	} {
 		if s.name == "" {
 			continue

@@ -165,7 +165,8 @@ func (p *Provider) newClient(ctx context.Context, c Config) (*ec2.Client, error)
 		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
 	var err error
-	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets, func(name string) (string, error) { return p.lookup(name) })
+	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets,
+		func(name string) (string, error) { return p.lookup(name) })
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,8 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 	case provider.StateStarting, provider.StateRunning, provider.StateStopping, provider.StateStopped,
 		provider.StateCrashed, provider.StateFailed, provider.StateUnknown:
 	default:
-		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", program.Clip(m.Instance), program.Clip(m.State))
+		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", program.Clip(m.Instance),
+			program.Clip(m.State))
 	}
 	if m.Instance == "" || m.Ref == "" || m.Shard != shard {
 		return provider.Machine{}, fmt.Errorf("machine %q (ref %q) is of shard %q, and %q was asked for; instance, ref and shard must be set",

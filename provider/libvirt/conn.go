@@ -195,7 +195,8 @@ func (h *hypervisor) dialLibvirtd(ctx context.Context) (net.Conn, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err == nil, errors.Is(err, io.EOF), errors.As(err, &alert), errors.As(err, &refusal) && refusal.Op == "remote error":
+	case err == nil, errors.Is(err, io.EOF), errors.As(err, &alert), errors.As(err, &refusal) &&
+		refusal.Op == "remote error":
 		return nil, &provider.Error{
 			Kind: provider.Credentials, Scope: h.where,
 			Message: "the hypervisor refuses the client's certificate: see tls_allowed_dn_list and the log of its libvirtd",

@@ -133,9 +133,11 @@ func read(l *link, dom api.Domain) (*domain, error) {
 			return nil, err
 		}
 		d := &domain{Domain: dom, state: api.DomainState(state), reason: reason}
-		text, err := l.DomainGetMetadata(dom, int32(api.DomainMetadataElement), api.OptString{namespace}, api.DomainAffectConfig)
+		text, err := l.DomainGetMetadata(dom, int32(api.DomainMetadataElement), api.OptString{namespace},
+			api.DomainAffectConfig)
 		if is(err, api.ErrOperationInvalid) { // undefined while it runs
-			text, err = l.DomainGetMetadata(dom, int32(api.DomainMetadataElement), api.OptString{namespace}, api.DomainAffectCurrent)
+			text, err = l.DomainGetMetadata(dom, int32(api.DomainMetadataElement), api.OptString{namespace},
+				api.DomainAffectCurrent)
 		}
 		switch {
 		case is(err, api.ErrNoDomainMetadata):
@@ -208,7 +210,8 @@ func change(l *link, d *domain, to func(*record)) (*domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = l.DomainSetMetadata(now.Domain, int32(api.DomainMetadataElement), api.OptString{text}, api.OptString{namespacePrefix},
+	err = l.DomainSetMetadata(now.Domain, int32(api.DomainMetadataElement), api.OptString{text},
+		api.OptString{namespacePrefix},
 		api.OptString{namespace}, api.DomainAffectConfig)
 	return now, err
 }

@@ -70,7 +70,8 @@ func (h *hypervisor) meaning(err error, scope string) error {
 		return &provider.Error{Kind: kind, Scope: scope, Message: e.Message}
 	}
 	switch {
-	case is(err, api.ErrAuthFailed, api.ErrAuthCancelled, api.ErrAuthUnavailable, api.ErrAccessDenied, api.ErrOperationDenied):
+	case is(err, api.ErrAuthFailed, api.ErrAuthCancelled, api.ErrAuthUnavailable, api.ErrAccessDenied,
+		api.ErrOperationDenied):
 		return known(provider.Credentials, h.where)
 	case says(err, full...), is(err, api.ErrNoMemory):
 		return known(provider.Capacity, h.scope(scope))

@@ -61,7 +61,8 @@ func (p *Provider) hypervisor(zone string) (*hypervisor, error) {
 			return h, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: zone %q: this provider has %s", provider.ErrInvalid, zone, strings.Join(p.zoneNames(), ", "))
+	return nil, fmt.Errorf("%w: zone %q: this provider has %s", provider.ErrInvalid, zone,
+		strings.Join(p.zoneNames(), ", "))
 }
 
 // Validate looks at the form of a template alone: whether a hypervisor has its image and networks
@@ -105,5 +106,8 @@ func (p *Provider) Validate(t provider.Template) error {
 const maxTag = 255
 
 func plain(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r == '\uFFFE' || r == '\uFFFF' })
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == '\uFFFD' ||
+			r == '\uFFFE' || r == '\uFFFF'
+	})
 }

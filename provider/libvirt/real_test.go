@@ -100,7 +100,8 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 	}
 	virsh(t, l, "define", file)
 	t.Cleanup(func() { virsh(t, l, "undefine", name) })
-	if _, err := p.Create(t.Context(), request(shard, instance, "a", small())); err == nil || !strings.Contains(err.Error(), "not this instance's") {
+	if _, err := p.Create(t.Context(), request(shard, instance, "a", small())); err == nil ||
+		!strings.Contains(err.Error(), "not this instance's") {
 		t.Errorf("Create beside it: %v", err)
 	}
 	if m := listed(t, p, shard, instance); m.Ref != "" {

@@ -90,7 +90,8 @@ func TestNames(t *testing.T) {
 		{"s1", "web.0"},
 	} {
 		name := k.nameOf()
-		if seen[name] || len(name) > maxName || !strings.HasPrefix(name, prefixOf(k.shard)) || strings.ContainsAny(name, "./ ABW") {
+		if seen[name] || len(name) > maxName || !strings.HasPrefix(name, prefixOf(k.shard)) ||
+			strings.ContainsAny(name, "./ ABW") {
 			t.Errorf("%v has the name %s", k, name)
 		}
 		seen[name] = true
@@ -114,8 +115,10 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		var is record
-		if err := xml.Unmarshal([]byte(text), &is); err != nil || is.Why != was.Why || is.Group != was.Group || is.Step != was.Step ||
-			!is.Stopped || is.Memory != was.Memory || !slices.Equal(is.Tags, was.Tags) || !slices.Equal(is.Networks, was.Networks) {
+		if err := xml.Unmarshal([]byte(text), &is); err != nil || is.Why != was.Why || is.Group != was.Group ||
+			is.Step != was.Step ||
+			!is.Stopped || is.Memory != was.Memory || !slices.Equal(is.Tags, was.Tags) ||
+			!slices.Equal(is.Networks, was.Networks) {
 			t.Errorf("%s is read as %+v, %v", text, is, err)
 		}
 	}
@@ -180,7 +183,8 @@ func TestMeaningsOfErrors(t *testing.T) {
 	} {
 		err := h.meaning(api.Error{Code: uint32(c.number), Message: c.text}, "type small")
 		var known *provider.Error
-		if provider.KindOf(err) != c.want || c.want == provider.Capacity && (!errors.As(err, &known) || known.Scope != "zone a, type small") {
+		if provider.KindOf(err) != c.want || c.want == provider.Capacity &&
+			(!errors.As(err, &known) || known.Scope != "zone a, type small") {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
 		}
 	}

@@ -83,7 +83,8 @@ func file(ctx context.Context, l *link, pool api.StoragePool, name string) (x vo
 		}
 	}
 	if is(err, api.ErrNoStorageVol) {
-		return x, &provider.Error{Kind: provider.Invalid, Message: fmt.Sprintf("storage pool %s has no volume %s", pool.Name, name)}
+		return x, &provider.Error{Kind: provider.Invalid, Message: fmt.Sprintf("storage pool %s has no volume %s", pool.Name,
+			name)}
 	}
 	if err != nil {
 		return x, err

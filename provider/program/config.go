@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// Config is what an operator sets, whatever the program is for. It stands in the replica's own configuration: no group can name
+// Config is what an operator sets, whatever the program is for. It stands in the replica's own
+// configuration: no group can name
 // a program (SEC-7).
 type Config struct {
 	// Command is the program and its arguments.

@@ -29,8 +29,10 @@
 // # Invariants
 //
 //   - What happens to an agent happens with its loop's lock, and nothing waits for a network meanwhile.
-//   - An agent that was silenced does nothing by itself until it returns. Its last acknowledgement is in its [Silenced].
-//   - Counts are of what was sent and received on streams. How late the crowd itself was is counted too ([Stats.Late]): a bench whose crowd is late
+//   - An agent that was silenced does nothing by itself until it returns. Its last acknowledgement
+//     is in its [Silenced].
+//   - Counts are of what was sent and received on streams. How late the crowd itself was is counted
+//     too ([Stats.Late]): a bench whose crowd is late
 //     has measured itself.
 //
 // # What it does not do

@@ -14,7 +14,9 @@
 //
 //   - Every contender has an etcd of its own that begins empty, and has the machine to itself.
 //   - No agent ever fails. An agent that is declared dead was alive: a false positive.
-//   - Every wait has a limit. What a contender did not complete is missing in its figures, with the reason, and the next one begins.
-//   - A rival follows etcd's documentation and is treated fairly: it gets a new lease after a loss, spreads its reports, and is not
+//   - Every wait has a limit. What a contender did not complete is missing in its figures, with the
+//     reason, and the next one begins.
+//   - A rival follows etcd's documentation and is treated fairly: it gets a new lease after a loss,
+//     spreads its reports, and is not
 //     encrypted.
 package rivals

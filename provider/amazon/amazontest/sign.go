@@ -48,7 +48,8 @@ func (a Account) signed(r *http.Request, body []byte) *Fault {
 	stamp := r.Header.Get("X-Amz-Date")
 	at, err := time.Parse("20060102T150405Z", stamp)
 	switch {
-	case err != nil || credential[1] != stamp[:8] || credential[2] != a.Region || credential[3] != a.Service || credential[4] != "aws4_request":
+	case err != nil || credential[1] != stamp[:8] || credential[2] != a.Region || credential[3] != a.Service ||
+		credential[4] != "aws4_request":
 		return denied("SignatureDoesNotMatch", "Credential should be scoped to this date, region and service.")
 	case time.Since(at).Abs() > skew:
 		return denied("RequestExpired", "Request has expired.")

@@ -52,7 +52,8 @@ func (b *Balancer) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
 	var d description
-	if err := b.program.Call(ctx, program.Call{Method: "describe", Balancer: b.name, Bare: true, Aside: true}, &d); err != nil {
+	if err := b.program.Call(ctx, program.Call{Method: "describe", Balancer: b.name, Bare: true, Aside: true},
+		&d); err != nil {
 		return err
 	}
 	if d.API != API {

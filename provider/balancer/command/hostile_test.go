@@ -106,7 +106,8 @@ func TestTargetsOfAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := l.Of(m)
-	if s.Silent != 1 || s.Answered != 1 || s.Draining != 1 || s.Connections != balancer.UnknownConnections || l.Targets[0].Foreign != 2 {
+	if s.Silent != 1 || s.Answered != 1 || s.Draining != 1 || s.Connections != balancer.UnknownConnections ||
+		l.Targets[0].Foreign != 2 {
 		t.Errorf("%+v of %+v", s, l)
 	}
 }
@@ -156,7 +157,8 @@ func TestCallsOfAProgram(t *testing.T) {
 			}
 			continue
 		}
-		if provider.KindOf(err) != kind || !strings.Contains(err.Error(), "pool: so it is") || strings.Contains(err.Error(), "template") {
+		if provider.KindOf(err) != kind || !strings.Contains(err.Error(), "pool: so it is") ||
+			strings.Contains(err.Error(), "template") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

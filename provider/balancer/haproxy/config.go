@@ -66,7 +66,8 @@ func (c Config) open() (*Balancer, error) {
 	}
 	if c.Timeout != "" {
 		var err error
-		if b.timeout, err = time.ParseDuration(c.Timeout); err != nil || b.timeout < 100*time.Millisecond || b.timeout > time.Minute {
+		if b.timeout, err = time.ParseDuration(c.Timeout); err != nil || b.timeout < 100*time.Millisecond ||
+			b.timeout > time.Minute {
 			return nil, fmt.Errorf("timeout: %q: must be a duration from 100ms to 1m", c.Timeout)
 		}
 	}

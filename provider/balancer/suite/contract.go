@@ -49,7 +49,8 @@ func addBringsTraffic(s *subject) {
 			s.Errorf("listed: %+v", t)
 		}
 		for _, st := range t.Members {
-			if st.State != balancer.Ready || st.Connections > 0 || (st.Health == balancer.HealthUnknown) == s.b.Capabilities().Health {
+			if st.State != balancer.Ready || st.Connections > 0 ||
+				(st.Health == balancer.HealthUnknown) == s.b.Capabilities().Health {
 				s.Errorf("listed: %+v", st)
 			}
 		}
@@ -479,7 +480,8 @@ func manyAtOnce(s *subject) {
 			return len(wrong) == 0, fmt.Sprintf("%s: %d members are wrong: %+v", what, len(wrong), l.Targets)
 		})
 	}
-	pass("Add", func(b balancer.Balancer, m balancer.Member) error { return b.Add(ctx, s.shard, m) }, balancer.Standing.InPlace)
+	pass("Add", func(b balancer.Balancer, m balancer.Member) error { return b.Add(ctx, s.shard, m) },
+		balancer.Standing.InPlace)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != n {
 			s.Errorf("%d members were added, and listed are %+v", n, t)
@@ -488,7 +490,8 @@ func manyAtOnce(s *subject) {
 	for _, m := range members {
 		s.awaitServed(m)
 	}
-	pass("Drain", func(b balancer.Balancer, m balancer.Member) error { return b.Drain(ctx, s.shard, m) }, balancer.Standing.Leaving)
+	pass("Drain", func(b balancer.Balancer, m balancer.Member) error { return b.Drain(ctx, s.shard, m) },
+		balancer.Standing.Leaving)
 	every(func(b balancer.Balancer, m balancer.Member) error { return b.Remove(ctx, s.shard, m) })
 	for _, m := range members {
 		s.remove(m)

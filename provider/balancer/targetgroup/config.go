@@ -123,7 +123,8 @@ func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error)
 		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
 	var err error
-	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets, func(name string) (string, error) { return b.lookup(name) })
+	options.Credentials, err = amazon.Credentials(ctx, c.Region, c.Secrets,
+		func(name string) (string, error) { return b.lookup(name) })
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,8 @@ func (b *Balancer) Add(ctx context.Context, shard string, m balancer.Member) err
 			return err
 		}
 		return b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) error {
-			_, err := b.api.RegisterTargets(ctx, &elb.RegisterTargetsInput{TargetGroupArn: &group, Targets: []types.TargetDescription{targetOf(m)}})
+			_, err := b.api.RegisterTargets(ctx, &elb.RegisterTargetsInput{TargetGroupArn: &group,
+				Targets: []types.TargetDescription{targetOf(m)}})
 			return err
 		})
 	})
@@ -83,7 +84,8 @@ func (b *Balancer) deregister(ctx context.Context, group string, m balancer.Memb
 		return nil
 	}
 	return b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) error {
-		_, err := b.api.DeregisterTargets(ctx, &elb.DeregisterTargetsInput{TargetGroupArn: &group, Targets: []types.TargetDescription{targetOf(m)}})
+		_, err := b.api.DeregisterTargets(ctx, &elb.DeregisterTargetsInput{TargetGroupArn: &group,
+			Targets: []types.TargetDescription{targetOf(m)}})
 		return err
 	})
 }
@@ -118,7 +120,8 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 }
 
 // change does something to a member in every group at once.
-func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member, do func(context.Context, string) error) error {
+func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
+	do func(context.Context, string) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -164,7 +167,8 @@ func (b *Balancer) look(ctx context.Context, group string) error {
 	case len(out.TargetGroups) != 1 || aws.ToString(out.TargetGroups[0].TargetGroupArn) != group:
 		return fmt.Errorf("describe %s: the answer is about %d groups", scope, len(out.TargetGroups))
 	case out.TargetGroups[0].TargetType != types.TargetTypeEnumIp:
-		return balancer.Errorf(provider.Invalid, scope, "its targets are of type %q: make one of type ip", out.TargetGroups[0].TargetType)
+		return balancer.Errorf(provider.Invalid, scope, "its targets are of type %q: make one of type ip",
+			out.TargetGroups[0].TargetType)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -166,7 +166,8 @@ func TestErrorsHaveKinds(t *testing.T) {
 		before := w.proxy.Hits()[faultproxy.Refuse]
 		b := w.must(arn)
 		err := b.Add(t.Context(), "sh1", member)
-		if provider.KindOf(err) != want || !strings.Contains(fmt.Sprint(err), code) || !strings.Contains(err.Error(), "because of the test") {
+		if provider.KindOf(err) != want || !strings.Contains(fmt.Sprint(err), code) ||
+			!strings.Contains(err.Error(), "because of the test") {
 			t.Errorf("%s: %s: %v", code, provider.KindOf(err), err)
 		}
 		if hits := w.proxy.Hits()[faultproxy.Refuse] - before; hits != 1 {
@@ -249,14 +250,17 @@ func TestSeveralGroups(t *testing.T) {
 		t.Errorf("a group that no load balancer uses confirms nobody: %+v, %v", l, err)
 	}
 	second := balancer.Member{Instance: "web-2", Address: "127.0.0.1", Port: 10}
-	if err := both.Add(t.Context(), "sh1", second); provider.KindOf(err) != provider.Capacity || !strings.Contains(err.Error(), "api") {
+	if err := both.Add(t.Context(), "sh1", second); provider.KindOf(err) != provider.Capacity ||
+		!strings.Contains(err.Error(), "api") {
 		t.Errorf("Add to a group that is full: %v", err)
 	}
-	if l, err := both.List(t.Context(), "sh1", []balancer.Member{second}); err != nil || l.Of(second).Has != 1 || l.Targets[0].Foreign != 1 {
+	if l, err := both.List(t.Context(), "sh1", []balancer.Member{second}); err != nil || l.Of(second).Has != 1 ||
+		l.Targets[0].Foreign != 1 {
 		t.Errorf("%+v, %v", l, err)
 	}
 	w.server.Delete(other)
-	if l, err := both.List(t.Context(), "sh1", []balancer.Member{member}); err != nil || len(l.Silent()) != 1 || l.Silent()[0] != "api" {
+	if l, err := both.List(t.Context(), "sh1", []balancer.Member{member}); err != nil || len(l.Silent()) != 1 ||
+		l.Silent()[0] != "api" {
 		t.Errorf("of two groups one is gone: %+v, %v", l, err)
 	}
 }
@@ -313,7 +317,8 @@ func TestWhatIsRefused(t *testing.T) {
 		other:                     "make one of type ip",
 		arn[:len(arn)-4] + "0000": "TargetGroupNotFound",
 	} {
-		if err := w.must(group).Add(t.Context(), "sh1", member); provider.KindOf(err) != provider.Invalid || !strings.Contains(err.Error(), says) {
+		if err := w.must(group).Add(t.Context(), "sh1", member); provider.KindOf(err) != provider.Invalid ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}

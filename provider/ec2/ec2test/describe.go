@@ -105,7 +105,8 @@ func (s *Server) describe(q *amazontest.Query) (any, *amazontest.Fault) {
 	for _, prefix := range q.Groups("Filter") {
 		f := filter{q.Text(prefix + "Name"), q.List(prefix + "Value")}
 		if len(f.values) == 0 || len(f.values) > maxFilterValues {
-			return nil, amazontest.Refuse("FilterLimitExceeded", "The filter %s has %d values, and may have %d", f.name, len(f.values), maxFilterValues)
+			return nil, amazontest.Refuse("FilterLimitExceeded", "The filter %s has %d values, and may have %d", f.name,
+				len(f.values), maxFilterValues)
 		}
 		filters = append(filters, f)
 	}

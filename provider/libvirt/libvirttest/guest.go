@@ -169,7 +169,8 @@ func initrd(files map[string]string) ([]byte, error) {
 		}
 		source, is := files[name]
 		if !is {
-			add(name, device, nil, map[string]int{"dev/console": 5, "dev/null": 1}[name], map[string]int{"dev/console": 1, "dev/null": 3}[name])
+			add(name, device, nil, map[string]int{"dev/console": 5, "dev/null": 1}[name],
+				map[string]int{"dev/console": 1, "dev/null": 3}[name])
 			continue
 		}
 		content, err := os.ReadFile(source)

@@ -112,7 +112,8 @@ func (l *Libvirt) process(part string) (int, error) {
 		}
 		// It has this libvirt's mounts.
 		mounts, err := os.ReadFile(filepath.Join(filepath.Dir(file), "mountinfo"))
-		if err == nil && bytes.Contains(mounts, []byte(l.Dir+"/run ")) || err == nil && bytes.Contains(mounts, []byte(filepath.Base(l.Dir)+"/run ")) {
+		if err == nil && bytes.Contains(mounts, []byte(l.Dir+"/run ")) || err == nil &&
+			bytes.Contains(mounts, []byte(filepath.Base(l.Dir)+"/run ")) {
 			return pid, nil
 		}
 	}

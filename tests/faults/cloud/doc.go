@@ -16,10 +16,12 @@
 //
 // # Invariants
 //
-//   - Events are recorded when they happen, and before they are visible: a machine is created before its Create is answered, and deleted
+//   - Events are recorded when they happen, and before they are visible: a machine is created
+//     before its Create is answered, and deleted
 //     when no process of it runs any more. Until then List shows it.
 //   - A fault is recorded before it is caused, and its end after it has ended.
-//   - No process outlives its machine, and none the test: those that are left when Close returns are reported as an error, and a keeper ends
+//   - No process outlives its machine, and none the test: those that are left when Close returns
+//     are reported as an error, and a keeper ends
 //     all if the test ends otherwise than in order. For this every process carries a mark in its environment, which workloads inherit.
 //
 // # What it does not do

@@ -12,6 +12,8 @@
 //
 // # Invariants
 //
-//   - What is seen is seen from outside: by the provider, by a watcher beside etcd, by the kernel. The coordinator is never asked.
-//   - No process, mount or file outlives the test, however it ends. A run that failed keeps its history, its logs, its journal and a snapshot of its etcd.
+//   - What is seen is seen from outside: by the provider, by a watcher beside etcd, by the kernel.
+//     The coordinator is never asked.
+//   - No process, mount or file outlives the test, however it ends. A run that failed keeps its
+//     history, its logs, its journal and a snapshot of its etcd.
 package cluster

@@ -15,7 +15,8 @@
 //
 // # Invariants
 //
-//   - A seed gives the same plan each time. The target of a fault is chosen among what exists then, by the fault's own random numbers.
+//   - A seed gives the same plan each time. The target of a fault is chosen among what exists then,
+//     by the fault's own random numbers.
 //   - Every fault ends: the function that it returns undoes it, however the run goes.
 //   - A machine's fault is recorded before it begins, and its end after it has ended.
 package trouble

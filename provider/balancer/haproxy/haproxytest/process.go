@@ -97,7 +97,8 @@ backend web
 func (p *Process) Run() {
 	p.t.Helper()
 	p.said = &harness.Output{}
-	cmd := exec.CommandContext(context.Background(), p.program, "-W", "-S", p.masterSocket(), "-f", filepath.Join(p.Dir, "haproxy.cfg"))
+	cmd := exec.CommandContext(context.Background(), p.program, "-W", "-S", p.masterSocket(), "-f",
+		filepath.Join(p.Dir, "haproxy.cfg"))
 	cmd.Stdout, cmd.Stderr = p.said, p.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var err error
