@@ -368,7 +368,7 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
-	module + "/provider/balancer/suite",
+	module + "/provider/balancer/suite", module + "/provider/proof",
 }
 
 // adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".

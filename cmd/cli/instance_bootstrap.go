@@ -148,7 +148,8 @@ func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.
 // withdraw takes an order back, and returns the error that made it necessary. If a leader was faster,
 // it returns the record.
 func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, why error) (store.Instance,
-	error) {
+	error,
+) {
 	key := s.keys().Request(r.ID)
 	_, err := s.commit(ctx, "withdraw order", store.Txn{
 		Conditions: []store.Condition{store.Exists(key)}, Writes: []store.Write{store.Delete(key)},

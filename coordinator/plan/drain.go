@@ -12,7 +12,8 @@ import (
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
 func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence []string,
-	also ...store.Condition) *Action {
+	also ...store.Condition,
+) *Action {
 	var a *Action
 	if length, ok := d.drainTime(m); ok {
 		if what == "deleting" {

@@ -107,8 +107,10 @@ func open(c Config) (*Provider, error) {
 			return nil, fmt.Errorf("networks: %q: must be the name of a network of libvirt's", n)
 		}
 	}
-	p := &Provider{config: c, timeout: timeout, log: c.Logger, types: map[string]size{}, seen: map[key]string{},
-		addresses: map[key]string{}}
+	p := &Provider{
+		config: c, timeout: timeout, log: c.Logger, types: map[string]size{}, seen: map[key]string{},
+		addresses: map[key]string{},
+	}
 	for name, t := range c.InstanceTypes {
 		memory, err := parseSize(t.Memory)
 		if err != nil || t.VCPUs < 1 || t.VCPUs > maxVCPUs || name == "" {

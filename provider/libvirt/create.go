@@ -146,8 +146,10 @@ func (p *Provider) planOf(ctx context.Context, h *hypervisor, req provider.Creat
 		if err != nil {
 			return pl, err
 		}
-		pl.volumes = append(pl.volumes, volume{name: pl.name + seedSuffix, format: "raw", capacity: uint64(len(seed)),
-			content: seed})
+		pl.volumes = append(pl.volumes, volume{
+			name: pl.name + seedSuffix, format: "raw", capacity: uint64(len(seed)),
+			content: seed,
+		})
 	} else if pl.oem, err = oemString(b); err != nil {
 		return pl, err
 	}
@@ -163,12 +165,16 @@ func (p *Provider) planOf(ctx context.Context, h *hypervisor, req provider.Creat
 func (pl *plan) addVolumes(base volumeXML) error {
 	s := pl.settings
 	if s.Image != "" {
-		root := volume{name: pl.name + rootSuffix, format: "qcow2", capacity: base.Capacity,
-			backing: &backingXML{Path: pl.path(s.Image)}}
+		root := volume{
+			name: pl.name + rootSuffix, format: "qcow2", capacity: base.Capacity,
+			backing: &backingXML{Path: pl.path(s.Image)},
+		}
 		root.backing.Format.Type = base.Target.Format.Type
 		if f := base.Target.Format.Type; f != "qcow2" && f != "raw" {
-			return &provider.Error{Kind: provider.Invalid,
-				Message: fmt.Sprintf("volume %s has the format %s: an image must be qcow2 or raw", s.Image, f)}
+			return &provider.Error{
+				Kind:    provider.Invalid,
+				Message: fmt.Sprintf("volume %s has the format %s: an image must be qcow2 or raw", s.Image, f),
+			}
 		}
 		if s.Disk != "" {
 			want, err := parseSize(s.Disk)
@@ -176,8 +182,10 @@ func (pl *plan) addVolumes(base volumeXML) error {
 				return err
 			}
 			if want < base.Capacity {
-				return &provider.Error{Kind: provider.Invalid,
-					Message: fmt.Sprintf("settings.disk: %s is smaller than the image %s", s.Disk, s.Image)}
+				return &provider.Error{
+					Kind:    provider.Invalid,
+					Message: fmt.Sprintf("settings.disk: %s is smaller than the image %s", s.Disk, s.Image),
+				}
 			}
 			root.capacity = want
 		}

@@ -150,8 +150,10 @@ func (p *Provider) definition(pl plan, s size, r record) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	x := domainXML{Type: "kvm", Name: pl.name, Metadata: rawXML{metadata}, Memory: s.memory >> 10, VCPU: s.vcpus,
-		OnCrash: "destroy"}
+	x := domainXML{
+		Type: "kvm", Name: pl.name, Metadata: rawXML{metadata}, Memory: s.memory >> 10, VCPU: s.vcpus,
+		OnCrash: "destroy",
+	}
 	x.CPU.Mode = "host-passthrough"
 	if p.config.Emulate {
 		x.Type, x.CPU.Mode = "qemu", "maximum"

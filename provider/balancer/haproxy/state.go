@@ -209,8 +209,10 @@ func readStatistics(text, backend string, servers []server) error {
 
 func (s *server) addStatistics(row []string, columns map[string]int) error {
 	var current, queued int
-	for name, to := range map[string]*int{"scur": &current, "qcur": &queued, "check_rise": &s.rise,
-		"check_fall": &s.fall} {
+	for name, to := range map[string]*int{
+		"scur": &current, "qcur": &queued, "check_rise": &s.rise,
+		"check_fall": &s.fall,
+	} {
 		text := row[columns[name]]
 		if text == "" && strings.HasPrefix(name, "check_") {
 			if s.checked && !s.maintenance {

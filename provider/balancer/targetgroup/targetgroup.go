@@ -54,8 +54,10 @@ func (b *Balancer) Add(ctx context.Context, shard string, m balancer.Member) err
 			return err
 		}
 		return b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) error {
-			_, err := b.api.RegisterTargets(ctx, &elb.RegisterTargetsInput{TargetGroupArn: &group,
-				Targets: []types.TargetDescription{targetOf(m)}})
+			_, err := b.api.RegisterTargets(ctx, &elb.RegisterTargetsInput{
+				TargetGroupArn: &group,
+				Targets:        []types.TargetDescription{targetOf(m)},
+			})
 			return err
 		})
 	})
@@ -84,8 +86,10 @@ func (b *Balancer) deregister(ctx context.Context, group string, m balancer.Memb
 		return nil
 	}
 	return b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) error {
-		_, err := b.api.DeregisterTargets(ctx, &elb.DeregisterTargetsInput{TargetGroupArn: &group,
-			Targets: []types.TargetDescription{targetOf(m)}})
+		_, err := b.api.DeregisterTargets(ctx, &elb.DeregisterTargetsInput{
+			TargetGroupArn: &group,
+			Targets:        []types.TargetDescription{targetOf(m)},
+		})
 		return err
 	})
 }
@@ -121,7 +125,8 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 
 // change does something to a member in every group at once.
 func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
-	do func(context.Context, string) error) error {
+	do func(context.Context, string) error,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

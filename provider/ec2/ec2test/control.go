@@ -35,7 +35,8 @@ func (s *Server) chosen(q *amazontest.Query) (out []*machine, f *amazontest.Faul
 
 // changed changes the machines that a request names. All of them are looked at first.
 func (s *Server) changed(q *amazontest.Query, refused func(*machine) *amazontest.Fault, do func(*machine)) ([]change,
-	*amazontest.Fault) {
+	*amazontest.Fault,
+) {
 	machines, f := s.chosen(q)
 	if f != nil {
 		return nil, f

@@ -125,8 +125,10 @@ func (s *Server) act(form url.Values) (any, *amazontest.Fault) {
 	s.requests[form.Get("Action")]++
 	s.times = append(s.times, time.Now())
 	if !s.bucket.Allow() {
-		return nil, &amazontest.Fault{Status: http.StatusServiceUnavailable, Code: "RequestLimitExceeded",
-			Message: "Request limit exceeded."}
+		return nil, &amazontest.Fault{
+			Status: http.StatusServiceUnavailable, Code: "RequestLimitExceeded",
+			Message: "Request limit exceeded.",
+		}
 	}
 	s.forget()
 	q := amazontest.NewQuery(form)
