@@ -25,6 +25,7 @@ type Group struct {
 	Secrets             map[string]string `json:"secrets,omitempty"`
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
+	Files               []File            `json:"files,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
@@ -246,6 +247,7 @@ func (g *Group) Complete() {
 		}
 	}
 	completeChecks(g.Checks)
+	completeFiles(g.Files)
 }
 
 // Spread is whether a group keeps its zones even, or only places new instances evenly.
@@ -310,6 +312,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		Secrets:             g.Secrets,
 		Report:              g.Report,
 		Checks:              g.Checks,
+		Files:               g.Files,
 		RegistrationTimeout: g.RegistrationTimeout,
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
@@ -330,7 +333,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Vars     map[string]string
 		Checks   []Check           `json:",omitempty"` // what has none has the hash that earlier versions gave it
 		Secrets  map[string]string `json:",omitempty"`
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets}))
+		Files    []File            `json:",omitempty"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Files}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -341,6 +345,7 @@ func (s InstanceSpec) ConfigHash() string {
 		Vars     map[string]string
 		Checks   []Check           `json:",omitempty"`
 		Secrets  map[string]string `json:",omitempty"`
-	}{s.Workload, s.Vars, s.Checks, s.Secrets}))
+		Files    []File            `json:",omitempty"`
+	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

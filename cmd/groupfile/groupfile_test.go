@@ -427,7 +427,7 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
-		"list of checks": "[]",
+		"list of checks": "[]", "list of files": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]
