@@ -74,6 +74,8 @@ type Agent struct {
 	running sync.WaitGroup // end by themselves after a goodbye
 	tasks   sync.WaitGroup // end with the background
 	keeper  *keeper
+	files   *protocol.Files // as a replica told last
+	whole   bool            // every file has been there
 	scribe  *scribe
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
@@ -178,6 +180,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
+	a.tasks.Go(func() { a.deps.Files.Run(background) })
 	go a.scribe.run() // ends with leave, or when the disk answers
 	if condemned := memory.Condemned; condemned.Holds() {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision",
@@ -234,6 +237,12 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-a.deps.Notices.Changed():
 			ev = session.Changed{}
 		case <-a.deps.Evacuation.Changed():
+			ev = session.Changed{}
+		case ask := <-a.deps.Files.Asks():
+			a.fetch(ask)
+			continue
+		case <-a.deps.Files.Changed():
+			a.wish(time.Time{}) // what waited for them can be started or restarted
 			ev = session.Changed{}
 		case <-a.deps.Checks.Changed():
 			a.remember(false)

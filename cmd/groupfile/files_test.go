@@ -23,7 +23,7 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 		"  text: a\n  on_change: {run: []}\n":             "(f:8:14)",
 		"  text: a\n  on_chnage: reload\n":                "files[0].on_chnage: unknown field: did you mean files[0].on_change? (f:8:3)",
 		"  secret: a\n- path: /etc/../b\n  text: c\n":     "files[1].path: \"/etc/../b\"",
-		"  secret: a\n- path: ${dirr}/b\n  text: c\n":      "did you mean ${dir}? (f:8:9)",
+		"  secret: a\n- path: ${dirr}/b\n  text: c\n":     "did you mean ${dir}? (f:8:9)",
 	} {
 		_, err := Read("f", strings.NewReader(head+text))
 		switch {

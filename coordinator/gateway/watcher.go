@@ -33,6 +33,7 @@ func (w *watcher) Listed(c *cache.Content) {
 		}
 		s.secretsChanged("")
 	}
+	g.peers.changed("")
 	g.tellAddresses(c, sessions)
 }
 
@@ -40,6 +41,9 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	g := (*Gateway)(w)
 	replicas := false
 	for _, change := range changes {
+		if change.Group != "" && (change.Kind == store.KindInstances || change.Kind == store.KindReports) {
+			g.peers.changed(change.Group)
+		}
 		switch change.Kind {
 		case store.KindReplicas:
 			replicas = true
@@ -48,6 +52,11 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 				s.secretsChanged(change.Name)
 			}
 		case store.KindShard:
+			for _, s := range g.all() {
+				if s.filesRecord() != nil { // a hold for lost records may be over
+					s.notify(topicFiles)
+				}
+			}
 			was := g.astray.Swap(g.isAstray(c))
 			if was && !g.astray.Load() {
 				for _, s := range g.all() {
