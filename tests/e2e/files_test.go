@@ -69,7 +69,7 @@ func TestFiles(t *testing.T) {
   settle: 1s
 - path: ${dir}/files/plain
   text: as it is`)
-	replaceIn(t, file, `[sleep, "100000"]`, "[sh, -c, \"cat '${dir}/files/app.conf' > seen; exec sleep 100000\"]")
+	replaceIn(t, file, `[sleep, "100000"]`, "[sh, -c, \"cat '${dir}/files/app.conf' > '${dir}/seen'; exec sleep 100000\"]")
 	c.must("group", "apply", "-f", file, "--wait")
 	c.awaitComplete("web", size)
 	ids := c.h.wanted("web")
@@ -124,7 +124,7 @@ func TestFiles(t *testing.T) {
 
 	replaceIn(t, file, "{{.Facts.slot}}", "{{.Facts.solt}}")
 	if p := c.cli("group", "apply", "-f", file); p.ExitCode() == 0 || !strings.Contains(p.stderr.String(), "there is no .Facts.solt") ||
-		!strings.Contains(p.stderr.String(), "web.yaml:11:") {
+		!strings.Contains(p.stderr.String(), "web.yaml:12:63") {
 		t.Errorf("a wrong template: exit %d, %s", p.ExitCode(), p.stderr.String())
 	}
 
