@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/disk"
 )
 
 // managed returns where a file of an instance is that the group has as ${dir}/files/NAME.
@@ -147,4 +148,63 @@ func TestFiles(t *testing.T) {
 	c.await("another instance", func() bool { return !strings.Contains(c.content(ids[0], "peers"), ids[2]) })
 	c.awaitComplete("web", size)
 	c.await("every instance knows the new one", everybody)
+}
+
+// A full disk and one that is read-only are told, by the agent and by status, and leave the file as it was; the change
+// that waits for them is not taken for done, and arrives once there is room.
+//
+// proves FILE-1, FILE-3, DET-13
+func TestFilesOnABadDisk(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "a")
+	id := c.apply("web", 1, "vars: {greeting: hello}", "files:\n- {path: \"${dir}/files/app.conf\", template: \"{{.Vars.greeting}}\"}")[0]
+	bad, err := disk.Mount(filepath.Dir(c.managed(id, "app.conf")), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := bad.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c.await("the file on the new disk", func() bool { return c.content(id, "app.conf") == "hello" })
+	greeting := "hello"
+	for _, trouble := range []struct {
+		begin, end func() error
+		why, next  string
+	}{
+		{bad.Fill, bad.Free, "the disk is full", "hi"},
+		{bad.MakeReadOnly, bad.MakeWritable, "the file system is read-only", "bye"},
+	} {
+		if err := trouble.begin(); err != nil {
+			t.Fatal(err)
+		}
+		before := c.caughtUp()
+		c.rewrite("web", "greeting: "+greeting, "greeting: "+trouble.next)
+		c.await("the report of "+trouble.why, func() bool {
+			f := c.fileReport(id, "app.conf")
+			return f.State == store.FileError && strings.Contains(f.Why, trouble.why)
+		})
+		if got := c.content(id, "app.conf"); got != greeting {
+			t.Errorf("%s: the file is %q", trouble.why, got)
+		}
+		report, rec := currentOf[store.Report](c.h, store.KindReports)[id].Record, c.h.instance(id).Record
+		if !report.Healthy || report.Config == rec.Config {
+			t.Errorf("%s: healthy %t, configuration %s of %s", trouble.why, report.Healthy, report.Config, rec.Config)
+		}
+		if out := c.must("status"); !strings.Contains(out, trouble.why) {
+			t.Errorf("status says\n%s", out)
+		}
+		if out := c.must("explain", id); !strings.Contains(out, "app.conf ERROR: "+trouble.why) {
+			t.Errorf("explain says\n%s", out)
+		}
+		if err := trouble.end(); err != nil {
+			t.Fatal(err)
+		}
+		c.rolled("web", before, 1)
+		if got := c.content(id, "app.conf"); got != trouble.next {
+			t.Errorf("after %s the file is %q", trouble.why, got)
+		}
+		greeting = trouble.next
+	}
 }
