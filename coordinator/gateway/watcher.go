@@ -41,8 +41,11 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	g := (*Gateway)(w)
 	replicas := false
 	for _, change := range changes {
-		if change.Group != "" && (change.Kind == store.KindInstances || change.Kind == store.KindReports) {
-			g.peers.changed(change.Group)
+		switch change.Kind {
+		case store.KindInstances, store.KindReports, store.KindGone:
+			if change.Group != "" || change.Kind == store.KindGone {
+				g.peers.changed(change.Group)
+			}
 		}
 		switch change.Kind {
 		case store.KindReplicas:
