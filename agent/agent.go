@@ -76,7 +76,9 @@ type Agent struct {
 	keeper  *keeper
 	files   *protocol.Files // as a replica told last
 	whole   bool            // every file has been there
-	scribe  *scribe
+
+	secretNumber int // of the secrets when checks were wanted for files last
+	scribe       *scribe
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
@@ -242,7 +244,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			a.fetch(ask)
 			continue
 		case <-a.deps.Files.Changed():
-			a.wish(time.Time{}) // what waited for them can be started or restarted
+			a.filesChanged()
 			ev = session.Changed{}
 		case <-a.deps.Checks.Changed():
 			a.remember(false)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -73,4 +75,16 @@ func (a *Agent) fileStates() []*protocol.FileState {
 		out = append(out, f)
 	}
 	return out
+}
+
+// filesChanged starts what waited for files: the workload, and commands of checks, whose output is not looked at before it
+// is known what in it is secret.
+func (a *Agent) filesChanged() {
+	list, _ := a.checked()
+	healthy, _ := health(a.told(), list)
+	if number := a.deps.Secrets.Number(); number != a.secretNumber {
+		a.secretNumber = number
+		a.wantChecks(healthy, a.kept)
+	}
+	a.wish(time.Time{})
 }

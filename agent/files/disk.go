@@ -79,7 +79,7 @@ func look(p place, known found) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	now, err := lstat(root, p.name)
 	if err != nil {
 		return found{}, err
@@ -109,7 +109,7 @@ func read(p place) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if _, err := lstat(root, p.name); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func replace(p place, content []byte, wanted attributes, at func(step string) er
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	dir, base := filepath.Split(p.name)
 	next := filepath.Join(dir, "."+base+newSuffix)
 	if err := at("remove what a crash left"); err != nil {

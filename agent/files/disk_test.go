@@ -84,7 +84,7 @@ func TestACrashLeavesTheOldFileOrTheNewOne(t *testing.T) {
 		must(t, replace(where, []byte("old"), attrs, always))
 		func() {
 			defer func() {
-				if recover() != died {
+				if err, _ := recover().(error); !errors.Is(err, died) {
 					t.Errorf("%s was not reached", at)
 				}
 			}()

@@ -92,6 +92,7 @@ type Manager struct {
 	tries  map[string]try
 	writes map[string]write
 	hidden map[string]bool // by path on the machine
+	said   bool            // that all were hidden
 }
 
 // write is when and why a file was written last.
@@ -313,7 +314,11 @@ func (m *Manager) pass(ctx context.Context) time.Duration {
 		}
 		m.delivered(f)
 	}
-	m.deps.Hidden()
+	if !m.said {
+		m.said = true
+		m.deps.Hidden()
+		signal(m.changed)
+	}
 	next = min(next, m.follow(ctx, follow, vars))
 	return max(next, 10*time.Millisecond)
 }

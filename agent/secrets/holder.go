@@ -172,6 +172,9 @@ func (h *Holder) Unread(unread bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.unread != unread {
+		h.number++
+	}
 	h.unread = unread
 }
 

@@ -13,7 +13,7 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"  template: |\n    first\n    {{.Vars.greting}}\n":                     "there is no .Vars.greting, there is greeting: must be a template that can be rendered (FILE-1) (f:9:12)",
 		"  template: |\n\n    first\n    {{if .Vars.greeting}}\n":               "unexpected EOF",
-		"  template: |\n    {{range .Peers}}\n      {{.Adress}}\n    {{end}}\n": "can't evaluate field Adress in type filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
+		"  template: |\n    {{range .Peers}}\n      {{.Zoen}}\n    {{end}}\n": "can't evaluate field Zoen in type filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
 		"  template: \"{{.Facts.nothing}}\"\n":                                  "(f:7:13)",
 		"  template: a {{.Facts.nothing}}\n":                                    "(f:7:23)",
 		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y", 20<<10) + "{{end}}\"\n  settle: 5s\n": "",
