@@ -11,11 +11,11 @@ import (
 func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 	const head = "name: web\nsize: 2\nprovider: process\nvars: {greeting: hello}\nfiles:\n- path: /etc/app/a\n"
 	for text, want := range map[string]string{
-		"  template: |\n    first\n    {{.Vars.greting}}\n":                     "there is no .Vars.greting, there is greeting: must be a template that can be rendered (FILE-1) (f:9:12)",
-		"  template: |\n\n    first\n    {{if .Vars.greeting}}\n":               "unexpected EOF",
+		"  template: |\n    first\n    {{.Vars.greting}}\n":                   "there is no .Vars.greting, there is greeting: must be a template that can be rendered (FILE-1) (f:9:12)",
+		"  template: |\n\n    first\n    {{if .Vars.greeting}}\n":             "unexpected EOF",
 		"  template: |\n    {{range .Peers}}\n      {{.Zoen}}\n    {{end}}\n": "can't evaluate field Zoen in type filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
-		"  template: \"{{.Facts.nothing}}\"\n":                                  "(f:7:13)",
-		"  template: a {{.Facts.nothing}}\n":                                    "(f:7:23)",
+		"  template: \"{{.Facts.nothing}}\"\n":                                "(f:7:13)",
+		"  template: a {{.Facts.nothing}}\n":                                  "(f:7:23)",
 		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y", 20<<10) + "{{end}}\"\n  settle: 5s\n": "",
 		"  text: a\n  template: b\n":                      "files[0]: several of them: must be exactly one of text, template and secret (FILE-1) (f:6:3)",
 		"  text: " + strings.Repeat("x", 64<<10+1) + "\n": "files: 65537 bytes of text and templates: must be at most 64 KiB (FILE-1) (f:6:1)",
