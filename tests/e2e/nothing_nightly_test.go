@@ -47,7 +47,7 @@ template:
     config:
       cloud-init.user-data: |
         #cloud-config
-        runcmd: [[touch, /run/theirs]]
+        runcmd: [[touch, /etc/theirs]]
 workload: {run: [sleep, infinity]}
 report: {interval: %s, lease_ttl: %s}
 stop_timeout: 5s
@@ -89,6 +89,7 @@ stop_timeout: 5s
 		return now != "" && now != boot
 	})
 	c.exact("the restart", 2)
+	c.bootsAgree()
 	c.tokenIsWorthNothing(kept)
 	c.must("group", "delete", "web", "--confirm", "web", "--wait")
 	c.await("nothing being left", func() bool { return len(c.listed()) == 0 })
@@ -100,8 +101,9 @@ func (c *containers) root(id string) string {
 }
 
 // document is the bootstrap document that a machine has.
-func (c *containers) document(id string) (text []byte, b provider.Bootstrap) {
+func (c *containers) document(id string) provider.Bootstrap {
 	c.t.Helper()
+	var b provider.Bootstrap
 	text, err := os.ReadFile(c.root(id) + userdata.DocumentPath)
 	if err == nil {
 		b, err = provider.ReadBootstrap(text)
@@ -109,7 +111,7 @@ func (c *containers) document(id string) (text []byte, b provider.Bootstrap) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return text, b
+	return b
 }
 
 // fromNothing fails unless a machine runs the agent that coordinators serve, and hides its token.
@@ -129,7 +131,7 @@ func (c *containers) fromNothing(id string) {
 			c.t.Errorf("%s: %s is of user %d and has mode %o", id, path, uid, mode)
 		}
 	}
-	_, b := c.document(id)
+	b := c.document(id)
 	for key, value := range c.machine(id).Config {
 		if strings.Contains(value, b.JoinToken) {
 			c.t.Errorf("%s: LXD's configuration has the token, in %s", id, key)
@@ -145,12 +147,20 @@ func (c *containers) fromNothing(id string) {
 	if _, err := os.Lstat(root + "/etc/systemd/system/multi-user.target.wants/leasehold-agent.service"); err != nil {
 		c.t.Errorf("%s: the unit is not enabled: %v", id, err)
 	}
+	if _, err := os.Lstat(root + "/etc/theirs"); err != nil {
+		c.t.Errorf("%s: the template's own user data were not carried out: %v", id, err)
+	}
 }
 
 // tokenIsWorthNothing has a thief try to join with the document of a machine that has joined.
 func (c *containers) tokenIsWorthNothing(id string) {
 	c.t.Helper()
-	text, _ := c.document(id)
+	b := c.document(id)
+	b.Run = nil // an agent starts its workload before it has joined, and that outlives it
+	text, err := b.Encode()
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	epoch := c.h.alive(id).Record.Epoch
 	stolen := c.file("stolen.json", string(text))
 	thief := c.start("thief", c.command(bin("leasehold-agent"), "--bootstrap", stolen, "--state-dir", filepath.Join(c.dir, "thief")))
