@@ -22,8 +22,8 @@ const DocumentPath = "/etc/leasehold/bootstrap.json"
 
 // Where the other files are that cloud-init writes.
 const (
-	caPath       = "/etc/leasehold/ca.pem"
-	scriptPath   = "/var/lib/leasehold/install.sh"
+	caPath     = "/etc/leasehold/ca.pem"
+	scriptPath = "/var/lib/leasehold/install.sh"
 )
 
 // Script is the script for a machine, with all that it needs in it.
