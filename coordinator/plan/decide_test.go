@@ -35,7 +35,6 @@ func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.
 	if p.Registered() {
 		w.report(id)
 	}
-	w.observe(false)
 }
 
 // waits has a slot flap and wait for an hour.
@@ -44,7 +43,6 @@ func (w *world) waits(slot int) {
 		Schema: store.Schema, Group: w.group, Number: slot, Flapping: 1,
 		Retry: &store.Timer{Start: w.now, For: store.Duration(time.Hour)},
 	})
-	w.observe(false)
 }
 
 // evacuate has an operator evacuate zones.
@@ -73,7 +71,7 @@ func zone(z string) func(*store.Instance) {
 // stuck makes an instance fail by time: not registered, or not healthy, for an hour.
 func (w *world) stuck(id string) {
 	w.turn(id, false)
-	w.witness[id].phaseStart = w.now.Add(-time.Hour)
+	w.see(id, func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 }
 
 // briefly is a plan in short: what becomes of whom, where a new one is made (+slot), and what is
@@ -109,7 +107,7 @@ func TestHealAndCount(t *testing.T) {
 			w.place("a", 0, store.Running, condemned(false))
 			w.place("b", 0, store.Running, replaces("a"), condemned(false))
 			w.turn("a", false)
-			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
+			w.see("a", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 		}, ""},
 		{"one that is cut off and one that works, both to go: the one that works stays", size(1), func(w *world) {
 			w.place("a", 0, store.Running, condemned(false))
@@ -398,7 +396,7 @@ func TestHealAndCount(t *testing.T) {
 		}, "SPOT-2 -a"},
 		{"the provider refuses a creation", size(1), func(w *world) {
 			w.place("a", 0, store.Creating)
-			w.witness["a"].calls = Calls{Refused: true, Problem: "no such image"}
+			w.see("a", func(in *Instance) { in.Calls = Calls{Refused: true, Problem: "no such image"} })
 		}, "HEAL-13 -a"},
 		{"an instance on demand has finished, and was ordered to go", size(0), func(w *world) {
 			w.place("x", -1, store.Finished, condemned(true))

@@ -142,7 +142,7 @@ func (w *world) oldAndNew(problem string) {
 	w.place("a", 0, store.Running, old(2*time.Hour))
 	w.place("b", 1, store.Running)
 	w.place("c", 0, store.Creating, replaces("a"))
-	w.witness["c"].calls.Problem = problem
+	w.see("c", func(in *Instance) { in.Calls.Problem = problem })
 }
 
 // Who is too old gets a replacement first. Where that is forced it waits for room alone; else it
@@ -238,7 +238,7 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 		}, "EXP-1 +0", "FLAP-2"},
 		{"the failures of its slot are forgotten first", forced(1, 1), func(w *world) {
 			w.place("a", 0, store.Running, old(2*time.Hour))
-			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
+			w.see("a", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 			w.put(w.keys.Slot(w.group, 0), store.Slot{
 				Schema: store.Schema, Group: w.group, Failures: []store.Failure{{At: w.now.Add(-time.Hour)}},
 			})
@@ -501,7 +501,8 @@ func TestWhichSlotsAreGivenUp(t *testing.T) {
 			test.slot(w, &rec)
 			w.put(w.keys.Slot(w.group, 0), rec)
 			w.leaderChange()
-			w.graceEnd = time.Time{}
+			w.noGrace = true
+			w.listDue()
 			var got *Action
 			p := Compute(w.snapshot(), w.now)
 			for _, a := range p.Actions {
@@ -524,7 +525,7 @@ func TestWhichSlotsAreGivenUp(t *testing.T) {
 				got.Group != w.group || got.Counterfactual == "" {
 				t.Errorf("%+v writes %+v, %v", got, after.Record, err)
 			}
-			w.commit(got.Conditions, got.Writes)
+			w.commit(got.Conditions, got.Writes, 1)
 			if b := w.blockedBy(); !slices.ContainsFunc(b, func(b store.Blocked) bool { return b.Rule == "FLAP-3" }) {
 				t.Errorf("what waits is told as %+v", b)
 			}
