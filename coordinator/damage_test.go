@@ -132,7 +132,7 @@ func TestALostRecordKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// Whoever releases a hold for damage has seen it: then the slots are filled again. What is lost
+// An operator who releases a hold for damage has seen it: then the slots are filled again. What is lost
 // after that is damage again.
 //
 // proves SAFE-15, REC-8

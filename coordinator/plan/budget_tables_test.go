@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Who counts against size and max_expansion: whoever has a machine, or may soon have one. The dead do
+// What counts against size and max_expansion: instances that have a machine or may soon have one. The dead do
 // not, nor does one that leaves because a notice says that it will end.
 //
 // proves REC-18, SPOT-2
@@ -119,7 +119,7 @@ func TestWhomAStormKeeps(t *testing.T) {
 	}
 }
 
-// Who fills a slot again takes the place of whoever leaves it, or has left it last.
+// An instance that fills a slot again replaces the one that leaves it, or has left it last.
 //
 // proves REC-3, REC-18
 func TestWhosePlaceIsTaken(t *testing.T) {

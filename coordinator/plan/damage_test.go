@@ -188,7 +188,7 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 	}
 }
 
-// A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
+// A damaged slot makes no other one superfluous: the instance in it may have been leaving. What is
 // above the size without it goes.
 //
 // proves SAFE-15

@@ -344,7 +344,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	}
 }
 
-// drains: whoever served and has a hook drains before it goes, unless it is dead or its end has
+// drains: an instance that served and has a hook drains before it goes, unless it is dead or its end has
 // come (DRAIN-1).
 func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	served := old.Phase == store.Running || old.Phase == store.Checking

@@ -194,7 +194,7 @@ func (w *world) leave(id string, goodbye store.Goodbye) {
 	w.put(v.Key, v.Record)
 }
 
-// notice has an agent report the word that its machine ends in a while, or some day. Whoever runs
+// notice has an agent report that its machine ends in a while, or some day. The operator of
 // the machine may have it emptied; a provider's word stands before that.
 func (w *world) notice(id, detail string, in time.Duration) {
 	a := w.agents[id]

@@ -63,7 +63,7 @@ func TestEtcdFreezes(t *testing.T) {
 		}
 	}
 	t.Logf("etcd ended the leases of %d of %d living agents", ended, len(ids))
-	// Whoever leads can judge again: the loss of an agent is seen.
+	// The leader can judge again: the loss of an agent is seen.
 	c.signalAgent(ids[0], syscall.SIGSTOP)
 	c.awaitEntry("the loss of "+ids[0], before,
 		func(n noted) bool { return n.Verdict == store.Lost && n.Instance == ids[0] })
