@@ -186,9 +186,9 @@ func TestWhichZoneIsChosen(t *testing.T) {
 		if c.evacuated != "" {
 			s.Shard.Record.Evacuated = map[string]store.Evacuation{c.evacuated: {}}
 		}
-		s.Full = map[string]map[string]time.Time{cloud: {}}
+		s.Full = map[Market]map[string]time.Time{{Provider: cloud}: {}}
 		for _, z := range c.full {
-			s.Full[cloud][z] = epoch.Add(1)
+			s.Full[Market{Provider: cloud}][z] = epoch.Add(1)
 		}
 		spec := store.Group{Provider: cloud, Template: store.Template{Zones: c.wanted}}
 		d := &draft{s: s, g: &Group{}, now: epoch, spec: &spec}

@@ -122,7 +122,7 @@ func (w *world) known(s Snapshot) Snapshot {
 	}
 	s.Zones = map[string][]string{cloud: w.zones}
 	for p, zones := range w.full {
-		s.Full[p] = maps.Clone(zones)
+		s.Full[Market{Provider: p}] = maps.Clone(zones)
 	}
 	if w.noGrace {
 		s.GraceEnd = time.Time{}
