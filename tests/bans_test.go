@@ -366,11 +366,12 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // shared are packages below the contracts that every package may use: durable writes files,
 // settings checks a template against its provider's schema, suite plays the contract, turns keep a
 // machine's calls apart, userdata makes the script for a machine without an agent, program runs a
-// user's program once per call, amazon holds what several services of Amazon share.
+// user's program once per call, amazon holds what several services of Amazon share,
+// filetemplate checks and renders templates of files.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
-	module + "/provider/balancer/suite", module + "/provider/proof",
+	module + "/provider/balancer/suite", module + "/provider/proof", module + "/store/filetemplate",
 }
 
 // adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".

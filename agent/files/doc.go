@@ -1,6 +1,6 @@
 // Package files keeps the files on a machine as they are wanted (FILE-1, FILE-3).
 //
-//	manager.go  what is wanted, what is fetched, what is tried again and when
+//	keeping.go  what is wanted, what is fetched, what is tried again and when
 //	disk.go     one file on disk: what it is, and how it is replaced
 //	state.go    what a later run of the agent has to know
 //
