@@ -119,7 +119,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.Discovery.open(ctx, h.Shard, r, log)
+	found, err := c.Discovery.open(ctx, h.Shard, r, c.HTTP.access(), log)
 	if err != nil {
 		return err
 	}

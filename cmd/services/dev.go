@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
@@ -313,11 +314,13 @@ func (d *Dev) httpAddress() (HTTP, error) {
 
 // findable opens the servers for clients that look for instances, on this machine alone.
 func (d *Dev) findable(ctx context.Context, shard string, r *coordinator.Replica, log *slog.Logger) (*guide, error) {
-	if host, _, err := net.SplitHostPort(d.DNS); err == nil && !loopback(host) {
-		return nil, problem("leasehold dev --dns 127.0.0.1:5353, or run leasehold coordinator",
-			"--dns: %s: leasehold dev listens only on this machine", d.DNS)
+	for flag, address := range map[string]string{"--dns": d.DNS, "--xds": d.XDS} {
+		if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
+			return nil, problem(fmt.Sprintf("leasehold dev %s 127.0.0.1:0, or run leasehold coordinator", flag),
+				"%s: %s: leasehold dev listens only on this machine", flag, address)
+		}
 	}
-	return d.Discovery.open(ctx, shard, r, log)
+	return d.Discovery.open(ctx, shard, r, access.Config{}, log)
 }
 
 func loopback(host string) bool {
