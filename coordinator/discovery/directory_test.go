@@ -22,7 +22,7 @@ import (
 // played is a shard of two groups in a database in memory, a directory that follows it, and who must be
 // in service: kept by hand, from what a test did.
 type played struct {
-	t         *rapid.T
+	t         *testing.T
 	store     *memstore.Store
 	replica   *memstore.Store
 	db        *memstore.Database
@@ -76,12 +76,41 @@ func (p *played) shown(of string) string {
 // if the last readable record says that it runs and the last readable report does not say that it is
 // unhealthy; and a directory that follows changes shows that, and tells of each change
 func TestOnlyEvidenceTakesOut(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { synctest.Test(t, func(*testing.T) { play(rt) }) })
+	rapid.Check(t, func(rt *rapid.T) {
+		events := rapid.SliceOfN(rapid.Custom(drawEvent), 30, 80).Draw(rt, "events") // all of them first: a bubble ends by itself
+		var problem string
+		synctest.Test(t, func(t *testing.T) { problem = play(t, events) })
+		if problem != "" {
+			rt.Fatal(problem)
+		}
+	})
 }
 
-func play(rt *rapid.T) {
+// event is something that happens to an instance, or to the shard.
+type event struct {
+	ID    string
+	What  string
+	Phase store.Phase // of a record
+}
+
+func drawEvent(rt *rapid.T) event {
+	return event{
+		ID: rapid.SampledFrom([]string{"db-0", "web-0", "web-1"}).Draw(rt, "instance"),
+		What: rapid.SampledFrom([]string{
+			"record", "record", "record", "record", "unhealthy", "unhealthy", "healthy", "gone", "gone", // evidence
+			"record lost", "record lost", "record spoilt", "report lost", "report spoilt", "lease lost", "storm", "hold",
+			"spec lost", "status lost", "cut", "mended", "a minute",
+		}).Draw(rt, "what"),
+		Phase: rapid.SampledFrom([]store.Phase{
+			store.Running, store.Running, store.Checking, store.Draining, store.Stopping, store.Deleting,
+		}).Draw(rt, "phase"),
+	}
+}
+
+// play has events happen, and returns what went wrong after one of them.
+func play(t *testing.T, events []event) string {
 	p := &played{
-		t: rt, db: memstore.New(memstore.Config{}), phase: map[string]store.Phase{}, ill: map[string]bool{}, told: map[string]bool{},
+		t: t, db: memstore.New(memstore.Config{}), phase: map[string]store.Phase{}, ill: map[string]bool{}, told: map[string]bool{},
 	}
 	defer p.db.Close()
 	p.store, p.replica = p.db.Connect(), p.db.Connect()
@@ -101,58 +130,47 @@ func play(rt *rapid.T) {
 	for _, g := range groups {
 		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(3)})))
 	}
-	var ids []string
-	for _, g := range groups {
-		for n := range 2 {
-			ids = append(ids, fmt.Sprintf("%s-%d", g, n))
-		}
-	}
 	running.Go(func() { _ = c.Run(ctx, p.replica) })
 	running.Go(func() { p.directory.Run(ctx) })
 	synctest.Wait()
 
 	cut := false
 	before := map[string]string{}
-	check := func(what string) {
+	check := func(what string) string {
 		synctest.Wait()
 		for _, g := range groups {
 			is := p.shown(g)
 			if !cut && is != p.wanted(g) {
-				rt.Fatalf("after %s: %s has %q in service, want %q", what, g, is, p.wanted(g))
+				return fmt.Sprintf("after %s: %s has %q in service, want %q", what, g, is, p.wanted(g))
 			}
 			if cut && is != before[g] {
-				rt.Fatalf("after %s, cut off: %s has %q in service, and had %q", what, g, is, before[g])
+				return fmt.Sprintf("after %s, cut off: %s has %q in service, and had %q", what, g, is, before[g])
 			}
 			if is != before[g] && !p.told[g] {
-				rt.Fatalf("after %s: nobody was told that %s changed", what, g)
+				return fmt.Sprintf("after %s: nobody was told that %s changed", what, g)
 			}
 			before[g] = is
 		}
 		p.told = map[string]bool{}
+		return ""
 	}
-	check("the beginning")
-	for range rapid.IntRange(1, 60).Draw(rt, "events") {
-		id := rapid.SampledFrom(ids).Draw(rt, "instance")
+	if problem := check("the beginning"); problem != "" {
+		return problem
+	}
+	for _, e := range events {
+		id := e.ID
 		_, there := p.phase[id]
 		lost := there && p.revision(keys.Instance(id)) == 0
-		what := rapid.SampledFrom([]string{
-			"record", "record", "record", "record", "unhealthy", "unhealthy", "healthy", "gone", "gone", // evidence
-			"record lost", "record lost", "record spoilt", "report lost", "report spoilt", "lease lost", "storm", "hold", "spec lost", "status lost",
-			"cut", "mended", "a minute",
-		}).Draw(rt, "event")
-		switch what {
+		switch e.What {
 		case "record":
-			phase := rapid.SampledFrom([]store.Phase{
-				store.Running, store.Running, store.Checking, store.Draining, store.Stopping, store.Deleting,
-			}).Draw(rt, "phase")
-			p.phase[id] = phase
+			p.phase[id] = e.Phase
 			p.commit(store.Put(keys.Instance(id), store.Encode(store.Instance{
-				Schema: 1, ID: id, Group: group(id), Phase: phase, Address: "10.0.0.1:80",
+				Schema: 1, ID: id, Group: group(id), Phase: e.Phase, Address: "10.0.0.1:80",
 			})))
 		case "unhealthy", "healthy":
-			p.ill[id] = what == "unhealthy"
+			p.ill[id] = e.What == "unhealthy"
 			p.commit(store.Put(keys.Report(id), store.Encode(store.Report{
-				Schema: 1, Instance: id, BootID: "b", Healthy: what == "healthy",
+				Schema: 1, Instance: id, BootID: "b", Healthy: e.What == "healthy",
 			})))
 		case "gone": // by the leader, which leaves a note
 			key := keys.Instance(id)
@@ -209,8 +227,11 @@ func play(rt *rapid.T) {
 		case "a minute":
 			<-time.After(time.Minute)
 		}
-		check(what + " of " + id)
+		if problem := check(e.What + " of " + id); problem != "" {
+			return problem
+		}
 	}
+	return ""
 }
 
 // proves LB-4: only groups with changes are computed, and told
