@@ -33,13 +33,13 @@ var keys = store.KeysOf("main")
 
 // shard is a shard in memory, and a replica that serves it by xDS.
 type shard struct {
-	t       *testing.T
+	t       testing.TB
 	store   *memstore.Store // the test's own
 	replica *memstore.Store
 	server  *xdsserver.Server
 }
 
-func serve(t *testing.T, listen string, files access.Config) *shard {
+func serve(t testing.TB, listen string, files access.Config) *shard {
 	t.Helper()
 	db := memstore.New(memstore.Config{})
 	s := &shard{t: t, store: db.Connect(), replica: db.Connect()}
@@ -134,7 +134,7 @@ func (s *shard) dial(target string) *grpc.ClientConn {
 }
 
 // reached are the addresses that answer some calls, in order; and the last error.
-func reached(t *testing.T, conn *grpc.ClientConn) string {
+func reached(t testing.TB, conn *grpc.ClientConn) string {
 	seen := map[string]bool{}
 	for range 12 {
 		ctx, cancel := context.WithTimeout(t.Context(), longest)
