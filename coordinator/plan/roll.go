@@ -44,6 +44,9 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
 			more(store.ActionRecreate, "template")
 		}
+		if was.Slots != d.spec.Slots {
+			more(store.ActionRecreate, "slots.name")
+		}
 		if !slices.Equal(was.Workload.Run, d.spec.Workload.Run) {
 			more(store.ActionRestart, "workload.run")
 		}
@@ -393,7 +396,9 @@ func (d *draft) updateNow(m *member, why store.Cause) {
 func (d *draft) renewed(m *member) func(*store.Instance) {
 	return func(r *store.Instance) {
 		was := r.Config
+		spot := r.Spec.Spot // the machine stays what it was bought as
 		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+		r.Spec.Spot = spot
 		r.Config = r.Spec.ConfigHash()
 		if r.Config != was && r.Config == m.Report.Record.Config {
 			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)
