@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -10,6 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // example writes an example of docs/discovery.md to a file, with addresses in place of those it has,
@@ -103,8 +110,8 @@ func TestPrometheusFindsTheInstances(t *testing.T) {
 func TestDNSFindsTheInstances(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	names, web := l.address(), l.address()
-	l.startDev("--listen", l.address(), "--http", "off", "--dns", names)
+	names, web, endpoints := l.address(), l.address(), l.address()
+	l.startDev("--listen", l.address(), "--http", "off", "--dns", names, "--xds", endpoints)
 	l.follow()
 	l.await("the group", func() bool { return l.h.complete("demo", 3) })
 
@@ -173,6 +180,9 @@ func TestDNSFindsTheInstances(t *testing.T) {
 			t.Errorf("dig %s does not say %q:\n%s", c.query, c.has, said)
 		}
 	}
+	if n := l.endpoints(endpoints, "demo"); n != 3 {
+		t.Errorf("xDS tells %d endpoints", n)
+	}
 
 	haproxy := "haproxy"
 	if _, err := os.Stat("/usr/sbin/haproxy"); err == nil {
@@ -187,6 +197,39 @@ func TestDNSFindsTheInstances(t *testing.T) {
 		return !slices.Contains(l.h.wanted("demo"), victim) && len(wanted()) == 3 &&
 			slices.Equal(listed("_demo._tcp.default.leasehold", "SRV"), wanted()) && slices.Equal(served(), wanted())
 	})
+}
+
+// endpoints asks for a group by xDS, and returns how many endpoints it has.
+func (l *laptop) endpoints(address, group string) (n int) {
+	l.t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(l.t.Context(), longest)
+	defer cancel()
+	stream, err := endpointservice.NewEndpointDiscoveryServiceClient(conn).StreamEndpoints(ctx)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := stream.Send(&discovery.DiscoveryRequest{ResourceNames: []string{group}}); err != nil {
+		l.t.Fatal(err)
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, packed := range answer.Resources {
+		var is endpoint.ClusterLoadAssignment
+		if err := packed.UnmarshalTo(&is); err != nil {
+			l.t.Fatal(err)
+		}
+		for _, zone := range is.Endpoints {
+			n += len(zone.LbEndpoints)
+		}
+	}
+	return n
 }
 
 // fetch gets a page; false: nobody answered, or the answer was not 200.

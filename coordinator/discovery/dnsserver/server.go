@@ -62,7 +62,7 @@ type Server struct {
 // New makes a server that does not listen yet.
 func New(cfg Config, d *discovery.Directory, log *slog.Logger) (*Server, error) {
 	labels, valid := dns.IsDomainName(cfg.Zone)
-	if !valid || labels == 0 || strings.ContainsAny(cfg.Zone, " \\\"/_*@") {
+	if !valid || labels == 0 || cfg.Zone == "." || strings.ContainsAny(cfg.Zone, " \\\"/_*@") {
 		return nil, fmt.Errorf("%q is not the name of a zone", cfg.Zone)
 	}
 	s := &Server{
