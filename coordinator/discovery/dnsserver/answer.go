@@ -193,7 +193,7 @@ func (a asks) ofGroup(name string, valid, service bool) records {
 	if n == 0 {
 		return out
 	}
-	first := rand.IntN(n) //nolint:gosec // it is no secret
+	first := rand.IntN(n)
 	for i := range n {
 		if len(out.answer) >= a.most {
 			out.more = true
