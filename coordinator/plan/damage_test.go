@@ -105,7 +105,7 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 			}
 			s.Groups[0].Damaged = s.Damaged
 			s.Groups[0].Extras = []Extra{{
-				Instance: "web-9-x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "web-9-x", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &store.Claim{Instance: "web-9-x", Group: w.group, Slot: 9, Managed: true},
 			}}
 			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-9-x", By: "ada"}
@@ -164,7 +164,7 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 			in := &s.Groups[0].Instances[0]
 			in.Alive.Modified, in.Sighting = 0, Sighting{Begun: w.now, Times: 2}
 			s.Groups[0].Extras = []Extra{{
-				Instance: "web-0-new", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "web-0-new", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &store.Claim{Instance: "web-0-new", Group: w.group, Slot: 0, Managed: true},
 			}}
 			c.change(in, &s.Groups[0].Extras[0])
@@ -188,7 +188,7 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 	}
 }
 
-// A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
+// A damaged slot makes no other one superfluous: the instance in it may have been leaving. What is
 // above the size without it goes.
 //
 // proves SAFE-15
@@ -265,7 +265,7 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		s.Groups[0].Damaged = s.Damaged
 		unlisted := rapid.IntRange(0, 3).Draw(r, "unlisted") == 0
 		if unlisted {
-			s.Groups[0].Unlisted = provider
+			s.Groups[0].Unlisted = cloud
 		}
 		of := func(slot *int, id string) bool {
 			if damaged.Slot == nil || unlisted {
@@ -375,7 +375,7 @@ func TestUnreadableAlive(t *testing.T) {
 // proves REC-8
 func TestAdoptionByClaim(t *testing.T) {
 	w := newTestWorld(t)
-	w.edit(func(g *store.Group) { g.Size = 4 })
+	w.edit(func(g *store.Group) { g.Size, g.Capacity.Spot = 4, 50 })
 	w.place("a", 0, store.Running)
 	g := w.spec().Record
 	spec := g.InstanceSpec()
@@ -402,6 +402,8 @@ func TestAdoptionByClaim(t *testing.T) {
 			"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1,
 			true,
 		},
+		{"a spot machine", func(c *store.Claim, _ *store.Request) { c.Spot = true }, 2, true},
+		{"on demand for want of spot", func(c *store.Claim, _ *store.Request) { c.Fallback = true }, 2, true},
 		{"another group", func(_ *store.Claim, r *store.Request) { r.Group = "api" }, -2, false},
 		{"outdated", func(c *store.Claim, _ *store.Request) { c.Template = "another" }, 2, false},
 		{"another configuration", func(c *store.Claim, _ *store.Request) { c.Config = "another" }, 2, false},
@@ -416,7 +418,7 @@ func TestAdoptionByClaim(t *testing.T) {
 			s := w.snapshot()
 			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: s.Revision}
 			s.Groups[0].Extras = []Extra{{
-				Instance: "x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "x", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &claim,
 			}}
 			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
@@ -433,7 +435,7 @@ func TestAdoptionByClaim(t *testing.T) {
 			v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
 			rec := v.Record
 			if err != nil || rec.Slot != c.slot || rec.Managed != (c.slot >= 0) || rec.Template != claim.Template ||
-				rec.Relaunch != 3 || !rec.Created.Equal(made) {
+				rec.Spec.Spot != claim.Spot || rec.Fallback != claim.Fallback || rec.Relaunch != 3 || !rec.Created.Equal(made) {
 				t.Errorf("%v: %+v", err, rec)
 			}
 			if (rec.Config != "") != c.config {
@@ -475,7 +477,7 @@ func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
 		return st
 	}
 	s := w.snapshot()
-	s.Groups[0].Unlisted = provider
+	s.Groups[0].Unlisted = cloud
 	p := Compute(s, w.now)
 	st := status(p)
 	waits := slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool {
