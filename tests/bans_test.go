@@ -219,6 +219,18 @@ var bans = []ban{
 			func(_ sourceFile, p string) bool { return within(p, "github.com/prometheus") }),
 	},
 	{
+		name: "xDS and DNS in their servers",
+		why: "Envoy's messages are large, and what is in service is decided in coordinator/discovery, whatever clients speak. " +
+			"Tests may speak to a server",
+		find: refuseImports(
+			func(f sourceFile) bool {
+				return !f.forTests() && !withinAny(f.folder(), "coordinator/discovery/xdsserver", "coordinator/discovery/dnsserver")
+			},
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "github.com/envoyproxy", "github.com/miekg/dns", "google.golang.org/grpc/xds")
+			}),
+	},
+	{
 		name: "yaml in cmd",
 		why: "YAML is how operators write groups; behind the command line everything is a record, and JSON in the " +
 			"store. A second reader of YAML would be a second truth about unknown fields and line numbers",

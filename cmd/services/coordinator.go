@@ -39,6 +39,7 @@ type Coordinator struct {
 	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
+	Discovery  `embed:""`
 	KeyFile    `embed:""`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
@@ -118,13 +119,17 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	found, err := c.Discovery.open(ctx, h.Shard, r, c.HTTP.access(), log)
+	if err != nil {
+		return err
+	}
 	err = web.around(ctx, func(ctx context.Context) error {
 		collecting, end := context.WithCancel(ctx)
 		var ended sync.WaitGroup
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
-		return r.Run(ctx)
+		return found.around(ctx, r.Run)
 	})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
