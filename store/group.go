@@ -27,17 +27,20 @@ type Group struct {
 	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
-	Heal                HealSpec          `json:"heal"`
-	Budget              Budget            `json:"budget"`
-	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
-	Rollout             RolloutSpec       `json:"rollout"`
-	Flap                FlapSpec          `json:"flap"`
-	Storm               StormSpec         `json:"storm"`
-	Expiry              ExpirySpec        `json:"expiry,omitzero"`
-	Drain               DrainSpec         `json:"drain"`
-	Spot                SpotSpec          `json:"spot"`
-	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
-	StopTimeout         Duration          `json:"stop_timeout"`
+	// no part of the template: a change rolls nothing (LB-1)
+	LoadBalancers []LoadBalancer `json:"load_balancers,omitempty"`
+	MaxOpening    Duration       `json:"max_opening_traffic_duration,omitempty"` // LB-2; 0: unlimited
+	Heal          HealSpec       `json:"heal"`
+	Budget        Budget         `json:"budget"`
+	Spread        Spread         `json:"spread,omitzero"` // over the zones (REC-17)
+	Rollout       RolloutSpec    `json:"rollout"`
+	Flap          FlapSpec       `json:"flap"`
+	Storm         StormSpec      `json:"storm"`
+	Expiry        ExpirySpec     `json:"expiry,omitzero"`
+	Drain         DrainSpec      `json:"drain"`
+	Spot          SpotSpec       `json:"spot"`
+	OnDemandAge   Duration       `json:"on_demand_age,omitempty"`
+	StopTimeout   Duration       `json:"stop_timeout"`
 	OperatorState
 }
 
@@ -89,6 +92,8 @@ type ReportSpec struct {
 // HealSpec sets how failed instances are healed (HEAL-1).
 type HealSpec struct {
 	Policy string `json:"policy"`
+	// OnLoadBalancer: what a load balancer calls down has failed (LB-2).
+	OnLoadBalancer bool `json:"on_load_balancer,omitempty"`
 }
 
 // Budget bounds what happens at once (HEAL-2, HEAL-3, HEAL-7).

@@ -212,7 +212,7 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), fieldsAfter)
+var Fields = slices.Concat(fieldsBefore, checkFields(), balancerFields, fieldsAfter)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10
@@ -343,6 +343,12 @@ var fieldsAfter = []Field{
 		Doc:   "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, before it is replaced. none: it is left alone.",
 		value: func(g *Group) any { return g.Heal.Policy },
 		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
+	},
+	{
+		Path: "heal.on_load_balancer", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "LB-2",
+		Doc:   "An instance that a load balancer has confirmed and later calls down has failed, unless it calls most of its members down: then the balancer has.",
+		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
+		ok:    func(*Group) bool { return true },
 	},
 	intField("budget.max_expansion", "1", "HEAL-2",
 		"How many machines above size may exist at once, those that are being deleted included; the dead do not count.",
@@ -525,6 +531,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an
 // error that says so, rather than a setting that does nothing.
 var Planned = []string{
-	"load_balancers", "files", "template.subnet_pool", "heal.on_load_balancer",
+	"files", "template.subnet_pool",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }
