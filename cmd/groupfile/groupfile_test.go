@@ -117,7 +117,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 			"load balancers", head + "load_balancers:\n- name: a\n- {name: a, weight: 257, port: \"${x}\"}\n- {port: 0}\n",
 			`load_balancers[1].name: "a": must be another name than that of load_balancers[0] (LB-1) (web.yaml:5:10)
 load_balancers[1].weight: 257: must be 0 to 256; 0 is the balancer's own (LB-1) (web.yaml:5:21)
-load_balancers[1].port: ${x}: must be a variable of vars or the port of the address (port) (LB-1) (web.yaml:5:34)
+load_balancers[1].port: ${x}: must be a variable of vars or the port of the address (port) (LB-1) (web.yaml:5:32)
 load_balancers[2].name: missing: must be the name of a load balancer of the coordinators (LB-1) (web.yaml:6:3)
 load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a variable of vars or the port of the address) (LB-1) (web.yaml:6:10)`,
 		},
