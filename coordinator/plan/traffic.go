@@ -476,7 +476,7 @@ func (d *draft) keepTraffic(m *member) bool {
 	if !changed {
 		return false
 	}
-	a := d.step(m, m.phase, "LB-3", told, because(why), nil, func(r *store.Instance) {
+	a := d.step(m, m.phase, "LB-1", told, because(why), nil, func(r *store.Instance) {
 		r.Traffic, r.Last = entries, m.Record.Last
 	})
 	a.NoJournal = told == ""
