@@ -93,7 +93,7 @@ func (s *served) inService(size int) time.Duration {
 	})
 }
 
-// without ends the leader, and starts it again once another one leads.
+// leaderDies ends the leader, and starts it again once another one leads.
 func (s *served) leaderDies() {
 	s.t.Helper()
 	leader, other, before := s.h.leader(), "a", s.caughtUp()
@@ -122,6 +122,8 @@ type failed struct {
 	at  time.Time // when it was sent
 	err error
 }
+
+func (f failed) String() string { return fmt.Sprintf("%s: %v", f.at.UTC().Format("15:04:05.000"), f.err) }
 
 // clients and pace make at least 200 requests a second, if those take no longer than half the pace.
 const (
@@ -199,72 +201,86 @@ func (s *served) lossless(l *load, what string, do func()) {
 	}
 }
 
-// Four web servers behind a real HAProxy under load are rolled by restart and by replacement, scaled
-// down, and doomed all at once by a notice, with the leader killed in the midst: not one request fails. Of
-// one that is killed hard the requests in flight fail, and nothing else does.
+// Four web servers behind a real HAProxy under load are replaced by a roll with the leader killed in the
+// midst, and scaled down, at night also restarted by a roll and doomed all at once by a notice: not one
+// request fails. Of one that is killed hard the requests in flight fail, and nothing else does.
 //
 // proves LB-1, LB-2, SPOT-2
 func TestNoRequestIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServed(t)
 	notice := filepath.Join(s.dir, "notice")
-	s.applyWeb(4, fmt.Sprintf("spot: {source: file, file: %q}", notice))
+	s.applyWeb(4, "rollout: {minimal_action: restart}", "budget: {max_expansion: 4}", fmt.Sprintf("spot: {source: file, file: %q}", notice))
 	s.inService(4)
 	l := s.load()
 	dies := func() {}
 	if tier.Nightly {
 		dies = s.leaderDies
+		s.rollByRestart(l)
 	}
-	s.lossless(l, "a roll by restart", func() {
-		ids, before := s.h.wanted("web"), s.caughtUp()
-		s.rewrite("web", `generation: "1"`, `generation: "2"`)
-		s.awaitEntry("an instance that leaves to be restarted", before,
-			func(n noted) bool { return n.Rule == "LB-1" && strings.Contains(n.What, "restarted") })
-		dies()
-		s.rolled("web", before, 4)
-		if now := s.h.wanted("web"); !slices.Equal(now, ids) {
-			t.Errorf("%v were replaced by %v", ids, now)
-		}
-		s.inService(4)
-	})
 	s.lossless(l, "a roll by replacement, with the leader killed", func() {
 		before := s.caughtUp()
-		s.rewrite("web", `generation: "2"`, `generation: "3"`, "drain: {", "rollout: {minimal_action: recreate}\nbudget: {max_expansion: 2}\ndrain: {")
+		s.rewrite("web", `minimal_action: restart`, `minimal_action: recreate`, `generation: "`, `generation: "3`)
 		s.awaitEntry("an instance that drains", before,
 			func(n noted) bool { return n.Rule == "ROLL-1" && n.To == store.Draining })
 		s.leaderDies()
 		s.rolled("web", before, 4)
 		s.inService(4)
 	})
-	s.lossless(l, "a notice for all of them", func() {
-		ids, before := s.h.wanted("web"), s.caughtUp()
-		if err := os.WriteFile(notice+".new", []byte(`{"kind": "reclaim", "in": "60s"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(notice+".new", notice); err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range ids {
-			s.awaitEntry("the drain of "+id, before, func(n noted) bool { return n.Instance == id && n.To == store.Draining })
-		}
-		if err := os.Remove(notice); err != nil {
-			t.Fatal(err)
-		}
-		dies()
-		s.await("all of them replaced", func() bool {
-			return !slices.ContainsFunc(s.h.wanted("web"), func(id string) bool { return slices.Contains(ids, id) })
-		})
-		s.awaitComplete("web", 4)
-		s.inService(4)
-	})
+	if tier.Nightly {
+		s.doomAll(l, notice)
+	}
 	s.lossless(l, "a scale down", func() {
-		s.must("group", "scale", "web", "3")
+		s.must("group", "scale", "web", "3", "--confirm", "web")
 		dies()
 		s.awaitComplete("web", 3)
 		s.inService(3)
 	})
 	s.killHard(l)
 	l.stop()
+}
+
+// rollByRestart has each instance leave, be restarted and come back, with the leader killed in the midst.
+func (s *served) rollByRestart(l *load) {
+	s.t.Helper()
+	s.lossless(l, "a roll by restart", func() {
+		ids, before := s.h.wanted("web"), s.caughtUp()
+		s.rewrite("web", `generation: "1"`, `generation: "2"`)
+		s.awaitEntry("an instance that leaves to be restarted", before,
+			func(n noted) bool { return n.Rule == "LB-1" && strings.Contains(n.What, "restarted") })
+		s.leaderDies()
+		s.rolled("web", before, 4)
+		if now := s.h.wanted("web"); !slices.Equal(now, ids) {
+			s.t.Errorf("%v were replaced by %v", ids, now)
+		}
+		s.inService(4)
+	})
+}
+
+// doomAll has a notice doom all instances at once, with the leader killed in the midst.
+func (s *served) doomAll(l *load, notice string) {
+	s.t.Helper()
+	s.lossless(l, "a notice for all of them", func() {
+		ids, before := s.h.wanted("web"), s.caughtUp()
+		if err := os.WriteFile(notice+".new", []byte(`{"kind": "reclaim", "in": "60s"}`), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.Rename(notice+".new", notice); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, id := range ids {
+			s.awaitEntry("the drain of "+id, before, func(n noted) bool { return n.Instance == id && n.To == store.Draining })
+		}
+		if err := os.Remove(notice); err != nil {
+			s.t.Fatal(err)
+		}
+		s.leaderDies()
+		s.await("all of them replaced", func() bool {
+			return !slices.ContainsFunc(s.h.wanted("web"), func(id string) bool { return slices.Contains(ids, id) })
+		})
+		s.awaitComplete("web", 4)
+		s.inService(4)
+	})
 }
 
 // killHard ends a machine at once. What is sent after HAProxy has noticed does not fail.
