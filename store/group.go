@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,20 +28,23 @@ type Group struct {
 	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
+	Heal                HealSpec          `json:"heal"`
+	Budget              Budget            `json:"budget"`
+	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
+	Rollout             RolloutSpec       `json:"rollout"`
+	Flap                FlapSpec          `json:"flap"`
+	Storm               StormSpec         `json:"storm"`
+	Expiry              ExpirySpec        `json:"expiry,omitzero"`
+	Drain               DrainSpec         `json:"drain"`
+	Spot                SpotSpec          `json:"spot"`
+	Capacity            CapacitySpec      `json:"capacity,omitzero"`
+	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
+	StopTimeout         Duration          `json:"stop_timeout"`
+
 	// no part of the template: a change rolls nothing (LB-1)
 	LoadBalancers []LoadBalancer `json:"load_balancers,omitempty"`
 	MaxOpening    Duration       `json:"max_opening_traffic_duration,omitempty"` // LB-2; 0: unlimited
-	Heal          HealSpec       `json:"heal"`
-	Budget        Budget         `json:"budget"`
-	Spread        Spread         `json:"spread,omitzero"` // over the zones (REC-17)
-	Rollout       RolloutSpec    `json:"rollout"`
-	Flap          FlapSpec       `json:"flap"`
-	Storm         StormSpec      `json:"storm"`
-	Expiry        ExpirySpec     `json:"expiry,omitzero"`
-	Drain         DrainSpec      `json:"drain"`
-	Spot          SpotSpec       `json:"spot"`
-	OnDemandAge   Duration       `json:"on_demand_age,omitempty"`
-	StopTimeout   Duration       `json:"stop_timeout"`
+
 	OperatorState
 }
 
@@ -153,6 +157,60 @@ type SpotSpec struct {
 	NoticeSpec
 }
 
+// CapacitySpec divides a group between machines on demand and spot machines (SPOT-4). The zero value
+// is a group that is not divided: see SpotSpec.Enabled.
+type CapacitySpec struct {
+	OnDemandBase  int       `json:"on_demand_base,omitempty"`
+	Spot          int       `json:"spot,omitempty"`           // percent of what is beyond OnDemandBase
+	Fallback      string    `json:"fallback,omitempty"`       // "": FallbackOnDemand
+	FallbackAfter *Duration `json:"fallback_after,omitempty"` // nil: DefaultFallbackAfter
+	ReturnAfter   *Duration `json:"return_after,omitempty"`   // nil: DefaultReturnAfter; 0: never
+}
+
+// The defaults of CapacitySpec.
+const (
+	DefaultFallbackAfter = Duration(2 * time.Minute)
+	DefaultReturnAfter   = Duration(30 * time.Minute)
+)
+
+// Waits reports whether an instance waits for spot capacity, however long that takes.
+func (c CapacitySpec) Waits() bool { return c.Fallback == FallbackWait }
+
+// Patience is how long spot capacity is asked for before an instance is made on demand.
+func (c CapacitySpec) Patience() time.Duration {
+	if c.FallbackAfter == nil {
+		return DefaultFallbackAfter.D()
+	}
+	return c.FallbackAfter.D()
+}
+
+// Return is how long after a fallback the first instance tries to return to spot; 0: never.
+func (c CapacitySpec) Return() time.Duration {
+	if c.ReturnAfter == nil {
+		return DefaultReturnAfter.D()
+	}
+	return c.ReturnAfter.D()
+}
+
+// complete fills in the defaults, and leaves a group without shares as it was before there were any:
+// the release before refuses fields that it does not know.
+func (c *CapacitySpec) complete() {
+	full := CapacitySpec{OnDemandBase: c.OnDemandBase, Spot: c.Spot, Fallback: cmp.Or(c.Fallback, FallbackOnDemand)}
+	patience, back := Duration(c.Patience()), Duration(c.Return())
+	full.FallbackAfter, full.ReturnAfter = &patience, &back
+	if full.OnDemandBase == 0 && full.Spot == 0 && full.Fallback == FallbackOnDemand &&
+		patience == DefaultFallbackAfter && back == DefaultReturnAfter {
+		full = CapacitySpec{}
+	}
+	*c = full
+}
+
+// OnDemand is how many of a number of instances are to be on demand.
+func (c CapacitySpec) OnDemand(size int) int {
+	base := min(c.OnDemandBase, size)
+	return base + ((size-base)*(100-c.Spot)+99)/100
+}
+
 // NoticeSpec says where agents look for the word that their machine will be taken away (SPOT-1).
 type NoticeSpec struct {
 	Source   string `json:"source,omitempty"`   // NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure or NoticeFile
@@ -163,7 +221,7 @@ type NoticeSpec struct {
 // Watched reports whether there is anything to look at.
 func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
 
-// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Spot.Source and of actions that
+// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Capacity.Fallback, Spot.Source and of actions that
 // change what runs.
 const (
 	LifecycleService = "service"
@@ -178,6 +236,9 @@ const (
 
 	StrategyProactive     = "proactive"
 	StrategyOpportunistic = "opportunistic"
+
+	FallbackOnDemand = "on_demand"
+	FallbackWait     = "wait"
 
 	NoticeNone  = "none"
 	NoticeAWS   = "aws"
@@ -251,6 +312,7 @@ func (g *Group) Complete() {
 		}
 	}
 	completeChecks(g.Checks)
+	g.Capacity.complete()
 }
 
 // Spread is whether a group keeps its zones even, or only places new instances evenly.
@@ -301,7 +363,8 @@ func decodeGroup(value []byte) (Group, error) {
 	return g, nil
 }
 
-// InstanceSpec is the part of the spec that a machine is made from.
+// InstanceSpec is the part of the spec that a machine is made from. Of a group that is divided
+// between spot machines and others, it is that of a spot machine.
 func (g Group) InstanceSpec() InstanceSpec {
 	var notices NoticeSpec
 	if g.Spot.Watched() {
@@ -320,7 +383,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
 		Lifecycle:           g.Lifecycle,
-		Spot:                g.Spot.Enabled,
+		Spot:                g.Spot.Enabled || g.Capacity.Spot > 0,
 		Notices:             notices,
 	}
 }

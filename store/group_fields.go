@@ -90,7 +90,7 @@ func (g Group) Warnings() []string {
 	if g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0 {
 		w = append(w, "budget: max_expansion and max_unavailable are both 0: only dead instances heal (HEAL-3)")
 	}
-	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
+	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
@@ -104,7 +104,13 @@ func (g Group) Warnings() []string {
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
 		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
 	}
-	if g.Spot.Enabled && !g.Spot.Watched() {
+	if g.Capacity.Spot > 0 && g.Budget.MaxExpansion == 0 {
+		w = append(w, "budget: max_expansion is 0: nothing returns to spot, since its replacement is made first (SPOT-4)")
+	}
+	if g.Capacity.Spot == 0 && g.Capacity != (CapacitySpec{}) {
+		w = append(w, "capacity: capacity.spot is 0: the group has no spot machines, and nothing else of capacity has an effect (SPOT-4)")
+	}
+	if (g.Spot.Enabled || g.Capacity.Spot > 0) && !g.Spot.Watched() {
 		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
 	}
 	return w
@@ -134,6 +140,9 @@ var (
 
 	endpointForm = regexp.MustCompile(`^https?://[^\s/?#]+(/[^\s?#]*)?$`)
 )
+
+// MostReturnAfter is the longest wait before a return to spot (SPOT-4).
+const MostReturnAfter = 24 * time.Hour
 
 // MaxSize is the most instances that one group may have.
 const MaxSize = 100_000
@@ -495,6 +504,39 @@ var fieldsAfter = []Field{
 			n := g.Spot.NoticeSpec
 			return n.Endpoint == "" || oneOf(n.Source, NoticeAWS, NoticeGCP, NoticeAzure) &&
 				endpointForm.MatchString(n.Endpoint) && len(n.Endpoint) <= 500
+		},
+	},
+	{
+		Path: "capacity.on_demand_base", Type: "integer", Default: "0", Allowed: "0 to size", Rule: "SPOT-4",
+		Doc:   "So many instances are always on demand; capacity.spot is a share of the others.",
+		value: func(g *Group) any { return g.Capacity.OnDemandBase },
+		ok:    func(g *Group) bool { n := g.Capacity.OnDemandBase; return n == 0 || n > 0 && n <= g.Size },
+	},
+	{
+		Path: "capacity.spot", Type: "integer", Default: "0", Allowed: "0 to 100, and 0 with spot.enabled", Rule: "SPOT-4",
+		Doc:   "The percentage of spot machines, which the provider may take away, among the instances beyond capacity.on_demand_base. Unlike spot.enabled, it can fall back to machines on demand.",
+		value: func(g *Group) any { return g.Capacity.Spot },
+		ok: func(g *Group) bool {
+			n := g.Capacity.Spot
+			return n >= 0 && n <= 100 && (n == 0 || !g.Spot.Enabled)
+		},
+	},
+	{
+		Path: "capacity.fallback", Type: "string", Default: FallbackOnDemand, Allowed: `"on_demand" or "wait"`, Rule: "SPOT-4",
+		Doc:   "What becomes of an instance for which there is no spot capacity: on_demand makes it on demand after capacity.fallback_after, wait keeps trying.",
+		value: func(g *Group) any { return cmp.Or(g.Capacity.Fallback, FallbackOnDemand) },
+		ok:    func(g *Group) bool { return oneOf(g.Capacity.Fallback, "", FallbackOnDemand, FallbackWait) },
+	},
+	durationField("capacity.fallback_after", "2m", "SPOT-4",
+		"How long spot capacity is asked for, in every zone, before an instance is made on demand instead.", 0, time.Hour,
+		func(g *Group) Duration { return Duration(g.Capacity.Patience()) }),
+	{
+		Path: "capacity.return_after", Type: "duration", Default: "30m", Allowed: "0s, or 5m0s to 24h0m0s", Rule: "SPOT-4",
+		Doc:   "How long after a fallback one instance tries to return to spot; each failure doubles it, up to 24h. Until then no spot machine is asked for. 0: nothing returns.",
+		value: func(g *Group) any { return Duration(g.Capacity.Return()) },
+		ok: func(g *Group) bool {
+			d := g.Capacity.Return()
+			return d == 0 || d >= 5*time.Minute && d <= MostReturnAfter
 		},
 	},
 	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0,

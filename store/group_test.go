@@ -236,13 +236,18 @@ func TestBounds(t *testing.T) {
 			[]any{[]string{"./leave", ""}, make256("a")},
 			[]any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}},
 		},
-		"spot.enabled":      {[]any{true, false}, nil},
-		"spot.source":       {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
-		"spot.file":         {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
-		"spot.endpoint":     {[]any{""}, []any{"http://127.0.0.1"}},
-		"spot.max_lifetime": {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
-		"on_demand_age":     {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":      {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"spot.enabled":            {[]any{true, false}, nil},
+		"spot.source":             {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
+		"spot.file":               {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
+		"spot.endpoint":           {[]any{""}, []any{"http://127.0.0.1"}},
+		"spot.max_lifetime":       {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
+		"capacity.on_demand_base": {[]any{0, 5}, []any{-1, 6}},
+		"capacity.spot":           {[]any{0, 100}, []any{-1, 101}},
+		"capacity.fallback":       {[]any{"on_demand", "wait"}, []any{"spot", "On_demand"}},
+		"capacity.fallback_after": {[]any{nil, "0s", "1h"}, []any{"-1s", "1h0m1s"}},
+		"capacity.return_after":   {[]any{nil, "0s", "5m", "24h"}, []any{"-1s", "4m59s", "24h0m1s"}},
+		"on_demand_age":           {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"stop_timeout":            {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") {
@@ -320,6 +325,8 @@ func with(t *testing.T, path string, value any) store.Group {
 	switch path { // where the value would be wrong beside the default of another field
 	case "report.interval":
 		at["lease_ttl"] = "1h"
+	case "capacity.on_demand_base":
+		doc["size"] = 5
 	case "flap.min_delay":
 		at["max_delay"] = "24h"
 	case "flap.max_delay":

@@ -68,7 +68,9 @@ const (
 	WorkScaleDownWell   Work = "scale_down_healthy" // scale-down by a healthy instance
 	WorkRoll            Work = "roll"
 	WorkRebalance       Work = "rebalance" // from Zone to To
-	WorkMore            Work = "more"      // Count more, which the list leaves out
+	WorkToSpot          Work = "to_spot"   // of one instance
+	WorkToOnDemand      Work = "to_on_demand"
+	WorkMore            Work = "more" // Count more, which the list leaves out
 )
 
 // BlockedKind is why work is blocked.
@@ -98,8 +100,10 @@ const (
 	BlockedByUnprovedTemplate BlockedKind = "unproved_template" // Name: the template
 	BlockedByUnsettled        BlockedKind = "unsettled"         // Flag: the work may wait
 	BlockedByWithdrawal       BlockedKind = "withdrawal"        // Text; For
+	BlockedByNoSpot           BlockedKind = "no_spot"           // Count on demand instead; Text; For
 	BlockedByFullZone         BlockedKind = "full_zone"         // To
 	BlockedByProtectedZone    BlockedKind = "protected_zone"    // Zone
+	BlockedByProtectedShare   BlockedKind = "protected_share"   //
 	BlockedByProtection       BlockedKind = "protection"        //
 	BlockedByHealProtection   BlockedKind = "heal_protection"   // Text: the judgment
 	BlockedByProtectedRest    BlockedKind = "protected_rest"    //
@@ -134,7 +138,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByEvacuation, BlockedByMaxCreating, BlockedByMaxDeleting, BlockedByBudget, BlockedByMaxUnavailable,
 	BlockedByMaxExpansion, BlockedByNoExpansion, BlockedByCapacity, BlockedByReplacement, BlockedByHealing,
 	BlockedByUnhealthy, BlockedByScaleHealing, BlockedByRoll, BlockedByUnprovedTemplate, BlockedByUnsettled,
-	BlockedByWithdrawal, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtection, BlockedByHealProtection,
+	BlockedByWithdrawal, BlockedByNoSpot, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtectedShare, BlockedByProtection, BlockedByHealProtection,
 	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
@@ -146,5 +150,5 @@ var BlockedKinds = []BlockedKind{
 var Works = []Work{
 	WorkAll, WorkInstance, WorkSlot, WorkCreateAll, WorkCreateMissing, WorkCreateRemaining, WorkFill, WorkRemove,
 	WorkReplace, WorkUpdate, WorkRestart, WorkExpire, WorkWithdraw, WorkDelete, WorkForget, WorkHealth, WorkPhase,
-	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkMore,
+	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkToSpot, WorkToOnDemand, WorkMore,
 }

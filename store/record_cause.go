@@ -43,6 +43,7 @@ const (
 	UnlessEndedBadly    Counterfactual = "ended_badly"    // the workload
 	UnlessOrdered       Counterfactual = "ordered"        // it was an order
 	UnlessUneven        Counterfactual = "uneven"         // the zones
+	UnlessShared        Counterfactual = "shares"         // of spot and on demand
 	UnlessStrategy      Counterfactual = "strategy"       // opportunistic, or protection
 	UnlessProgress      Counterfactual = "progress"       // of a roll
 	UnlessSteady        Counterfactual = "steady"         // the slot
@@ -60,7 +61,7 @@ const (
 var Counterfactuals = []Counterfactual{
 	UnlessReported, UnlessChecksPassed, UnlessListedRunning, UnlessReady, UnlessDown, UnlessRoom, UnlessSize,
 	UnlessProvider, UnlessFilled, UnlessKept, UnlessAdopted, UnlessStarted, UnlessEndedBadly, UnlessOrdered,
-	UnlessUneven, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger, UnlessNoticed,
+	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger, UnlessNoticed,
 	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded,
 }
 

@@ -133,6 +133,7 @@ type Status struct {
 	// instances by zone, if zones differ by two or more (REC-17)
 	Uneven    string     `json:"uneven,omitempty"`
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
+	Shares    *Shares    `json:"shares,omitempty"` // of a group with capacity.spot
 	// Records is how many instances of the group have a record, on demand and being deleted
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.
@@ -149,6 +150,20 @@ type Rebalance struct {
 	Last      string `json:"last"`      // the instance that was withdrawn last
 	Why       string `json:"why"`
 	Wait      *Timer `json:"wait,omitempty"`
+}
+
+// Shares is how a group is divided between spot machines and others, and since when there was no
+// spot capacity (SPOT-4).
+type Shares struct {
+	Spot     int `json:"spot"` // slots
+	OnDemand int `json:"on_demand"`
+	Fallback int `json:"fallback,omitempty"` // of those on demand: because there was no spot capacity
+	Wanted   int `json:"wanted"`             // slots that are to be spot
+	// Failed is how often in a row there was none: on the first day, and whenever it was tried again.
+	Failed int    `json:"failed,omitempty"`
+	Last   string `json:"last,omitempty"` // the instance for which there was none last
+	Why    string `json:"why,omitempty"`  // the provider's words
+	Wait   *Timer `json:"wait,omitempty"` // until then spot is not tried
 }
 
 // Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
@@ -228,6 +243,9 @@ func (s *Status) Timers() []NamedTimer {
 	}
 	if s.Rebalance != nil {
 		add(TimerRebalance, s.Rebalance.Wait)
+	}
+	if s.Shares != nil {
+		add(TimerSpot, s.Shares.Wait)
 	}
 	return out
 }

@@ -24,16 +24,20 @@ type Instance struct {
 	Address string `json:"address,omitempty"`
 
 	Replaces string `json:"replaces,omitempty"` // the instance whose place in the slot it takes
-	// Rebalances: it was made to even the zones, and is withdrawn rather than made elsewhere
-	// (REC-17).
-	Rebalances bool       `json:"rebalances,omitempty"`
-	Condemned  *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
-	Protected  string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
-	Counted    bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
-	Doomed     *Doom      `json:"doomed,omitempty"`    // it is known that it will end
-	Drain      *Drain     `json:"drain,omitempty"`     // while draining
-	Restart    *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
-	Traffic    []Traffic  `json:"traffic,omitempty"`   // its load balancers, in order of name
+	// Rebalances: it was made to even the zones, or to give the group its shares of capacity, and is
+	// withdrawn rather than made otherwise (REC-17, SPOT-4).
+	Rebalances bool `json:"rebalances,omitempty"`
+	// Converts: it was made for the shares of capacity.
+	Converts bool `json:"converts,omitempty"`
+	// Fallback: it is on demand because there was no spot capacity (SPOT-4).
+	Fallback  bool       `json:"fallback,omitempty"`
+	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
+	Protected string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
+	Counted   bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
+	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
+	Drain     *Drain     `json:"drain,omitempty"`     // while draining
+	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Traffic   []Traffic  `json:"traffic,omitempty"`   // its load balancers, in order of name
 	// deleting: it was found dead, and its machine uses no budget (REC-18)
 	Dead     bool   `json:"dead,omitempty"`
 	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
@@ -240,5 +244,6 @@ const (
 	TimerResume   = "storm_resume"   // until then what was lost in the storm is taken up bit by bit
 	TimerProgress = "rollout_stalls" // stands still while no leader is at work
 
-	TimerRebalance = "rebalance" // no rebalance before
+	TimerRebalance = "rebalance"   // no rebalance before
+	TimerSpot      = "spot_return" // no return to spot before
 )

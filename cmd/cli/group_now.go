@@ -70,6 +70,9 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	if st.Uneven != "" {
 		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")
 	}
+	if s := st.Shares; s != nil {
+		lines = append(lines, sharesLine(s))
+	}
 	if r := st.Rebalance; r != nil && r.Wait != nil {
 		lines = append(lines, fmt.Sprintf("rebalance: %d withdrawn, the next in %s at the earliest: %s", r.Withdrawn,
 			ends(*r.Wait, now), output.OneLine(r.Why)))
@@ -162,6 +165,9 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 	if st.Uneven != "" {
 		found = append(found, unevenProblem(g.Name, st))
 	}
+	if st.Shares != nil && st.Shares.Fallback > 0 {
+		found = append(found, fallbackProblem(g.Name, st, now))
+	}
 	if on.Errored > 0 {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-3",
@@ -170,6 +176,31 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 		})
 	}
 	return found
+}
+
+// sharesLine describes how a group is divided between spot machines and others.
+func sharesLine(s *store.Shares) string {
+	line := fmt.Sprintf("capacity: %d of %d wanted spot machines, %d on demand", s.Spot, s.Wanted, s.OnDemand)
+	if s.Fallback > 0 {
+		line += fmt.Sprintf(", %d of them because there was no spot capacity", s.Fallback)
+	}
+	return line + " (SPOT-4)"
+}
+
+// fallbackProblem describes that instances are on demand because there was no spot capacity.
+func fallbackProblem(group string, st store.Status, now time.Time) problem {
+	s := st.Shares
+	p := problem{
+		About: group, Rule: "SPOT-4", What: counted(s.Fallback, "instance is", "instances are") + " on demand because there was no spot capacity",
+		Next: "leasehold explain " + group,
+	}
+	if s.Why != "" {
+		p.What += ": " + output.OneLine(s.Why)
+	}
+	if s.Wait != nil {
+		p.What += "; spot is tried again in " + ends(*s.Wait, now)
+	}
+	return p
 }
 
 // unevenProblem describes how a group is spread over the zones, and why that is not corrected now.

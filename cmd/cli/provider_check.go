@@ -170,9 +170,10 @@ func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 	if len(groups) != 1 {
 		return provider.Template{}, failure(Usage, "give a file with one group", "%s has %d groups", c.File, len(groups))
 	}
-	t := groups[0].Group.Template
+	g := groups[0].Group
+	t := g.Template
 	return provider.Template{
-		InstanceTypes: t.Types(), Zones: t.Zones, Spot: groups[0].Group.Spot.Enabled, Tags: t.Tags,
+		InstanceTypes: t.Types(), Zones: t.Zones, Spot: g.InstanceSpec().Spot, Tags: t.Tags,
 		Settings: t.Settings,
 	}, nil
 }

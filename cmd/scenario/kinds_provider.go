@@ -16,6 +16,7 @@ func providerKinds() []Kind {
 	return []Kind{
 		{"lose_zone", "zone", "All machines of a zone end, and none can be created there.", readLoseZone},
 		{"no_capacity", "zone", "No machine can be created.", readNoCapacity},
+		{"no_spot", "zone", "No spot machine can be created; those that are there stay.", readNoSpot},
 		{
 			"provider_fails", "for", "All calls fail.",
 			readTrouble("the provider fails", (*sim.World).ProviderFails),
@@ -99,13 +100,27 @@ func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
 		where = "zone " + zone
 	}
 	return "no room in " + where, d, func(st *stage) string {
-		fill := func(full bool) {
-			st.eachZone(zone, func(p, z string) { st.w.Fill(p, z, full) })
-		}
-		fill(true)
-		st.later(d, func() { fill(false) })
-		return ""
+		return st.without(zone, d, st.w.Fill)
 	}
+}
+
+func readNoSpot(f *fields) (string, time.Duration, func(*stage) string) {
+	zone := f.zoneField("all", "Which.")
+	d := f.lasting("Then there are spot machines again.")
+	where := "any zone"
+	if zone != "" {
+		where = "zone " + zone
+	}
+	return "no spot machines in " + where, d, func(st *stage) string {
+		return st.without(zone, d, st.w.NoSpot)
+	}
+}
+
+// without takes something from a zone for a while.
+func (st *stage) without(zone string, d time.Duration, take func(provider, zone string, gone bool)) string {
+	st.eachZone(zone, func(p, z string) { take(p, z, true) })
+	st.later(d, func() { st.eachZone(zone, func(p, z string) { take(p, z, false) }) })
+	return ""
 }
 
 func readTrouble(what string, do func(*sim.World, string, time.Duration)) func(*fields) (string, time.Duration,

@@ -8,11 +8,15 @@ import (
 
 // endings are what is in the timeline once what lasts is over, and never if it is for good.
 var endings = map[string]struct{ fields, after, shows string }{
-	"lost_leases":  {"percent: 60", "", `(?m)^00:05.* is healthy again`},
-	"freeze":       {"percent: 60", "", `(?m)^00:05.* is healthy again`},
-	"unhealthy":    {"percent: 100", "", `(?m)^00:05.* is healthy again`},
-	"lose_zone":    {"zone: a", "- {at: 6m, kill: {count: 3}}\n", `(?m)^00:06.* machine made in zone a`},
-	"no_capacity":  {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
+	"lost_leases": {"percent: 60", "", `(?m)^00:05.* is healthy again`},
+	"freeze":      {"percent: 60", "", `(?m)^00:05.* is healthy again`},
+	"unhealthy":   {"percent: 100", "", `(?m)^00:05.* is healthy again`},
+	"lose_zone":   {"zone: a", "- {at: 6m, kill: {count: 3}}\n", `(?m)^00:06.* machine made in zone a`},
+	"no_capacity": {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
+	"no_spot": {
+		"", "- {at: 3m1s, apply: spot.yaml}\n- {at: 4m, kill: {percent: 100}}\n",
+		`(?m)^00:05.* machine made`,
+	},
 	"bad_template": {"group: web", "", `(?m)^00:05.* is healthy again`},
 	"lost_answers": {"percent: 100", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
 	"pause":        {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},

@@ -22,7 +22,14 @@ func webOf(size int) store.Group {
 // setting is a group of six, and files that bring others.
 func setting() Setting {
 	return Setting{Groups: []store.Group{webOf(6)}, File: func(name string) ([]store.Group, error) {
-		if name != "other.yaml" {
+		switch name {
+		case "other.yaml":
+		case "spot.yaml":
+			web := webOf(6)
+			web.Capacity = store.CapacitySpec{Spot: 100, Fallback: store.FallbackWait}
+			web.Complete()
+			return []store.Group{web}, nil
+		default:
 			return nil, fmt.Errorf("no such file")
 		}
 		web, api := webOf(6), webOf(2)
@@ -80,6 +87,10 @@ var effects = map[string]struct{ before, event, after, shows string }{
 	"lose_zone": {event: "zone: b, for: 2m", shows: `tried in zone a: zone b has no room`},
 	"no_capacity": {
 		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `(?m)^00:05:\d\d machine .*made`,
+	},
+	"no_spot": {
+		event: "for: 2m", before: "- {at: 1s, apply: spot.yaml}\n", after: "- {at: 4m, kill: {percent: 100}}\n",
 		shows: `(?m)^00:05:\d\d machine .*made`,
 	},
 	"provider_fails": {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,10 +44,11 @@ const (
 
 // passOver has new instances go to other zones for a while, if there are any.
 func (e *Evidence) passOver(rec store.Instance, until time.Time) {
-	if e.full[rec.Spec.Provider] == nil {
-		e.full[rec.Spec.Provider] = map[string]time.Time{}
+	market := plan.MarketOf(rec.Spec)
+	if e.full[market] == nil {
+		e.full[market] = map[string]time.Time{}
 	}
-	e.full[rec.Spec.Provider][rec.Zone] = until
+	e.full[market][rec.Zone] = until
 }
 
 // NothingMade reports whether a provider's error proves that the call made no machine and will make
@@ -72,6 +74,8 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 		// A call that may still take effect ties the ID to its zone: in another one it could make a
 		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
+		w.calls.NoSpot = rec.Spec.Spot && (errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrQuota))
+		w.calls.NothingMade = w.calls.NoSpot && !w.uncertain
 		if e.noteRefusal(rec, err, now) {
 			w.failures, w.calls.Problem = 0, "" // it says nothing of this instance
 			w.provable(begun.Add(c.CallTimeout + c.Consistency))

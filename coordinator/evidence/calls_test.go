@@ -96,7 +96,7 @@ func TestWhatACreateTells(t *testing.T) {
 			if calls != want {
 				t.Errorf("known of its calls:\n%+v\nwant\n%+v", calls, want)
 			}
-			until, isFull := w.evidence.Snapshot(w.content, nil).Full["mem"]["a"]
+			until, isFull := w.evidence.Snapshot(w.content, nil).Full[plan.Market{Provider: "mem"}]["a"]
 			if isFull != full || test.full && !until.Equal(w.now.Add(2*time.Minute)) {
 				t.Errorf("the zone is full: %t, until %s, want %t", isFull, until, full)
 			}
@@ -122,7 +122,7 @@ func TestFailuresInARow(t *testing.T) {
 			if got := w.instance("web", "web-0").Calls.RetryAt.Sub(w.now); got != time.Duration(want)*time.Second {
 				t.Errorf("round %d: after failure %d it waits %s, want %ds", round, i+1, got, want)
 			}
-			if _, full := w.evidence.Snapshot(w.content, nil).Full["mem"]["b"]; full != (i >= 2) {
+			if _, full := w.evidence.Snapshot(w.content, nil).Full[plan.Market{Provider: "mem"}]["b"]; full != (i >= 2) {
 				t.Errorf("round %d: after failure %d the zone is full: %t", round, i+1, full)
 			}
 		}
@@ -131,7 +131,7 @@ func TestFailuresInARow(t *testing.T) {
 			t.Errorf("after a success: %+v", calls)
 		}
 		w.pass(2*time.Minute - 1)
-		if s := w.evidence.Snapshot(w.content, nil); len(s.Full["mem"]) != 1 {
+		if s := w.evidence.Snapshot(w.content, nil); len(s.Full[plan.Market{Provider: "mem"}]) != 1 {
 			t.Errorf("just before two minutes have passed, full are %v", s.Full)
 		}
 		w.pass(1)
@@ -174,7 +174,7 @@ func TestFullZonesAreKeptApart(t *testing.T) {
 		w.evidence.Created(rec, w.now, provider.Machine{}, provider.ErrCapacity)
 		w.pass(30 * time.Second)
 	}
-	full := w.evidence.Snapshot(w.content, nil).Full["mem"]
+	full := w.evidence.Snapshot(w.content, nil).Full[plan.Market{Provider: "mem"}]
 	if !full["a"].Equal(epoch.Add(2*time.Minute)) || !full["b"].Equal(epoch.Add(150*time.Second)) {
 		t.Errorf("full are %v", full)
 	}

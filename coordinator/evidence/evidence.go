@@ -56,7 +56,7 @@ type Evidence struct {
 	listed map[string]bool // providers whose machines were listed in this term
 	// groups that wait for such a list, with how many instances they have: see waitsFor
 	unlisted map[string]int
-	full     map[string]map[string]time.Time // see plan.Snapshot
+	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
 	refusals map[plan.Refused]refusal
 	counts   map[string]int // disturbances of other replicas
 	unnoted  time.Time      // when a replica last had agents without a record that it could not note
@@ -88,7 +88,7 @@ func New(cfg Config) *Evidence {
 		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
-		unlisted: map[string]int{}, full: map[string]map[string]time.Time{},
+		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
 		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
 		crowded: map[string]bool{}, traffic: newTraffic(cfg.Balancers),
 		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},

@@ -472,7 +472,7 @@ func TestFailedCallWaits(t *testing.T) {
 		}
 	}
 	s := w.evidence.Snapshot(w.content, nil)
-	if _, full := s.Full["mem"][""]; !full {
+	if _, full := s.Full[plan.Market{Provider: "mem"}][""]; !full {
 		t.Errorf("after so many failures no zone is passed over: %v", s.Full)
 	}
 	w.pass(2 * time.Minute)

@@ -23,7 +23,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		Damaged:         e.allDamage(),
 		ShardUnreadable: c.Unreadable[e.cfg.Keys.Shard()] != "",
 		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
-		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
+		Zones: e.zones, Full: make(map[plan.Market]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
 		Recorded: len(c.Instances), Balancers: maps.Clone(e.traffic.balancers), Configured: configured(c),
 	}
 	if s.Stale != e.wasStale { // that concerns every group
@@ -32,13 +32,13 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	}
 	e.makeRoom(c, groups)
 	now := e.cfg.Now()
-	for name, zones := range e.full {
+	for market, zones := range e.full {
 		maps.DeleteFunc(zones, func(_ string, until time.Time) bool { return !until.After(now) })
 		if len(zones) == 0 {
-			delete(e.full, name)
+			delete(e.full, market)
 			continue
 		}
-		s.Full[name] = maps.Clone(zones)
+		s.Full[market] = maps.Clone(zones)
 	}
 	s.Refusals = e.refused()
 	for _, name := range groups {

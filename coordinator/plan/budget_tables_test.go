@@ -187,9 +187,9 @@ func TestWhichZoneIsChosen(t *testing.T) {
 		if c.evacuated != "" {
 			s.Shard.Record.Evacuated = map[string]store.Evacuation{c.evacuated: {}}
 		}
-		s.Full = map[string]map[string]time.Time{provider: {}}
+		s.Full = map[Market]map[string]time.Time{{Provider: provider}: {}}
 		for _, z := range c.full {
-			s.Full[provider][z] = epoch.Add(1)
+			s.Full[Market{Provider: provider}][z] = epoch.Add(1)
 		}
 		spec := store.Group{Provider: provider, Template: store.Template{Zones: c.wanted}}
 		d := &draft{s: s, g: &Group{}, now: epoch, spec: &spec}

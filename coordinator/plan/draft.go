@@ -29,14 +29,18 @@ type draft struct {
 
 	counts   counts
 	crowd    map[string]int // those that will stay, by zone: see spread; nil until it is needed
+	counted  int            // how many these are
+	spots    int            // of them, spot machines
 	storm    *store.Storm   // as it will be recorded
 	tally    Tally
 	rollout  *store.Rollout // as it will be recorded
 	fallback *template      // what everything but the roll creates from, if that is not what is wanted
 	waiting  string         // a failed member that waits for room in a budget
-	roll     rollCount
-	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes    []Note                           // journal entries of what is new in the status
+	// the member for which this plan found no spot capacity, and the provider's words
+	spotless, spotlessWhy string
+	roll                  rollCount
+	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes                 []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call
@@ -65,6 +69,8 @@ type member struct {
 	touched  bool   // an action of this plan changes its record
 	quiet    bool   // it is taken out of its load balancers to be restarted
 	movesTo  string // the zone to which this plan moves its creation
+	// fallsBack: this plan makes it on demand, as there is no spot capacity
+	fallsBack bool
 }
 
 func (m *member) ID() string { return m.Record.ID }
@@ -114,6 +120,7 @@ type slot struct {
 	well    int            // members that are healthy
 	zone    string         // of the member that will stay, if it is counted in the crowd
 	counted bool
+	spot    bool // that member is a spot machine
 	flapped bool // on an earlier template, until a new one started it afresh
 }
 
@@ -261,7 +268,8 @@ func (d *draft) timer(length time.Duration) store.Timer {
 // newMember drafts a new instance in a slot and returns it with the write that records it.
 func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
 	rec := d.newRecord(sl, rule, why)
-	rec.Managed, rec.Replaces, rec.Rebalances = true, replaces, rule == "REC-17"
+	rec.Managed, rec.Replaces, rec.Converts = true, replaces, rule == "SPOT-4"
+	rec.Rebalances = rule == "REC-17" || rec.Converts
 	sl.Record.Vacated = nil
 	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
@@ -277,9 +285,11 @@ func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 	if from.why != "" {
 		why += "; " + from.why
 	}
+	var fallback bool
+	from.spec.Spot, fallback = d.buy(sl)
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
-		Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
+		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
 		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", because(why)),
 	}
 	rec.Config = rec.Spec.ConfigHash()

@@ -352,9 +352,11 @@ func (d *draft) others(m *member, property func(*member) bool) []*member {
 // template that is not wanted any more, or has failed for as long as DET-10 gives. It is no failure
 // of the slot (HEAL-13).
 func (d *draft) giveUp(m *member) {
-	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy && !d.withdrawRebalance(m) {
+	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy &&
+		(m.Record.Converts || !d.withdrawRebalance(m)) {
 		d.moveZone(m)
 	}
+	d.fallBack(m)
 	if m.touched || m.Calls.Busy || m.Calls.Problem == "" {
 		return
 	}
@@ -387,9 +389,9 @@ func (m *member) patience() time.Duration {
 // moveZone tries a creation in another zone when its own has no room: nothing was made there
 // (REC-3).
 func (d *draft) moveZone(m *member) {
-	provider := m.Record.Spec.Provider
+	market := MarketOf(m.Record.Spec)
 	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
-	if to == "" || to == full || !d.full(provider, full) || d.full(provider, to) {
+	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
 		return
 	}
 	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"), []string{m.Calls.Problem},

@@ -276,7 +276,7 @@ func (d *draft) ageOf(m *member) age {
 	if !m.Record.Managed {
 		return d.tooOld(m, "REC-2", "on_demand_age", d.spec.OnDemandAge.D(), 0, true)
 	}
-	if d.spec.Spot.Enabled {
+	if d.spec.Spot.Enabled || d.divided() && m.Record.Spec.Spot {
 		if a := d.tooOld(m, "SPOT-3", "spot.max_lifetime", d.spec.Spot.MaxLifetime.D(), 1.0/12, true); a.rule != "" {
 			return a
 		}

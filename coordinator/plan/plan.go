@@ -235,6 +235,7 @@ func (d *draft) reconcile() {
 	d.expire(false)
 	d.scaleUp()
 	d.rollOut()
+	d.convert()
 	d.rebalance()
 }
 
@@ -531,6 +532,8 @@ func (d *draft) leavingFor(m, keep *member) (rule string, why store.Cause) {
 		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
 	case m.age.rule != "":
 		return m.age.rule, m.age.cause()
+	case by != nil && by == keep && by.Record.Converts:
+		return "SPOT-4", because("the group gets its shares of spot machines and machines on demand")
 	case by != nil && by == keep:
 		return "REC-17", because("zones are evened")
 	case d.outdated(m):

@@ -396,7 +396,9 @@ func (d *draft) updateNow(m *member, why store.Cause) {
 func (d *draft) renewed(m *member) func(*store.Instance) {
 	return func(r *store.Instance) {
 		was := r.Config
+		spot := r.Spec.Spot // the machine stays what it was bought as
 		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+		r.Spec.Spot = spot
 		r.Config = r.Spec.ConfigHash()
 		if r.Config != was && r.Config == m.Report.Record.Config {
 			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)

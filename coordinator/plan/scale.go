@@ -191,6 +191,7 @@ func (d *draft) healingInProgress() string {
 // candidate is a slot that may go.
 type candidate struct {
 	kind    int
+	spot    bool
 	zone    string
 	members []*member // oldest first
 }
@@ -199,15 +200,22 @@ type candidate struct {
 type candidates struct {
 	list  []candidate
 	crowd map[string]int
+	// above is how many of those on demand are more than the group wants, if it wants shares of spot
+	// and on demand.
+	divided bool
+	above   int
 }
 
 func (d *draft) candidates() candidates {
-	all := candidates{crowd: maps.Clone(d.spread())}
+	all := candidates{crowd: maps.Clone(d.spread()), divided: d.divided()}
+	if _, onDemand := d.shares(); all.divided {
+		all.above = onDemand - d.spec.Capacity.OnDemand(d.spec.Size)
+	}
 	for _, sl := range d.order {
 		if sl.filled == 0 || sl.damaged != nil {
 			continue
 		}
-		c := candidate{kind: d.kindOf(sl), zone: sl.zone, members: sl.staying()}
+		c := candidate{kind: d.kindOf(sl), spot: sl.spot, zone: sl.zone, members: sl.staying()}
 		if !slices.ContainsFunc(c.members, func(m *member) bool { return m.Record.Protected != "" }) {
 			all.list = append(all.list, c)
 		}
@@ -262,12 +270,18 @@ func (all *candidates) take() *candidate {
 	all.list[first] = all.list[last]
 	all.list = all.list[:last]
 	all.crowd[c.zone]--
+	if !c.spot {
+		all.above--
+	}
 	return &c
 }
 
 func (all *candidates) before(a, b *candidate) bool {
 	if a.kind != b.kind {
 		return a.kind < b.kind
+	}
+	if all.divided && a.spot != b.spot {
+		return b.spot == (all.above > 0) // the kind of which there is too much (SPOT-4)
 	}
 	if x, y := all.crowd[a.zone], all.crowd[b.zone]; x != y {
 		return x > y
@@ -324,12 +338,20 @@ func (d *draft) countZone(sl *slot) {
 		return
 	}
 	if sl.counted {
-		d.crowd[sl.zone]--
+		d.count(sl, -1)
 	}
 	m := sl.stays()
 	if sl.counted = m != nil; sl.counted {
-		sl.zone = m.zone()
-		d.crowd[sl.zone]++
+		sl.zone, sl.spot = m.zone(), m.spot()
+		d.count(sl, 1)
+	}
+}
+
+func (d *draft) count(sl *slot, n int) {
+	d.crowd[sl.zone] += n
+	d.counted += n
+	if sl.spot {
+		d.spots += n
 	}
 }
 
@@ -342,7 +364,7 @@ func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 		zones = still // of an older template: those that are wanted still
 	}
 	if open := slices.DeleteFunc(slices.Clone(zones),
-		func(z string) bool { return d.full(spec.Provider, z) }); len(open) > 0 {
+		func(z string) bool { return d.full(MarketOf(*spec), z) }); len(open) > 0 {
 		zones = open
 	}
 	crowd := d.spread()
@@ -392,7 +414,7 @@ func common(a, b []string) []string {
 }
 
 // full reports whether a zone had no room lately.
-func (d *draft) full(provider, zone string) bool { return d.s.Full[provider][zone].After(d.now) }
+func (d *draft) full(in Market, zone string) bool { return d.s.Full[in][zone].After(d.now) }
 
 // zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
 func (d *draft) zones() []string { return d.openZones(d.spec.Provider, &d.spec.Template) }
@@ -477,9 +499,6 @@ func (d *draft) rebalance() {
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
 		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Text: r.Why, For: r.Wait.For})
-	case d.full(d.spec.Provider, to):
-		d.wake(d.s.Full[d.spec.Provider][to])
-		d.block("REC-17", what, store.BlockedByFullZone, store.BlockedFacts{})
 	case d.mayCreate(what):
 		d.rebalanceOne(from, to, what)
 	}
@@ -510,14 +529,18 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
-			if o.Record.Zone == from && o.Record.Protected == "" && o.healthy() && !sl.retry.After(d.now) &&
-				sl.Record.Errored == "" && (m == nil || older(o, m)) {
+			if o.Record.Zone == from && d.movable(sl, o) && (m == nil || older(o, m)) {
 				m = o
 			}
 		}
 	}
 	if m == nil {
 		d.block("REC-17", what, store.BlockedByProtectedZone, store.BlockedFacts{})
+		return
+	}
+	if market := (Market{d.spec.Provider, m.spot()}); d.full(market, to) {
+		d.wake(d.s.Full[market][to])
+		d.block("REC-17", what, store.BlockedByFullZone, store.BlockedFacts{})
 		return
 	}
 	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
@@ -576,7 +599,7 @@ func (d *draft) followRebalance() *store.Rebalance {
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if !m.Record.Rebalances {
+			if !m.Record.Rebalances || m.Record.Converts {
 				continue
 			}
 			replaced := sl.member(m.Record.Replaces)

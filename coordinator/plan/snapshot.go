@@ -26,9 +26,8 @@ type Snapshot struct {
 	SessionTTL time.Duration // of the replicas' sessions (DET-17)
 
 	Zones map[string][]string // of each provider that this coordinator has
-	// Full are the zones, by provider, that had no room lately, and until when they are not tried
-	// first.
-	Full map[string]map[string]time.Time
+	// Full are the zones that had no room lately, and until when they are not tried first.
+	Full map[Market]map[string]time.Time
 	// Refusals are what a provider refuses to all of a kind (PROV-5).
 	Refusals map[Refused]Refusal
 	Groups   []Group // in order of name
@@ -47,13 +46,26 @@ type Snapshot struct {
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
+// Market is where machines are had: a provider has room, and quotas, for spot machines apart from the
+// others.
+type Market struct {
+	Provider string
+	Spot     bool
+}
+
+// MarketOf is where the machines are had that are made as a spec says.
+func MarketOf(s store.InstanceSpec) Market { return Market{Provider: s.Provider, Spot: s.Spot} }
+
 // Refused names what is refused: machines of a type, or all of a provider where Type is empty. A
 // list of types, each of which would do, is refused as a whole.
-type Refused struct{ Provider, Type string }
+type Refused struct {
+	Provider, Type string
+	Spot           bool // spot machines alone
+}
 
 // RefusedOf names the machines that are made as a spec says.
 func RefusedOf(s store.InstanceSpec) Refused {
-	return Refused{Provider: s.Provider, Type: strings.Join(s.Template.Types(), ",")}
+	return Refused{Provider: s.Provider, Type: strings.Join(s.Template.Types(), ","), Spot: s.Spot}
 }
 
 // Refusal is a creation that failed for a reason that others share: a quota or credentials.
@@ -65,7 +77,7 @@ type Refusal struct {
 // refusal returns what keeps a machine of a member's kind from being made.
 func (d *draft) refusal(m *member) (of Refused, r Refusal, refused bool) {
 	spec := &m.Record.Spec
-	for _, of := range []Refused{{spec.Provider, ""}, RefusedOf(*spec)} {
+	for _, of := range []Refused{{Provider: spec.Provider}, RefusedOf(*spec)} {
 		if r, refused := d.s.Refusals[of]; refused {
 			return of, r, true
 		}
@@ -211,11 +223,14 @@ type Calls struct {
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this term.
 	Restarted string
-	Missing   bool      // asked to restart it, the provider said that there is no such machine
-	Problem   string    // of the last call, if it failed
-	NoRoom    bool      // its zone had no room: nothing was made
-	Refused   bool      // the provider will never make it
-	RetryAt   time.Time // no further call before
+	Missing   bool   // asked to restart it, the provider said that there is no such machine
+	Problem   string // of the last call, if it failed
+	NoRoom    bool   // its zone had no room: nothing was made
+	// NoSpot: there was no spot capacity for it, in its zone or by a quota. NothingMade: and no Create
+	// before can have made a machine.
+	NoSpot, NothingMade bool
+	Refused             bool      // the provider will never make it
+	RetryAt             time.Time // no further call before
 	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no
 	// machine, and none will come of a call made before (SAFE-8, DET-4).
 	AbsentFrom time.Time

@@ -44,7 +44,7 @@ func (d *draft) status() {
 		st.Health = HealthScore(st.Healthy, requested)
 		st.State = d.state(&st)
 		d.remembersGood(&st)
-		st.Uneven, st.Rebalance = d.unevenly(), d.followRebalance()
+		st.Uneven, st.Rebalance, st.Shares = d.unevenly(), d.followRebalance(), d.followShares()
 	}
 	st.OK = st.Health == 100 && st.Invalid == nil && d.damaged == 0
 	st.Since = old.Since
@@ -225,7 +225,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
 		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
-		samePart(a.Rebalance, b.Rebalance) && sameGood(a.LastGood, b.LastGood) &&
+		samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) && sameGood(a.LastGood, b.LastGood) &&
 		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked) && d.sameRecords(a, b)
 }
 
@@ -297,6 +297,7 @@ var without = map[string]store.Counterfactual{
 	"EXP-1":   store.UnlessYounger,
 	"SPOT-2":  store.UnlessNoticed,
 	"SPOT-3":  store.UnlessYounger,
+	"SPOT-4":  store.UnlessShared,
 	"DRAIN-1": store.UnlessDrained,
 	"DRAIN-3": store.UnlessEvacuated,
 	"SAFE-2":  store.UnlessManyLost,

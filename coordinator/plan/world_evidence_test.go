@@ -43,10 +43,10 @@ func (w *world) snapshot() Snapshot {
 		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: read[store.Shard](w, w.keys.Shard()), Stale: w.stale,
 		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL,
 		Zones: map[string][]string{provider: slices.Clone(w.zones)},
-		Full:  map[string]map[string]time.Time{}, Recorded: len(w.names(store.KindInstances)),
+		Full:  map[Market]map[string]time.Time{}, Recorded: len(w.names(store.KindInstances)),
 	}
 	for p, zones := range w.full {
-		s.Full[p] = maps.Clone(zones)
+		s.Full[Market{Provider: p}] = maps.Clone(zones)
 	}
 	for _, id := range sortedIDs(w.extras) {
 		s.Extras = append(s.Extras, w.extras[id])

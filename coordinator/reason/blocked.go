@@ -59,6 +59,10 @@ func What(b *store.Blocked) string {
 		return "the roll"
 	case store.WorkRebalance:
 		return fmt.Sprintf("rebalance from zone %s to zone %s", of.Zone, of.To)
+	case store.WorkToSpot:
+		return "the return of an instance to spot"
+	case store.WorkToOnDemand:
+		return "the move of a spot instance to on demand"
 	case store.WorkMore:
 		return fmt.Sprintf("%d more", of.Count)
 	default:
@@ -125,6 +129,10 @@ func Why(b *store.Blocked) string {
 		return "the last one was withdrawn: " + of.Text
 	case store.BlockedByFullZone:
 		return "zone " + of.To + " has no room"
+	case store.BlockedByNoSpot:
+		return fmt.Sprintf("there was no spot capacity for %s: %s", number(of.Count, "instance"), of.Text)
+	case store.BlockedByProtectedShare:
+		return "all instances that could be replaced for it are protected, or their slots flap"
 	case store.BlockedByProtectedZone:
 		return "all instances in zone " + of.Zone + " are protected, or their slots flap"
 	case store.BlockedByProtection:
@@ -236,14 +244,14 @@ func Until(b *store.Blocked) string {
 		return of.Name + " is proved by a healthy instance, or the roll ends"
 	case store.BlockedByUnsettled:
 		return "the whole group is healthy and nothing drains"
-	case store.BlockedByWithdrawal, store.BlockedByFlapping:
+	case store.BlockedByWithdrawal, store.BlockedByFlapping, store.BlockedByNoSpot:
 		if of.For == 0 {
 			return "its wait is over"
 		}
 		return fmt.Sprintf("its wait of %s is over", of.For)
 	case store.BlockedByFullZone:
 		return "the provider is asked again for a machine there"
-	case store.BlockedByProtectedZone, store.BlockedByProtectedRest:
+	case store.BlockedByProtectedZone, store.BlockedByProtectedShare, store.BlockedByProtectedRest:
 		return "leasehold instance protect --off"
 	case store.BlockedByAgent:
 		return "its agent reports, or it is judged lost"

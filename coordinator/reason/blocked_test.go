@@ -41,6 +41,8 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByUnprovedTemplate: "it may wait, and the roll to ada replaces it too | ada is proved by a healthy instance, or the roll ends | ",
 		store.BlockedByUnsettled:        "not all of the group is healthy and settled | the whole group is healthy and nothing drains | ",
 		store.BlockedByWithdrawal:       "the last one was withdrawn: the text | its wait of 1m0s is over | ",
+		store.BlockedByNoSpot:           "there was no spot capacity for 2 instances: the text | its wait of 1m0s is over | ",
+		store.BlockedByProtectedShare:   "all instances that could be replaced for it are protected, or their slots flap | leasehold instance protect --off | ",
 		store.BlockedByFullZone:         "zone b has no room | the provider is asked again for a machine there | ",
 		store.BlockedByProtectedZone:    "all instances in zone a are protected, or their slots flap | leasehold instance protect --off | ",
 		store.BlockedByProtection:       "it is protected | leasehold instance protect web-1-a --off | leasehold instance protect web-1-a --off",
@@ -102,7 +104,9 @@ func TestWork(t *testing.T) {
 		store.WorkDelete: "deletion of web-1-a", store.WorkForget: "removal of the record of web-1-a",
 		store.WorkHealth: "health of web-1-a", store.WorkPhase: "booting of web-1-a",
 		store.WorkScaleDown: "scale-down", store.WorkScaleDownWell: "scale-down by a healthy instance",
-		store.WorkRoll: "the roll", store.WorkRebalance: "rebalance from zone a to zone b", store.WorkMore: "2 more",
+		store.WorkRoll: "the roll", store.WorkRebalance: "rebalance from zone a to zone b",
+		store.WorkToSpot: "the return of an instance to spot", store.WorkToOnDemand: "the move of a spot instance to on demand",
+		store.WorkMore: "2 more",
 	}
 	for _, work := range store.Works {
 		if got := What(&store.Blocked{Instance: "web-1-a", Work: work, Of: facts}); got != want[work] {

@@ -76,6 +76,7 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessEndedBadly:    "it would have been replaced if its workload had failed",
 	store.UnlessOrdered:       "it would not have happened without the order",
 	store.UnlessUneven:        "it would have been kept if the zones had been even, or spread were at_creation",
+	store.UnlessShared:        "it would have been left as it is if there had been spot capacity, or if capacity.spot asked for less",
 	store.UnlessStrategy:      "it would have been left as it is under the strategy opportunistic, or if it were protected",
 	store.UnlessProgress:      "the roll would have continued if one more instance had become healthy",
 	store.UnlessSteady:        "it would have been tried again if it had stayed healthy for flap.reset once",

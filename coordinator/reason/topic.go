@@ -18,6 +18,7 @@ const (
 	TopicHaltedRoll Topic = "halted_roll"
 	TopicGivenUp    Topic = "given_up"
 	TopicSpread     Topic = "spread"
+	TopicSpot       Topic = "spot"
 	TopicDamage     Topic = "damage"
 	TopicProvider   Topic = "provider"
 	TopicBudget     Topic = "budget" // other instances use what this one needs
@@ -34,7 +35,7 @@ var topics = map[store.BlockedKind]Topic{
 	store.BlockedByMaxExpansion: TopicBudget, store.BlockedByReplacement: TopicBudget,
 	store.BlockedByHealing: TopicBudget, store.BlockedByUnhealthy: TopicBudget, store.BlockedByAgent: TopicBudget,
 	store.BlockedByConfirmations: TopicBudget, store.BlockedByUnprovedTemplate: TopicBudget,
-	store.BlockedByUnsettled: TopicBudget,
+	store.BlockedByUnsettled: TopicBudget, store.BlockedByNoSpot: TopicSpot,
 }
 
 // olderTopics are the topics of what a release without kinds wrote.
@@ -52,6 +53,8 @@ func TopicOf(b *store.Blocked) Topic {
 		return olderTopics[b.Rule]
 	case b.Work == store.WorkRebalance:
 		return TopicSpread
+	case b.Work == store.WorkToSpot || b.Work == store.WorkToOnDemand:
+		return TopicSpot
 	default:
 		return topics[b.Kind]
 	}
@@ -68,7 +71,7 @@ func TakesTurn(b *store.Blocked) bool {
 
 // Classify sets the fields of a Blocked that follow from its rule. The planner calls it.
 func Classify(b *store.Blocked) {
-	b.Turn = inTurn(b.Rule) || b.Rule == "REC-17" && b.Kind == store.BlockedByReplacement
+	b.Turn = inTurn(b.Rule) || (b.Rule == "REC-17" || b.Rule == "SPOT-4") && b.Kind == store.BlockedByReplacement
 }
 
 func inTurn(rule string) bool {

@@ -36,6 +36,7 @@ type zone struct {
 	name string
 	room int // for how many machines; 0: for any number
 	full bool
+	dry  bool // it has no spot machines
 	lost bool
 }
 
@@ -128,7 +129,7 @@ func (c *cloud) create(rec store.Instance, deadline time.Duration, answer func(p
 
 // make is the moment in which a machine comes to be.
 func (c *cloud) make(rec store.Instance) (*machine, error) {
-	if m := c.machines[rec.ID]; m != nil && m.zone == rec.Zone {
+	if m := c.machines[rec.ID]; m != nil && m.zone == rec.Zone && m.spec.Spot == rec.Spec.Spot {
 		return m, nil
 	} else if m != nil {
 		c.w.tellMachine(MachineDoubled, m)
@@ -141,7 +142,7 @@ func (c *cloud) make(rec store.Instance) (*machine, error) {
 	if z == nil {
 		return nil, provider.ErrInvalid
 	}
-	if z.full || z.lost || z.room > 0 && c.in(z.name) >= z.room {
+	if z.full || z.lost || z.dry && rec.Spec.Spot || z.room > 0 && c.in(z.name) >= z.room {
 		return nil, provider.ErrCapacity
 	}
 	m := &machine{

@@ -47,6 +47,14 @@ func (w *World) Fill(providerName, zone string, full bool) {
 	}
 }
 
+// NoSpot sets whether a zone has no spot machines. Those that it has stay.
+func (w *World) NoSpot(providerName, zone string, none bool) {
+	if _, z := w.zoneOf(providerName, zone); z != nil && z.dry != none {
+		w.note("zone %s of %s has no spot machines: %t", zone, providerName, none)
+		z.dry = none
+	}
+}
+
 // ProviderFails has all calls to a provider fail for a while.
 func (w *World) ProviderFails(name string, d time.Duration) {
 	if c := w.cloud(name); c != nil {
@@ -130,7 +138,7 @@ func (w *World) Calm() {
 		c.failsUntil, c.throttleUntil, c.slowUntil, c.lieUntil = 0, 0, 0, 0
 		c.cfg.Fails, c.cfg.Throttled, c.cfg.ListFails, c.cfg.NeverBoots = 0, 0, 0, 0
 		for _, z := range c.zones {
-			z.full, z.lost = false, false
+			z.full, z.dry, z.lost = false, false, false
 		}
 	}
 	w.lost, w.stuckHooks, w.meddles = 0, 0, 0

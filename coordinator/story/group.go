@@ -96,7 +96,7 @@ func Of(st store.Status) Group {
 		switch {
 		case reason.TakesTurn(&b):
 			g.Turns = append(g.Turns, b)
-		case !g.explains(&b, st.Uneven != ""):
+		case !g.explains(&b, &st):
 			g.Blocked = append(g.Blocked, b)
 		}
 	}
@@ -122,7 +122,7 @@ func rollOf(st store.Status) *Roll {
 }
 
 // explains reports whether a reader of the rest knows already why the work is blocked.
-func (g *Group) explains(b *store.Blocked, uneven bool) bool {
+func (g *Group) explains(b *store.Blocked, st *store.Status) bool {
 	switch reason.TopicOf(b) {
 	case reason.TopicStorm:
 		return g.Storm != nil
@@ -131,7 +131,9 @@ func (g *Group) explains(b *store.Blocked, uneven bool) bool {
 	case reason.TopicGivenUp:
 		return g.Errored > 0
 	case reason.TopicSpread:
-		return uneven
+		return st.Uneven != ""
+	case reason.TopicSpot:
+		return st.Shares != nil && st.Shares.Fallback > 0
 	case reason.TopicDamage:
 		more := b.Instance == "" && reason.Until(b) == "" // stands for those that were not listed
 		return len(g.Lost) > 1 && (more || slices.Contains(g.Lost, b.Instance))

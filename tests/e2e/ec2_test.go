@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,12 +25,12 @@ const (
 	regionSubnet = "subnet-0123456789abcdef0"
 )
 
-func newRegion(t *testing.T, dir string) *region {
+func newRegion(t *testing.T, dir string, spots int) *region {
 	t.Helper()
 	r := &region{guests: guests{filepath.Join(dir, "region")}}
 	r.Server = ec2test.New(ec2test.Config{
 		Region: "test-1", Keys: map[string]string{"AKIATEST": "s3cret/"}, Images: map[string]string{regionImage: "/dev/xvda"},
-		Subnets: map[string]ec2test.Subnet{regionSubnet: {Zone: "test-1a", Free: 100}}, Types: map[string]int{"m7g.large": 2},
+		Subnets: map[string]ec2test.Subnet{regionSubnet: {Zone: "test-1a", Free: 100}}, Types: map[string]int{"m7g.large": 2}, Spots: spots,
 		Lag: 200 * time.Millisecond, TagLag: 400 * time.Millisecond, BootTime: 100 * time.Millisecond,
 		StopTime: 100 * time.Millisecond, Run: func(ctx context.Context, b ec2test.Boot) { r.run(ctx, t, b) },
 	})
@@ -63,15 +64,9 @@ func (r *region) run(ctx context.Context, t *testing.T, b ec2test.Boot) {
 	}
 }
 
-// A group of machines of EC2 comes up once the shard has the secrets, heals when a machine ends, is
-// changed, and leaves nothing when it is deleted.
-//
-// proves PROV-5, PROV-8, SEC-6
-func TestAGroupOnEC2(t *testing.T) {
-	t.Parallel()
-	l := newLaptop(t)
-	r := newRegion(t, l.dir)
-	providers := l.file("providers.yaml", fmt.Sprintf(`providers:
+// providers writes the file that has this region as provider aws.
+func (r *region) providers(l *laptop) string {
+	return l.file("providers.yaml", fmt.Sprintf(`providers:
   aws:
     ec2:
       region: test-1
@@ -84,6 +79,22 @@ func TestAGroupOnEC2(t *testing.T) {
       call_timeout: 30s
       poll_interval: 100ms
 `, r.endpoint, regionSubnet, regionImage))
+}
+
+// keys gives the shard the secrets of the region's account.
+func (r *region) keys(l *laptop) {
+	l.must("secret", "set", "aws-id", "--from-file", l.file("id", "AKIATEST"))
+	l.must("secret", "set", "aws-key", "--from-file", l.file("key", "s3cret/"))
+}
+
+// A group of machines of EC2 comes up once the shard has the secrets, heals when a machine ends, is
+// changed, and leaves nothing when it is deleted.
+//
+// proves PROV-5, PROV-8, SEC-6
+func TestAGroupOnEC2(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	r := newRegion(t, l.dir, 0)
 	group := func(size int, team string) string {
 		return l.file("web.yaml", fmt.Sprintf(`name: web
 size: %d
@@ -95,10 +106,9 @@ template:
 workload: {run: [sleep, infinity]}
 `, size, team, regionImage))
 	}
-	l.startDev("--listen", l.address(), "--providers", providers, "--group", group(3, "web"))
+	l.startDev("--listen", l.address(), "--providers", r.providers(l), "--group", group(3, "web"))
 	l.follow()
-	l.must("secret", "set", "aws-id", "--from-file", l.file("id", "AKIATEST"))
-	l.must("secret", "set", "aws-key", "--from-file", l.file("key", "s3cret/"))
+	r.keys(l)
 	l.await("the group", func() bool { return l.h.complete("web", 3) })
 
 	victim := l.h.wanted("web")[0]
@@ -124,5 +134,40 @@ workload: {run: [sleep, infinity]}
 		t.Errorf("instances that had two machines: %v", doubles)
 	}
 	l.showsSchema("aws", "launch_template")
+	l.quit()
+}
+
+// Where an account may have no more Spot machines, the others are made on demand, and that is shown.
+//
+// proves SPOT-4, PROV-5
+func TestAGroupOnEC2FallsBackToOnDemand(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	r := newRegion(t, l.dir, 1)
+	group := l.file("web.yaml", `name: web
+size: 3
+provider: aws
+template: {instance_type: m7g.large}
+workload: {run: [sleep, infinity]}
+capacity: {spot: 100, fallback_after: 0s}
+`)
+	l.startDev("--listen", l.address(), "--providers", r.providers(l), "--group", group)
+	l.follow()
+	r.keys(l)
+	l.await("the group", func() bool { return l.h.complete("web", 3) })
+	const wanted = "capacity: 1 of 3 wanted spot machines, 2 on demand, 2 of them because there was no spot capacity"
+	var shown string
+	l.await("the shares in the status", func() bool {
+		shown = l.must("group", "show", "web")
+		return strings.Contains(shown, wanted)
+	})
+	if status := l.must("status"); !strings.Contains(status, "2 instances are on demand because there was no spot capacity") ||
+		!strings.Contains(status, "spot is tried again in") {
+		t.Errorf("status does not say it:\n%s", status)
+	}
+	if doubles := r.Doubles(); len(doubles) > 0 {
+		t.Errorf("instances that had two machines: %v", doubles)
+	}
+	l.must("group", "delete", "web", "--confirm", "web", "--wait")
 	l.quit()
 }

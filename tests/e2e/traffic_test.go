@@ -123,7 +123,9 @@ type failed struct {
 	err error
 }
 
-func (f failed) String() string { return fmt.Sprintf("%s: %v", f.at.UTC().Format("15:04:05.000"), f.err) }
+func (f failed) String() string {
+	return fmt.Sprintf("%s: %v", f.at.UTC().Format("15:04:05.000"), f.err)
+}
 
 // clients and pace make at least 200 requests a second, if those take no longer than half the pace.
 const (

@@ -70,7 +70,7 @@ func (in *inquiry) reason(c change) string {
 	case rec.Template != in.force.hash || rec.Relaunch < spec.Relaunch.Number:
 		return "outdated"
 	}
-	if spec.Spot.Enabled {
+	if spec.Spot.Enabled || spec.Capacity.Spot > 0 && rec.Spec.Spot {
 		if why := in.aged(rec, spec.Spot.MaxLifetime.D(), "spot"); why != "" {
 			return why
 		}

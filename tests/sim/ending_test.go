@@ -178,7 +178,7 @@ func (tr *trial) missingOf(name string) string {
 
 // ages reports whether instances of a group are replaced again and again because they grow old.
 func ages(g store.Group) bool {
-	return g.Spot.Enabled || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
+	return g.Spot.Enabled || g.Capacity.Spot > 0 || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
 }
 
 // missingOfAging asks less of a group in which somebody always is on the way: that somebody works

@@ -106,6 +106,9 @@ func (tr *trial) group(name string) store.Group {
 		g.Expiry.EligibleAge = &age
 	}
 	g.Spot.Enabled, g.Spot.MaxLifetime = tr.chance(10), seconds(tr.between(120, 600))
+	if !g.Spot.Enabled && tr.chance(20) {
+		tr.shares(&g)
+	}
 	if tr.chance(40) {
 		g.Drain = store.DrainSpec{Hook: []string{"./drain"}, Timeout: seconds(pick(tr, 0, 10, 30, 60))}
 	}
@@ -115,6 +118,15 @@ func (tr *trial) group(name string) store.Group {
 		panic(fmt.Sprintf("a group that no operator could have applied: %v", err))
 	}
 	return g
+}
+
+// shares divides a group between spot machines and others.
+func (tr *trial) shares(g *store.Group) {
+	patience, back := seconds(pick(tr, 0, 20, 60)), seconds(pick(tr, 0, 300, 600))
+	g.Capacity = store.CapacitySpec{
+		OnDemandBase: tr.between(0, g.Size), Spot: pick(tr, 30, 50, 100), Fallback: pick(tr, store.FallbackOnDemand,
+			store.FallbackOnDemand, store.FallbackWait), FallbackAfter: &patience, ReturnAfter: &back,
+	}
 }
 
 func (tr *trial) budget(g *store.Group) {

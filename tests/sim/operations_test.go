@@ -13,7 +13,9 @@ import (
 var operations = []kind{
 	{"size", 8, func(tr *trial) {
 		n := tr.between(0, 8)
-		tr.edit(fmt.Sprintf("size %d", n), func(g *store.Group) { g.Size = n })
+		tr.edit(fmt.Sprintf("size %d", n), func(g *store.Group) {
+			g.Size, g.Capacity.OnDemandBase = n, min(n, g.Capacity.OnDemandBase)
+		})
 	}},
 	{"budget", 3, func(tr *trial) { tr.edit("budget", tr.budget) }},
 	{"policy", 2, func(tr *trial) {

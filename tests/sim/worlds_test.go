@@ -122,7 +122,7 @@ func (s summary) sawEnough(t *testing.T) {
 		"DET-4", "DET-9", "DET-11", "DET-15", "DRAIN-1", "DRAIN-3", "ELECT-3", "EXP-1", "FLAP-1", "FLAP-4", "HEAL-1",
 		"HEAL-2", "HEAL-6", "HEAL-9", "HEAL-13",
 		"REC-3", "REC-7", "REC-8", "REC-11", "REC-12", "REC-16", "ROLL-1", "ROLL-2", "SAFE-2", "SAFE-8", "SAFE-10",
-		"SPOT-2",
+		"SPOT-2", "SPOT-4",
 	} {
 		if s.actions[rule] == 0 {
 			t.Errorf("no action by rule %s in any world: it was not tried", rule)

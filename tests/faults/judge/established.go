@@ -32,14 +32,15 @@ const farApart = 60 * time.Second
 // late; the replica that wrote it knew when its transaction had ended, and calls no provider
 // before.
 func (in *inquiry) establish() {
-	ended := map[commitKey]history.Time{}
+	ended := map[commitKey][]history.Time{} // several where etcd's history began anew
 	for _, w := range in.transactions() {
 		in.commits = true
 		if w.outcome() != history.Happened {
 			continue
 		}
 		for _, key := range w.commit().Keys {
-			ended[commitKey{key, w.ended.Commit.At}] = w.ended.At
+			k := commitKey{key, w.ended.Commit.At}
+			ended[k] = append(ended[k], w.ended.At)
 		}
 	}
 	in.said = map[string][]said{}
@@ -48,9 +49,11 @@ func (in *inquiry) establish() {
 		s.byHand = in.commits && !s.found && len(s.journal) == 0 && who.wrote(s) == nil
 		for _, t := range s.turns {
 			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
-			if at, known := ended[commitKey{t.event.Change.Key, s.revision}]; known && at < r.by &&
-				r.by.Sub(at) < farApart {
-				r.by = at
+			seen := r.by
+			for _, at := range ended[commitKey{t.event.Change.Key, s.revision}] {
+				if at < r.by && seen.Sub(at) < farApart {
+					r.by = at
+				}
 			}
 			if t.next != nil {
 				r.phase, r.called = t.next.Phase, t.next.Called

@@ -61,6 +61,25 @@ func TestTheWatcherMayBeLate(t *testing.T) {
 	s.innocent()
 }
 
+// Where etcd's history began anew, another transaction may have the revision of the first.
+func TestTheWatcherMayBeLateBeforeRevisionsBeginAnew(t *testing.T) {
+	s := tell(t)
+	s.lag = 5 * time.Second
+	s.group("web", 1)
+	s.requested("web", "web-0-aaaaaa", 0, "")
+	s.made("web-0-aaaaaa")
+	creating := s.rev - 1
+	s.healthy("web-0-aaaaaa")
+	s.pass(20 * time.Second)
+	c := history.Commit{ID: 99, Replica: "a", Process: 1, Fence: s.fence, Keys: []string{s.keys.Instance("web-0-aaaaaa")}}
+	s.add(history.Event{Commit: &c})
+	s.pass(beat)
+	ended := c
+	ended.Ended, ended.Outcome, ended.At = true, history.Happened, creating
+	s.add(history.Event{Commit: &ended})
+	s.innocent()
+}
+
 func TestNothingIsMadeWhenTheRecordIsGone(t *testing.T) {
 	s := web(t)
 	s.group("web", 1)

@@ -1,0 +1,269 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A group with capacity.spot is divided between spot machines, which the provider may take away and
+// may not have at all, and machines on demand. The shares count the instances that will stay, one
+// for each slot (SPOT-4).
+
+// divided reports whether the group has shares of capacity.
+func (d *draft) divided() bool { return d.spec != nil && d.spec.Capacity.Spot > 0 }
+
+// spot reports whether a member is a spot machine, or will be once this plan is carried out.
+func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
+
+// isFallback reports whether it is on demand because there was no spot capacity.
+func (m *member) isFallback() bool { return m.Record.Fallback || m.fallsBack }
+
+// shares counts the slots whose instance will stay: spot machines, and others.
+func (d *draft) shares() (spot, onDemand int) {
+	d.spread() // which counts them
+	return d.spots, d.counted - d.spots
+}
+
+// buy decides what the next instance in a slot is: a spot machine, one on demand, or one on demand
+// because there is no spot capacity. The instances on demand come first. Without a slot it is
+// nobody's share.
+func (d *draft) buy(sl *slot) (spot, fallback bool) {
+	if !d.divided() {
+		return d.spec.Spot.Enabled, false
+	}
+	if sl == nil {
+		return false, false
+	}
+	_, onDemand := d.shares()
+	if sl.counted && !sl.spot {
+		onDemand--
+	}
+	if onDemand < d.spec.Capacity.OnDemand(d.spec.Size) {
+		return false, false
+	}
+	if d.spotWait().After(d.now) && !d.spec.Capacity.Waits() {
+		return false, true
+	}
+	return true, false
+}
+
+// spotWait is until when spot machines are not tried; zero if they are.
+func (d *draft) spotWait() time.Time {
+	if s := d.g.Status.Record.Shares; s != nil {
+		return d.ends(d.g.Due, store.TimerSpot, s.Wait)
+	}
+	return time.Time{}
+}
+
+// fallBack makes a creation on demand for which there has been no spot capacity for
+// capacity.fallback_after. A machine may have come of an earlier call whose answer nobody knows:
+// then the creation is withdrawn, and another one takes its place.
+func (d *draft) fallBack(m *member) {
+	if !d.divided() || m.touched || m.Calls.Busy || !m.Record.Spec.Spot || !m.Record.Managed ||
+		m.phase != store.Pending && m.phase != store.Creating {
+		return
+	}
+	c := d.spec.Capacity
+	why, missing := d.spotMissing(m)
+	if !missing || m.Record.Converts && d.withdrawConversion(m, why) || c.Waits() {
+		return
+	}
+	if due := d.due(m.PhaseStart.Add(c.Patience())); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	if m.Record.Called && !m.Calls.NothingMade {
+		if d.mayDelete(m.task(store.WorkWithdraw), m) {
+			d.noSpot(m, why)
+			d.retire(m, "SPOT-4", "withdrawn", because("there was no spot capacity for "+c.Patience().String()), []string{why})
+		}
+		return
+	}
+	d.noSpot(m, why)
+	m.fallsBack = true
+	spec := m.Record.Spec
+	spec.Spot = false
+	zone := d.zoneFor(m.slot, &spec)
+	a := d.step(m, m.Record.Phase, "SPOT-4", "made on demand",
+		because("there was no spot capacity for "+c.Patience().String()), []string{why}, func(r *store.Instance) {
+			r.Spec.Spot, r.Fallback, r.Rebalances, r.Converts, r.Zone = false, true, false, false, zone
+		})
+	a.Conditions = append(a.Conditions, d.common()...)
+	m.movesTo = zone
+	d.countZone(m.slot)
+}
+
+// spotMissing reports whether there is no spot capacity for a creation, and in which words.
+func (d *draft) spotMissing(m *member) (why string, missing bool) {
+	if of, r, refused := d.refusal(m); refused && of.Spot {
+		return r.Why, true
+	}
+	return m.Calls.Problem, m.Calls.NoSpot
+}
+
+// noSpot notes for the status that there was no spot capacity for a member.
+func (d *draft) noSpot(m *member, why string) { d.spotless, d.spotlessWhy = m.ID(), why }
+
+// withdrawConversion withdraws a replacement that was to be a spot machine. It returns false if the
+// replacement is needed because the instance that it replaces no longer works.
+func (d *draft) withdrawConversion(m *member, why string) bool {
+	if len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
+		return false
+	}
+	d.noSpot(m, why)
+	d.retire(m, "SPOT-4", "withdrawn", because("there is no spot capacity, and what it replaces serves"), []string{why})
+	return true
+}
+
+// convert brings the shares of a group to what is wanted, one instance at a time: what fell back
+// returns to spot, and a group whose shares were changed follows. It is planned work: it begins only
+// while nothing else is to be done, makes the replacement first, and gives way to healing.
+func (d *draft) convert() {
+	if !d.divided() {
+		return
+	}
+	from, off := d.offShare()
+	if !off || d.rebalancing() {
+		return
+	}
+	what := task{work: store.WorkToSpot}
+	if from {
+		what.work = store.WorkToOnDemand
+	}
+	wait := d.spotWait()
+	switch {
+	case !from && wait.After(d.now):
+		d.wake(wait)
+		s := d.g.Status.Record.Shares
+		d.block("SPOT-4", what, store.BlockedByNoSpot, store.BlockedFacts{Count: s.Fallback, Text: s.Why, For: s.Wait.For})
+	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
+		d.block("SPOT-4", what, store.BlockedByRoll, store.BlockedFacts{})
+	case !d.allWell() || !d.settledDown():
+		d.block("SPOT-4", what, store.BlockedByUnsettled, store.BlockedFacts{})
+	case d.spec.Budget.MaxExpansion == 0:
+		d.block("SPOT-4", what, store.BlockedByNoExpansion, store.BlockedFacts{})
+	case d.mayCreate(what):
+		d.convertOne(from, what)
+	}
+}
+
+// offShare reports whether the shares are not as wanted, and which kind there is too much of. What
+// fell back stays where capacity.return_after is 0.
+func (d *draft) offShare() (spot, off bool) {
+	spots, onDemand := d.shares()
+	wanted := d.spec.Capacity.OnDemand(d.spec.Size)
+	if d.spec.Capacity.Return() == 0 {
+		onDemand -= d.fallbacks()
+	}
+	switch {
+	case onDemand > wanted && spots < d.spec.Size-wanted:
+		return false, true
+	case onDemand < wanted && spots > d.spec.Size-wanted:
+		return true, true
+	default:
+		return false, false
+	}
+}
+
+// fallbacks is how many instances that will stay are on demand because there was no spot capacity.
+func (d *draft) fallbacks() int {
+	n := 0
+	for _, sl := range d.order {
+		if m := sl.stays(); m != nil && m.isFallback() {
+			n++
+		}
+	}
+	return n
+}
+
+// convertOne replaces one instance: one that fell back, else the oldest.
+func (d *draft) convertOne(spot bool, what task) {
+	var m *member
+	for _, sl := range d.order {
+		for _, o := range sl.members {
+			if o.spot() == spot && d.movable(sl, o) && (m == nil || before(o, m)) {
+				m = o
+			}
+		}
+	}
+	if m == nil {
+		d.block("SPOT-4", what, store.BlockedByProtectedShare, store.BlockedFacts{})
+		return
+	}
+	why := because("the group has more spot machines than it wants")
+	if !spot {
+		why = because(fmt.Sprintf("%d of %d wanted instances are spot machines", d.spots, d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)))
+	}
+	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.evidence(), nil)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.addReplacement(a, m.slot, m, "SPOT-4", why)
+	d.writeSlot(a, m.slot)
+}
+
+// before orders instances by how soon they are converted.
+func before(a, b *member) bool {
+	if a.isFallback() != b.isFallback() {
+		return a.isFallback()
+	}
+	return older(a, b)
+}
+
+// movable reports whether an instance may be replaced for the sake of the group's shape alone.
+func (d *draft) movable(sl *slot, m *member) bool {
+	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(d.now) && sl.Record.Errored == ""
+}
+
+// followShares is what the status says of the shares, and remembers of spot capacity that was
+// missing: the wait for the next try doubles each time.
+func (d *draft) followShares() *store.Shares {
+	if !d.divided() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
+		return nil
+	}
+	var now store.Shares
+	if old := d.g.Status.Record.Shares; old != nil {
+		now = *old
+	}
+	now.Spot, now.OnDemand = d.shares()
+	now.Fallback, now.Wanted = d.fallbacks(), d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)
+	waits := d.spotWait().After(d.now)
+	switch id, why := d.lastSpotless(now.Last); {
+	case id != "" && !waits:
+		now.Failed++
+		now.Last, now.Why, now.Wait = id, why, nil
+		if back := d.spec.Capacity.Return(); back > 0 {
+			t := d.timer(min(back<<min(now.Failed-1, 10), store.MostReturnAfter))
+			now.Wait = &t
+		}
+	case waits:
+	case now.Fallback == 0 || d.converted():
+		now.Failed, now.Why, now.Wait = 0, "", nil
+	}
+	return &now
+}
+
+// lastSpotless is the instance for which this plan found no spot capacity, or for which an earlier
+// one withdrew a conversion, and why; "" if there is none but the one that is known.
+func (d *draft) lastSpotless(known string) (id, why string) {
+	if d.spotless != "" && d.spotless != known {
+		return d.spotless, d.spotlessWhy
+	}
+	for _, m := range d.members {
+		if m.Record.Converts && m.Record.Spec.Spot && m.phase == store.Deleting && m.Record.Last.Rule == "SPOT-4" &&
+			m.ID() != known && m.Record.Last.What == "withdrawn" {
+			return m.ID(), m.Record.Last.Why
+		}
+	}
+	return "", ""
+}
+
+// converted reports whether an instance that was to return to spot works.
+func (d *draft) converted() bool {
+	for _, m := range d.members {
+		if m.Record.Converts && m.Record.Spec.Spot && m.fills() && d.proven(m) {
+			return true
+		}
+	}
+	return false
+}
