@@ -32,6 +32,7 @@ type traffic struct {
 
 	deafUntil time.Duration // nothing is answered before
 	slowUntil time.Duration // every call takes as long as it may before
+	disliked  string        // the instance that Lists call down
 	liesUntil time.Duration // Lists call every member down before
 }
 
@@ -122,7 +123,7 @@ func (b *traffic) listing() balancer.Listing {
 		m := b.members[id]
 		st := balancer.Status{Member: m.Member, State: m.state, Health: balancer.Up}
 		switch {
-		case b.w.clock < b.liesUntil || !b.w.Serves(id):
+		case b.w.clock < b.liesUntil || id == b.disliked || !b.w.Serves(id):
 			st.Health = balancer.Down
 		case b.w.clock < m.up:
 			st.Health = balancer.Checking
@@ -204,6 +205,12 @@ func (w *World) BalancerSlow(name string, d time.Duration) {
 func (w *World) BalancerLies(name string, d time.Duration) {
 	w.note("load balancer %s calls all down for %s", name, d)
 	w.balancers[name].liesUntil = w.clock + d
+}
+
+// BalancerDislikes has a balancer call one member down.
+func (w *World) BalancerDislikes(name, instance string) {
+	w.note("load balancer %s calls %s down", name, instance)
+	w.balancers[name].disliked = instance
 }
 
 // BalancersFail has so many of a hundred calls to load balancers fail.

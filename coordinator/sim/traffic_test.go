@@ -239,7 +239,12 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 		}
 	}
 	kept := before[2:]
-	s.Edit("web", func(g *store.Group) { g.Template.InstanceType = "large" })
+	s.Edit("web", func(g *store.Group) { g.Size = 3 })
+	s.run(time.Minute)
+	if n := s.Working("web"); n != 4 {
+		t.Errorf("%d work: a scale down takes something out of a balancer that does not answer", n)
+	}
+	s.Edit("web", func(g *store.Group) { g.Size, g.Template.InstanceType = 4, "large" })
 	s.run(5 * time.Minute)
 	for _, id := range kept {
 		if rec := s.Instance(id).Record; rec.Phase != store.Running {
@@ -254,8 +259,8 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 	}
 }
 
-// A balancer that calls everything down has nothing healed, whether the group asks for its opinion or not;
-// of one instance that it alone calls down the opinion counts where the group asks for it.
+// The opinion of a balancer of one instance counts where the group asks for it, and of all of them never:
+// then something is wrong with the balancer.
 //
 // proves LB-2
 func TestTheOpinionOfABalancer(t *testing.T) {
@@ -266,9 +271,47 @@ func TestTheOpinionOfABalancer(t *testing.T) {
 		s.run(2 * time.Minute)
 		before := s.Instances()
 		s.BalancerLies("front", 5*time.Minute)
-		s.run(10 * time.Minute)
-		if now := s.Instances(); !slices.Equal(now, before) {
-			t.Errorf("asks %t: %v were replaced by %v", asks, before, now)
+		s.run(4 * time.Minute)
+		for _, id := range before {
+			if j, _ := s.Judgment(id); j.Verdict != store.Live {
+				t.Errorf("asks %t: all are called down, and %s is %s: %s", asks, id, j.Verdict, j.Why)
+			}
+		}
+		s.run(5 * time.Minute)
+		s.BalancerDislikes("front", before[0])
+		s.run(5 * time.Minute)
+		if there := s.Instance(before[0]).Present(); there == asks {
+			t.Errorf("asks %t: %s is called down, and is there: %t", asks, before[0], there)
+		}
+		if !slices.Equal(s.Instances()[1:], before[1:]) {
+			t.Errorf("%v were replaced by %v", before, s.Instances())
+		}
+	}
+}
+
+// An instance that is healthy and that its balancer does not confirm has failed after
+// max_opening_traffic_duration, and never without one.
+//
+// proves LB-2, DET-10
+func TestAnInstanceThatIsNeverConfirmed(t *testing.T) {
+	for _, limit := range []time.Duration{0, time.Minute} {
+		g := servedGroup(1)
+		g.MaxOpening = store.Duration(limit)
+		s := newServed(t, 1, g)
+		s.BalancerLies("front", 10*time.Minute)
+		s.run(40 * time.Second)
+		first := s.Instances()
+		if rec := s.Instance(first[0]).Record; rec.Phase != store.Checking {
+			t.Fatalf("it is %s, and nothing has confirmed it", rec.Phase)
+		}
+		s.run(70 * time.Second)
+		j, _ := s.Judgment(first[0])
+		if failed := j.Verdict == store.Stuck && j.Rule == "DET-10"; failed != (limit > 0) || failed == (len(s.Instances()) == 1) {
+			t.Errorf("limit %s: it is %s by %s, and there are %v", limit, j.Verdict, j.Rule, s.Instances())
+		}
+		s.run(30 * time.Minute)
+		if !s.inService(1) {
+			t.Errorf("limit %s: not in service at the end: %v", limit, s.Instances())
 		}
 	}
 }
