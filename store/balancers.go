@@ -93,7 +93,7 @@ var balancerFields = []Field{
 		func(b *LoadBalancer) map[string]any { return b.Settings },
 		func(m map[string]any) bool { return len(Encode(m)) <= maxSettings }),
 	durationField("max_opening_traffic_duration", "0s", "LB-2",
-		"An instance that no load balancer has called healthy so long after it joined has failed; 0: no limit. Only the time while the balancer answers counts against it.",
+		"An instance that a load balancer has not called healthy so long after it joined has failed, once the balancer answers; 0: no limit.",
 		0, 24*time.Hour, func(g *Group) Duration { return g.MaxOpening }),
 }
 

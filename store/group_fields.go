@@ -455,7 +455,7 @@ var fieldsAfter = []Field{
 		}),
 	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
-	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0,
+	durationField("drain.timeout", "5m", "DRAIN-1", "How long the connections through load balancers and the drain hook may take; 0: they are not waited for.", 0,
 		24*time.Hour,
 		func(g *Group) Duration { return g.Drain.Timeout }),
 	{

@@ -62,7 +62,7 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 // relieved ends a drain without a hook once a healthy instance has taken the member's place:
 // nothing else is waited for.
 func (d *draft) relieved(m *member) bool {
-	if len(m.Record.Spec.Drain.Hook) > 0 || !d.trafficEnded(m) {
+	if len(m.Record.Spec.Drain.Hook) > 0 || len(m.Record.Traffic) > 0 && !m.noticed() || !d.trafficEnded(m) {
 		return false
 	}
 	heirs := d.others(m, d.proven)

@@ -32,6 +32,12 @@ func servedGroup(size int) store.Group {
 	return g
 }
 
+// hooked has the group run a hook as well.
+func hooked(g store.Group) store.Group {
+	g.Drain.Hook = []string{"./leave"}
+	return g
+}
+
 func newServed(t *testing.T, seed uint64, g store.Group) *served {
 	s := &served{t: t, what: fmt.Sprintf("seed %d", seed), since: map[string]time.Time{}}
 	note := func(at time.Time, format string, args ...any) {
@@ -96,8 +102,17 @@ func (s *served) called(c plan.MemberCall) {
 	}
 }
 
-// look judges who is in service now.
+// look judges who is in service now, and whose hook was begun: nobody's to whom new connections are begun,
+// before half of the time is over.
 func (s *served) look() {
+	for _, id := range s.Instances() {
+		rec := s.Instance(id).Record
+		begins, _ := s.InTraffic("front", id)
+		if d := rec.Drain; begins && rec.Phase == store.Draining && d != nil && d.Token != "" && !d.Lost &&
+			len(rec.Spec.Drain.Hook) > 0 && s.Now().Before(d.Timer.Start.Add(d.Timer.For.D()/2-5*time.Second)) {
+			s.wrong("the hook of %s is begun, and it is in service", id)
+		}
+	}
 	for _, id := range s.Members("front") {
 		rec := s.Instance(id)
 		begins, _ := s.InTraffic("front", id)
@@ -140,7 +155,11 @@ func (s *served) inService(size int) bool {
 // proves LB-1, LB-2, LB-3, SAFE-18
 func TestTrafficInTrouble(t *testing.T) {
 	for seed := range uint64(tier.Pick(40, 2000)) {
-		s := newServed(t, seed, servedGroup(5))
+		g := servedGroup(5)
+		if seed%2 == 1 {
+			g = hooked(g)
+		}
+		s := newServed(t, seed, g)
 		chance := rand.New(rand.NewPCG(seed, 7))
 		s.run(2 * time.Minute)
 		if !s.inService(5) {
@@ -165,6 +184,13 @@ func TestTrafficInTrouble(t *testing.T) {
 	}
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // trouble has something happen.
 func (s *served) trouble(chance *rand.Rand, size *int) {
 	ids := s.Instances()
@@ -186,10 +212,10 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 		s.BalancerForgets("front")
 	case 5:
 		s.BalancerDeaf("front", long)
-		s.deaf = s.Now().Add(long + 10*time.Second)
+		s.deaf = latest(s.deaf, s.Now().Add(long+10*time.Second))
 	case 6:
 		s.BalancerSlow("front", long)
-		s.deaf = s.Now().Add(long + 30*time.Second) // a call takes five seconds, and the next waits for a List
+		s.deaf = latest(s.deaf, s.Now().Add(long+30*time.Second)) // a call takes five seconds, and the next waits for a List
 	case 7:
 		s.BalancerLies("front", long)
 	case 8:
@@ -213,6 +239,7 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 		s.LoseAnswers(20)
 	case 15:
 		s.BlindLeader(long, true)
+		s.deaf = latest(s.deaf, s.Now().Add(long+10*time.Second)) // it plans nothing meanwhile
 	}
 }
 
