@@ -100,7 +100,8 @@ func (d *draft) left(e *entry) bool {
 	case e.State != store.TrafficDraining || e.seen == nil:
 		return false
 	}
-	return e.calls.Last == MemberDrain || e.fresh && e.stands.Silent == 0 && e.stands.Leaving()
+	// A List alone does not tell: an Add that was begun before may still be under way.
+	return e.calls.Last == MemberDrain && !e.calls.Busy
 }
 
 // ended reports whether no connection to the instance is left. What has failed waits for no balancer that
@@ -545,7 +546,7 @@ func (d *draft) missing(m *member, e *entry) (kind MemberCallKind, of balancer.M
 		switch {
 		case e.calls.Last == MemberDrain && !e.fresh:
 			return MemberDrain, waits
-		case e.fresh && e.stands.Leaving() && (e.stands.Silent == 0 || e.calls.Last == MemberDrain):
+		case e.calls.Last == MemberDrain && e.stands.Leaving():
 			if !d.ended(m, e) {
 				d.watch(e.Balancer) // for the end of its connections
 			}
