@@ -15,6 +15,7 @@ type Bootstrap struct {
 	Schema       int      `json:"schema"`
 	Instance     string   `json:"instance"`
 	Group        string   `json:"group"`
+	Name         string   `json:"name,omitempty"` // of the machine: that of its slot, or the instance
 	Slot         int      `json:"slot"`
 	Zone         string   `json:"zone"`
 	Shard        string   `json:"shard"` // the shard's random ID

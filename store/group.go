@@ -38,6 +38,7 @@ type Group struct {
 	Drain               DrainSpec         `json:"drain"`
 	Spot                SpotSpec          `json:"spot"`
 	Capacity            CapacitySpec      `json:"capacity,omitzero"`
+	Slots               SlotsSpec         `json:"slots,omitzero"`
 	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
 	StopTimeout         Duration          `json:"stop_timeout"`
 
@@ -383,6 +384,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
 		Lifecycle:           g.Lifecycle,
+		Slots:               g.Slots,
 		Spot:                g.Spot.Enabled || g.Capacity.Spot > 0,
 		Notices:             notices,
 	}
@@ -398,7 +400,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Vars     map[string]string
 		Checks   []Check           `json:",omitempty"` // what has none has the hash that earlier versions gave it
 		Secrets  map[string]string `json:",omitempty"`
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets}))
+		Slots    SlotsSpec         `json:",omitzero"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 

@@ -507,6 +507,14 @@ var fieldsAfter = []Field{
 		},
 	},
 	{
+		Path: "slots.name", Type: "string", Default: "the instance's ID",
+		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless size is 1; ${group} and the variables of vars are filled in too",
+		Rule:    "SLOT-1",
+		Doc:     "The name of the machine in a slot, which its replacement gets as well: the fact ${name}, LEASEHOLD_NAME for the workload, and the host's name where cloud-init sets that.",
+		value:   func(g *Group) any { return g.Slots.Name },
+		ok:      func(g *Group) bool { return g.slotNameOK() },
+	},
+	{
 		Path: "capacity.on_demand_base", Type: "integer", Default: "0", Allowed: "0 to size", Rule: "SPOT-4",
 		Doc:   "So many instances are always on demand; capacity.spot is a share of the others.",
 		value: func(g *Group) any { return g.Capacity.OnDemandBase },

@@ -246,8 +246,12 @@ func TestBounds(t *testing.T) {
 		"capacity.fallback":       {[]any{"on_demand", "wait"}, []any{"spot", "On_demand"}},
 		"capacity.fallback_after": {[]any{nil, "0s", "1h"}, []any{"-1s", "1h0m1s"}},
 		"capacity.return_after":   {[]any{nil, "0s", "5m", "24h"}, []any{"-1s", "4m59s", "24h0m1s"}},
-		"on_demand_age":           {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":            {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"slots.name": {
+			[]any{"", "web-${slot}", "${group}-${slot}", "n${slot}", "just-one"},
+			[]any{"Web-${slot}", "web_${slot}", "web-${zone}", "-${slot}", "a.b", long(64)},
+		},
+		"on_demand_age": {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"stop_timeout":  {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") {

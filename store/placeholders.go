@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// machineFacts are the names that the agent can fill in beside a group's variables, by provider.
+// machineFacts are the names that the agent can fill in beside a group's variables and commonFacts,
+// by provider.
 // The specs of a provider that is not listed here are not checked for placeholders: what its
 // machines know is not known.
 var machineFacts = map[string][]string{
@@ -18,7 +19,10 @@ var machineFacts = map[string][]string{
 // they are known.
 func MachineFacts(provider string) ([]string, bool) {
 	facts, known := machineFacts[provider]
-	return slices.Clone(facts), known
+	if !known {
+		return nil, false
+	}
+	return slices.Sorted(slices.Values(slices.Concat(commonFacts, facts))), true
 }
 
 // Placeholders returns the names of the ${name} placeholders in a text, in order, as the agent
@@ -97,11 +101,11 @@ func (g *Group) expanded(f func(path, text, rule string)) {
 // machine can fill: the agent would refuse to start the workload, or fail the check, on every
 // instance.
 func (g *Group) placeholderErrors() []*FieldError {
-	facts, known := machineFacts[g.Provider]
+	facts, known := MachineFacts(g.Provider)
 	if !known {
 		return nil
 	}
-	names := slices.AppendSeq(slices.Clone(facts), maps.Keys(g.Vars))
+	names := slices.AppendSeq(facts, maps.Keys(g.Vars))
 	slices.Sort(names)
 	names = slices.Compact(names)
 	var errs []*FieldError

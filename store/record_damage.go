@@ -31,6 +31,8 @@ type Claim struct {
 	Relaunch int       `json:"relaunch,omitempty"`
 	Boot     string    `json:"boot,omitempty"`
 	Provider string    `json:"provider"`
+	Spot     bool      `json:"spot,omitempty"`
+	Fallback bool      `json:"fallback,omitempty"` // see Instance.Fallback
 	Zone     string    `json:"zone,omitempty"`
 	Ref      string    `json:"ref,omitempty"`
 	Created  time.Time `json:"created"`

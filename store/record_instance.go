@@ -62,6 +62,7 @@ type InstanceSpec struct {
 	StopTimeout         Duration          `json:"stop_timeout"`
 	Drain               DrainSpec         `json:"drain,omitzero"`
 	Lifecycle           string            `json:"lifecycle,omitempty"`
+	Slots               SlotsSpec         `json:"slots,omitzero"`
 	Spot                bool              `json:"spot,omitempty"` // the machine is bought as one that may be taken away
 	Notices             NoticeSpec        `json:"notices,omitzero"`
 }

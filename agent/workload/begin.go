@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"slices"
@@ -45,6 +46,7 @@ func (c Config) environment(vars map[string]string) []string {
 	return append(env,
 		"LEASEHOLD_INSTANCE="+c.Instance,
 		"LEASEHOLD_GROUP="+c.Group,
+		"LEASEHOLD_NAME="+cmp.Or(c.Facts["name"], c.Instance),
 		provider.EnvMachine+"="+c.Shard+"/"+c.Instance,
 	)
 }

@@ -148,7 +148,7 @@ func TestEnvironmentArgumentsAndDirectory(t *testing.T) {
 	r := begin(t, "look", func(c *Config) {
 		c.Run = append(c.Run, "--port=${port}", "${greeting}")
 		c.Vars["greeting"] = "hello ${port}"
-		c.Facts = map[string]string{"port": "8080"}
+		c.Facts = map[string]string{"port": "8080", "name": "web-0"}
 	})
 	r.start()
 	if e := r.exit(); e.Code != 0 {
@@ -157,7 +157,7 @@ func TestEnvironmentArgumentsAndDirectory(t *testing.T) {
 	out := r.output()
 	for _, want := range []string{
 		"dir " + r.cfg.Dir, "env INHERITED=yes", "env greeting=hello ${port}", "env LEASEHOLD_INSTANCE=web-0-a",
-		"env LEASEHOLD_GROUP=web",
+		"env LEASEHOLD_GROUP=web", "env LEASEHOLD_NAME=web-0",
 		"env LEASEHOLD_MACHINE=shard-1/web-0-a", "arg --port=8080", "arg hello ${port}",
 	} {
 		if !strings.Contains(out, want+"\n") {

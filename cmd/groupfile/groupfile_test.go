@@ -207,12 +207,12 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		{
 			"a placeholder that nothing fills",
 			head + "workload:\n  run: [./web, --port, \"${prt}\"]\nvars: {greeting: hello}\n",
-			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, host, port); a literal ${ is written $${: did you mean ${port}? (web.yaml:4:24)",
+			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${: did you mean ${port}? (web.yaml:4:24)",
 		},
 		{
 			"a check's placeholder that nothing fills",
 			head + "checks: [{http: {port: \"${port}\", headers: {Host: \"${hots}\"}}}]\n",
-			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, host, port); a literal ${ is written $${ (DET-9): did you mean ${host}? (web.yaml:3:51)",
+			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${ (DET-9): did you mean ${host}? (web.yaml:3:51)",
 		},
 		{
 			"a placeholder without an end", head + "drain: {hook: [./leave, \"a${port\"]}\n",

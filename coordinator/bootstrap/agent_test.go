@@ -28,3 +28,16 @@ func TestWhereMachinesFetchTheAgent(t *testing.T) {
 		}
 	}
 }
+
+// A machine is told its slot's name and what it is, for its workload and for cloud-init.
+//
+// proves SLOT-1
+func TestWhatAMachineIsTold(t *testing.T) {
+	rec := store.Instance{ID: "web-3-abc", Group: "web", Slot: 3, Zone: "a"}
+	rec.Spec.Slots.Name = "${group}-${slot}"
+	shard := Shard{ID: "s", Name: "main"}
+	got := shard.Document(rec, "")
+	if got.Name != "web-3" || fmt.Sprint(got.Facts) != "map[group:web instance:web-3-abc name:web-3 shard:main slot:3 zone:a]" {
+		t.Errorf("the document says %s and %v", got.Name, got.Facts)
+	}
+}

@@ -40,6 +40,7 @@ func (s *Shard) Document(rec store.Instance, token string) provider.Bootstrap {
 	}
 	return provider.Bootstrap{
 		Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
+		Name: rec.Spec.NameIn(rec.Group, rec.Slot, rec.ID), Facts: rec.Facts(s.Name),
 		Made: rec.Created.UTC().Format(time.RFC3339), Shard: s.ID, ShardName: s.Name,
 		Coordinators:   s.Coordinators(),
 		ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: s.Settings.ReconnectMin.String(),

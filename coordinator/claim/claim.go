@@ -38,7 +38,8 @@ func Of(shard string, i store.Instance) store.Claim {
 	return store.Claim{
 		Schema: store.Schema, Shard: shard, Instance: i.ID, Group: i.Group, Slot: slot, Managed: i.Managed,
 		Template: i.Template, Config: i.Config,
-		Relaunch: i.Relaunch, Boot: i.Boot, Provider: i.Spec.Provider, Zone: i.Zone, Ref: i.Ref, Created: i.Created,
+		Relaunch: i.Relaunch, Boot: i.Boot, Provider: i.Spec.Provider,
+		Spot: i.Spec.Spot, Fallback: i.Fallback, Zone: i.Zone, Ref: i.Ref, Created: i.Created,
 	}
 }
 

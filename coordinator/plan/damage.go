@@ -422,6 +422,9 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
 	if c := x.Claim; c != nil {
 		rec.Template, rec.Relaunch = c.Template, c.Relaunch
+		if d.divided() {
+			rec.Spec.Spot, rec.Fallback = c.Spot, c.Fallback
+		}
 		if c.Template == template && c.Config == config {
 			rec.Config = config
 		}

@@ -375,7 +375,7 @@ func TestUnreadableAlive(t *testing.T) {
 // proves REC-8
 func TestAdoptionByClaim(t *testing.T) {
 	w := newTestWorld(t)
-	w.edit(func(g *store.Group) { g.Size = 4 })
+	w.edit(func(g *store.Group) { g.Size, g.Capacity.Spot = 4, 50 })
 	w.place("a", 0, store.Running)
 	g := w.spec().Record
 	spec := g.InstanceSpec()
@@ -402,6 +402,8 @@ func TestAdoptionByClaim(t *testing.T) {
 			"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1,
 			true,
 		},
+		{"a spot machine", func(c *store.Claim, _ *store.Request) { c.Spot = true }, 2, true},
+		{"on demand for want of spot", func(c *store.Claim, _ *store.Request) { c.Fallback = true }, 2, true},
 		{"another group", func(_ *store.Claim, r *store.Request) { r.Group = "api" }, -2, false},
 		{"outdated", func(c *store.Claim, _ *store.Request) { c.Template = "another" }, 2, false},
 		{"another configuration", func(c *store.Claim, _ *store.Request) { c.Config = "another" }, 2, false},
@@ -433,7 +435,7 @@ func TestAdoptionByClaim(t *testing.T) {
 			v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
 			rec := v.Record
 			if err != nil || rec.Slot != c.slot || rec.Managed != (c.slot >= 0) || rec.Template != claim.Template ||
-				rec.Relaunch != 3 || !rec.Created.Equal(made) {
+				rec.Spec.Spot != claim.Spot || rec.Fallback != claim.Fallback || rec.Relaunch != 3 || !rec.Created.Equal(made) {
 				t.Errorf("%v: %+v", err, rec)
 			}
 			if (rec.Config != "") != c.config {

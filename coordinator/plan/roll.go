@@ -44,6 +44,9 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
 			more(store.ActionRecreate, "template")
 		}
+		if was.Slots != d.spec.Slots {
+			more(store.ActionRecreate, "slots.name")
+		}
 		if !slices.Equal(was.Workload.Run, d.spec.Workload.Run) {
 			more(store.ActionRestart, "workload.run")
 		}

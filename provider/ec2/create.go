@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,7 +276,7 @@ func optional(text string) *string {
 
 // tagSpecifications tag the machine and all that is made with it, in the call that makes it (PROV-8).
 func tagSpecifications(k key, req provider.CreateRequest) []types.TagSpecification {
-	values := map[string]string{tagName: k.instance}
+	values := map[string]string{tagName: cmp.Or(req.Bootstrap.Name, k.instance)}
 	for name, value := range req.Template.Tags {
 		values[name] = value
 	}

@@ -44,7 +44,7 @@ func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, erro
 	if err != nil {
 		return "", err
 	}
-	config, err := json.Marshal(map[string]any{
+	values := map[string]any{
 		"write_files": []map[string]string{
 			{"path": documentPath, "permissions": "0600", "owner": "root:root", "content": string(document)},
 			{"path": caPath, "permissions": "0644", "owner": "root:root", "content": b.CA + "\n"},
@@ -52,7 +52,11 @@ func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, erro
 		},
 		"runcmd":    [][]string{{"sh", scriptPath}},
 		"merge_how": "list(append)+dict(recurse_array)+str()",
-	})
+	}
+	if b.Name != "" && b.Name != b.Instance {
+		values["hostname"] = b.Name
+	}
+	config, err := json.Marshal(values)
 	if err != nil {
 		return "", fmt.Errorf("write cloud-config: %w", err)
 	}
