@@ -155,7 +155,7 @@ func (s *served) inService(size int) bool {
 // proves LB-1, LB-2, LB-3, SAFE-18
 func TestTrafficInTrouble(t *testing.T) {
 	seeds := []uint64{325} // an Add under way when the drain began
-	for seed := range uint64(tier.Pick(40, 2000)) {
+	for seed := range uint64(tier.Pick(20, 2000)) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range seeds {
