@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,10 +213,7 @@ func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, por
 	if m.Record.Address == "" {
 		return "", 0, "its provider has not said where it is"
 	}
-	address, own, err := net.SplitHostPort(m.Record.Address)
-	if err != nil {
-		address, own = m.Record.Address, ""
-	}
+	address, own := balancer.SplitAddress(m.Record.Address)
 	text, names := string(use.Port), []string(nil)
 	if text == "" {
 		text = own
@@ -231,7 +227,8 @@ func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, por
 		}
 		text = strings.ReplaceAll(text, "${"+name+"}", value)
 	}
-	if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
 		return "", 0, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name,
 			m.Record.Address)
 	}

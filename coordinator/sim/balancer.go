@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func (w *World) balancerCapabilities() map[string]balancer.Capabilities {
 func (b *traffic) takes() (d time.Duration, err error) {
 	switch {
 	case b.w.clock < b.deafUntil:
-		return balancerTimeout, context.DeadlineExceeded
+		return balancerTimeout, errTimeout
 	case b.w.clock < b.slowUntil:
 		return balancerTimeout - time.Millisecond, nil
 	}
