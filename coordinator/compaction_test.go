@@ -83,7 +83,7 @@ func TestHistoryIsCompactedWhereNobodyElseDoes(t *testing.T) {
 }
 
 // Who compacts sooner is left alone.
-func TestHistoryIsLeftToWhoeverCompactsIt(t *testing.T) {
+func TestHistoryIsLeftToAnotherCompactor(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		c := &compactions{}
 		w.start("one", c.counted)

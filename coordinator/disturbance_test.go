@@ -129,7 +129,7 @@ func TestAStallIsBorneThatNoLeaseCanEndBy(t *testing.T) {
 // What one member did not know yet is news once, from whichever member it comes first.
 //
 // proves SAFE-1
-func TestElectionIsOneDisturbanceWhoeverTellsOfIt(t *testing.T) {
+func TestAnElectionIsOneDisturbance(t *testing.T) {
 	old, elected := store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500},
 		store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}
 	between := store.Vitals{Cluster: 7, Term: 13, Revision: 500}

@@ -150,7 +150,7 @@ func TestSpecThatIsWrongChangesNothing(t *testing.T) {
 					accepted)
 			}
 		}
-		// What was accepted last is still kept, by whoever leads.
+		// What was accepted last is still kept by every leader.
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(time.Minute, "the crashed one is replaced",
 			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })

@@ -69,8 +69,7 @@ func inLiarsWorld(t *testing.T, lie string, test func(*liar)) {
 		w.apply(w.group("web", 3))
 		l := &liar{world: w, three: w.up(3)}
 		w.pass(10 * time.Minute) // all grace is over
-		w.until(10*time.Second, "a list has just been answered",
-			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.untilListed()
 		l.mend = w.provider.Inject(memprovider.Fault{
 			Call: memprovider.CallList,
 			Answer: func(all []provider.Machine) []provider.Machine {
@@ -203,8 +202,7 @@ func TestSuspicionsShareAList(t *testing.T) {
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
 		w.pass(time.Minute)
-		w.until(10*time.Second, "a list has just been answered",
-			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.untilListed()
 		w.pass(2 * time.Second)
 		lists := w.provider.Lists()
 		w.stream(ids[0], store.StreamLost)
@@ -271,8 +269,7 @@ func TestProviderIsBehindTheStream(t *testing.T) {
 		w.apply(w.group("web", 3))
 		ids := w.up(3)
 		w.pass(time.Minute)
-		w.until(10*time.Second, "a list has just been answered",
-			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.untilListed()
 		w.pass(2 * time.Second)
 		w.provider.Inject(memprovider.Fault{
 			Call: memprovider.CallList, Times: 1,
@@ -292,5 +289,15 @@ func TestProviderIsBehindTheStream(t *testing.T) {
 		if n := w.provider.Lists() - before; n != 2 {
 			t.Errorf("%d lists were needed, want two: one that was behind and one that was not", n)
 		}
+	})
+}
+
+// untilListed waits until a List has just been answered.
+func (w *world) untilListed() {
+	w.t.Helper()
+	w.until(10*time.Second, "a List has just been answered", func() bool {
+		n := w.provider.Lists()
+		w.pass(100 * time.Millisecond)
+		return w.provider.Lists() > n
 	})
 }

@@ -10,7 +10,7 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// What was younger than it is to be kept is never compacted, whoever led, and without others it
+// What was younger than it is to be kept is never compacted under any leader, and without others it
 // goes soon after.
 //
 // proves SAFE-13 for the age of history

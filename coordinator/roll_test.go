@@ -96,7 +96,7 @@ func TestVarsAreUpdatedLive(t *testing.T) {
 	})
 }
 
-// Whoever has not confirmed what it was sent keeps the next from being sent it.
+// An instance that has not confirmed its update delays the next one.
 //
 // proves ROLL-2
 // proves ROLL-4

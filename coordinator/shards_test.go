@@ -65,7 +65,7 @@ func TestShardsShareNothing(t *testing.T) {
 		g.Size = 1
 		w.apply(g)
 		w.until(time.Minute, "one is left", func() bool { return w.settled(1) })
-		w.pass(15 * time.Minute) // whoever took the neighbour's machines for orphans would have removed them
+		w.pass(15 * time.Minute) // a leader that took the neighbour's machines for orphans would have removed them
 		g.Deleting = true
 		w.apply(g)
 		w.until(time.Minute, "the group is gone",

@@ -49,7 +49,7 @@ func TestStaticGroupAndItsOverride(t *testing.T) {
 			!strings.Contains(st.Invalid.Why, "leasehold group scale web 3") || !w.settled(3) {
 			t.Errorf("status says %+v of an override that vanished; %d machines were made", st.Invalid, w.made())
 		}
-		one.stop() // whoever leads next knows it too
+		one.stop() // the next leader knows it too
 		g.StopTimeout = store.Duration(7 * time.Second)
 		w.put(w.keys.Static("web"), store.Encode(g))
 		w.pass(10 * time.Minute)

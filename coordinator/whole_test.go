@@ -36,7 +36,7 @@ func TestGroupIsDeletedWhenItsLeaderDiedAtEveryBoundary(t *testing.T) {
 
 // The leader dies at every boundary while an instance is restarted, its workload and then its
 // machine. The workload is restarted once, and the machine once for the boot that was to end,
-// whoever leads.
+// under every leader.
 //
 // proves SAFE-8
 // proves HEAL-1

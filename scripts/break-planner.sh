@@ -27,7 +27,7 @@ restart-repeated-without-end|coordinator/plan/heal.go|s/return !m.Alive.Present(
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/
-pause-ignored|coordinator/plan/plan.go|s/if d.spec.Paused {/if false {/
+pause-ignored|coordinator/plan/plan.go|s/ && !d.spec.Paused && / \&\& /
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
 no-turns|coordinator/plan/budget.go|s/if !a.Turn {/if true {/
 retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return 1000*whole + 0*passed/

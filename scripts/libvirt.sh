@@ -13,14 +13,8 @@
 # other do not meet, and nothing outlives the first process in them. The /dev there has no kvm: where that device exists
 # and does not work, libvirt asks it for a minute with each machine.
 set -euo pipefail
-export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
-
-fail() { # what, what to do next
-	printf 'error: %s\nnext: %s\n' "$1" "$2" >&2
-	exit 1
-}
-
-packages=(libvirt-daemon libvirt-clients qemu-system-x86 qemu-utils linux-image-cloud-amd64)
+# shellcheck source=scripts/daemon.sh
+source "$(dirname "$0")/daemon.sh"
 
 there() {
 	local p
@@ -30,19 +24,7 @@ there() {
 	compgen -G '/boot/vmlinuz-*' >/dev/null
 }
 
-install() {
-	there && return
-	command -v apt-get >/dev/null || fail "the tests of provider/libvirt need libvirt, QEMU for x86 and a kernel in /boot" \
-		"install them as your system does it, and run this again"
-	[ "$(id -u)" -eq 0 ] || fail "the tests of provider/libvirt need libvirt, and only root can install it" \
-		"sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}"
-	echo "libvirt.sh: installing ${packages[*]}" >&2
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq || true # an old list may do
-	apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
-		fail "libvirt could not be installed" "apt-get install ${packages[*]}: see what it says"
-	there || fail "there still is no libvirtd, virsh, QEMU or kernel after installing them" "apt-get install ${packages[*]}"
-}
+install() { install_missing libvirt libvirt-daemon libvirt-clients qemu-system-x86 qemu-utils linux-image-cloud-amd64; }
 
 run() {
 	[ "$(id -u)" -eq 0 ] || fail "a libvirtd of its own needs root: it mounts" "run the tests as root"
@@ -51,20 +33,9 @@ run() {
 	dir=$(mktemp -d /tmp/lh-lv-XXXXXX)
 	trap 'take_down' EXIT
 	trap 'exit 1' INT TERM HUP
-	unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" inside "$dir" "$@" </dev/null >"$dir/out" 2>&1 &
+	unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" inside "$dir" "$@" </dev/null >"$dir/libvirtd.out" 2>&1 &
 	inside=$!
-	for _ in $(seq 300); do
-		if virsh -c "qemu:///system?socket=$dir/run/libvirt-sock" list >/dev/null 2>&1; then
-			echo "$dir"
-			cat >/dev/null # until nobody holds the other end any more
-			exit 0
-		fi
-		kill -0 "$inside" 2>/dev/null || break
-		sleep 0.1
-	done
-	cat "$dir/out" >&2
-	tail -n 20 "$dir/libvirtd.log" >&2 || true
-	fail "libvirtd did not come up within 30 s" "read what it says above"
+	serve libvirtd "$inside" "$dir" "$dir/libvirtd." virsh -c "qemu:///system?socket=$dir/run/libvirt-sock" list
 }
 
 take_down() {

@@ -8,30 +8,12 @@
 # The caller holds the other end of its standard input, so nothing is left even if the caller is killed. It runs in a
 # session of its own and does not get the Ctrl-C that ends the tests. Only one runs at a time.
 set -euo pipefail
-export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
-
-fail() { # what, what to do next
-	printf 'error: %s\nnext: %s\n' "$1" "$2" >&2
-	exit 1
-}
+# shellcheck source=scripts/daemon.sh
+source "$(dirname "$0")/daemon.sh"
 
 there() { command -v lxd >/dev/null && command -v lxc >/dev/null && command -v dnsmasq >/dev/null && command -v ip >/dev/null; }
 
-install() {
-	there && return
-	local packages=(lxd lxd-client dnsmasq-base iproute2)
-	command -v apt-get >/dev/null || fail "the tests of provider/lxd need LXD, and lxd, lxc, dnsmasq or ip is not on the PATH" \
-		"install LXD as your system does it, and run this again"
-	[ "$(id -u)" -eq 0 ] || fail "the tests of provider/lxd need LXD, and only root can install it" \
-		"sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}"
-	echo "lxd.sh: installing ${packages[*]}" >&2
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq || true # an old list may do
-	# The package starts the daemon where there is systemd. Tests have one of their own.
-	apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
-		fail "LXD could not be installed" "apt-get install ${packages[*]}: see what it says; Debian 12 has LXD in its main archive"
-	there || fail "there still is no lxd, lxc, dnsmasq or ip on the PATH after installing them" "apt-get install ${packages[*]}"
-}
+install() { install_missing LXD lxd lxd-client dnsmasq-base iproute2; }
 
 run() {
 	[ "$(id -u)" -eq 0 ] || fail "a real LXD needs root: it makes containers, mounts and bridges" "run the tests as root"
@@ -49,17 +31,7 @@ run() {
 	chmod 711 "$dir"
 	lxd --group root --logfile "$dir/lxd.log" </dev/null >"$dir/lxd.out" 2>&1 9>&- &
 	daemon=$!
-	for _ in $(seq 300); do
-		if lxc query /1.0 >/dev/null 2>&1 9>&-; then
-			echo "$dir"
-			cat >/dev/null # until nobody holds the other end any more
-			exit 0
-		fi
-		kill -0 "$daemon" 2>/dev/null || break
-		sleep 0.1
-	done
-	cat "$dir/lxd.out" "$dir/lxd.log" >&2 2>/dev/null || true
-	fail "LXD did not come up within 30 s" "read what it says above"
+	serve LXD "$daemon" "$dir" "$dir/lxd." lxc query /1.0
 }
 
 # made lists the containers that have a directory.

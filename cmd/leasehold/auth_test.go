@@ -34,7 +34,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g := newGuarded(t)
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off", "auth init")
 
-	// Whoever would not get in as root afterwards is told so before.
+	// A user who could not get in as root afterwards is warned before.
 	g.says(g.as("eva"), "auth init", cli.Usage, "root would be locked out afterwards", `names "eva"`,
 		"leasehold pki issue root")
 	g.says(g.as("eva"), "auth show", cli.Done, "authentication is off")

@@ -36,7 +36,7 @@ type guarded struct {
 func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	for _, name := range []string{"ENDPOINTS", "SHARD", "CACERT", "CERT", "KEY", "USER", "CONFIG"} {
-		t.Setenv("LEASEHOLD_"+name, "") // whoever runs the tests may have some
+		t.Setenv("LEASEHOLD_"+name, "") // the environment of the tests may have some
 		if err := os.Unsetenv("LEASEHOLD_" + name); err != nil {
 			t.Fatal(err)
 		}

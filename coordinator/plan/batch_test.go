@@ -173,7 +173,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever was overtaken is tried alone, and the others together once more.
+// An action that was overtaken is tried alone, and the others together once more.
 func TestOvertakenActionsHoldUpNobody(t *testing.T) {
 	a, b, c := move("a"), move("b"), move("c")
 	for _, tt := range []struct {

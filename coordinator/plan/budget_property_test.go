@@ -96,7 +96,7 @@ func (tr *trial) drawInstance(id string, slot int) {
 		}
 	})
 	if phase == store.Stopping && rapid.Bool().Draw(rt, "restarted") {
-		tr.witness[id].calls.Restarted = "t"
+		tr.see(id, func(in *Instance) { in.Calls.Restarted = "t" })
 	}
 	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck", "crashed", "ended"}).Draw(rt,
 		"trouble") {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Who counts against size and max_expansion: whoever has a machine, or may soon have one. The dead do
+// What counts against size and max_expansion: instances that have a machine or may soon have one. The dead do
 // not, nor does one that leaves because a notice says that it will end.
 //
 // proves REC-18, SPOT-2
@@ -119,7 +119,7 @@ func TestWhomAStormKeeps(t *testing.T) {
 	}
 }
 
-// Who fills a slot again takes the place of whoever leaves it, or has left it last.
+// An instance that fills a slot again replaces the one that leaves it, or has left it last.
 //
 // proves REC-3, REC-18
 func TestWhosePlaceIsTaken(t *testing.T) {
@@ -140,7 +140,6 @@ func TestWhosePlaceIsTaken(t *testing.T) {
 		w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 1 })
 		w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group, Vacated: c.vacate})
 		c.place(w)
-		w.observe(false)
 		made := 0
 		for _, a := range Compute(w.snapshot(), w.now).Actions {
 			for _, op := range a.Writes {
@@ -173,25 +172,25 @@ func TestWhichZoneIsChosen(t *testing.T) {
 		full      []string
 		want      string
 	}{
-		"all of the provider":         {provider, nil, nil, "", nil, "a"},
-		"the template's":              {provider, []string{"c", "b"}, []string{"c", "b"}, "", nil, "b"},
-		"those that are still wanted": {provider, nil, []string{"b", "c"}, "", nil, "b"},
-		"none is wanted any more":     {provider, []string{"a"}, []string{"b"}, "", nil, "a"},
+		"all of the provider":         {cloud, nil, nil, "", nil, "a"},
+		"the template's":              {cloud, []string{"c", "b"}, []string{"c", "b"}, "", nil, "b"},
+		"those that are still wanted": {cloud, nil, []string{"b", "c"}, "", nil, "b"},
+		"none is wanted any more":     {cloud, []string{"a"}, []string{"b"}, "", nil, "a"},
 		"of another provider":         {"other", nil, []string{"z"}, "", nil, "y"},
-		"evacuated":                   {provider, nil, nil, "a", nil, "b"},
-		"no room":                     {provider, nil, nil, "", []string{"a"}, "b"},
-		"no room anywhere":            {provider, nil, nil, "", []string{"a", "b", "c"}, "a"},
-		"nowhere":                     {provider, []string{"a"}, []string{"a"}, "a", nil, ""},
+		"evacuated":                   {cloud, nil, nil, "a", nil, "b"},
+		"no room":                     {cloud, nil, nil, "", []string{"a"}, "b"},
+		"no room anywhere":            {cloud, nil, nil, "", []string{"a", "b", "c"}, "a"},
+		"nowhere":                     {cloud, []string{"a"}, []string{"a"}, "a", nil, ""},
 	} {
-		s := &Snapshot{Zones: map[string][]string{provider: {"c", "a", "b"}, "other": {"z", "y"}}}
+		s := &Snapshot{Zones: map[string][]string{cloud: {"c", "a", "b"}, "other": {"z", "y"}}}
 		if c.evacuated != "" {
 			s.Shard.Record.Evacuated = map[string]store.Evacuation{c.evacuated: {}}
 		}
-		s.Full = map[Market]map[string]time.Time{{Provider: provider}: {}}
+		s.Full = map[Market]map[string]time.Time{{Provider: cloud}: {}}
 		for _, z := range c.full {
-			s.Full[Market{Provider: provider}][z] = epoch.Add(1)
+			s.Full[Market{Provider: cloud}][z] = epoch.Add(1)
 		}
-		spec := store.Group{Provider: provider, Template: store.Template{Zones: c.wanted}}
+		spec := store.Group{Provider: cloud, Template: store.Template{Zones: c.wanted}}
 		d := &draft{s: s, g: &Group{}, now: epoch, spec: &spec}
 		of := store.InstanceSpec{Provider: c.provider, Template: store.Template{Zones: c.zones}}
 		if got := d.zoneFor(nil, &of); got != c.want {
@@ -217,10 +216,10 @@ func TestWhereACreationMoves(t *testing.T) {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size = 1 })
 		w.place("a", 0, store.Creating)
-		w.witness["a"].calls = Calls{NoRoom: true, Problem: "no room"}
-		w.full[provider] = map[string]time.Time{}
+		w.see("a", func(in *Instance) { in.Calls = Calls{NoRoom: true, Problem: "no room"} })
+		w.full[cloud] = map[string]time.Time{}
 		for _, z := range c.full {
-			w.full[provider][z] = w.now.Add(time.Minute)
+			w.full[cloud][z] = w.now.Add(time.Minute)
 		}
 		w.evacuate(c.evacuated...)
 		a, next := w.decided("a")

@@ -12,11 +12,11 @@ import (
 // trouble.
 func crowd(size, every int, trouble func(*Instance)) Snapshot {
 	g := store.DefaultGroup()
-	g.Name, g.Provider, g.Size = "web", provider, size
+	g.Name, g.Provider, g.Size = "web", cloud, size
 	g.Budget.MaxExpansion = 100
 	g.Complete()
 	keys := store.KeysOf("test")
-	s := Snapshot{Keys: keys, Revision: 100, Zones: map[string][]string{provider: {"a", "b", "c"}}}
+	s := Snapshot{Keys: keys, Revision: 100, Zones: map[string][]string{cloud: {"a", "b", "c"}}}
 	s.Shard.Key, s.Shard.Modified = keys.Shard(), 1
 	group := Group{Name: "web", Spec: Spec{Key: keys.Group("web"), Modified: 2, Group: g}}
 	group.Status.Key = keys.Status("web")

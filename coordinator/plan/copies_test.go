@@ -32,8 +32,9 @@ func TestCopiesOfAnInstance(t *testing.T) {
 			w := newTestWorld(t)
 			w.edit(func(g *store.Group) { g.Size, g.Paused = 1, c.paused })
 			w.place("a", 0, c.phase)
-			see := &w.witness["a"].sighting
-			see.Listed, see.Begun, see.Copies = true, w.now, c.copies
+			w.see("a", func(in *Instance) {
+				in.Sighting.Listed, in.Sighting.Begun, in.Sighting.Copies = true, w.now, c.copies
+			})
 			p := Compute(w.snapshot(), w.now)
 			removed := ""
 			for _, call := range p.Calls {

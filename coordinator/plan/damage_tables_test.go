@@ -117,7 +117,7 @@ func TestWhatDamageBlocks(t *testing.T) {
 		{Key: "unknown", What: store.DamageLost, Why: "one is missing", Seen: 7},
 		{Key: "unknown 2", What: store.DamageLost, Why: "another is missing", Seen: 7},
 	}
-	s.Groups[0].Unlisted = provider
+	s.Groups[0].Unlisted = cloud
 	held = Compute(s, w.now).Held[w.group]
 	if len(held) != 1 || held[0].Kind != store.BlockedByDamage || held[0].Of.Text != "one is missing" ||
 		held[0].Work != store.WorkAll {
@@ -214,7 +214,7 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 		"one is unreadable":          {[]store.Damaged{unreadable}, old, "", new(2), 1},
 		"it is not known which":      {[]store.Damaged{lost, unknown}, old, "", old, 1},
 		"nobody has counted before":  {[]store.Damaged{unknown, lost}, nil, "", new(2), 1},
-		"its machines are not known": {nil, old, provider, old, 0},
+		"its machines are not known": {nil, old, cloud, old, 0},
 		"more than are named":        {most, old, "", new(mostDamaged + 2), mostDamaged},
 	} {
 		s := w.snapshot()
@@ -301,7 +301,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 		settings := &s.Shard.Record.Settings
 		settings.OrphanGrace, settings.ProviderPoll = store.Duration(grace), store.Duration(30*time.Second)
 		x := Extra{
-			Instance: "m1", Group: "web", Provider: provider, Zone: "b", Ref: "ref-1", Since: now.Add(-time.Hour), Gone: true,
+			Instance: "m1", Group: "web", Provider: cloud, Zone: "b", Ref: "ref-1", Since: now.Add(-time.Hour), Gone: true,
 		}
 		if c.extra != nil {
 			c.extra(&x)
@@ -324,7 +324,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 		v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
 		rec := v.Record
 		if err != nil || a.Group != c.group || rec.Group != c.group || rec.Zone != "b" || rec.Ref != "ref-1" || !rec.Called ||
-			rec.Managed || rec.Phase != store.Deleting || rec.Spec.Provider != provider || rec.Slot != -1 ||
+			rec.Managed || rec.Phase != store.Deleting || rec.Spec.Provider != cloud || rec.Slot != -1 ||
 			!rec.Since.Equal(now) || !rec.Created.Equal(now) || !rec.Last.At.Equal(now) || rec.Last.Revision != 9 ||
 			rec.Last.Rule != "REC-8" || rec.Last.What != a.What || rec.Last.Why != a.Why || !strings.Contains(a.Why, c.reason) {
 			t.Errorf("%s: %v, %+v by %+v", name, err, rec, a)

@@ -105,7 +105,7 @@ func TestAdoptionBeyondTheSize(t *testing.T) {
 			}
 			s.Groups[0].Damaged = s.Damaged
 			s.Groups[0].Extras = []Extra{{
-				Instance: "web-9-x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "web-9-x", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &store.Claim{Instance: "web-9-x", Group: w.group, Slot: 9, Managed: true},
 			}}
 			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "web-9-x", By: "ada"}
@@ -164,7 +164,7 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 			in := &s.Groups[0].Instances[0]
 			in.Alive.Modified, in.Sighting = 0, Sighting{Begun: w.now, Times: 2}
 			s.Groups[0].Extras = []Extra{{
-				Instance: "web-0-new", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "web-0-new", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &store.Claim{Instance: "web-0-new", Group: w.group, Slot: 0, Managed: true},
 			}}
 			c.change(in, &s.Groups[0].Extras[0])
@@ -188,7 +188,7 @@ func TestAdoptionInPlaceOfAStaleRecord(t *testing.T) {
 	}
 }
 
-// A damaged slot makes no other one superfluous: whoever was in it may have been leaving. What is
+// A damaged slot makes no other one superfluous: the instance in it may have been leaving. What is
 // above the size without it goes.
 //
 // proves SAFE-15
@@ -265,7 +265,7 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		s.Groups[0].Damaged = s.Damaged
 		unlisted := rapid.IntRange(0, 3).Draw(r, "unlisted") == 0
 		if unlisted {
-			s.Groups[0].Unlisted = provider
+			s.Groups[0].Unlisted = cloud
 		}
 		of := func(slot *int, id string) bool {
 			if damaged.Slot == nil || unlisted {
@@ -418,7 +418,7 @@ func TestAdoptionByClaim(t *testing.T) {
 			s := w.snapshot()
 			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: s.Revision}
 			s.Groups[0].Extras = []Extra{{
-				Instance: "x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Instance: "x", Group: w.group, Provider: cloud, Zone: "a", Since: w.now,
 				Claim: &claim,
 			}}
 			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
@@ -477,7 +477,7 @@ func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
 		return st
 	}
 	s := w.snapshot()
-	s.Groups[0].Unlisted = provider
+	s.Groups[0].Unlisted = cloud
 	p := Compute(s, w.now)
 	st := status(p)
 	waits := slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool {

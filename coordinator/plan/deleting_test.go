@@ -18,7 +18,7 @@ func TestAMachineThatCannotBeRemovedHoldsUpNoHealingOfTheDead(t *testing.T) {
 		w.edit(func(g *store.Group) { g.Size = 2 })
 		w.place("stays", 0, store.Deleting, func(r *store.Instance) { r.Called = true })
 		w.place("a", 0, store.Running)
-		w.witness["stays"].calls.RetryAt = w.now.Add(time.Hour) // its removals fail
+		w.see("stays", func(in *Instance) { in.Calls.RetryAt = w.now.Add(time.Hour) }) // its removals fail
 		return w
 	}
 	w := setUp()
@@ -38,7 +38,7 @@ func TestAMachineThatCannotBeRemovedHoldsUpNoHealingOfTheDead(t *testing.T) {
 		w = setUp()
 		// so that there is no room at all
 		w.place("stays-too", 0, store.Deleting, func(r *store.Instance) { r.Called = true })
-		w.witness["stays-too"].calls.RetryAt = w.now.Add(time.Hour)
+		w.see("stays-too", func(in *Instance) { in.Calls.RetryAt = w.now.Add(time.Hour) })
 		w.put(w.keys.Slot("web", 1), store.Slot{
 			Schema: store.Schema, Group: "web", Number: 1,
 			Vacated: &store.Vacated{Instance: "b", Dead: dead},

@@ -35,7 +35,6 @@ func (w *world) change(id string, edit func(*store.Instance)) {
 	}
 	edit(&v.Record)
 	w.put(v.Key, v.Record)
-	w.observe(false)
 }
 
 // comparesAll checks that an action compares these keys at the revisions that they have now.
@@ -60,7 +59,6 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			v := read[store.Alive](w, w.keys.Alive("a"))
 			change(&v.Record)
 			w.put(v.Key, v.Record)
-			w.observe(false)
 		}
 	}
 	change := func(edit func(*store.Instance)) func(*world) { return func(w *world) { w.change("a", edit) } }
@@ -116,7 +114,7 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 		},
 		"not back": {
 			true,
-			func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }, none, "",
+			func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")) }, none, "",
 		},
 		"back, its slot has failed often":          {true, failed(3, time.Minute), "DRAIN-1", store.Draining},
 		"back, its slot has failed often long ago": {true, failed(3, time.Hour), "DET-15", store.Running},
@@ -198,7 +196,7 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 		"its hook has ended": {false, drained, "DRAIN-1", store.Deleting},
 		"its hook has ended, its agent is gone": {
 			false,
-			all(drained, func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }), none,
+			all(drained, func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")) }), none,
 			"",
 		},
 		"a hook of an earlier drain has ended": {
@@ -248,8 +246,13 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			test.do(w)
 			began := w.instance("a").Record.Drain.Timer
 			w.leaderChange() // which takes up what remains
-			w.graceEnd = time.Time{}
-			w.witness["a"].aliveGone = w.now
+			w.noGrace = true
+			gone := w.now
+			w.see("a", func(in *Instance) {
+				if !in.AliveGone.IsZero() {
+					in.AliveGone = gone
+				}
+			})
 			w.listDue()
 			a, next := w.decided("a")
 			if a.Rule != test.rule || next.Phase != test.to {

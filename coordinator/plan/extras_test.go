@@ -12,7 +12,7 @@ import (
 // proves REC-8
 func TestExtras(t *testing.T) {
 	w := newTestWorld(t)
-	x := Extra{Instance: "x", Group: "gone", Provider: provider, Since: w.now, Gone: true}
+	x := Extra{Instance: "x", Group: "gone", Provider: cloud, Since: w.now, Gone: true}
 	for _, c := range []struct {
 		name   string
 		change func(*Extra, *Snapshot)
@@ -74,8 +74,8 @@ func TestExtras(t *testing.T) {
 // proves REC-8, SAFE-8
 func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
 	w := newTestWorld(t)
-	w.place("x", -1, store.Deleting)
-	w.pass(callTimeout + consistency)
+	w.place("x", -1, store.Deleting, func(r *store.Instance) { r.Spec.Provider = cloud })
+	w.pass(CallTimeout + Consistency)
 	for range 4 {
 		w.planIsSound()
 		w.step()
@@ -114,7 +114,9 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 		t.Errorf("done %+v, calls %+v", done, p.Calls)
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		w.drop(w.keys.Instance(id))
+		key := w.keys.Instance(id)
+		gone := store.Gone{Schema: store.Schema, Instance: id, Group: w.group, At: w.now}
+		w.write(store.Put(w.keys.Gone(key), store.Encode(gone)), store.Delete(key))
 	}
 	if w.step(); len(w.names(store.KindStatus)) > 0 {
 		t.Error("the status outlives the last instance")

@@ -26,9 +26,9 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 		{"fails for too long", limit, nil, "HEAL-13 -b", 0},
 		{
 			"a call is under way, which may be the one that works", limit,
-			func(w *world) { w.witness["b"].calls.Busy = true }, "", 0,
+			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Busy = true }) }, "", 0,
 		},
-		{"slow, but nothing has failed", time.Hour, func(w *world) { w.witness["b"].calls.Problem = "" }, "", 0},
+		{"slow, but nothing has failed", time.Hour, func(w *world) { w.see("b", func(in *Instance) { in.Calls.Problem = "" }) }, "", 0},
 		{"no limit is set: registration_timeout", 5 * time.Minute, func(w *world) {
 			v := w.instance("b")
 			v.Record.Spec.MaxChecking = 0
@@ -48,8 +48,8 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 			w.turn("a", false)
 			w.turn("c", false)
 			w.place("b", 0, store.Creating, replaces("a"))
-			w.witness["b"].calls.Problem = "500 internal error"
-			w.witness["b"].phaseStart = w.now.Add(-c.age)
+			w.see("b", func(in *Instance) { in.Calls.Problem = "500 internal error" })
+			w.see("b", func(in *Instance) { in.PhaseStart = w.now.Add(-c.age) })
 			if c.change != nil {
 				c.change(w)
 			}
@@ -76,8 +76,8 @@ func TestWithdrawnCreationGivesItsRoomAway(t *testing.T) {
 	w.turn("a", false)
 	w.turn("c", false)
 	w.place("b", 0, store.Creating, replaces("a"))
-	w.witness["b"].calls.Problem = "500 internal error"
-	w.witness["b"].phaseStart = w.now.Add(-time.Hour)
+	w.see("b", func(in *Instance) { in.Calls.Problem = "500 internal error" })
+	w.see("b", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 	w.step()
 	if got := w.instance("b").Record.Phase; got != store.Deleting {
 		t.Fatalf("it is %s", got)

@@ -126,7 +126,8 @@ func (w *world) actionIsSound(s *Snapshot, p *Plan, a *Action) {
 func (w *world) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
 		kv, there := w.kvs[c.Key]
-		if c.Absent && there || c.Exists && !there || c.Modified != 0 && kv.Modified != c.Modified {
+		if c.Absent && there || c.Exists && !there || c.Modified != 0 && kv.Modified != c.Modified ||
+			c.Created != 0 && kv.Created != c.Created {
 			return false
 		}
 	}
@@ -192,8 +193,8 @@ func (w *world) recordMayGo(id string, old store.Versioned[store.Instance]) {
 	if w.machines[id] != nil {
 		w.t.Fatalf("record of %s removed while its machine exists", id)
 	}
-	for _, c := range w.calls {
-		if c.Instance == id && c.Kind == CallCreate && c.begun && !c.effectAt.IsZero() {
+	for _, p := range w.work {
+		if p.instance == id {
 			w.t.Fatalf("record of %s removed while a call that makes its machine is under way", id)
 		}
 	}
@@ -343,7 +344,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	}
 }
 
-// drains: whoever served and has a hook drains before it goes, unless it is dead or its end has
+// drains: an instance that served and has a hook drains before it goes, unless it is dead or its end has
 // come (DRAIN-1).
 func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	served := old.Phase == store.Running || old.Phase == store.Checking

@@ -54,7 +54,7 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 		}, ""},
 		{"never registered: is not healed", size(0), func(w *world) {
 			w.place("x", 0, store.Booting, onDemand)
-			w.witness["x"].phaseStart = w.now.Add(-time.Hour)
+			w.see("x", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 		}, ""},
 		{"stands in for nobody", size(1), func(w *world) {
 			w.place("a", 0, store.Running)

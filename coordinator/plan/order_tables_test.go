@@ -213,7 +213,7 @@ func draining5m(r *store.Instance) {
 	r.Drain = &store.Drain{Token: "t", Timer: store.Timer{Start: epoch, For: store.Duration(5 * time.Minute)}}
 }
 
-// A pause says what it keeps from being asked of the provider, though it was decided before; no call
+// A pause says what it keeps from being asked of the cloud, though it was decided before; no call
 // is made meanwhile.
 //
 // proves REC-13
@@ -231,8 +231,8 @@ func TestWhatAPauseHolds(t *testing.T) {
 		}
 		w.place(string(rune('a'+i)), i, p, change)
 	}
-	w.witness["f"].calls.Busy = true
-	w.witness["g"].calls.Deleted = w.now
+	w.see("f", func(in *Instance) { in.Calls.Busy = true })
+	w.see("g", func(in *Instance) { in.Calls.Deleted = w.now })
 	w.change("h", func(r *store.Instance) { r.Called = false })
 	text := func() string {
 		for _, b := range w.blockedBy() {
@@ -252,9 +252,7 @@ func TestWhatAPauseHolds(t *testing.T) {
 		{"d", "1 creation"},
 		{"b", ""},
 	} {
-		if k := w.witness[c.without]; k != nil {
-			k.calls.Busy = true
-		}
+		w.see(c.without, func(in *Instance) { in.Calls.Busy = true })
 		if got := text(); got != c.want {
 			t.Errorf("without %q: a pause holds %q, want %q", c.without, got, c.want)
 		}
@@ -321,7 +319,7 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 	} {
 		w := newTestWorld(t)
 		spec := store.DefaultGroup()
-		spec.Name, spec.Provider, spec.Deleting = w.group, provider, true
+		spec.Name, spec.Provider, spec.Deleting = w.group, cloud, true
 		spec.Complete()
 		g := Group{Name: w.group, Spec: Spec{Key: w.keys.Group(w.group), Static: w.keys.Static(w.group), Group: spec}}
 		var want []string
@@ -404,7 +402,7 @@ func TestAnAdoptionWaitsForItsSlot(t *testing.T) {
 		w.edit(func(g *store.Group) { g.Size = 2 })
 		w.waits(0)
 		s := w.snapshot()
-		s.Groups[0].Extras = []Extra{{Instance: "m1", Group: w.group, Provider: provider, Zone: "a", Since: w.now}}
+		s.Groups[0].Extras = []Extra{{Instance: "m1", Group: w.group, Provider: cloud, Zone: "a", Since: w.now}}
 		for _, r := range []store.Request{
 			{ID: "r1", Kind: store.RequestRetry, Group: w.group, By: "ada"},
 			{ID: "r2", Kind: store.RequestAdopt, Instance: "m1", By: "ada", Slot: &slot},

@@ -348,7 +348,7 @@ func TestCalls(t *testing.T) {
 		}, "restart a, create b, create c, remove d"},
 		{"on hold", func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }) }, ""},
 		{"stale", func(w *world) { w.stale = "the watch is behind" }, ""},
-		{"one is under way", func(w *world) { w.witness["a"].calls.Busy = true }, "create b, create c, remove d"},
+		{"one is under way", func(w *world) { w.see("a", func(in *Instance) { in.Calls.Busy = true }) }, "create b, create c, remove d"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
@@ -450,7 +450,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 				Retry: &store.Timer{Start: w.now.Add(-time.Hour), For: store.Duration(time.Minute)},
 			})
 			w.place("a", 0, store.Running)
-			w.witness["a"].phaseStart = w.now.Add(-c.runsFor)
+			w.see("a", func(in *Instance) { in.PhaseStart = w.now.Add(-c.runsFor) })
 			w.step()
 			rec := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record
 			if forgotten := len(rec.Failures) == 0 && rec.Flapping == 0 && rec.Retry == nil; forgotten != c.forgotten {
@@ -472,7 +472,7 @@ func TestZonesAreFilledEvenly(t *testing.T) {
 	if used["a"] != 3 || used["b"] != 3 || used["c"] != 3 {
 		t.Errorf("zones %v", used)
 	}
-	w.full[provider] = map[string]time.Time{"b": w.now.Add(time.Second), "a": w.now}
+	w.full[cloud] = map[string]time.Time{"b": w.now.Add(time.Second), "a": w.now}
 	w.edit(func(g *store.Group) { g.Size = 13 })
 	w.step()
 	if n := len(w.instances()); n != 13 {

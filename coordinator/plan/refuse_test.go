@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever may write orders may write megabytes into one: its refusal takes little of that into the
+// An operator may write megabytes into an order: its refusal takes little of that into the
 // journal, where it would stay for days.
 //
 // proves REC-16

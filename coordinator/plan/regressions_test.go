@@ -66,7 +66,7 @@ func TestNobodyIsReplacedInADamagedSlot(t *testing.T) {
 		"overdue in checking":   func(w *world, id string) { w.place(id, 0, store.Checking); w.stuck(id) },
 		"overdue in booting": func(w *world, id string) {
 			w.place(id, 0, store.Booting)
-			w.witness[id].phaseStart = w.now.Add(-time.Hour)
+			w.see(id, func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 		},
 		"unhealthy": func(w *world, id string) { w.place(id, 0, store.Running); w.turn(id, false) },
 		"outdated":  func(w *world, id string) { w.place(id, 0, store.Running, outdated) },

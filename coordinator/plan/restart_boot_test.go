@@ -25,8 +25,10 @@ func TestRestartNamesThePresentBoot(t *testing.T) {
 			w := newTestWorld(t)
 			w.edit(func(g *store.Group) { g.Size = 1 })
 			w.place("a", 0, store.Running)
-			see := &w.witness["a"].sighting
-			see.Listed, see.BootID, see.Begun = true, "boot", w.witness["a"].streamSince.Add(c.listed)
+			w.see("a", func(in *Instance) {
+				in.Sighting.Listed, in.Sighting.BootID = true, "boot"
+				in.Sighting.Begun = in.StreamSince.Add(c.listed)
+			})
 			w.put(w.keys.Request("r"), store.Request{
 				Schema: store.Schema, ID: "r", Kind: store.RequestRestart,
 				Instance: "a", By: "bob", At: w.now,

@@ -16,7 +16,6 @@ func (w *world) returns(id, boot string) {
 	v.Record.Epoch++
 	w.agents[id].refuses = true // the test speaks for it from here on
 	w.put(v.Key, v.Record)
-	w.observe(false)
 }
 
 // reports makes an agent report from a boot.
@@ -25,7 +24,6 @@ func (w *world) reports(id, boot string, healthy bool) {
 		Schema: store.Schema, Instance: id, BootID: boot, Healthy: healthy,
 		Why: "checks",
 	})
-	w.observe(false)
 }
 
 // An original that is back from a new boot has proved nothing by its hello, nor by what it reported
@@ -78,7 +76,6 @@ func TestNobodyIsDecidedOnWhileItsAgentMoves(t *testing.T) {
 				v := read[store.Alive](w, w.keys.Alive(mover))
 				v.Record.State = state
 				w.put(v.Key, v.Record)
-				w.observe(false)
 				return w.briefly()
 			}
 			if got := says(store.StreamMoved); got != "" {

@@ -217,7 +217,7 @@ func TestWhoIsUpdatedFirst(t *testing.T) {
 		"coming up, and doomed":         {also(coming, spotted), false},
 		"coming up, its stream is lost": {func(w *world) { coming(w); w.silence("a", true) }, false},
 		"coming up, its lease ended": {
-			func(w *world) { coming(w); w.drop(w.keys.Alive("a")); w.observe(false) }, false,
+			func(w *world) { coming(w); w.drop(w.keys.Alive("a")) }, false,
 		},
 		"unhealthy, but a restart is needed": {
 			func(w *world) { unwell(w); w.edit(func(g *store.Group) { g.Workload.Run = []string{"./other"} }) }, false,
@@ -327,7 +327,7 @@ func TestWhenARestartHasHappened(t *testing.T) {
 		"by the provider": {
 			store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "t" }, "the provider has restarted it",
 		},
-		"by the provider, another time": {
+		"by the cloud, another time": {
 			store.RestartMachine, func(in *Instance) { in.Calls.Restarted = "s" }, "",
 		},
 		"its machine, says its agent": {

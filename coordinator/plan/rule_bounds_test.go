@@ -42,7 +42,7 @@ func TestStormOfTheShardAtItsBounds(t *testing.T) {
 }
 
 // Losses that began within storm.window count towards a storm, those before only towards its end.
-// Whoever said goodbye, or was never registered, or is on demand, is no loss.
+// An instance that said goodbye, never registered, or is on demand is no loss.
 //
 // proves SAFE-2
 func TestWhichLossesCount(t *testing.T) {

@@ -205,7 +205,6 @@ func TestZonesAreNotEvenedInARoll(t *testing.T) {
 		w.put(w.keys.Status(w.group), store.Status{
 			Schema: store.Schema, Group: w.group, Rollout: &store.Rollout{Template: hash, Progress: w.now, Blamed: "it fails"},
 		})
-		w.observe(false)
 		var got store.BlockedKind
 		for _, b := range w.blockedBy() {
 			if b.Work == store.WorkRebalance {

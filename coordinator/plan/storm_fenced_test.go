@@ -106,7 +106,6 @@ func powerOff(t *testing.T, how string, order []string, leader int) (problem str
 		default:
 			w.agents[id].silentFrom = w.now
 			w.drop(w.keys.Alive(id))
-			w.observe(false)
 		}
 		second()
 	}

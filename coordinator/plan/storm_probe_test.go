@@ -26,7 +26,7 @@ func TestProbeThatCouldNotBeRecorded(t *testing.T) {
 				told++
 				continue // this one is lost
 			}
-			s.commit(a.Conditions, a.Writes)
+			s.commit(a.Conditions, a.Writes, 1)
 		}
 		s.pass(time.Second)
 	}

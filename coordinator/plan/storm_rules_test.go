@@ -303,13 +303,12 @@ func (w *world) overStorm(ago time.Duration) {
 		Since: w.now, Ended: "ordered by ada", By: "ada",
 		Resume: &store.Timer{Start: w.now.Add(-ago), For: store.Duration(time.Minute)},
 	}})
-	grace := w.graceEnd
 	w.leaderChange()
-	w.graceEnd = grace
+	w.noGrace = true
 	w.listDue()
-	for id, k := range w.witness {
-		if a := w.agents[id]; a != nil && !a.silentFrom.IsZero() {
-			k.aliveGone, k.lastState = w.now.Add(-time.Minute), store.StreamLost
+	for id, a := range w.agents {
+		if gone := w.now.Add(-time.Minute); !a.silentFrom.IsZero() {
+			w.see(id, func(in *Instance) { in.AliveGone, in.LastState = gone, store.StreamLost })
 		}
 	}
 }

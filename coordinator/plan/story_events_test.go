@@ -180,7 +180,7 @@ func (s *story) editSpec(what string, settings []string) {
 		g := read[store.Group](s.world, s.keys.Static(s.group)).Record
 		if g.Schema == 0 {
 			g = store.DefaultGroup()
-			g.Name, g.Provider, g.Flap.Noise = s.group, provider, 0
+			g.Name, g.Provider, g.Flap.Noise = s.group, cloud, 0
 			g.Complete()
 		}
 		change(&g)

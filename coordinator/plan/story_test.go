@@ -179,7 +179,7 @@ func (s *story) overtake(command string) {
 			s.name(id, s.group, *a.Slot)
 		}
 		fate := "done"
-		if !s.commit(a.Conditions, a.Writes) {
+		if !s.commit(a.Conditions, a.Writes, 1) {
 			fate = "overtaken"
 		}
 		s.say("%s: %s", fate, s.sentence(a))

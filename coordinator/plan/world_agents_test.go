@@ -107,9 +107,7 @@ func (w *world) expire(id string, a *agent) {
 	silent := w.now.Sub(a.silentFrom)
 	switch {
 	case silent >= w.instance(id).Record.Spec.Report.LeaseTTL.D():
-		w.observe(false)
 		w.drop(w.keys.Alive(id))
-		w.observe(false)
 	case alive.Record.State == store.StreamOpen && silent >= overdueFrom:
 		w.setState(id, store.StreamOverdue)
 	}
@@ -152,7 +150,6 @@ func (w *world) report(id string) {
 	if r := read[store.Report](w, w.keys.Report(id)); !r.Present() || !reflect.DeepEqual(r.Record, now) {
 		w.put(w.keys.Report(id), now)
 	}
-	w.observe(false)
 }
 
 func (w *world) setState(id string, state store.StreamState) {
@@ -162,7 +159,6 @@ func (w *world) setState(id string, state store.StreamState) {
 	}
 	v.Record.State, v.Record.Since = state, w.now
 	w.put(v.Key, v.Record)
-	w.observe(false)
 }
 
 // kill ends a machine: its stream breaks with it.
@@ -196,10 +192,9 @@ func (w *world) leave(id string, goodbye store.Goodbye) {
 	a.silentFrom = w.now
 	v.Record.State, v.Record.Goodbye, v.Record.Since = store.StreamLeft, goodbye, w.now
 	w.put(v.Key, v.Record)
-	w.observe(false)
 }
 
-// notice has an agent report the word that its machine ends in a while, or some day. Whoever runs
+// notice has an agent report that its machine ends in a while, or some day. The operator of
 // the machine may have it emptied; a provider's word stands before that.
 func (w *world) notice(id, detail string, in time.Duration) {
 	a := w.agents[id]
@@ -268,6 +263,5 @@ func (w *world) outage() {
 		w.drop(w.keys.Alive(id))
 		a.returnsAt = w.now.Add(w.fate.wait("reconnect", reconnectMax))
 	}
-	w.observe(false)
-	w.grace("the store was out of reach")
+	w.lead.Disturb("the store was out of reach")
 }

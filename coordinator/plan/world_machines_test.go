@@ -1,11 +1,12 @@
 package plan
 
 import (
-	"maps"
+	"errors"
 	"slices"
 	"sort"
 	"time"
 
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,163 +21,139 @@ type machine struct {
 	group string
 }
 
-// call is a call to the provider.
-type call struct {
-	Call
+// work is something that takes time: a transaction with which a call begins, a call, or a List.
+type work struct {
 	term     int
-	startAt  time.Time
-	begun    bool
-	begunAt  time.Time
-	effectAt time.Time // zero: it never has one
-	answerAt time.Time
-	failed   bool // by its answer; it may have had its effect
-	noRoom   bool
-	refused  bool   // for good
-	missing  bool   // there was no such machine
-	token    string // of a restart
-}
-
-// listing is a List under way.
-type listing struct {
-	begun, answerAt time.Time
-	machines        map[string]machine
+	at       time.Time // when it is done
+	begun    bool      // it happens even under the next leader, who is told nothing
+	instance string    // whose machine is made
+	do       func(told bool)
 }
 
 const (
-	bootTime  = 2 * time.Second
-	listEvery = 5 * time.Second
+	bootTime = 2 * time.Second
 )
 
-func (w *world) enqueue(c Call) {
-	k := w.witness[c.Instance]
-	if k == nil || k.calls.Busy {
-		return
-	}
-	k.calls.Busy = true
-	w.calls = append(w.calls, &call{Call: c, term: w.term, startAt: w.now.Add(w.fate.wait("queue", 3*time.Second))})
+// later does something after a while, as time passes.
+func (w *world) later(p work, after time.Duration) {
+	p.term, p.at = w.term, w.now.Add(after)
+	w.work = append(w.work, &p)
 }
 
-// begin is the moment in which a call leaves the queue: see coordinator/leader/operations.go.
-func (w *world) begin(c *call) bool {
-	in := w.instance(c.Instance)
-	if in.Modified != c.Record || read[store.Shard](w, w.keys.Shard()).Record.Hold != nil {
+// due does what is due, and what follows from it at once.
+func (w *world) due() {
+	for {
+		i := slices.IndexFunc(w.work, func(p *work) bool { return !p.at.After(w.now) })
+		if i < 0 {
+			return
+		}
+		p := w.work[i]
+		w.work = slices.Delete(w.work, i, i+1)
+		p.do(p.term == w.term)
+	}
+}
+
+// Begin is the transaction with which a call begins, once it has left its queue.
+func (o outside) Begin(conditions []store.Condition, writes []store.Write, done func(store.Revision, error)) {
+	o.later(work{do: func(bool) {
+		var err error
+		if !o.commit(conditions, writes, 0) {
+			err = store.ErrConflict
+		}
+		done(o.rev, err)
+	}}, o.fate.wait("queue", 3*time.Second))
+}
+
+// Invoke is a call. It may fail with its effect or without.
+func (o outside) Invoke(kind CallKind, id string, done func(provider.Machine, error)) {
+	rec := o.instance(id).Record
+	takes := o.fate.wait("effect", CallTimeout)
+	var err error
+	effect := true
+	if o.fate.happens("call fails", 10) {
+		err = errors.New("it did not work")
+		effect = !o.fate.happens("without effect", 50)
+	}
+	if kind == CallCreate && o.noRoom[rec.Zone] {
+		err, effect = &provider.Error{Kind: provider.Capacity}, false
+	}
+	if kind == CallCreate && o.unmakable != "" && rec.Spec.Template.InstanceType == o.unmakable {
+		err, effect = &provider.Error{Kind: provider.Deleted, Message: "it did not work"}, false
+	}
+	if kind == CallRemoveCopy {
+		effect = false
+	}
+	p := work{begun: true, do: func(told bool) {
+		if effect && !o.effect(kind, id, rec.Zone) {
+			err = provider.ErrNotFound
+		}
+		if told {
+			done(provider.Machine{Instance: id, Ref: "ref-" + id}, err)
+		}
+	}}
+	if kind == CallCreate && effect {
+		p.instance = id
+	}
+	o.later(p, takes)
+}
+
+// effect is what a call does to the world; false if there is no machine to restart.
+func (w *world) effect(kind CallKind, id, zone string) bool {
+	m := w.machines[id]
+	switch {
+	case kind == CallRemove:
+		delete(w.machines, id)
+		delete(w.agents, id)
+	case kind == CallRestart && m == nil:
 		return false
-	}
-	if c.Kind != CallCreate && !w.holds(c.Conditions) {
-		return false
-	}
-	if c.Kind == CallCreate {
-		rec := in.Record
-		if rec.Phase != store.Creating {
-			if err := store.ValidateTransition(rec.Phase, store.Creating); err != nil {
-				w.t.Fatalf("%v", err)
-			}
-			rec.Phase, rec.Since = store.Creating, w.now
+	case kind == CallRestart:
+		w.restart(id)
+	case m == nil:
+		w.machines[id] = &machine{id: id, zone: zone, made: w.now}
+		a := &agent{healthy: true, registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second))}
+		w.agents[id] = a
+		if w.sick != "" && w.instance(id).Record.Spec.Template.InstanceType == w.sick {
+			a.healthy, a.ails = false, "machine"
 		}
-		rec.Called = true
-		if !w.commit(c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}) {
-			return false
+		w.crash(a)
+		if w.dumb || w.fate.happens("agent never registers", 5) {
+			a.registersAt = time.Time{}
 		}
-		c.noRoom = w.noRoom[rec.Zone]
-	}
-	if r := in.Record.Restart; r != nil {
-		c.token = r.Token
-	}
-	c.begun, c.begunAt = true, w.now
-	c.effectAt = w.now.Add(w.fate.wait("effect", callTimeout))
-	c.answerAt = c.effectAt
-	if w.fate.happens("call fails", 10) {
-		c.failed = true
-		if w.fate.happens("without effect", 50) {
-			c.effectAt = time.Time{}
-		}
-	}
-	c.refused = c.Kind == CallCreate && w.unmakable != "" && in.Record.Spec.Template.InstanceType == w.unmakable
-	if c.noRoom || c.refused {
-		c.effectAt, c.failed = time.Time{}, true
 	}
 	return true
 }
 
-// effect is what a call does to the world.
-func (w *world) effect(c *call) {
-	m := w.machines[c.Instance]
-	switch {
-	case c.Kind == CallRemove:
-		delete(w.machines, c.Instance)
-		delete(w.agents, c.Instance)
-	case c.Kind == CallRestart && m == nil:
-		c.missing = true
-	case c.Kind == CallRestart:
-		w.restart(c.Instance)
-	case m == nil:
-		zone := w.instance(c.Instance).Record.Zone
-		// which may be a while ago: time passes in strides
-		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: c.effectAt}
-		w.agents[c.Instance] = &agent{
-			healthy:     true,
-			registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second)),
+// List lists the machines that there are now.
+func (o outside) List(done func([]provider.Machine, error)) {
+	var list []provider.Machine
+	for _, id := range sortedIDs(o.machines) {
+		m := o.machines[id]
+		if o.hidden[id] || o.now.Sub(m.made) < Consistency && o.fate.happens("new machine is not listed yet", 30) {
+			continue
 		}
-		if w.sick != "" && w.instance(c.Instance).Record.Spec.Template.InstanceType == w.sick {
-			w.agents[c.Instance].healthy, w.agents[c.Instance].ails = false, "machine"
+		listed := provider.Machine{
+			Instance: id, Shard: "shard", Group: m.group, Ref: "ref-" + id, Zone: m.zone, State: provider.StateRunning,
 		}
-		w.crash(w.agents[c.Instance])
-		if w.dumb || w.fate.happens("agent never registers", 5) {
-			w.agents[c.Instance].registersAt = time.Time{}
+		if m.down {
+			listed.State = provider.StateStopped
 		}
+		list = append(list, listed)
 	}
-}
-
-// answer is what the leader learns of a call.
-func (w *world) answer(c *call) {
-	k := w.witness[c.Instance]
-	if k == nil || c.term != w.term {
-		return
-	}
-	k.calls.Busy = false
-	provable := func(from time.Time) {
-		if from.After(k.calls.AbsentFrom) {
-			k.calls.AbsentFrom = from
-		}
-	}
-	if c.Kind == CallCreate {
-		if k.calls.NoRoom = c.noRoom; c.noRoom {
-			w.full[provider] = map[string]time.Time{w.instance(c.Instance).Record.Zone: w.now.Add(30 * time.Second)}
-		}
-	}
-	if c.Kind == CallRestart && c.missing {
-		k.calls.Missing = true
-		return
-	}
-	if c.failed {
-		k.calls.Refused = c.refused
-		k.calls.Problem, k.calls.RetryAt = "it did not work", w.now.Add(2*time.Second)
+	o.later(work{begun: true, do: func(told bool) {
 		switch {
-		case c.Kind == CallCreate:
-			provable(c.begunAt.Add(callTimeout + consistency))
-		case c.Kind == CallRemove && k.calls.RemovalFailed.IsZero():
-			k.calls.RemovalFailed = w.now
+		case !told:
+		case o.fate.happens("list fails", 5):
+			done(nil, errors.New("it did not work"))
+		default:
+			done(list, nil)
 		}
-		return
-	}
-	k.calls.Problem, k.calls.RetryAt = "", time.Time{}
-	switch c.Kind {
-	case CallRemove:
-		k.calls.Deleted = w.now
-		return
-	case CallRestart:
-		k.calls.Restarted = c.token
-		return
-	case CallCreate, CallRemoveCopy: // see below
-	}
-	k.calls.Made, k.calls.Ref = true, "ref-"+c.Instance
-	provable(w.now.Add(consistency))
+	}}, o.fate.wait("list", 8*time.Second))
 }
 
 // pass lets time go by, and all happen that is due.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
-	w.callsDue()
+	w.due()
 	for _, id := range sortedIDs(w.machines) {
 		w.machineDue(w.machines[id])
 	}
@@ -184,7 +161,6 @@ func (w *world) pass(d time.Duration) {
 		w.agentDue(id, w.agents[id])
 	}
 	w.listDue()
-	w.observe(false)
 }
 
 // restart takes a machine down and has it come up again from another boot. What ails its agent is
@@ -217,89 +193,10 @@ func (w *world) machineDue(m *machine) {
 	a.registersAt = w.now.Add(bootTime)
 }
 
-func (w *world) callsDue() {
-	for _, c := range slices.Clone(w.calls) {
-		if !c.begun && !w.now.Before(c.startAt) && !w.begin(c) {
-			w.finish(c)
-			if k := w.witness[c.Instance]; k != nil {
-				k.calls.Busy = false
-			}
-			continue
-		}
-		if c.begun && !c.effectAt.IsZero() && !w.now.Before(c.effectAt) {
-			w.effect(c)
-			c.effectAt = time.Time{}
-		}
-		if c.begun && !w.now.Before(c.answerAt) && c.effectAt.IsZero() {
-			w.answer(c)
-			w.finish(c)
-		}
-	}
-}
-
-func (w *world) finish(c *call) {
-	w.calls = slices.DeleteFunc(w.calls, func(o *call) bool { return o == c })
-}
-
+// listDue has the machines listed.
 func (w *world) listDue() {
-	if w.list == nil {
-		w.list = &listing{begun: w.now, machines: map[string]machine{}}
-		for id, m := range w.machines {
-			w.list.machines[id] = *m
-		}
-		maps.DeleteFunc(w.list.machines, func(id string, _ machine) bool { return w.hidden[id] })
-		for _, id := range sortedIDs(w.machines) {
-			if w.now.Sub(w.machines[id].made) < consistency && w.fate.happens("new machine is not listed yet", 30) {
-				delete(w.list.machines, id)
-			}
-		}
-		w.list.answerAt = w.now.Add(w.fate.wait("list", 8*time.Second))
-	}
-	if w.now.Before(w.list.answerAt) {
-		return
-	}
-	l := w.list
-	w.list = nil
-	if w.fate.happens("list fails", 5) {
-		return
-	}
-	for id, k := range w.witness {
-		m, there := l.machines[id]
-		next := Sighting{Begun: l.begun, Listed: there, Times: 1, Since: l.begun}
-		if there {
-			next.State, next.Ref = "running", "ref-"+id
-			if m.down {
-				next.State, next.Down = "stopped", true
-			}
-		}
-		if old := k.sighting; !old.Begun.IsZero() && old.Listed == next.Listed && old.Down == next.Down {
-			next.Times, next.Since = old.Times+1, old.Since
-		}
-		k.sighting = next
-	}
-	w.listExtras(l)
-}
-
-// listExtras notes the machines that have our tag and no record.
-func (w *world) listExtras(l *listing) {
-	for id := range w.extras {
-		if _, there := l.machines[id]; !there || w.instance(id).Present() {
-			delete(w.extras, id)
-		}
-	}
-	for id, m := range l.machines {
-		if w.instance(id).Present() {
-			continue
-		}
-		x, seen := w.extras[id]
-		if !seen {
-			x = Extra{Instance: id, Group: m.group, Provider: provider, Zone: m.zone, Ref: "ref-" + id, Since: w.now}
-		}
-		_, stray := w.kvs[w.keys.Stray(id)]
-		x.Stray = x.Stray || stray
-		_, x.Gone = w.kvs[w.keys.Gone(w.keys.Instance(id))]
-		w.extras[id] = x
-	}
+	w.lead.Tick()
+	w.due()
 }
 
 func sortedIDs[T any](m map[string]T) []string {

@@ -13,10 +13,15 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/userdata"
 )
 
 // bootstrapPath is where the agent in a container finds its document.
-const bootstrapPath = "/etc/leasehold/bootstrap.json"
+const bootstrapPath = userdata.DocumentPath
+
+// vendorData is what cloud-init runs beside the user data. Its scripts do not replace those of a
+// template's user data, nor are they replaced by them.
+const vendorData = "cloud-init.vendor-data"
 
 // Create makes the container, writes the bootstrap document into it and starts it. Called again, it
 // completes what was interrupted, and else returns the container that is there, up or down.
@@ -131,6 +136,11 @@ func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, err
 	for k, v := range req.Template.Tags {
 		config["user."+k] = v
 	}
+	script, err := userdata.Installer(b, req.Agent)
+	if err != nil {
+		return nil, err
+	}
+	config[vendorData] = script // an image without cloud-init ignores it
 	for k, v := range s.Config {
 		config[k] = v
 	}

@@ -99,6 +99,8 @@ mkdir -p "$config" "$state" "$(dirname "$bin")"
 chmod 700 "$config" "$state"
 {{- if .Document}}
 printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
+{{- end}}
+{{- if .WritesCA}}
 printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
 {{- end}}
 program=$(agent)

@@ -17,11 +17,13 @@ var install string
 
 var script = template.Must(template.New("install.sh").Funcs(template.FuncMap{"quote": quote}).Parse(install))
 
-// Where the files are that cloud-init writes.
+// DocumentPath is where the bootstrap document is on the machine.
+const DocumentPath = "/etc/leasehold/bootstrap.json"
+
+// Where the other files are that cloud-init writes.
 const (
-	documentPath = "/etc/leasehold/bootstrap.json"
-	caPath       = "/etc/leasehold/ca.pem"
-	scriptPath   = "/var/lib/leasehold/install.sh"
+	caPath     = "/etc/leasehold/ca.pem"
+	scriptPath = "/var/lib/leasehold/install.sh"
 )
 
 // Script is the script for a machine, with all that it needs in it.
@@ -30,7 +32,13 @@ func Script(b provider.Bootstrap, agent provider.AgentSource) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return installScript(b, agent, string(document))
+	return installScript(b, agent, true, string(document))
+}
+
+// Installer is the script for a machine to which its platform brings the document by itself, as a file
+// at DocumentPath. There is no secret in it.
+func Installer(b provider.Bootstrap, agent provider.AgentSource) (string, error) {
+	return installScript(b, agent, true, "")
 }
 
 // CloudConfig is a cloud-config that writes the document and the script as files, and runs the
@@ -40,13 +48,13 @@ func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, erro
 	if err != nil {
 		return "", err
 	}
-	script, err := installScript(b, agent, "")
+	script, err := installScript(b, agent, false, "")
 	if err != nil {
 		return "", err
 	}
 	values := map[string]any{
 		"write_files": []map[string]string{
-			{"path": documentPath, "permissions": "0600", "owner": "root:root", "content": string(document)},
+			{"path": DocumentPath, "permissions": "0600", "owner": "root:root", "content": string(document)},
 			{"path": caPath, "permissions": "0644", "owner": "root:root", "content": b.CA + "\n"},
 			{"path": scriptPath, "permissions": "0700", "owner": "root:root", "content": script},
 		},
@@ -63,9 +71,9 @@ func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, erro
 	return "#cloud-config\n" + string(config) + "\n", nil
 }
 
-// installScript is the script. Without a document it finds that and the authority's certificate in
-// their files.
-func installScript(b provider.Bootstrap, agent provider.AgentSource, document string) (string, error) {
+// installScript is the script. It finds in their files what it does not write itself: the authority's
+// certificate, and the document.
+func installScript(b provider.Bootstrap, agent provider.AgentSource, writesCA bool, document string) (string, error) {
 	type sum struct{ Arch, SHA256 string }
 	var sums []sum
 	for _, arch := range slices.Sorted(maps.Keys(agent.SHA256)) {
@@ -74,8 +82,9 @@ func installScript(b provider.Bootstrap, agent provider.AgentSource, document st
 	var out strings.Builder
 	if err := script.Execute(&out, struct {
 		Instance, Document, CA, Host, List string
+		WritesCA                           bool
 		Sums                               []sum
-	}{b.Instance, document, b.CA, agent.Host, strings.Join(agent.Addresses, " "), sums}); err != nil {
+	}{b.Instance, document, b.CA, agent.Host, strings.Join(agent.Addresses, " "), writesCA, sums}); err != nil {
 		return "", fmt.Errorf("write install script: %w", err)
 	}
 	return out.String(), nil

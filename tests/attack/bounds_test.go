@@ -20,7 +20,7 @@ import (
 
 // rogue is an agent with a certificate of its own that misbehaves.
 type rogue struct {
-	*enemy
+	*attacker
 	instance string
 	pair     *tls.Certificate
 	epoch    uint64
@@ -32,13 +32,13 @@ func (s *siege) rogues(t *testing.T, group string, size int) []*rogue {
 	t.Helper()
 	var out []*rogue
 	for _, id := range s.silent(t, group, size, "registration_timeout: 1h", "heal: {policy: none}") {
-		e, key := s.enemy(), newKey(t)
+		e, key := s.attacker(), newKey(t)
 		c, err := s.join(t, e.connect(t, e.with(nil)), id, s.token(t, id), requestOf(t, key))
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, &rogue{
-			enemy: e, instance: id,
+			attacker: e, instance: id,
 			pair: &tls.Certificate{Certificate: c.GetChain(), PrivateKey: key},
 		})
 	}
@@ -148,7 +148,7 @@ func excesses(t *testing.T, s *siege) {
 	}
 	s.within(t, "words that are no message", func(t *testing.T) { garbage(t, s, rogues[len(tries)]) })
 	s.within(t, "a stream without a hello", func(t *testing.T) {
-		before, e := s.Mark(), s.enemy()
+		before, e := s.Mark(), s.attacker()
 		conn := e.connect(t, e.with(s.stolenAuthority(t).forge(t, s.agent(s.Members("web")[0]))))
 		ctx, cancel := context.WithTimeout(t.Context(), stage.Longest)
 		defer cancel()

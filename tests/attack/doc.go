@@ -4,7 +4,7 @@
 // cmd/leasehold and store/etcdstore, HTTP in coordinator/web.
 //
 //	siege_test.go     the shard under attack, and what must not have happened
-//	enemy_test.go     an attacker with a network address and found or forged certificates
+//	attacker_test.go     an attacker with a network address and found or forged certificates
 //	identity_test.go  certificates that are forged, not yet valid, expired or another's
 //	join_test.go      tokens
 //	bounds_test.go    what is too much, too often, too slow or no message at all
@@ -15,7 +15,7 @@
 //
 // # Invariants
 //
-//   - The programs are the product's, as processes; the enemy is code of these tests, and speaks from addresses of its own (127.0.0.0/8),
+//   - The programs are the product's, as processes; the attacker is code of these tests, and speaks from addresses of its own (127.0.0.0/8),
 //     so that what is recorded of one try is not summed up with another's.
 //   - What happened is read from etcd's records and history, not from what a program says.
 //   - A try that is not refused fails the test, and so does one that nobody recorded.

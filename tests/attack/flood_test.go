@@ -24,7 +24,7 @@ var halfOpen = tier.Pick(1000, 10_000)
 // be lost.
 func floods(t *testing.T, s *siege) {
 	rogues := s.rogues(t, "flood", 3)
-	talker, asker, comer, stranger := rogues[0], rogues[1], rogues[2], s.enemy()
+	talker, asker, comer, stranger := rogues[0], rogues[1], rogues[2], s.attacker()
 	before := s.calm()
 	talking, asking := talker.opened(t), asker.opened(t)
 	request := requestOf(t, newKey(t))
@@ -101,7 +101,7 @@ func drain(stream protocol.Gateway_SessionClient, heard func(*protocol.GatewayMe
 type halfOpened struct{ begun, most, shut int }
 
 // flood opens connections and sends nothing on them, until ctx ends.
-func (e *enemy) flood(ctx context.Context) (came halfOpened) {
+func (e *attacker) flood(ctx context.Context) (came halfOpened) {
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
 	places := make(chan struct{}, halfOpen)
@@ -173,7 +173,7 @@ func (r *rogue) reconnects(ctx context.Context, t *testing.T) map[string]int {
 }
 
 // line is a raw connection.
-func (e *enemy) line(c credentials.TransportCredentials) (*grpc.ClientConn, error) {
+func (e *attacker) line(c credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+e.to, grpc.WithTransportCredentials(c), grpc.WithContextDialer(e.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
 }

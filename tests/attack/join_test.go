@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// silent creates a group whose machines start no agents: the enemy has found their bootstrap
+// silent creates a group whose machines start no agents: the attacker has found their bootstrap
 // documents.
 func (s *siege) silent(t *testing.T, group string, size int, more ...string) []string {
 	t.Helper()
@@ -96,7 +96,7 @@ func joins(t *testing.T, s *siege) {
 	ids := s.silent(t, "silent", 4, "registration_timeout: 1h")
 	victim, other, raced, gone := ids[0], ids[1], ids[2], ids[3]
 	answers := map[string]bool{} // that refusals give
-	tried := func(t *testing.T, before stage.Mark, e *enemy, err error, words ...string) {
+	tried := func(t *testing.T, before stage.Mark, e *attacker, err error, words ...string) {
 		t.Helper()
 		if err == nil {
 			t.Fatal("the attacker got a certificate")
@@ -146,7 +146,7 @@ func joins(t *testing.T, s *siege) {
 		{"a token without end", func(r *protocol.JoinRequest) { r.Token = strings.Repeat("A", 200<<10) }, nil},
 	} {
 		s.within(t, try.name, func(t *testing.T) {
-			before, e := s.calm(), s.enemy()
+			before, e := s.calm(), s.attacker()
 			r := &protocol.JoinRequest{
 				Protocol: 1, Shard: s.shard, Instance: victim, Token: s.token(t, victim),
 				Request: requestOf(t, key),
@@ -157,7 +157,7 @@ func joins(t *testing.T, s *siege) {
 		})
 	}
 	s.within(t, "a token that was used", func(t *testing.T) {
-		honest := s.enemy() // who else would have the papers
+		honest := s.attacker() // who else would have the papers
 		conn := honest.connect(t, honest.with(nil))
 		if _, err := s.join(t, conn, victim, s.token(t, victim), requestOf(t, key)); err != nil {
 			t.Fatalf("the machine itself is refused, after all that went before: %v", err)
@@ -165,7 +165,7 @@ func joins(t *testing.T, s *siege) {
 		if _, err := s.join(t, conn, victim, s.token(t, victim), requestOf(t, key)); err != nil {
 			t.Fatalf("the machine itself is refused when it asks again: %v", err)
 		}
-		before, e := s.calm(), s.enemy()
+		before, e := s.calm(), s.attacker()
 		_, err := s.join(t, e.connect(t, e.with(nil)), victim, s.token(t, victim), requestOf(t, newKey(t)))
 		tried(t, before, e, err, victim)
 	})
@@ -176,7 +176,7 @@ func joins(t *testing.T, s *siege) {
 			in, there := stage.Records[store.Instance](s.Stage, store.KindInstances)[gone]
 			return !there || in.Record.Phase == store.Deleting
 		})
-		before, e := s.Mark(), s.enemy()
+		before, e := s.Mark(), s.attacker()
 		_, err := s.join(t, e.connect(t, e.with(nil)), gone, token, requestOf(t, newKey(t)))
 		if status.Code(err) != codes.PermissionDenied {
 			t.Fatalf("answered %v, want permission denied", err)
@@ -197,7 +197,7 @@ func race(t *testing.T, s *siege, raced string) {
 	token := s.token(t, raced)
 	var conns []*grpc.ClientConn
 	for i := range lines {
-		e := s.enemy()
+		e := s.attacker()
 		conn, err := grpc.NewClient("passthrough:///"+s.Addresses[string(rune('a'+i%2))],
 			grpc.WithTransportCredentials(e.with(nil)), grpc.WithContextDialer(e.dial))
 		if err != nil {

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { os.Exit(stage.Main(m, "", &built)) }
 // siege is a shard under attack.
 type siege struct {
 	*stage.Stage
-	shard   string // the shard's random ID
-	enemies int    // enemies with an address of their own
+	shard     string // the shard's random ID
+	attackers int    // attackers with an address of their own
 }
 
 // besiege starts a shard with its honest agents, whose certificates are valid for seconds.
@@ -70,7 +70,7 @@ func (s *siege) record(t *testing.T) store.Shard {
 }
 
 // calm returns a moment in which all honest instances are healthy and nothing is in progress: what
-// is counted from then on is not left over from before. Instances whose names enemies use may stay
+// is counted from then on is not left over from before. Instances whose names attackers use may stay
 // silent.
 func (s *siege) calm() stage.Mark {
 	s.T.Helper()

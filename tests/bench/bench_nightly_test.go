@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
-	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // Many agents share a connection.
@@ -41,24 +41,20 @@ func TestFailover(t *testing.T) {
 // was before when a bench was interrupted.
 func TestNamedEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := embedetcd.Start(t.Context(),
+	etcd, err := harness.StartEtcd(t.Context(),
 		embedetcd.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	st, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	defer etcd.Close()
+	st := etcd.Store
 	const key, value = "/leasehold/real/shard", "{}"
 	if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(key, []byte(value))}}); err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{
 		"agents", "--agents", "30", "--for", "4m", "--failures", "0", "--endpoints",
-		server.Endpoint(),
+		etcd.Endpoint,
 	}, quick...)
 	if code, _, stderr := run(t.Context(), t, args...); code != program.Conflict ||
 		!strings.Contains(stderr, "--used-etcd") {

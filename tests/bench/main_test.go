@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leasehold/leasehold/cmd/bench"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/tests/harness"
-	"go.uber.org/goleak"
 )
 
 // TestMain is also the program that a bench starts again for its parts.

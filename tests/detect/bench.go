@@ -18,7 +18,6 @@ import (
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
-	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/certs"
 	"github.com/leasehold/leasehold/tests/harness"
 )
@@ -99,18 +98,15 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := embedetcd.Start(ctx,
+	etcd, err := harness.StartEtcd(ctx,
 		embedetcd.Config{
 			DataDir: filepath.Join(b.cfg.Dir, "etcd"), Listen: etcdAddress,
 			Logger: slog.New(slog.NewJSONHandler(log, nil)),
 		})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, log.Close())
 	}
-	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}})
-	if err != nil {
-		return nil, errors.Join(err, etcd.Close())
-	}
+	st := etcd.Store
 	following, unfollow := context.WithCancel(ctx)
 	var followers sync.WaitGroup
 	followers.Go(func() { b.ledger.follow(following, st) })
@@ -126,7 +122,7 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 		}
 		unfollow()
 		followers.Wait()
-		return errors.Join(st.Close(), etcd.Close(), log.Close())
+		return errors.Join(etcd.Close(), log.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())

@@ -26,6 +26,14 @@ func (c *cluster) workloads(ids []string) map[string]int {
 	return pids
 }
 
+// nothingStopped checks that the workloads still run, and that no machine was made or removed.
+func (c *cluster) nothingStopped(running map[string]int, ids []string) {
+	c.t.Helper()
+	if !c.allRun(running) || !slices.Equal(slices.Sorted(slices.Values(c.made())), slices.Sorted(slices.Values(ids))) {
+		c.t.Errorf("workloads were %v; machines %v", running, c.made())
+	}
+}
+
 // allRun reports whether workloads run in the same processes as before.
 func (c *cluster) allRun(pids map[string]int) bool {
 	for id, pid := range pids {
@@ -157,9 +165,7 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 			t.Errorf("%s has slot %d, and had %d", id, i.Record.Slot, slot)
 		}
 	}
-	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
-		t.Errorf("workloads were %v; machines %v", running, c.made())
-	}
+	c.nothingStopped(running, ids)
 }
 
 // After the loss of etcd's data, while no coordinator runs, somebody creates the shard anew, with
@@ -213,9 +219,7 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 	c.must("recover", "--confirm=default")
 	c.must("release")
 	c.await("the same instances in their slots", func() bool { return c.has(ids) })
-	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
-		t.Errorf("workloads were %v; machines %v", running, c.made())
-	}
+	c.nothingStopped(running, ids)
 }
 
 // All records of instances are deleted by hand: no workload stops, nothing is made, the shard is on
@@ -298,9 +302,7 @@ func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
 	})
 	c.must("release")
 	c.await("the same instances", func() bool { return c.has(ids) })
-	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
-		t.Errorf("workloads were %v; machines %v", running, c.made())
-	}
+	c.nothingStopped(running, ids)
 	c.await("no problem of machines without a record",
 		func() bool { return !strings.Contains(c.must("status"), "REC-8") })
 }

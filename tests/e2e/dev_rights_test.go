@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
-	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/harness"
 )
 
 // Data of a dev whose etcd asked nobody anything are taken up: from then on it asks, and dev's own
@@ -19,20 +19,13 @@ import (
 func TestDevProtectsItsEtcd(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	old, err := embedetcd.Start(t.Context(),
+	old, err := harness.StartEtcd(t.Context(),
 		embedetcd.Config{DataDir: filepath.Join(l.data, "etcd"), Listen: l.endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{l.endpoint}, DialTimeout: longest})
-	if err != nil {
-		t.Fatal(err)
-	}
 	was := store.KeysOf("other").Group("web")
-	if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(was, []byte("{}"))}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Close(); err != nil {
+	if _, err := old.Store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(was, []byte("{}"))}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Close(); err != nil {

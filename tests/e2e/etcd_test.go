@@ -63,7 +63,7 @@ func TestEtcdFreezes(t *testing.T) {
 		}
 	}
 	t.Logf("etcd ended the leases of %d of %d living agents", ended, len(ids))
-	// Whoever leads can judge again: the loss of an agent is seen.
+	// The leader can judge again: the loss of an agent is seen.
 	c.signalAgent(ids[0], syscall.SIGSTOP)
 	c.awaitEntry("the loss of "+ids[0], before,
 		func(n noted) bool { return n.Verdict == store.Lost && n.Instance == ids[0] })
@@ -90,10 +90,7 @@ func TestEtcdRestarts(t *testing.T) {
 			t.Fatalf("of %s there runs only %v while etcd is away", id, c.residentsOf(id))
 		}
 	}
-	c.startEtcd()
-	c.await("a leader", func() bool { return c.h.leader() != "" })
-	c.awaitCalm("web", ids)
-	c.heals("web", 3)
+	c.recovers("web", ids)
 }
 
 // etcd is killed and comes back on the same data: what it had confirmed is there.
@@ -105,10 +102,7 @@ func TestEtcdIsKilled(t *testing.T) {
 	ids := c.apply("web", 3)
 	c.caughtUp()
 	c.etcd.KillGroup()
-	c.startEtcd()
-	c.await("a leader", func() bool { return c.h.leader() != "" })
-	c.awaitCalm("web", ids)
-	c.heals("web", 3)
+	c.recovers("web", ids)
 }
 
 // All coordinators are away for several leases.
@@ -277,4 +271,13 @@ func TestLeaderStandsStill(t *testing.T) {
 			t.Errorf("%s was replaced", id)
 		}
 	}
+}
+
+// recovers starts etcd on its data, and checks that the instances stay and that the group heals.
+func (c *cluster) recovers(group string, ids []string) {
+	c.t.Helper()
+	c.startEtcd()
+	c.await("a leader", func() bool { return c.h.leader() != "" })
+	c.awaitCalm(group, ids)
+	c.heals(group, len(ids))
 }

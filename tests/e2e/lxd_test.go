@@ -29,6 +29,7 @@ type containers struct {
 	*cluster
 	lxd       *lxdtest.LXD
 	providers string
+	agents    string // the directory of the programs that replicas serve
 }
 
 func newContainers(t *testing.T) *containers {
@@ -73,6 +74,7 @@ func newContainers(t *testing.T) *containers {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+	c.agents = c.agentsToServe()
 	c.replica("a")
 	c.replica("b")
 	c.await("a leader", func() bool {
@@ -84,16 +86,20 @@ func newContainers(t *testing.T) *containers {
 // replica starts a coordinator on the bridge, where it listened before if it ever ran.
 func (c *containers) replica(id string) {
 	c.t.Helper()
-	if c.listen[id] == "" {
+	for _, what := range []string{id, "downloads of " + id} {
+		if c.listen[what] != "" {
+			continue
+		}
 		_, port, err := net.SplitHostPort(addresses.FreeAddress(c.t))
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		c.listen[id] = net.JoinHostPort(containersGround, port)
+		c.listen[what] = net.JoinHostPort(containersGround, port)
 	}
 	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id,
 		"--listen", c.listen[id], "--machines", c.machines, "--providers", c.providers,
 		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", bin("leasehold-agent"),
+		"--downloads", c.listen["downloads of "+id], "--agents", c.agents,
 		"--session-ttl", "2s", "--http", "off", "--log-level", "debug"))
 }
 

@@ -136,7 +136,7 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// Files and directories that one may not use. Whoever may do everything gives up that right for it.
+// Files and directories without permission. A test that runs as root gives up its rights first.
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "machines")

@@ -50,12 +50,7 @@ func TestAMachineFromNothing(t *testing.T) {
 		}
 		return path
 	}
-	agents := filepath.Join(c.dir, "agents")
-	program, err := os.ReadFile(bin("leasehold-agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("agents/leasehold-agent-linux-"+runtime.GOARCH, string(program))
+	agents := c.agentsToServe()
 	first := write("machine.sh", "#!/bin/sh\nset -e\nmkdir -p \"$LEASEHOLD_WORK_DIR/layers\"\n"+
 		"exec unshare --mount --pid --fork --kill-child sh -ec '"+strings.ReplaceAll(plainMachine, "'", `'\''`)+"'\n")
 	providers := write("providers.yaml", fmt.Sprintf(
@@ -85,4 +80,21 @@ func TestAMachineFromNothing(t *testing.T) {
 		t.Errorf("user data: %v, %v", left, err)
 	}
 	c.must("group", "delete", "web", "--confirm", "web", "--wait")
+}
+
+// agentsToServe makes a directory with the agent, as coordinators serve it.
+func (w *world) agentsToServe() string {
+	w.t.Helper()
+	dir := filepath.Join(w.dir, "agents")
+	program, err := os.ReadFile(bin("leasehold-agent"))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "leasehold-agent-linux-"+runtime.GOARCH), program, 0o700)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return dir
 }

@@ -2,6 +2,7 @@
 // kill in one way.
 //
 //	process.go  a process: started, paused, ended
+//	etcd.go     an etcd in the test's own process
 //	output.go   what programs write, while they write it
 //	await.go    waiting for what other processes do
 //

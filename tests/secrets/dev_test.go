@@ -27,27 +27,20 @@ func TestSecretsInDev(t *testing.T) {
 	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dev := exec.Command(r.program, "dev", "--etcd-listen=127.0.0.1:0", "--listen=127.0.0.1:0", "--log-level=debug",
+	cmd := exec.Command(r.program, "dev", "--etcd-listen=127.0.0.1:0", "--listen=127.0.0.1:0", "--log-level=debug",
 		"--group", file)
-	dev.Dir, dev.Env, dev.Stdout, dev.Stderr = r.dir, r.environment(), &r.logged, &r.logged
-	if err := dev.Start(); err != nil {
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.dir, r.environment(), &r.logged, &r.logged
+	dev, err := harness.Start("dev", cmd, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { machines.Kill(machines.Shards(filepath.Join(data, "machines"))) })
-	ended := make(chan error, 1)
-	go func() { ended <- dev.Wait() }()
-	over := false
 	end := func() {
-		if over {
-			return
-		}
-		over = true
-		_ = dev.Process.Signal(syscall.SIGINT)
+		dev.Signal(syscall.SIGINT)
 		select {
-		case <-ended:
+		case <-dev.Ended():
 		case <-time.After(longest):
-			_ = dev.Process.Kill()
-			<-ended
+			dev.Kill()
 			t.Error("dev did not end")
 		}
 	}

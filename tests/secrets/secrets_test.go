@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -216,18 +215,17 @@ func start(t *testing.T) *run {
 	t.Helper()
 	r := build(t)
 	log := slog.New(slog.NewJSONHandler(&r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	etcd, err := embedetcd.Start(t.Context(),
+	etcd, err := harness.StartEtcd(t.Context(),
 		embedetcd.Config{DataDir: filepath.Join(r.dir, "etcd"), Listen: "127.0.0.1:0", Logger: log, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, etcd) })
-	r.endpoint = etcd.Endpoint()
-	if r.st, err = etcdstore.Open(t.Context(),
-		etcdstore.Config{Endpoints: []string{r.endpoint}, Logger: log}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, r.st) })
+	t.Cleanup(func() {
+		if err := etcd.Close(); err != nil {
+			t.Errorf("close etcd: %v", err)
+		}
+	})
+	r.endpoint, r.st = etcd.Endpoint, etcd.Store
 	r.keyFile = filepath.Join(r.dir, "secrets.key")
 	if err := keyfile.Create(r.keyFile, sealed.Ring{}.With(sealed.NewKey())); err != nil {
 		t.Fatal(err)
@@ -285,12 +283,6 @@ func start(t *testing.T) *run {
 		return err == nil && bytes.Contains(kv.Value, []byte("secret_keys"))
 	})
 	return r
-}
-
-func closed(t *testing.T, c io.Closer) {
-	if err := c.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
 }
 
 // command runs an operator's command with the given standard input.

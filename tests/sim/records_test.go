@@ -145,7 +145,7 @@ func (in *inquiry) stands(c change) {
 	}
 }
 
-// changed follows the records, whoever writes them.
+// changed follows the records of every writer.
 func (tr *trial) changed(_ time.Time, e store.Event) {
 	if tr.w == nil {
 		return // the world is being made

@@ -61,7 +61,7 @@ func told(t *testing.T, where <-chan string, want ...string) {
 	}
 }
 
-// Whatever one replica does, all of them see; and whoever benches hears once of each machine that
+// Whatever one replica does, all of them see; and the bench hears once of each machine that
 // begins or ends.
 func TestAllSeeTheSameMachines(t *testing.T) {
 	c, socket := opened(t, "a", "b")
@@ -150,7 +150,7 @@ func (s *slowCloud) Changed(from int, news *Changes) error {
 	return err
 }
 
-// Calls end with the bench, and with whoever asked.
+// Calls end with the bench, and with the caller.
 func TestCallsEnd(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	c, err := Open(socket, nil)

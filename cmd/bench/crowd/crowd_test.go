@@ -44,7 +44,7 @@ func TestAgentsOfACrowdAreServed(t *testing.T) {
 	})
 }
 
-// Whoever falls silent is found out, in time, and nobody else is.
+// Agents that fall silent are detected in time, and no others.
 func TestTheSilentAreFoundOut(t *testing.T) {
 	for _, how := range []crowd.How{crowd.Mute, crowd.Cut, crowd.Freeze} {
 		t.Run(string(how), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestTheSilentAreFoundOut(t *testing.T) {
 	}
 }
 
-// Whoever comes back in time is as before.
+// An agent that returns in time is as before.
 func TestTheSilentReturn(t *testing.T) {
 	for _, how := range []crowd.How{crowd.Mute, crowd.Cut, crowd.Freeze} {
 		t.Run(string(how), func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestGivenUpWhenItsReplacementIsRecorded(t *testing.T) {
 	wants(t, "instances are made", o.count().made, 1)
 }
 
-func TestWhoeverNobodyHarmedIsWronglyJudged(t *testing.T) {
+func TestJudgingAnUnharmedInstanceIsWrong(t *testing.T) {
 	o := observing(t, "a", "b", "c", "d")
 	o.decided("a", store.Lost)
 	o.decided("b", store.Lost)

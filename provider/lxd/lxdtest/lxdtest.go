@@ -151,7 +151,20 @@ func (l *LXD) Import(alias string, programs map[string]string) error {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("make image %s: %w", alias, err)
 	}
-	if err := l.Do(http.MethodPost, "/1.0/images", image.Bytes(), nil); err != nil {
+	return l.importTar(alias, image.Bytes())
+}
+
+// ImportFile makes an image of a file: a tar of metadata.yaml and rootfs.
+func (l *LXD) ImportFile(alias, path string) error {
+	image, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return l.importTar(alias, image)
+}
+
+func (l *LXD) importTar(alias string, image []byte) error {
+	if err := l.Do(http.MethodPost, "/1.0/images", image, nil); err != nil {
 		return err
 	}
 	var urls []string

@@ -351,7 +351,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// Whoever is no server is found out in time.
+// A peer that is no server is detected in time.
 func TestNoGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

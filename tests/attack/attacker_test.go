@@ -22,31 +22,31 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// patience is how long an enemy waits for an answer.
+// patience is how long an attacker waits for an answer.
 const patience = 20 * time.Second
 
-// enemy is an attacker with an address of its own.
-type enemy struct {
+// attacker is an attacker with an address of its own.
+type attacker struct {
 	s        *siege
 	from, to string
 }
 
-// enemy returns a new attacker. Attackers alternate between the replicas: each replica records only
+// attacker returns a new attacker. Attackers alternate between the replicas: each replica records only
 // so many refusals at once, and the rest as a sum each minute.
-func (s *siege) enemy() *enemy {
-	s.enemies++
-	return &enemy{
-		s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250),
-		to: s.Addresses[string(rune('a'+s.enemies%2))],
+func (s *siege) attacker() *attacker {
+	s.attackers++
+	return &attacker{
+		s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.attackers/250, 1+s.attackers%250),
+		to: s.Addresses[string(rune('a'+s.attackers%2))],
 	}
 }
 
-func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {
+func (e *attacker) dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(e.from)}}).DialContext(ctx, "tcp", address)
 }
 
 // connect opens a connection with the given credentials.
-func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.ClientConn {
+func (e *attacker) connect(t *testing.T, c credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := e.line(c)
 	if err != nil {
@@ -57,11 +57,11 @@ func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.
 }
 
 // with returns TLS credentials with a certificate, or none, that accept any server.
-func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
+func (e *attacker) with(own *tls.Certificate) credentials.TransportCredentials {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		NextProtos:         []string{"h2"},
-		InsecureSkipVerify: true, //nolint:gosec // an enemy believes everybody
+		InsecureSkipVerify: true, //nolint:gosec // an attacker believes everybody
 	}
 	if own != nil {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
@@ -73,7 +73,7 @@ func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
 var errRefused = errors.New("refused")
 
 // hello sends a hello, and returns the result: nil only for a welcome.
-func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient, error) {
+func (e *attacker) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -102,7 +102,7 @@ func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (p
 
 // helloOf returns the hello of an instance.
 func (s *siege) helloOf(instance string) *protocol.Hello {
-	return &protocol.Hello{Protocol: 1, Shard: s.shard, Instance: instance, BootId: "enemy", Epoch: 1 << 40}
+	return &protocol.Hello{Protocol: 1, Shard: s.shard, Instance: instance, BootId: "attacker", Epoch: 1 << 40}
 }
 
 // forger issues certificates: with a stolen authority, or one of its own.
