@@ -38,9 +38,11 @@ var bans = []ban{
 	{
 		name: "plan knows records alone",
 		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
-			"decides about and their sentences (store, coordinator/reason) and nothing that acts",
+			"decides about, their sentences and what a load balancer lists (store, coordinator/reason, provider/balancer) and " +
+			"nothing that acts",
 		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
 			return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" &&
+				p != module+"/provider/balancer" &&
 				!within(p, module+"/coordinator/plan")
 		}),
 	},
@@ -115,7 +117,7 @@ var bans = []ban{
 			found := append(readsClock(f), startsGoroutine(f)...)
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
-					module + "/store", module + "/provider", module + "/coordinator/cache",
+					module + "/store", module + "/provider", module + "/provider/balancer", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
 					module + "/coordinator/leader",
 				}, p)

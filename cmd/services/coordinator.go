@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -67,6 +68,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	balancers, err := c.balancers(ctx, log)
+	if err != nil {
+		return err
+	}
 	agents, err := c.agents()
 	if err != nil {
 		return err
@@ -103,7 +108,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
 		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -209,6 +214,27 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 		}
 		all[e.Name] = p
 		log.Info("provider opened", "provider", e.Name, "kind", e.Kind, "zones", p.Capabilities().Zones)
+	}
+	return all, nil
+}
+
+// balancers opens the load balancers that the file names.
+func (c *Coordinator) balancers(ctx context.Context, log *slog.Logger) (map[string]balancer.Balancer, error) {
+	if c.Providers == "" {
+		return nil, nil
+	}
+	entries, err := providerfile.ReadBalancers(c.Providers)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	all := map[string]balancer.Balancer{}
+	for _, e := range entries {
+		b, err := e.Open(ctx, log)
+		if err != nil {
+			return nil, problem("correct the file that --providers names", "%s", err)
+		}
+		all[e.Name] = b
+		log.Info("load balancer opened", "balancer", e.Name, "kind", e.Kind)
 	}
 	return all, nil
 }
