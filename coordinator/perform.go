@@ -33,6 +33,10 @@ func (t *term) perform(ctx context.Context, c leader.Command) error {
 		t.beside(func() leader.Event { return t.verify(ctx, c) })
 	case leader.Invoke:
 		t.beside(func() leader.Event { return t.invoke(ctx, c) })
+	case leader.ListMembers:
+		t.beside(func() leader.Event { return t.listMembers(ctx, c) })
+	case leader.CallMember:
+		t.beside(func() leader.Event { return t.callMember(ctx, c) })
 	case leader.Dequeued:
 		t.r.deps.Meter.Asked(string(c.Kind), c.Waited)
 	case leader.Refused:

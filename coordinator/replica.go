@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -40,6 +41,7 @@ type Config struct {
 type Deps struct {
 	Store     store.Store
 	Providers map[string]provider.Provider
+	Balancers map[string]balancer.Balancer // load balancers, by name
 	Logger    *slog.Logger
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
@@ -135,6 +137,11 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	r.journal = newJournal(r)
 	for _, p := range deps.Providers {
 		if user, ok := p.(provider.SecretUser); ok {
+			user.UseSecrets(r.secret)
+		}
+	}
+	for _, b := range deps.Balancers {
+		if user, ok := b.(balancer.SecretUser); ok {
 			user.UseSecrets(r.secret)
 		}
 	}

@@ -61,12 +61,12 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 		capabilities[name] = p.Capabilities()
 	}
 	t.evidence = evidence.New(evidence.Config{
-		Keys: r.keys, Capabilities: capabilities, SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
+		Keys: r.keys, Capabilities: capabilities, Balancers: r.balancerCapabilities(), SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
 		Now: time.Now, Jitter: jitter, Wake: t.poke, Suspect: t.inbox.requestList, Validate: r.validate,
 	})
 	t.leader = leader.New(leader.Config{
-		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities, Settings: t.settings(),
-		Began: time.Now(), Jitter: jitter,
+		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities,
+		Balancers: r.balancerCapabilities(), Settings: t.settings(), Began: time.Now(), Jitter: jitter,
 	})
 	return t
 }
@@ -76,6 +76,9 @@ func jitter(most time.Duration) time.Duration { return rand.N(most + 1) }
 
 // validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
+	if why := r.validateBalancers(&g); why != "" {
+		return why
+	}
 	if g.Provider == store.ProviderNone {
 		return ""
 	}

@@ -42,6 +42,11 @@ type Group struct {
 	Slots               SlotsSpec         `json:"slots,omitzero"`
 	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
 	StopTimeout         Duration          `json:"stop_timeout"`
+
+	// no part of the template: a change rolls nothing (LB-1)
+	LoadBalancers []LoadBalancer `json:"load_balancers,omitempty"`
+	MaxOpening    Duration       `json:"max_opening_traffic_duration,omitempty"` // LB-2; 0: unlimited
+
 	OperatorState
 }
 
@@ -93,6 +98,8 @@ type ReportSpec struct {
 // HealSpec sets how failed instances are healed (HEAL-1).
 type HealSpec struct {
 	Policy string `json:"policy"`
+	// OnLoadBalancer: what a load balancer calls down has failed (LB-2).
+	OnLoadBalancer bool `json:"on_load_balancer,omitempty"`
 }
 
 // Budget bounds what happens at once (HEAL-2, HEAL-3, HEAL-7).

@@ -223,7 +223,7 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), fieldsAfter)
+var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, fieldsAfter)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10
@@ -355,6 +355,12 @@ var fieldsAfter = []Field{
 		value: func(g *Group) any { return g.Heal.Policy },
 		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
 	},
+	{
+		Path: "heal.on_load_balancer", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "LB-2",
+		Doc:   "An instance that a load balancer has confirmed and later calls down has failed, unless it calls most of its members down: then the balancer has.",
+		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
+		ok:    func(*Group) bool { return true },
+	},
 	intField("budget.max_expansion", "1", "HEAL-2",
 		"How many machines above size may exist at once, those that are being deleted included; the dead do not count.",
 		0, mostBudget,
@@ -451,7 +457,7 @@ var fieldsAfter = []Field{
 		}),
 	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
-	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0,
+	durationField("drain.timeout", "5m", "DRAIN-1", "How long the connections through load balancers and the drain hook may take; 0: they are not waited for.", 0,
 		24*time.Hour,
 		func(g *Group) Duration { return g.Drain.Timeout }),
 	{
@@ -577,6 +583,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an
 // error that says so, rather than a setting that does nothing.
 var Planned = []string{
-	"load_balancers", "template.subnet_pool", "heal.on_load_balancer",
+	"template.subnet_pool",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

@@ -194,6 +194,8 @@ func TestBounds(t *testing.T) {
 		},
 		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
 		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"max_opening_traffic_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"heal.on_load_balancer":        {[]any{true, false}, nil},
 		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
 		"budget.max_expansion":         {[]any{0, 10000}, []any{-1, 10001}},
 		"budget.max_unavailable":       {[]any{nil, 0, 10000}, []any{-1, 10001}},
@@ -255,6 +257,9 @@ func TestBounds(t *testing.T) {
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") || strings.HasPrefix(field.Path, "files") {
 			continue // TestBoundsOfChecks, TestBoundsOfFiles
+		}
+		if strings.HasPrefix(field.Path, "load_balancers") {
+			continue // TestBoundsOfLoadBalancers
 		}
 		test, ok := tests[field.Path]
 		if !ok {

@@ -127,6 +127,9 @@ const (
 	BlockedByStorm            BlockedKind = "storm"             // Count of Limit lost; For
 	BlockedByStormEnd         BlockedKind = "storm_end"         // For
 	BlockedByStormProbe       BlockedKind = "storm_probe"       // the budgets; Other: makes room
+	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands there; For: the limit
+	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Text; Count connections, if Flag; For
+	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
 )
 
 // BlockedKinds are all kinds.
@@ -140,7 +143,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
-	BlockedByStormEnd, BlockedByStormProbe,
+	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer,
 }
 
 // Works are all kinds of work.

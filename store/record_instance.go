@@ -37,6 +37,7 @@ type Instance struct {
 	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
 	Drain     *Drain     `json:"drain,omitempty"`     // while draining
 	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Traffic   []Traffic  `json:"traffic,omitempty"`   // its load balancers, in order of name
 	// deleting: it was found dead, and its machine uses no budget (REC-18)
 	Dead     bool   `json:"dead,omitempty"`
 	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
@@ -149,6 +150,11 @@ func (i *Instance) Timers() []NamedTimer {
 	}
 	if i.Doomed != nil && i.Doomed.Deadline != nil {
 		out = append(out, NamedTimer{TimerDoomed, *i.Doomed.Deadline})
+	}
+	for _, t := range i.Traffic {
+		if t.Timer != nil {
+			out = append(out, NamedTimer{TimerTraffic(t.Balancer), *t.Timer})
+		}
 	}
 	return out
 }

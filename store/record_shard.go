@@ -214,7 +214,8 @@ type Replica struct {
 	Version string `json:"version"`
 	// the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
 	Protocol  uint32   `json:"protocol,omitempty"`
-	Providers []string `json:"providers"` // those it can use
+	Providers []string `json:"providers"`           // those it can use
+	Balancers []string `json:"balancers,omitempty"` // likewise
 	// what each of them can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`

@@ -40,9 +40,11 @@ var bans = []ban{
 	{
 		name: "plan knows records alone",
 		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
-			"decides about and their sentences (store, coordinator/reason) and nothing that acts",
+			"decides about, their sentences and what a load balancer lists (store, coordinator/reason, provider/balancer) and " +
+			"nothing that acts",
 		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
 			return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" &&
+				p != module+"/provider/balancer" &&
 				!within(p, module+"/coordinator/plan")
 		}),
 	},
@@ -117,7 +119,7 @@ var bans = []ban{
 			found := append(readsClock(f), startsGoroutine(f)...)
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
-					module + "/store", module + "/provider", module + "/coordinator/cache",
+					module + "/store", module + "/provider", module + "/provider/balancer", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
 					module + "/coordinator/leader",
 				}, p)
@@ -219,6 +221,18 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return f.folder() != "coordinator/web" },
 			func(_ sourceFile, p string) bool { return within(p, "github.com/prometheus") }),
+	},
+	{
+		name: "xDS and DNS in their servers",
+		why: "Envoy's messages are large, and what is in service is decided in coordinator/discovery, whatever clients speak. " +
+			"Tests may speak to a server",
+		find: refuseImports(
+			func(f sourceFile) bool {
+				return !f.forTests() && !withinAny(f.folder(), "coordinator/discovery/xdsserver", "coordinator/discovery/dnsserver")
+			},
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "github.com/envoyproxy", "github.com/miekg/dns", "google.golang.org/grpc/xds")
+			}),
 	},
 	{
 		name: "yaml in cmd",

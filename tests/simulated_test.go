@@ -188,6 +188,11 @@ var simulated = []struct {
 		[]string{"prometheus in web"},
 	},
 	{"coordinator/web/x.go", `package web; import _ "github.com/prometheus/client_golang/prometheus"`, nil},
+	{
+		"coordinator/web/x.go", `package web; import _ "github.com/miekg/dns"`,
+		[]string{"xDS and DNS in their servers"},
+	},
+	{"coordinator/discovery/dnsserver/x.go", `package dnsserver; import _ "github.com/miekg/dns"`, nil},
 	{"coordinator/web/x.go", `package web; import _ "go.yaml.in/yaml/v4"`, []string{"yaml in cmd"}},
 	{"cmd/groupfile/x.go", `package groupfile; import _ "go.yaml.in/yaml/v4"`, nil},
 

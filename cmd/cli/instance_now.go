@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +28,11 @@ func instanceNow(i store.Instance, now time.Time) string {
 	}
 	if i.Drain != nil && i.Phase == store.Draining {
 		words = append(words, "drains:"+drainEnds(*i.Drain, now))
+	}
+	for _, t := range i.Traffic {
+		if t.State != store.TrafficServing {
+			words = append(words, string(t.State)+":"+t.Balancer)
+		}
 	}
 	if i.Restart != nil && (i.Phase == store.Stopping || i.Phase == store.Starting || i.Phase == store.Checking) {
 		words = append(words, "restart:"+i.Restart.Level)
@@ -67,6 +74,14 @@ func instanceLines(i store.Instance, now time.Time) []string {
 		line := fmt.Sprintf("restart: of the %s, ordered %s ago", r.Level, output.Age(now, r.At))
 		if r.Heals {
 			line += ", because it had failed"
+		}
+		lines = append(lines, line)
+	}
+	for _, t := range i.Traffic {
+		line := fmt.Sprintf("load balancer %s: %s for %s, at %s", t.Balancer, t.State, output.Age(now, t.Since),
+			net.JoinHostPort(t.Address, strconv.Itoa(t.Port)))
+		if t.Timer != nil {
+			line += ", which is waited for at most another " + ends(*t.Timer, now)
 		}
 		lines = append(lines, line)
 	}

@@ -78,8 +78,13 @@ func (w *World) Plan() plan.Plan {
 func (w *World) plan(s *plan.Snapshot) plan.Plan {
 	s.GraceEnd, s.GraceWhy = time.Time{}, ""
 	for i := range s.Groups { // "" if no group is named
-		if g := &s.Groups[i]; !waits(g.Status.Record) {
+		g := &s.Groups[i]
+		if !waits(g.Status.Record) {
 			g.Unlisted = "" // the leader has listed the machines, unless its status says that it waits for a list
+		}
+		g.Spec.Group.LoadBalancers = nil // what they will answer is not known, and they are taken to answer at once
+		for j := range g.Instances {
+			g.Instances[j].Record.Traffic, g.Instances[j].MemberCalls = nil, nil
 		}
 	}
 	return plan.Compute(*s, w.now)

@@ -106,12 +106,20 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{
-			"planned", head + "load_balancers:\n- name: a\n",
-			"load_balancers: is not supported by this version (web.yaml:3:1)",
+			"planned", head + "files:\n- path: a\n",
+			"files: is not supported by this version (web.yaml:3:1)",
 		},
 		{
-			"planned below", head + "heal: {on_load_balancer: true}\n",
-			"heal.on_load_balancer: is not supported by this version (web.yaml:3:8)",
+			"planned below", head + "rollout: {canary: 1}\n",
+			"rollout.canary: is not supported by this version (web.yaml:3:11)",
+		},
+		{
+			"load balancers", head + "load_balancers:\n- name: a\n- {name: a, weight: 257, port: \"${x}\"}\n- {port: 0}\n",
+			`load_balancers[1].name: "a": must be another name than that of load_balancers[0] (LB-1) (web.yaml:5:10)
+load_balancers[1].weight: 257: must be 0 to 256; 0 is the balancer's own (LB-1) (web.yaml:5:21)
+load_balancers[1].port: ${x}: must be a variable of vars or the port of the address (port) (LB-1) (web.yaml:5:32)
+load_balancers[2].name: missing: must be the name of a load balancer of the coordinators (LB-1) (web.yaml:6:3)
+load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a variable of vars or the port of the address) (LB-1) (web.yaml:6:10)`,
 		},
 		{
 			"a fence that is none", head + "report: {on_lease_lost: halt}\n",
@@ -427,7 +435,7 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
-		"list of checks": "[]", "list of files": "[]",
+		"list of checks": "[]", "list of load balancers": "[]", "list of files": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -39,6 +40,7 @@ type Coordinator struct {
 	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
+	Discovery  `embed:""`
 	KeyFile    `embed:""`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
@@ -63,6 +65,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	providers, err := c.providers(ctx, h, log)
+	if err != nil {
+		return err
+	}
+	balancers, err := c.balancers(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -102,7 +108,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
 		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -118,13 +124,17 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	found, err := c.Discovery.open(ctx, h.Shard, r, c.HTTP.access(), log)
+	if err != nil {
+		return err
+	}
 	err = web.around(ctx, func(ctx context.Context) error {
 		collecting, end := context.WithCancel(ctx)
 		var ended sync.WaitGroup
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
-		return r.Run(ctx)
+		return found.around(ctx, r.Run)
 	})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
@@ -204,6 +214,27 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 		}
 		all[e.Name] = p
 		log.Info("provider opened", "provider", e.Name, "kind", e.Kind, "zones", p.Capabilities().Zones)
+	}
+	return all, nil
+}
+
+// balancers opens the load balancers that the file names.
+func (c *Coordinator) balancers(ctx context.Context, log *slog.Logger) (map[string]balancer.Balancer, error) {
+	if c.Providers == "" {
+		return nil, nil
+	}
+	entries, err := providerfile.ReadBalancers(c.Providers)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	all := map[string]balancer.Balancer{}
+	for _, e := range entries {
+		b, err := e.Open(ctx, log)
+		if err != nil {
+			return nil, problem("correct the file that --providers names", "%s", err)
+		}
+		all[e.Name] = b
+		log.Info("load balancer opened", "balancer", e.Name, "kind", e.Kind)
 	}
 	return all, nil
 }

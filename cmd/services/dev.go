@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
@@ -32,6 +33,7 @@ type Dev struct {
 	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
 	Providers  string   `help:"File with further providers, beside the process provider." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	Discovery  `embed:""`
 }
 
 // The addresses that dev uses if they are free.
@@ -127,12 +129,16 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	found, err := d.findable(ctx, h.Shard, replica, log)
+	if err != nil {
+		return err
+	}
 	if err := credentials.tell(dir, etcd.Endpoint(), h.Shard); err != nil {
 		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
 	}
 	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
 	w := &devWorld{
-		web: web, h: h, dir: dir, store: st, processes: processes, replica: replica,
+		web: web, found: found, h: h, dir: dir, store: st, processes: processes, replica: replica,
 		keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created,
 	}
 	return w.run(ctx, groups, ready)
@@ -146,6 +152,7 @@ type devWorld struct {
 	processes *process.Provider
 	replica   *coordinator.Replica
 	web       *side
+	found     *guide
 	keys      store.Keys
 	endpoint  string
 	first     bool // this start created the shard
@@ -167,7 +174,9 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- w.web.around(serve, w.replica.Run) }()
+	go func() {
+		ended <- w.web.around(serve, func(ctx context.Context) error { return w.found.around(ctx, w.replica.Run) })
+	}()
 	show, hide := context.WithCancel(ctx)
 	defer hide()
 	var showing sync.WaitGroup
@@ -180,7 +189,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 			return errors.Join(problem("choose a directory that you may write to, with --data-dir",
 				"data directory: %s", err), <-ended)
 		}
-		w.print("ready  etcd %s  agents %s%s  data %s\n", w.endpoint, address, w.web.shown(), w.dir)
+		w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
 		if !w.isUsual() {
 			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n",
 				quotedIfNeeded(DevSettings(w.dir)))
@@ -301,6 +310,17 @@ func (d *Dev) httpAddress() (HTTP, error) {
 			"--http: %s: leasehold dev listens only on this machine", d.HTTP)
 	}
 	return HTTP{HTTP: d.HTTP}, nil
+}
+
+// findable opens the servers for clients that look for instances, on this machine alone.
+func (d *Dev) findable(ctx context.Context, shard string, r *coordinator.Replica, log *slog.Logger) (*guide, error) {
+	for flag, address := range map[string]string{"--dns": d.DNS, "--xds": d.XDS} {
+		if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
+			return nil, problem(fmt.Sprintf("leasehold dev %s 127.0.0.1:0, or run leasehold coordinator", flag),
+				"%s: %s: leasehold dev listens only on this machine", flag, address)
+		}
+	}
+	return d.Discovery.open(ctx, shard, r, access.Config{}, log)
 }
 
 func loopback(host string) bool {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/web"
 	"github.com/leasehold/leasehold/store"
 )
@@ -67,14 +68,18 @@ func (f HTTP) check(ctx context.Context) error {
 
 func (f HTTP) config() web.Config {
 	return web.Config{
-		Listen: f.HTTP, OrFreePort: f.orFreePort, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile,
-		ClientCAFile: f.ClientCA,
+		Listen: f.HTTP, OrFreePort: f.orFreePort, Access: f.access(),
 	}
+}
+
+// access are the files that say who may read.
+func (f HTTP) access() access.Config {
+	return access.Config{CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA}
 }
 
 // problem returns an HTTP error with the next step.
 func (f HTTP) problem(err error) error {
-	var unsafe *web.UnsafeError
+	var unsafe *access.UnsafeError
 	switch {
 	case errors.As(err, &unsafe):
 		return problem(unsafe.Next, "%s", unsafe.What)

@@ -9,7 +9,10 @@
 package discovery
 
 import (
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -24,6 +27,29 @@ type Endpoint struct {
 	Zone     string
 	// Address is where the workload is reached, as the provider says: a host, or HOST:PORT.
 	Address string
+}
+
+// HostPort takes the address apart. The port is 0 if the address has none.
+func (e Endpoint) HostPort() (host string, port uint16) {
+	host, text, err := net.SplitHostPort(e.Address)
+	if err != nil {
+		return e.Address, 0
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return host, 0
+	}
+	return host, uint16(n)
+}
+
+// IP takes the address apart; false if its host is a name.
+func (e Endpoint) IP() (netip.AddrPort, bool) {
+	host, port := e.HostPort()
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.Zone() != "" {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(ip.Unmap(), port), true
 }
 
 // Endpoints are the instances in service of some groups, or of all if none is named, in order of

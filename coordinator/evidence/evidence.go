@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -13,6 +14,7 @@ import (
 type Config struct {
 	Keys         store.Keys
 	Capabilities map[string]provider.Capabilities // of each provider that there is
+	Balancers    map[string]balancer.Capabilities // of each load balancer
 	SessionTTL   time.Duration                    // see plan.Snapshot
 	Seed         uint64                           // see plan.Snapshot
 
@@ -56,8 +58,9 @@ type Evidence struct {
 	unlisted map[string]int
 	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
 	refusals map[plan.Refused]refusal
-	counts   map[string]int        // disturbances of other replicas
-	unnoted  time.Time             // when a replica last had agents without a record that it could not note
+	counts   map[string]int // disturbances of other replicas
+	unnoted  time.Time      // when a replica last had agents without a record that it could not note
+	traffic  traffic
 	crowded  map[string]bool       // replicas that have such agents
 	specs    map[string]plan.Spec  // as read last, by group
 	tallies  map[string]plan.Tally // of groups with anything to count
@@ -87,8 +90,8 @@ func New(cfg Config) *Evidence {
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
 		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
-		crowded: map[string]bool{},
-		specs:   map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
+		crowded: map[string]bool{}, traffic: newTraffic(cfg.Balancers),
+		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
 		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(),

@@ -159,6 +159,7 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
 		delete(e.instances, id)
 		delete(e.timers, owner{kind: store.KindInstances, name: id})
+		e.dropTraffic(id)
 	}
 	return true
 }
@@ -211,6 +212,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	report := c.Reports[id].Record
 	w.seeHealth(hasAlive && report.Healthy && report.BootID == alive.Record.BootID, report.BootID, now, first)
 	e.seeTimers(owner{kind: store.KindInstances, name: id}, rec.Timers(), first)
+	e.seeTraffic(&rec)
 	// An agent whose machine is there may be trying to reach us, registered or not.
 	if ttl := rec.Spec.Report.LeaseTTL.D(); ttl > 0 && (rec.Phase.Registered() || rec.Phase == store.Booting) {
 		back := c.Shard.Record.Settings.ReconnectMax.D()

@@ -24,7 +24,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		ShardUnreadable: c.Unreadable[e.cfg.Keys.Shard()] != "",
 		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[plan.Market]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
-		Recorded: len(c.Instances),
+		Recorded: len(c.Instances), Balancers: maps.Clone(e.traffic.balancers), Configured: configured(c),
 	}
 	if s.Stale != e.wasStale { // that concerns every group
 		e.wasStale = s.Stale
@@ -188,7 +188,8 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
 	in.Sighting, in.Calls = w.sighting, w.calls
-	if in.Record.Drain != nil || in.Record.Doomed != nil { // nothing else in it has a timer
+	in.MemberCalls = e.memberCalls(&in.Record)
+	if in.Record.Drain != nil || in.Record.Doomed != nil || len(in.Record.Traffic) > 0 { // nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
 	}
 	return shown{of: w, version: w.version}

@@ -7,6 +7,7 @@
 //	leader.go      rounds: look at the cache, plan, commit one transaction after the other
 //	operations.go  provider calls from their queue to their outcome
 //	calls.go       which calls begin when; pace.go is the rate of creations
+//	traffic.go     what is asked of load balancers, and when they are listed
 //	lists.go       when a provider's machines are listed
 //	txn.go         fenced transactions, and what their outcome means
 //

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -47,6 +48,19 @@ type (
 		Operation int
 		Err       error
 	}
+	// BalancerListed answers ListMembers.
+	BalancerListed struct {
+		Balancer string
+		Begun    time.Time
+		Listing  balancer.Listing
+		Err      error
+	}
+	// BalancerAnswered answers CallMember. Made is false if its conditions did not hold.
+	BalancerAnswered struct {
+		Call plan.MemberCall
+		Made bool
+		Err  error
+	}
 	// Answered answers Invoke.
 	Answered struct {
 		Operation int
@@ -65,6 +79,9 @@ func (Listed) event()        {}
 func (Recorded) event()      {}
 func (Verified) event()      {}
 func (Answered) event()      {}
+
+func (BalancerListed) event()   {}
+func (BalancerAnswered) event() {}
 
 // Command is something to do. Those without an answer are done at once.
 type Command interface{ command() }
@@ -120,6 +137,20 @@ type (
 		Copy      plan.Copy // of RemoveCopy
 	}
 
+	// ListMembers lists what a load balancer has. Answered by BalancerListed.
+	ListMembers struct {
+		Balancer string
+		Recorded []balancer.Member
+		Begun    time.Time
+		Deadline time.Time
+	}
+	// CallMember calls a load balancer if the conditions of the call hold. Answered by BalancerAnswered.
+	CallMember struct {
+		Call     plan.MemberCall
+		Begun    time.Time
+		Deadline time.Time
+	}
+
 	// Dequeued reports that a call left its queue.
 	Dequeued struct {
 		Kind   plan.CallKind
@@ -153,6 +184,9 @@ func (Refused) command()  {}
 func (Illegal) command()  {}
 func (Stale) command()    {}
 func (Resign) command()   {}
+
+func (ListMembers) command() {}
+func (CallMember) command()  {}
 
 // Method is a method of a provider.
 type Method int

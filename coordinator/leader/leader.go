@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Fence        store.Fence
 	Evidence     *evidence.Evidence
 	Capabilities map[string]provider.Capabilities // by provider
+	Balancers    map[string]balancer.Capabilities // of the load balancers
 	Settings     store.ShardSettings              // at the beginning of the term
 	Began        time.Time
 	Jitter       func(most time.Duration) time.Duration
@@ -40,6 +42,8 @@ type Leader struct {
 	calls *Calls
 	lists map[string]*Lists
 	names []string // of the providers, in order
+
+	traffic traffic
 
 	round  *round // under way; nil: none
 	again  bool   // something happened that the round does not know
@@ -57,7 +61,7 @@ func New(cfg Config) *Leader {
 	l := &Leader{
 		cfg: cfg, lists: map[string]*Lists{}, names: slices.Sorted(maps.Keys(cfg.Capabilities)),
 		pass:       cfg.Began.Add(fullPass),
-		operations: map[int]*operation{},
+		operations: map[int]*operation{}, traffic: newTraffic(cfg.Balancers),
 	}
 	l.calls = NewCalls(l.names, cfg.Settings, cfg.Jitter)
 	for _, name := range l.names {
@@ -109,9 +113,15 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 		l.verified(now, e)
 	case Answered:
 		l.answered(now, e)
+	case BalancerListed:
+		l.balancerListed(now, v, e)
+	case BalancerAnswered:
+		l.balancerAnswered(e)
 	}
 	l.beginLists(now)
+	l.beginMemberLists(now, v)
 	l.beginCalls(now, v)
+	l.beginMemberCalls(now, v)
 	commands := l.commands
 	l.commands = nil
 	return commands
@@ -120,7 +130,7 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 // Next returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
 // means that only another event can change anything.
 func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
-	tick = earlier(l.pass, l.queued)
+	tick = earlier(earlier(l.pass, l.queued), l.nextMemberList())
 	for _, name := range l.names {
 		if at, ok := l.lists[name].Next(); ok && at.Before(tick) {
 			tick = at
@@ -141,7 +151,8 @@ func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
 // Pressing reports whether the next Tick does more than what comes regularly.
 func (l *Leader) Pressing() bool {
 	return !l.queued.IsZero() || slices.ContainsFunc(l.names,
-		func(name string) bool { return l.lists[name].Requested() })
+		func(name string) bool { return l.lists[name].Requested() }) || slices.ContainsFunc(l.traffic.names,
+		func(name string) bool { return l.traffic.of[name].lists.Requested() })
 }
 
 // earlier returns the earlier of two times, of which each may be zero for never.
@@ -241,6 +252,7 @@ func (l *Leader) commit(now time.Time) {
 	for _, call := range r.plan.Calls {
 		l.ask(now, call)
 	}
+	l.askMembers(&r.plan)
 	for _, group := range r.groups {
 		l.cfg.Evidence.LookAgain(group, r.plan.Due[group])
 	}

@@ -162,6 +162,9 @@ func (d *draft) mayCreate(what task) bool {
 }
 
 func (d *draft) mayDelete(what task, m *member) bool {
+	if !m.goingDown() && !d.mayLeave(what, m) {
+		return false
+	}
 	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
 		return true
 	}

@@ -34,7 +34,7 @@ func (d *draft) callProvider() {
 				continue
 			}
 			kind = CallRestart
-		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m) && d.removedFromTraffic(m):
 			kind = CallRemove
 		case several && m.phase != store.Deleting:
 			kind = CallRemoveCopy

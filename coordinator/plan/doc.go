@@ -15,6 +15,7 @@
 //	dead.go      dead instances
 //	drain.go     instances that leave in order
 //	remove.go    deletions, and the proof that a machine is gone
+//	traffic.go   memberships in load balancers; members.go: what is known of them
 //	calls.go     which provider calls to make
 //	heal.go      failed and condemned instances; how long a failing slot waits
 //	scale.go     too many, too few; zones

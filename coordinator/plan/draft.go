@@ -42,8 +42,12 @@ type draft struct {
 	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
 	notes                 []Note                           // journal entries of what is new in the status
 
-	actions  []Action
-	calls    []Call
+	actions []Action
+	calls   []Call
+
+	memberCalls []MemberCall
+	watched     map[string]bool // load balancers for which something is waited for
+
 	blocked  []store.Blocked
 	held     []store.Blocked // what was decided and may not be done
 	next     time.Time
@@ -63,6 +67,7 @@ type member struct {
 	age      age
 	slot     *slot  // nil if it is on demand
 	touched  bool   // an action of this plan changes its record
+	quiet    bool   // it is taken out of its load balancers to be restarted
 	movesTo  string // the zone to which this plan moves its creation
 	// fallsBack: this plan makes it on demand, as there is no spot capacity
 	fallsBack bool
@@ -359,6 +364,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
 		rec.Dead = to == store.Deleting && m.dead()
+		d.enter(m, &rec)
 	}
 	rec.Last = d.decision(rule, what, why)
 	if change != nil {

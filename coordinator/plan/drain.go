@@ -24,6 +24,9 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 			Timer: d.timer(length),
 			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
 		}
+		if m.inTraffic() && len(m.Record.Spec.Drain.Hook) > 0 {
+			rec.Token = "" // its agent is told once its load balancers send it nothing new: see leavesTraffic
+		}
 		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
 	} else {
 		a = d.step(m, store.Deleting, rule, what, why, evidence, nil)
@@ -34,7 +37,7 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 }
 
 // drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
-// served, or has no hook. What a notice has doomed goes on serving without a hook too, until its
+// served, or has neither a hook nor load balancers. What a notice has doomed goes on serving without a hook too, until its
 // replacement does or the notice's time is over (SPOT-2).
 func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
@@ -47,19 +50,19 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 		left := length // else its end is unknown
 		if !m.doom.by.IsZero() {
 			left = max(0, m.doom.by.Sub(d.now))
-			if len(hook) > 0 && length > 0 {
+			if (len(hook) > 0 || m.inTraffic()) && length > 0 {
 				left = min(length, left)
 			}
 		}
 		return left, left > 0
 	}
-	return length, len(hook) > 0 && length > 0
+	return length, (len(hook) > 0 || m.inTraffic()) && length > 0
 }
 
 // relieved ends a drain without a hook once a healthy instance has taken the member's place:
 // nothing else is waited for.
 func (d *draft) relieved(m *member) bool {
-	if len(m.Record.Spec.Drain.Hook) > 0 {
+	if len(m.Record.Spec.Drain.Hook) > 0 || len(m.Record.Traffic) > 0 && !m.noticed() || !d.trafficEnded(m) {
 		return false
 	}
 	heirs := d.others(m, d.proven)
@@ -90,16 +93,21 @@ func (d *draft) drains() {
 		case d.comesBack(m, rec):
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
+		case d.leavesTraffic(m, rec, due):
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", rec.Done)
 		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
-			m.Report.Record.Drained == rec.Token:
+			m.Report.Record.Drained == rec.Token && d.trafficEnded(m):
 			// without one that says nothing
 			a := d.drained(m, "DRAIN-1", "its drain hook has ended")
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
+		case len(m.Record.Spec.Drain.Hook) == 0 && m.inTraffic() && d.trafficEnded(m):
+			d.drained(m, "LB-1", "no connection to it is in use")
 		case !d.now.Before(due):
 			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
+		case d.blockTraffic("LB-1", m.task(store.WorkRemove), m, rec.Timer.For):
+			d.wake(due)
 		default:
 			d.wake(due)
 			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,

@@ -13,13 +13,16 @@ import (
 
 // Plan is what to do now, in this order, and when to look again if nothing happens meanwhile.
 type Plan struct {
-	Actions   []Action
-	Calls     []Call
-	Judgments Judgments
-	Held      map[string][]store.Blocked // by group: what was decided and may not be done, and why
-	Next      time.Time                  // zero: only when something changes
-	Due       map[string]time.Time       // the same for each group; "" is the shard
-	Tallies   map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
+	Actions []Action
+	Calls   []Call
+	// MemberCalls are for load balancers; Watched are those for which something is waited for.
+	MemberCalls []MemberCall
+	Watched     map[string]bool
+	Judgments   Judgments
+	Held        map[string][]store.Blocked // by group: what was decided and may not be done, and why
+	Next        time.Time                  // zero: only when something changes
+	Due         map[string]time.Time       // the same for each group; "" is the shard
+	Tallies     map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
 }
 
 // Action is one transaction, or part of one: see Batch.
@@ -111,8 +114,8 @@ type Call struct {
 // Compute decides what to do. It never changes the snapshot.
 func Compute(s Snapshot, now time.Time) Plan {
 	p := Plan{
-		Due:  make(map[string]time.Time, len(s.Groups)+1),
-		Held: map[string][]store.Blocked{}, Tallies: make(map[string]Tally, len(s.Groups)),
+		Due:     make(map[string]time.Time, len(s.Groups)+1),
+		Watched: map[string]bool{}, Held: map[string][]store.Blocked{}, Tallies: make(map[string]Tally, len(s.Groups)),
 	}
 	shard := s.Elsewhere
 	drafts := make([]*draft, len(s.Groups))
@@ -130,6 +133,10 @@ func Compute(s Snapshot, now time.Time) Plan {
 		}
 		p.Actions = append(p.Actions, d.actions...)
 		p.Calls = append(p.Calls, d.calls...)
+		p.MemberCalls = append(p.MemberCalls, d.memberCalls...)
+		for name := range d.watched {
+			p.Watched[name] = true
+		}
 		p.Next = sooner(p.Next, d.next)
 		p.Due[d.g.Name] = d.next
 		if len(d.held) > 0 {
@@ -142,6 +149,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	}
 	actions, next := planShard(&s, now)
 	p.Actions = append(p.Actions, actions...)
+	p.MemberCalls = append(p.MemberCalls, removeStrays(&s)...)
 	p.Next = sooner(p.Next, next)
 	p.Due[""] = next
 	noteDeletions(&s, p.Actions, now)
@@ -155,6 +163,7 @@ func (d *draft) judgeAll() {
 		if m.doom = d.doomOf(m); m.doom.rule != "" && m.judgment.Verdict == store.Live {
 			m.judgment.Verdict, m.judgment.Rule, m.judgment.Why = store.Doomed, m.doom.rule, m.doom.why
 		}
+		d.judgeTraffic(m)
 		m.age = d.ageOf(m)
 		d.wake(m.judgment.Until)
 		d.add(m, 1)
@@ -190,6 +199,7 @@ func (d *draft) decide(shard Tally) {
 		d.removeOnDemand()
 		d.withdrawUnused()
 	}
+	d.traffic()
 	d.spareDamaged()
 	d.status()
 	d.takeTurns()

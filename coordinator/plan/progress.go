@@ -83,10 +83,13 @@ func (d *draft) healthyNow(m *member) {
 	if !m.working() || !restartConfirmed(m.Instance) {
 		return
 	}
+	if d.opens(m) {
+		return
+	}
 	why := passed(m.Report.Record.Checks)
 	a := d.step(m, store.Running, "DET-9", "healthy", because(fmt.Sprintf("%s, %s after it registered", why, d.since(m))),
 		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
-		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
+		func(r *store.Instance) { r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.opened(m) })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 

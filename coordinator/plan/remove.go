@@ -15,7 +15,7 @@ func (d *draft) finishRemovals() {
 		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.untouchable(m) {
 			continue
 		}
-		if proof := d.provedGone(m); proof != nil {
+		if proof := d.provedGone(m); proof != nil && d.forgettable(m) {
 			d.end(m, *proof)
 		}
 	}

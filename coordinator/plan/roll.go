@@ -292,6 +292,9 @@ func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 	if !d.mayDelete(m.task(store.WorkRestart), m) {
 		return false
 	}
+	if !d.quieted(m, why) {
+		return false
+	}
 	level, heals := store.RestartMachine, m.healed()
 	// healing is never set back by a roll (HEAL-1)
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {

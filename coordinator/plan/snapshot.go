@@ -34,9 +34,12 @@ type Snapshot struct {
 	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned
 	// last (SAFE-2).
 	Elsewhere Tally
-	Recorded  int                              // instances in the shard
-	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
-	Extras    []Extra                          // in order of instance
+	Recorded  int // instances in the shard
+	// Balancers are the load balancers of this coordinator, Configured those of any replica as well.
+	Balancers  map[string]*Balancer
+	Configured map[string]bool
+	Orders     []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
+	Extras     []Extra                          // in order of instance
 	// UnnotedUntil: before, agents may say hello that have no record and that no replica has noted,
 	// because they are too many. Zero: there are none.
 	UnnotedUntil time.Time
@@ -176,6 +179,7 @@ type Instance struct {
 	SilentSince time.Time
 	Sighting    Sighting
 	Calls       Calls
+	MemberCalls []MemberCalls // of the record's memberships, in their order
 }
 
 // Sighting is an instance's machine in the newest complete List.

@@ -171,6 +171,15 @@ func Why(b *store.Blocked) string {
 		return "the storm has just ended, and lost instances are replaced one after another"
 	case store.BlockedByStormProbe:
 		return "a probe in a storm makes the replacement first, and max_expansion is used up"
+	case store.BlockedByOpening:
+		return fmt.Sprintf("it is healthy, and load balancer %s has not confirmed it: %s", of.Name, of.Text)
+	case store.BlockedByTraffic:
+		if of.Flag {
+			return fmt.Sprintf("it leaves load balancer %s, with %s left", of.Name, connections(of.Count))
+		}
+		return fmt.Sprintf("it leaves load balancer %s: %s", of.Name, of.Text)
+	case store.BlockedByBalancer:
+		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
 	case store.BlockedByRefusal:
 		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
 	case store.BlockedByCopies:
@@ -282,6 +291,18 @@ func Until(b *store.Blocked) string {
 			of.Group)
 	case store.BlockedByStormEnd:
 		return "its turn comes within " + of.For.String()
+	case store.BlockedByOpening:
+		if of.For > 0 {
+			return fmt.Sprintf("the load balancer sends it traffic, or %s is over", of.For)
+		}
+		return "the load balancer sends it traffic"
+	case store.BlockedByTraffic:
+		if of.For > 0 {
+			return fmt.Sprintf("its last connection ends, or %s is over", of.For)
+		}
+		return "its last connection ends"
+	case store.BlockedByBalancer:
+		return "the load balancer answers"
 	default:
 		return b.Until
 	}
@@ -349,6 +370,14 @@ func number(n int, of string) string {
 		return "1 " + of
 	}
 	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// connections counts them as the planner rounds them.
+func connections(n int) string {
+	if n > 10 {
+		return fmt.Sprintf("at most %d connections", n)
+	}
+	return number(n, "connection")
 }
 
 // machines counts the machines that wait.

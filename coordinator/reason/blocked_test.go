@@ -67,6 +67,9 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByNewDoom:          "the text, although it was created only now to replace web-1-b | it is 1m0s old (flap.min_delay); check what sends the notice: spot.source | ",
 		store.BlockedByStorm:            "a storm: 2 of 5 lost | losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web | ",
 		store.BlockedByStormEnd:         "the storm has just ended, and lost instances are replaced one after another | its turn comes within 1m0s | ",
+		store.BlockedByOpening:          "it is healthy, and load balancer ada has not confirmed it: the text | the load balancer sends it traffic, or 1m0s is over | ",
+		store.BlockedByTraffic:          "it leaves load balancer ada: the text | its last connection ends, or 1m0s is over | ",
+		store.BlockedByBalancer:         "load balancer ada has to do its part first: the text | the load balancer answers | ",
 		store.BlockedByStormProbe:       "a probe in a storm makes the replacement first, and max_expansion is used up | web-1-b has made room | ",
 	}
 	for _, kind := range store.BlockedKinds {

@@ -41,6 +41,10 @@ func (t *term) perform(c leader.Command) {
 		t.step(leader.Verified{Operation: c.Operation, Err: err})
 	case leader.Invoke:
 		t.invoke(c)
+	case leader.ListMembers:
+		t.listMembers(c)
+	case leader.CallMember:
+		t.callMember(c)
 	case leader.Refused:
 		if errors.Is(c.Err, store.ErrConflict) && o.Overtaken != nil {
 			o.Overtaken(t.w.Now(), c.Action)

@@ -15,6 +15,7 @@ type Config struct {
 	Replicas   int
 	SessionTTL time.Duration
 	Providers  []Provider
+	Balancers  []Balancer
 	Groups     []store.Group
 	Observer   Observer
 }

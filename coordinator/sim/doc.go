@@ -12,6 +12,7 @@
 //	carry.go      the leader's commands; transactions
 //	calls.go      provider calls
 //	cloud.go      a provider
+//	balancer.go   load balancers
 //	machine.go    machines
 //	agent.go      agents and what their gateways write
 //	checks.go     what their checks say, by interval and threshold

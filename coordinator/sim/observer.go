@@ -21,6 +21,8 @@ type Observer struct {
 	Overtaken func(at time.Time, a *plan.Action)
 	// Removing is called when a provider is asked to remove an instance's machine.
 	Removing func(at time.Time, rec store.Instance)
+	// Membership is called when a load balancer is asked for something.
+	Membership func(at time.Time, call plan.MemberCall)
 	// Machine is called when the state of a machine changes.
 	Machine func(at time.Time, m Machine)
 	// Judged is called when a verdict changes.

@@ -34,7 +34,7 @@ func (w *World) publish(r *replica) {
 	}
 	rec := store.Replica{
 		Schema: store.Schema, ID: r.id, Address: r.id + ":7400", Version: "imagined", Since: w.Now(),
-		Disturbances: r.disturbances,
+		Disturbances: r.disturbances, Balancers: w.balancerNames(),
 	}
 	if r.disturbances > 0 {
 		rec.Last = &store.Disturbance{At: w.Now(), What: "trouble"}

@@ -141,7 +141,10 @@ func (w *World) Calm() {
 			z.full, z.dry, z.lost = false, false, false
 		}
 	}
-	w.lost, w.stuckHooks, w.meddles = 0, 0, 0
+	for _, b := range w.balancers {
+		b.deafUntil, b.slowUntil, b.liesUntil, b.disliked = 0, 0, 0, ""
+	}
+	w.lost, w.stuckHooks, w.meddles, w.balancersFail = 0, 0, 0, 0
 	for _, id := range w.agentIDs() {
 		w.Return(id)
 	}

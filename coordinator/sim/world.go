@@ -22,19 +22,22 @@ type World struct {
 	number   uint64
 	business int // events that are no routine
 
-	db         database
-	replicas   []*replica
-	leader     *term         // nil: no replica leads
-	vacant     time.Duration // no replica is elected before: the session of the last leader has not ended
-	terms      int
-	skew       time.Duration // of the next leader's clock
-	clouds     []*cloud
-	agents     map[string]*agent // by instance
-	bad        map[string]bad    // templates by hash
-	orders     int
-	lost       int // of a hundred commits, whose answers get lost
-	meddles    int // of a hundred commits, before which something happens to those concerned
-	stuckHooks int // of a hundred drain hooks, that never end
+	db        database
+	replicas  []*replica
+	leader    *term         // nil: no replica leads
+	vacant    time.Duration // no replica is elected before: the session of the last leader has not ended
+	terms     int
+	skew      time.Duration // of the next leader's clock
+	clouds    []*cloud
+	balancers map[string]*traffic
+	agents    map[string]*agent // by instance
+	bad       map[string]bad    // templates by hash
+	orders    int
+	lost      int // of a hundred commits, whose answers get lost
+	meddles   int // of a hundred commits, before which something happens to those concerned
+	// of a hundred calls to load balancers, that fail
+	balancersFail int
+	stuckHooks    int // of a hundred drain hooks, that never end
 }
 
 // New makes a world in which the groups have just been applied and a leader is about to be elected.
@@ -47,6 +50,7 @@ func New(cfg Config) *World {
 	for _, p := range cfg.Providers {
 		w.clouds = append(w.clouds, newCloud(w, p))
 	}
+	w.balancers = balancersOf(w)
 	w.put(w.keys.Shard(), store.Shard{
 		Schema: store.Schema, ID: "imagined", Name: cfg.Shard, Created: w.Now(),
 		Settings: cfg.Settings,

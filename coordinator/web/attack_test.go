@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/web"
 )
@@ -143,7 +144,7 @@ func TestBearerToken(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	cfg := p.everywhere()
-	cfg.TokenFile = secret(t, token+"\n")
+	cfg.Access.TokenFile = secret(t, token+"\n")
 	s := p.shows(open(t, cfg, web.Deps{}), nil)
 	for _, c := range []struct {
 		name, path string
@@ -200,7 +201,7 @@ func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	p, foreign := newPKI(t), newPKI(t)
 	cfg := p.everywhere()
-	cfg.ClientCAFile = p.ca(pki.Operators)
+	cfg.Access.ClientCAFile = p.ca(pki.Operators)
 	s := open(t, cfg, web.Deps{})
 	if code, _, _ := p.shows(s, p.pair(p.operator("prometheus"))).get("/metrics"); code != http.StatusOK {
 		t.Errorf("an operator's certificate: %d", code)
@@ -222,7 +223,7 @@ func TestAgentsAreNotAdmittedByMistake(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	cfg := p.everywhere()
-	cfg.ClientCAFile = p.ca(pki.Agents)
+	cfg.Access.ClientCAFile = p.ca(pki.Agents)
 	s := open(t, cfg, web.Deps{})
 	if code, _, _ := p.shows(s, p.agent()).get("/metrics"); code != http.StatusUnauthorized {
 		t.Errorf("an agent's certificate: %d", code)
@@ -275,24 +276,24 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"no TLS", "--http-cert", web.Config{Listen: "0.0.0.0:0"}},
 		{"no TLS on IPv6", "--http-cert", web.Config{Listen: "[::]:0"}},
 		{"no TLS, without a host", "--http-cert", web.Config{Listen: ":0"}},
-		{"a token without TLS", "--http-cert", web.Config{Listen: "0.0.0.0:0", TokenFile: file}},
+		{"a token without TLS", "--http-cert", web.Config{Listen: "0.0.0.0:0", Access: access.Config{TokenFile: file}}},
 		{"TLS, and nobody is asked who he is", "--http-token-file", p.everywhere()},
-		{"a certificate without its key", "both", web.Config{Listen: loopback, CertFile: p.server.File}},
-		{"another's key", "belongs", web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: other.Key}},
+		{"a certificate without its key", "both", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File}}},
+		{"another's key", "belongs", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: other.Key}}},
 		{
 			"a key that others may read", "chmod 600",
-			web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: openKey},
+			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: openKey}},
 		},
-		{"a token that others may read", "chmod 600", web.Config{Listen: loopback, TokenFile: readable}},
-		{"a token that can be guessed", "urandom", web.Config{Listen: loopback, TokenFile: short}},
-		{"no such token", "can be read", web.Config{Listen: loopback, TokenFile: "/nowhere"}},
+		{"a token that others may read", "chmod 600", web.Config{Listen: loopback, Access: access.Config{TokenFile: readable}}},
+		{"a token that can be guessed", "urandom", web.Config{Listen: loopback, Access: access.Config{TokenFile: short}}},
+		{"no such token", "can be read", web.Config{Listen: loopback, Access: access.Config{TokenFile: "/nowhere"}}},
 		{
 			"client certificates without TLS", "--http-cert",
-			web.Config{Listen: loopback, ClientCAFile: p.ca(pki.Operators)},
+			web.Config{Listen: loopback, Access: access.Config{ClientCAFile: p.ca(pki.Operators)}},
 		},
 		{
 			"an authority that is none", "as PEM",
-			web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: p.server.Key, ClientCAFile: file},
+			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: p.server.Key, ClientCAFile: file}},
 		},
 		{"an address that is none", "HOST:PORT", web.Config{Listen: "here"}},
 	} {
@@ -304,7 +305,7 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 			if err == nil {
 				err = s.Listen(t.Context())
 			}
-			var unsafe *web.UnsafeError
+			var unsafe *access.UnsafeError
 			if !errors.As(err, &unsafe) {
 				t.Fatalf("it is served: %v", err)
 			}

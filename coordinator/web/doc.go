@@ -3,7 +3,6 @@
 //
 //	web.go          the server: where it listens, how long anything may take
 //	guard.go        which requests are answered at all, and the headers of every answer
-//	credentials.go  the token; keys and certificates, reloaded when their files change
 //	crowd.go        how many connections there may be, and who gives way
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/leasehold/leasehold/agent/identity"
 )
 
 // headers go with every answer, refusals included. There is no script, style or frame in
@@ -109,39 +105,9 @@ func foreign(r *http.Request) bool {
 	return false
 }
 
-// admitted reports whether the client has presented the required credentials. On loopback nothing
-// may be.
+// admitted reports whether the client has presented the required credentials.
 func (s *Server) admitted(r *http.Request) bool {
-	if s.token == nil && s.cfg.ClientCAFile == "" {
-		return s.local
-	}
-	return s.token != nil && knowsToken(r, s.token.now()) || s.cfg.ClientCAFile != "" && hasCertificate(r)
-}
-
-// knowsToken compares digests, so that neither time nor length tells anything. A token in the URL
-// is none: those end up in logs.
-func knowsToken(r *http.Request, token []byte) bool {
-	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256(token)
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
-}
-
-// hasCertificate reports whether the handshake has verified a certificate. One that names an agent
-// or a coordinator on an agents' stream is none for us, even where an operator has named the
-// agents' authority by mistake.
-func hasCertificate(r *http.Request) bool {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return false
-	}
-	for _, uri := range r.TLS.PeerCertificates[0].URIs {
-		if strings.EqualFold(uri.Scheme, identity.Scheme) {
-			return false
-		}
-	}
-	return true
+	return s.access.Admits(s.local, r.Header.Get("Authorization"), r.TLS)
 }
 
 // turnAway tells a caller the status, and nothing else.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/web"
@@ -240,7 +241,7 @@ func (p *certDir) agent() *tls.Certificate {
 // everywhere is the configuration of a server that is reached from other machines: on an address of
 // this one that is not loopback, if it has any.
 func (p *certDir) everywhere() web.Config {
-	return web.Config{Listen: "0.0.0.0:0", CertFile: p.server.File, KeyFile: p.server.Key}
+	return web.Config{Listen: "0.0.0.0:0", Access: access.Config{CertFile: p.server.File, KeyFile: p.server.Key}}
 }
 
 // shows has the client of a site believe the operators' authority, and show a certificate, if any.

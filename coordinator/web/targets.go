@@ -34,7 +34,7 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 	ready := t.replica.Cache().View(func(c *cache.Content) {
 		endpoints = discovery.Endpoints(c, groups...)
 		for _, g := range groups {
-			if !knows(c, g) {
+			if !discovery.Knows(c, g) {
 				unknown = g
 			}
 		}
@@ -58,14 +58,6 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 	heard, _ := t.replica.Cache().Heard()
 	w.Header().Set("Age", strconv.Itoa(int(max(0, time.Since(heard)).Seconds())))
 	_ = json.NewEncoder(w).Encode(list) // the client has gone
-}
-
-// knows reports whether there is a group of that name, or anything left of one.
-func knows(c *cache.Content, group string) bool {
-	_, spec := c.Groups[group]
-	_, static := c.Static[group]
-	_, status := c.Status[group]
-	return spec || static || status || len(c.ByGroup[group]) > 0
 }
 
 // at is an address with another port, if one is given.

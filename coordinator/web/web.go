@@ -12,17 +12,15 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
 // Config are the values that a server needs.
 type Config struct {
-	Listen       string // where it listens; port 0 takes a free one
-	OrFreePort   bool   // take a free port if another program listens there
-	CertFile     string // its certificate, with the chain; empty: no TLS, which loopback alone allows
-	KeyFile      string
-	TokenFile    string // holds the token that callers show; empty: none is known
-	ClientCAFile string // authorities of client certificates accepted instead; empty: none
+	Listen     string // where it listens; port 0 takes a free one
+	OrFreePort bool   // take a free port if another program listens there
+	Access     access.Config
 }
 
 // Replica is the coordinator whose state is served.
@@ -39,11 +37,6 @@ type Deps struct {
 	Metrics *Metrics
 	Logger  *slog.Logger
 }
-
-// UnsafeError is why a server is not opened as configured, and what to do about it.
-type UnsafeError struct{ What, Next string }
-
-func (e *UnsafeError) Error() string { return e.What }
 
 // The bounds of what a caller can have us spend.
 const (
@@ -62,8 +55,7 @@ type Server struct {
 	health   *health
 	targets  targets
 	metrics  *Metrics
-	token    *followed[[]byte]
-	identity *followed[*tls.Config]
+	access   *access.Access
 	refusals *refusals
 
 	listener net.Listener
@@ -83,8 +75,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.metrics = deps.Metrics
 	certificates := func() []coordinator.Certificate {
 		all := deps.Replica.Certificates()
-		if s.identity != nil {
-			all = append(all, certificateOf("http", s.identity.now().Certificates[0].Leaf))
+		if leaf := s.access.Certificate(); leaf != nil {
+			all = append(all, certificateOf("http", leaf))
 		}
 		return all
 	}
@@ -108,36 +100,19 @@ func Check(ctx context.Context, cfg Config) error {
 
 // configured reads the files of a server.
 func configured(cfg Config, log *slog.Logger) (*Server, error) {
-	switch {
-	case cfg.Listen == "":
+	if cfg.Listen == "" {
 		return nil, errors.New("web needs an address to listen on")
-	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
-		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
-	case cfg.ClientCAFile != "" && cfg.CertFile == "":
-		return nil, &UnsafeError{
-			"--http-client-ca: without TLS nobody shows a certificate",
-			"give --http-cert and --http-key too",
-		}
 	}
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
-		return nil, &UnsafeError{fmt.Sprintf("--http: %s: %s", cfg.Listen, err), "write it as HOST:PORT, or off"}
+		return nil, &access.UnsafeError{What: fmt.Sprintf("--http: %s: %s", cfg.Listen, err), Next: "write it as HOST:PORT, or off"}
 	}
 	s := &Server{cfg: cfg, log: log, refusals: newRefusals(log), host: host}
-	if cfg.TokenFile != "" {
-		if s.token, err = follow(s.log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
-			return nil, err
-		}
-	}
-	if cfg.CertFile != "" {
-		if s.identity, err = follow(s.log, func() (*tls.Config, error) { return readIdentity(cfg) }); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	s.access, err = access.Open(cfg.Access, "http/1.1", log)
+	return s, err
 }
 
-// Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is
+// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and it is
 // not made for them.
 func (s *Server) Listen(ctx context.Context) error {
 	var listening net.ListenConfig
@@ -152,35 +127,12 @@ func (s *Server) Listen(ctx context.Context) error {
 	if address, ok := l.Addr().(*net.TCPAddr); ok { // where it really listens, whatever the name said
 		s.local = address.IP.IsLoopback()
 	}
-	if err := s.safe(); err != nil {
+	if err := s.access.Safe("--http", s.cfg.Listen, s.local, "127.0.0.1:7421"); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	s.listener = newCrowd(l, mostSeats)
-	if s.identity != nil {
-		s.listener = tls.NewListener(s.listener, &tls.Config{
-			MinVersion:         tls.VersionTLS13,
-			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.identity.now(), nil },
-		})
-	}
-	return nil
-}
-
-// safe returns what is missing for the present address.
-func (s *Server) safe() error {
-	switch {
-	case s.local:
-		return nil
-	case s.identity == nil:
-		return &UnsafeError{
-			fmt.Sprintf("--http: %s: others than this machine can reach it, and there is no TLS", s.cfg.Listen),
-			"give --http-cert and --http-key, and --http-token-file or --http-client-ca; or --http 127.0.0.1:7421, or --http off",
-		}
-	case s.token == nil && s.cfg.ClientCAFile == "":
-		return &UnsafeError{
-			fmt.Sprintf("--http: %s: others than this machine can reach it, and nobody is asked who he is",
-				s.cfg.Listen),
-			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
-		}
+	if config := s.access.TLS(); config != nil {
+		s.listener = tls.NewListener(s.listener, config)
 	}
 	return nil
 }
@@ -190,7 +142,7 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // URL is the same for a browser.
 func (s *Server) URL() string {
-	if s.identity != nil {
+	if s.access.TLS() != nil {
 		return "https://" + s.Address()
 	}
 	return "http://" + s.Address()

@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"regexp"
 
@@ -13,6 +14,15 @@ var (
 	shardForm    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	instanceForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 )
+
+// SplitAddress splits the address that a provider tells of a machine, with or without a port.
+func SplitAddress(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, ""
+	}
+	return host, port
+}
 
 // IsName reports whether a balancer may have that name.
 func IsName(name string) bool { return nameForm.MatchString(name) }

@@ -34,6 +34,7 @@ type cluster struct {
 	etcd     *program
 	replicas map[string]*program
 	listen   map[string]string // listening address of each replica
+	options  []string          // more arguments of the replicas that are started
 }
 
 // newCluster starts etcd and one replica for each name, and waits for a leader.
@@ -101,10 +102,12 @@ func (c *cluster) startReplica(id string) {
 	if c.listen[id] == "" {
 		c.listen[id] = addresses.FreeAddress(c.t)
 	}
-	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id, "--listen", c.listen[id],
-		"--machines", c.machines,
+	args := append([]string{
+		"coordinator", "--id", id, "--listen", c.listen[id], "--machines", c.machines,
 		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", c.agentScript(), "--session-ttl",
-		sessionTTL.String(), "--http", "off", "--log-level", "debug"))
+		sessionTTL.String(), "--http", "off", "--log-level", "debug",
+	}, c.options...)
+	c.replicas[id] = c.start(id, c.command(bin("leasehold"), args...))
 }
 
 // put writes a key, as an operator with etcdctl would.

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func readToken(name string) ([]byte, error) {
 }
 
 // readIdentity reads the certificate, its key, and whose certificates callers may show.
-func readIdentity(cfg Config) (*tls.Config, error) {
+func readIdentity(cfg Config, protocol string) (*tls.Config, error) {
 	chain, err := readFile("--http-cert", cfg.CertFile, false)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func readIdentity(cfg Config) (*tls.Config, error) {
 		}
 	}
 	c := &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{protocol},
 		SessionTicketsDisabled: true, // a ticket would outlive the trust that it was given in
 	}
 	if cfg.ClientCAFile != "" {

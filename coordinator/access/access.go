@@ -1,0 +1,145 @@
+// Package access decides who may read what a replica serves besides agents' streams: health, metrics
+// and discovery. All of its servers share the same files.
+//
+//	access.go  what a server needs before it may listen; which clients it answers
+//	files.go   the token; keys and certificates, reloaded when their files change
+//
+// # Invariants
+//
+//   - Beyond loopback there is TLS, and every client shows a token or a certificate.
+//   - A certificate of the agents' authority opens nothing.
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/leasehold/leasehold/agent/identity"
+)
+
+// Config names the files. All of them may be empty.
+type Config struct {
+	CertFile     string // the server's certificate, with the chain; empty: no TLS, which loopback alone allows
+	KeyFile      string
+	TokenFile    string // holds the token that clients show; empty: none is known
+	ClientCAFile string // authorities of client certificates accepted instead; empty: none
+}
+
+// UnsafeError is why a server is not opened as configured, and what to do about it.
+type UnsafeError struct{ What, Next string }
+
+func (e *UnsafeError) Error() string { return e.What }
+
+// Access is what the files say now.
+type Access struct {
+	cfg      Config
+	token    *followed[[]byte]
+	identity *followed[*tls.Config]
+}
+
+// Open reads the files, for a server of an application protocol such as h2.
+func Open(cfg Config, protocol string, log *slog.Logger) (*Access, error) {
+	switch {
+	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
+		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
+	case cfg.ClientCAFile != "" && cfg.CertFile == "":
+		return nil, &UnsafeError{
+			"--http-client-ca: without TLS nobody shows a certificate",
+			"give --http-cert and --http-key too",
+		}
+	}
+	a := &Access{cfg: cfg}
+	var err error
+	if cfg.TokenFile != "" {
+		if a.token, err = follow(log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.CertFile != "" {
+		if a.identity, err = follow(log, func() (*tls.Config, error) { return readIdentity(cfg, protocol) }); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// TLS is the configuration of a server's handshakes; nil: there is no TLS.
+func (a *Access) TLS() *tls.Config {
+	if a.identity == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return a.identity.now(), nil },
+	}
+}
+
+// Certificate is the server's own; nil: there is no TLS.
+func (a *Access) Certificate() *x509.Certificate {
+	if a.identity == nil {
+		return nil
+	}
+	return a.identity.now().Certificates[0].Leaf
+}
+
+// Safe returns an UnsafeError with what is missing to listen where a flag says. Local means that this machine
+// alone can reach it, and instead is the flag's value for which nothing is missing.
+func (a *Access) Safe(flag, listen string, local bool, instead string) error {
+	switch {
+	case local:
+		return nil
+	case a.identity == nil:
+		return &UnsafeError{
+			fmt.Sprintf("%s: %s: others than this machine can reach it, and there is no TLS", flag, listen),
+			fmt.Sprintf("give --http-cert and --http-key, and --http-token-file or --http-client-ca; or %[1]s %[2]s, or %[1]s off",
+				flag, instead),
+		}
+	case a.token == nil && a.cfg.ClientCAFile == "":
+		return &UnsafeError{
+			fmt.Sprintf("%s: %s: others than this machine can reach it, and nobody is asked who he is", flag, listen),
+			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
+		}
+	}
+	return nil
+}
+
+// Admits reports whether a client has presented the required credentials: an Authorization header, or a
+// certificate in the handshake. On loopback nothing may be required.
+func (a *Access) Admits(local bool, authorization string, handshake *tls.ConnectionState) bool {
+	if a.token == nil && a.cfg.ClientCAFile == "" {
+		return local
+	}
+	return a.token != nil && knowsToken(authorization, a.token.now()) ||
+		a.cfg.ClientCAFile != "" && hasCertificate(handshake)
+}
+
+// knowsToken compares digests, so that neither time nor length tells anything. A token in a URL
+// is none: those end up in logs.
+func knowsToken(authorization string, token []byte) bool {
+	scheme, shown, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256(token)
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// hasCertificate reports whether the handshake has verified a certificate. One that names an agent
+// or a coordinator on an agents' stream is none for us, even where an operator has named the
+// agents' authority by mistake.
+func hasCertificate(handshake *tls.ConnectionState) bool {
+	if handshake == nil || len(handshake.VerifiedChains) == 0 {
+		return false
+	}
+	for _, uri := range handshake.PeerCertificates[0].URIs {
+		if strings.EqualFold(uri.Scheme, identity.Scheme) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+package discovery
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Group is what a directory says of one group. It never changes.
+type Group struct {
+	Name      string
+	Endpoints []Endpoint // in order of their instances' IDs
+}
+
+// Directory keeps the endpoints of each group, so that a query costs no look at the shard, and a
+// change is worked out once for all that follow it. Only groups with changes are computed again.
+type Directory struct {
+	cache *cache.Cache
+
+	groups atomic.Pointer[map[string]*Group] // nil: the shard has not been read. A map is never changed once it is here
+
+	mu      sync.Mutex
+	changed func([]string)
+	dirty   map[string]bool
+	all     bool // everything is dirty
+	wake    chan struct{}
+}
+
+// NewDirectory makes a directory that is empty until it runs.
+func NewDirectory(c *cache.Cache) *Directory {
+	return &Directory{cache: c, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// OnChange has a function told the names of groups that have changed, appeared or gone, one call
+// after the other, once Find returns what is new. It is set before Run.
+func (d *Directory) OnChange(changed func(groups []string)) { d.changed = changed }
+
+// Run follows the cache until ctx ends.
+func (d *Directory) Run(ctx context.Context) {
+	defer d.cache.Listen((*listener)(d))()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+			d.update()
+		}
+	}
+}
+
+// Ready reports whether the shard has been read. Until then nothing is known, which is not the same
+// as that there is nothing.
+func (d *Directory) Ready() bool { return d.groups.Load() != nil }
+
+// Find returns a group; false if there is none of that name, or nothing is known yet.
+func (d *Directory) Find(name string) (*Group, bool) {
+	groups := d.groups.Load()
+	if groups == nil {
+		return nil, false
+	}
+	g, there := (*groups)[name]
+	return g, there
+}
+
+// Names are the names of all groups.
+func (d *Directory) Names() []string {
+	groups := d.groups.Load()
+	if groups == nil {
+		return nil
+	}
+	names := make([]string, 0, len(*groups))
+	for name := range *groups {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Age is how long ago etcd was heard: what the directory says was so then.
+func (d *Directory) Age() time.Duration {
+	heard, _ := d.cache.Heard()
+	if heard.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(heard))
+}
+
+// StaleAfter is the age from which a replica says that its answers are old. etcd reports progress
+// more often.
+const StaleAfter = 3 * time.Second
+
+// update computes what is dirty.
+func (d *Directory) update() {
+	d.mu.Lock()
+	dirty, all := d.dirty, d.all
+	d.dirty, d.all = map[string]bool{}, false
+	d.mu.Unlock()
+
+	before := map[string]*Group{}
+	if groups := d.groups.Load(); groups != nil {
+		before = *groups
+	}
+	after := make(map[string]*Group, len(before)+1)
+	var changed []string
+	if !d.cache.View(func(c *cache.Content) {
+		if all {
+			for name := range before {
+				dirty[name] = true
+			}
+			for _, name := range Groups(c) {
+				dirty[name] = true
+			}
+		}
+		for name, g := range before {
+			if !dirty[name] {
+				after[name] = g
+			}
+		}
+		for name := range dirty {
+			old, had := before[name]
+			endpoints := Endpoints(c, name)
+			switch is := len(endpoints) > 0 || Knows(c, name); {
+			case is && had && slices.Equal(old.Endpoints, endpoints):
+				after[name] = old
+				continue
+			case is:
+				after[name] = &Group{Name: name, Endpoints: endpoints}
+			case !had:
+				continue
+			}
+			changed = append(changed, name)
+		}
+	}) {
+		return // nothing has been read yet: Listed wakes us again
+	}
+	if d.groups.Swap(&after) == nil || len(changed) > 0 {
+		slices.Sort(changed)
+		if d.changed != nil {
+			d.changed(changed)
+		}
+	}
+}
+
+// mark notes what has to be computed, and wakes Run.
+func (d *Directory) mark(groups []string, all bool) {
+	d.mu.Lock()
+	for _, g := range groups {
+		d.dirty[g] = true
+	}
+	d.all = d.all || all
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
+// listener is the directory as the cache sees it.
+type listener Directory
+
+func (l *listener) Listed(*cache.Content) { (*Directory)(l).mark(nil, true) }
+
+// Interrupted changes nothing: the last answer stays.
+func (l *listener) Interrupted(error) {}
+
+func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
+	var groups []string
+	all := false
+	for _, change := range changes {
+		if change.Same {
+			continue
+		}
+		switch change.Kind {
+		case store.KindShard: // an operator goes on without lost records
+			all = true
+		case store.KindInstances:
+			groups = append(groups, change.Group, c.Instances[change.Name].Record.Group)
+		case store.KindReports:
+			groups = append(groups, change.Group, lostGroup(c, change.Name))
+		case store.KindGone, store.KindGroups, store.KindStatic, store.KindStatus:
+			groups = append(groups, change.Group)
+		}
+	}
+	groups = slices.DeleteFunc(groups, func(g string) bool { return g == "" })
+	if len(groups) > 0 || all {
+		(*Directory)(l).mark(groups, all)
+	}
+}
+
+// lostGroup is the group of an instance whose record is lost; "" if it is not.
+func lostGroup(c *cache.Content, id string) string {
+	for _, lost := range c.Missing {
+		if lost.Instance != nil && lost.Name == id {
+			return lost.Instance.Group
+		}
+	}
+	return ""
+}
+
+// Knows reports whether there is a group of that name, or anything left of one: lost records count,
+// because a group whose records are lost is damaged, and not deleted.
+func Knows(c *cache.Content, group string) bool {
+	_, spec := c.Groups[group]
+	_, static := c.Static[group]
+	_, status := c.Status[group]
+	if spec || static || status || len(c.ByGroup[group]) > 0 {
+		return true
+	}
+	for _, lost := range c.Missing {
+		if groupOf(lost) == group {
+			return true
+		}
+	}
+	return false
+}
+
+// Groups are the names of all groups that Knows knows, in order.
+func Groups(c *cache.Content) []string {
+	names := map[string]bool{}
+	for name := range c.Groups {
+		names[name] = true
+	}
+	for name := range c.Static {
+		names[name] = true
+	}
+	for name := range c.Status {
+		names[name] = true
+	}
+	for name := range c.ByGroup {
+		names[name] = true
+	}
+	for _, lost := range c.Missing {
+		names[groupOf(lost)] = true
+	}
+	delete(names, "")
+	all := make([]string, 0, len(names))
+	for name := range names {
+		all = append(all, name)
+	}
+	slices.SortFunc(all, strings.Compare)
+	return all
+}
+
+// groupOf is the group of a lost record.
+func groupOf(lost cache.Missing) string {
+	if lost.Instance != nil {
+		return lost.Instance.Group
+	}
+	return lost.Name // of a status
+}

@@ -1,0 +1,279 @@
+package discovery_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/discovery"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memstore"
+	_ "github.com/leasehold/leasehold/tests/tier" // one seed every day
+)
+
+// played is a shard of two groups in a database in memory, a directory that follows it, and who must be
+// in service: kept by hand, from what a test did.
+type played struct {
+	t         *testing.T
+	store     *memstore.Store
+	replica   *memstore.Store
+	db        *memstore.Database
+	directory *discovery.Directory
+	phase     map[string]store.Phase // the last readable record, until it is deleted on purpose
+	ill       map[string]bool        // by the last readable report
+	told      map[string]bool        // groups that were said to have changed
+}
+
+func (p *played) commit(writes ...store.Write) {
+	if _, err := p.store.Commit(context.Background(), store.Txn{Writes: writes}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *played) revision(key string) store.Revision {
+	kv, err := p.store.Get(context.Background(), key)
+	if err != nil {
+		return 0
+	}
+	return kv.Modified
+}
+
+func group(id string) string { return id[:strings.LastIndex(id, "-")] }
+
+// wanted is what must be in service, as shown prints it.
+func (p *played) wanted(of string) string {
+	var all []string
+	for id, phase := range p.phase {
+		if group(id) == of && phase == store.Running && !p.ill[id] {
+			all = append(all, id)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func (p *played) shown(of string) string {
+	g, there := p.directory.Find(of)
+	if !there {
+		return "no such group"
+	}
+	var all []string
+	for _, e := range g.Endpoints {
+		all = append(all, e.Instance)
+	}
+	return strings.Join(all, " ")
+}
+
+// proves LB-4, SAFE-18: whatever happens to a shard, in whatever order, an instance is in service
+// if the last readable record says that it runs and the last readable report does not say that it is
+// unhealthy; and a directory that follows changes shows that, and tells of each change
+func TestOnlyEvidenceTakesOut(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		events := rapid.SliceOfN(rapid.Custom(drawEvent), 30, 80).Draw(rt, "events") // all of them first: a bubble ends by itself
+		var problem string
+		synctest.Test(t, func(t *testing.T) { problem = play(t, events) })
+		if problem != "" {
+			rt.Fatal(problem)
+		}
+	})
+}
+
+// event is something that happens to an instance, or to the shard.
+type event struct {
+	ID    string
+	What  string
+	Phase store.Phase // of a record
+}
+
+func drawEvent(rt *rapid.T) event {
+	return event{
+		ID: rapid.SampledFrom([]string{"db-0", "web-0", "web-1"}).Draw(rt, "instance"),
+		What: rapid.SampledFrom([]string{
+			"record", "record", "record", "record", "unhealthy", "unhealthy", "healthy", "gone", "gone", // evidence
+			"record lost", "record lost", "record spoilt", "report lost", "report spoilt", "lease lost", "storm", "hold",
+			"spec lost", "status lost", "cut", "mended", "a minute",
+		}).Draw(rt, "what"),
+		Phase: rapid.SampledFrom([]store.Phase{
+			store.Running, store.Running, store.Checking, store.Draining, store.Stopping, store.Deleting,
+		}).Draw(rt, "phase"),
+	}
+}
+
+// play has events happen, and returns what went wrong after one of them.
+func play(t *testing.T, events []event) string {
+	p := &played{
+		t: t, db: memstore.New(memstore.Config{}), phase: map[string]store.Phase{}, ill: map[string]bool{}, told: map[string]bool{},
+	}
+	defer p.db.Close()
+	p.store, p.replica = p.db.Connect(), p.db.Connect()
+	c := cache.New(keys)
+	p.directory = discovery.NewDirectory(c)
+	p.directory.OnChange(func(groups []string) {
+		for _, g := range groups {
+			p.told[g] = true
+		}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	groups := []string{"db", "web"}
+	p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{Schema: 1, ID: "s", Settings: store.DefaultShardSettings()})))
+	for _, g := range groups {
+		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(3)})))
+	}
+	running.Go(func() { _ = c.Run(ctx, p.replica) })
+	running.Go(func() { p.directory.Run(ctx) })
+	synctest.Wait()
+
+	cut := false
+	before := map[string]string{}
+	check := func(what string) string {
+		synctest.Wait()
+		for _, g := range groups {
+			is := p.shown(g)
+			if !cut && is != p.wanted(g) {
+				return fmt.Sprintf("after %s: %s has %q in service, want %q", what, g, is, p.wanted(g))
+			}
+			if cut && is != before[g] {
+				return fmt.Sprintf("after %s, cut off: %s has %q in service, and had %q", what, g, is, before[g])
+			}
+			if is != before[g] && !p.told[g] {
+				return fmt.Sprintf("after %s: nobody was told that %s changed", what, g)
+			}
+			before[g] = is
+		}
+		p.told = map[string]bool{}
+		return ""
+	}
+	if problem := check("the beginning"); problem != "" {
+		return problem
+	}
+	for _, e := range events {
+		id := e.ID
+		_, there := p.phase[id]
+		lost := there && p.revision(keys.Instance(id)) == 0
+		switch e.What {
+		case "record":
+			p.phase[id] = e.Phase
+			p.commit(store.Put(keys.Instance(id), store.Encode(store.Instance{
+				Schema: 1, ID: id, Group: group(id), Phase: e.Phase, Address: "10.0.0.1:80",
+			})))
+		case "unhealthy", "healthy":
+			p.ill[id] = e.What == "unhealthy"
+			p.commit(store.Put(keys.Report(id), store.Encode(store.Report{
+				Schema: 1, Instance: id, BootID: "b", Healthy: e.What == "healthy",
+			})))
+		case "gone": // by the leader, which leaves a note
+			key := keys.Instance(id)
+			switch {
+			case lost: // it was lost before, and is given up now
+				delete(p.phase, id)
+				p.commit(store.Put(keys.Gone(key), store.Encode(store.Gone{Schema: 1, Instance: id, Group: group(id)})))
+			case there:
+				delete(p.phase, id)
+				p.commit(store.Delete(key), store.Put(keys.Gone(key), store.Encode(store.Gone{
+					Schema: 1, Revision: p.revision(key), Instance: id, Group: group(id),
+				})))
+			}
+		case "record lost":
+			if !cut { // one that comes and goes while nobody looks has never been seen
+				p.commit(store.Delete(keys.Instance(id)))
+			}
+		case "record spoilt":
+			if there && !lost && !cut {
+				p.commit(store.Put(keys.Instance(id), []byte("garbage")))
+			}
+		case "report lost":
+			if !cut {
+				delete(p.ill, id)
+				p.commit(store.Delete(keys.Report(id)))
+			}
+		case "report spoilt":
+			if !cut {
+				p.commit(store.Put(keys.Report(id), []byte("garbage")))
+			}
+		case "lease lost":
+			p.commit(store.Delete(keys.Alive(id)))
+		case "storm":
+			p.commit(store.Put(keys.Status(group(id)), store.Encode(store.Status{
+				Schema: 1, Group: group(id), Records: new(3), Storm: &store.Storm{},
+			})))
+		case "hold":
+			p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{
+				Schema: 1, ID: "s", Settings: store.DefaultShardSettings(), Hold: &store.Hold{By: "ann"},
+			})))
+		case "spec lost":
+			p.commit(store.Delete(keys.Group(group(id))), store.Delete(keys.Static(group(id))))
+		case "status lost":
+			if !cut {
+				p.commit(store.Delete(keys.Status(group(id))))
+			}
+		case "cut":
+			p.replica.Faults().Cut()
+			cut = true
+		case "mended":
+			p.replica.Faults().Mend()
+			cut = false
+			<-time.After(time.Minute) // virtual: the cache comes back
+		case "a minute":
+			<-time.After(time.Minute)
+		}
+		if problem := check(e.What + " of " + id); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// proves LB-4: only groups with changes are computed, and told
+func TestOnlyChangedGroupsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New(memstore.Config{})
+		defer db.Close()
+		s, c := db.Connect(), cache.New(keys)
+		put := func(id string, phase store.Phase, address string) {
+			rec := store.Instance{Schema: 1, ID: id, Group: group(id), Phase: phase, Address: address}
+			if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(keys.Instance(id), store.Encode(rec))}}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		d := discovery.NewDirectory(c)
+		var told []string
+		d.OnChange(func(groups []string) { told = append(told, strings.Join(groups, "+")) })
+		if d.Ready() {
+			t.Error("it is ready before it has read anything")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { _ = c.Run(ctx, db.Connect()) })
+		running.Go(func() { d.Run(ctx) })
+		synctest.Wait()
+		if _, there := d.Find("web"); there || !d.Ready() {
+			t.Error("an empty shard has a group, or is not ready")
+		}
+		put("web-0", store.Running, "10.0.0.1:80")
+		put("db-0", store.Checking, "10.0.0.2:80")
+		web, _ := d.Find("web")
+		put("db-0", store.Running, "10.0.0.2:80")
+		put("db-0", store.Running, "10.0.0.2:80")
+		put("db-0", store.Running, "10.0.0.3:80")
+		if again, _ := d.Find("web"); again != web {
+			t.Error("a group without changes was made again")
+		}
+		if got := strings.Join(told, " "); got != " web db db db" {
+			t.Errorf("told %q", got)
+		}
+	})
+}

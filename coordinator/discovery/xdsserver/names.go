@@ -1,0 +1,168 @@
+package xdsserver
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
+	"github.com/leasehold/leasehold/coordinator/discovery"
+)
+
+// How many names with a port there may be. Each is kept encoded, and clients make them up.
+const (
+	mostPortsOfGroup = 16
+	mostPorts        = 4096
+)
+
+// directory is the part of discovery.Directory that resources come from.
+type directory interface {
+	Find(group string) (*discovery.Group, bool)
+	Names() []string
+}
+
+// catalog holds the resources of all groups: under GROUP with the ports that the provider tells, and
+// under GROUP:PORT for each port that a client has asked for.
+type catalog struct {
+	directory directory
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	ports map[string][]uint16 // asked for, by group
+	asked int                 // ports, of all groups
+	ready bool
+
+	listeners, clusters, endpoints *cachev3.LinearCache
+}
+
+// newCatalog makes a catalog whose versions begin with a prefix that no other replica uses: a client that
+// comes from another one is told everything.
+func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
+	of := func(kind string) *cachev3.LinearCache {
+		return cachev3.NewLinearCache(kind, cachev3.WithVersionPrefix(prefix))
+	}
+	return &catalog{
+		directory: d, log: log, ports: map[string][]uint16{},
+		listeners: of(resource.ListenerType), clusters: of(resource.ClusterType), endpoints: of(resource.EndpointType),
+	}
+}
+
+// caches are the resources as the server of the protocol reads them.
+func (c *catalog) caches() cachev3.Cache {
+	return &cachev3.MuxCache{
+		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },
+		ClassifyDelta: func(r *cachev3.DeltaRequest) string { return r.GetTypeUrl() },
+		Caches: map[string]cachev3.Cache{
+			resource.ListenerType: c.listeners, resource.ClusterType: c.clusters, resource.EndpointType: c.endpoints,
+		},
+	}
+}
+
+// isReady reports whether the shard has been read and all groups are here.
+func (c *catalog) isReady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+// changed takes up what the directory says of some groups.
+func (c *catalog) changed(groups []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.update(groups, func(group string) []uint16 { return append([]uint16{0}, c.ports[group]...) })
+	c.ready = true
+}
+
+// ask takes note of the ports in the names that a client asks for.
+func (c *catalog) ask(names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		group, port := parse(name)
+		switch {
+		case port == 0 || slices.Contains(c.ports[group], port):
+			continue
+		case len(c.ports[group]) >= mostPortsOfGroup || c.asked >= mostPorts:
+			c.log.Warn("xds client asks for another port of a group than the many asked for before; it is told that there is none",
+				"group", group, "port", port)
+			continue
+		}
+		c.ports[group] = append(c.ports[group], port)
+		c.asked++
+		c.update([]string{group}, func(string) []uint16 { return []uint16{port} })
+	}
+}
+
+// rejected logs what a client says of an answer that it does not take.
+func (c *catalog) rejected(why string) {
+	if why != "" {
+		c.log.Warn("xds client rejects an answer", "error", why)
+	}
+}
+
+// update encodes groups under some of their ports, or takes them out. c.mu must be held.
+func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
+	set := map[string]types.Resource{} // endpoints
+	newListeners, newClusters := map[string]types.Resource{}, map[string]types.Resource{}
+	var gone []string
+	had := c.clusters.GetResources()
+	for _, group := range groups {
+		g, there := c.directory.Find(group)
+		for _, port := range portsOf(group) {
+			name := nameOf(group, port)
+			if !there {
+				gone = append(gone, name)
+				continue
+			}
+			set[name] = endpointsOf(name, g.Endpoints, port)
+			if _, has := had[name]; has {
+				continue // they depend on the name alone
+			}
+			l, err := listenerOf(name)
+			if err != nil {
+				c.log.Error("group cannot be told by xds", "group", group, "error", err)
+				continue
+			}
+			newListeners[name], newClusters[name] = l, clusterOf(name)
+		}
+	}
+	// What is named comes before what names it, and goes after it.
+	err := c.endpoints.UpdateResources(set, nil)
+	if err == nil && len(newClusters)+len(gone) > 0 {
+		err = c.clusters.UpdateResources(newClusters, nil)
+	}
+	if err == nil && len(newListeners)+len(gone) > 0 {
+		err = c.listeners.UpdateResources(newListeners, gone)
+	}
+	if err == nil && len(gone) > 0 {
+		if err = c.clusters.UpdateResources(nil, gone); err == nil {
+			err = c.endpoints.UpdateResources(nil, gone)
+		}
+	}
+	if err != nil {
+		c.log.Error("groups cannot be told by xds", "error", err)
+	}
+}
+
+// parse takes a name apart. The port is 0 if it has none.
+func parse(name string) (group string, port uint16) {
+	group, text, has := strings.Cut(name, ":")
+	n, err := strconv.ParseUint(text, 10, 16)
+	if !has || err != nil || nameOf(group, uint16(n)) != name {
+		return name, 0
+	}
+	return group, uint16(n)
+}
+
+func nameOf(group string, port uint16) string {
+	if port == 0 {
+		return group
+	}
+	return fmt.Sprintf("%s:%d", group, port)
+}

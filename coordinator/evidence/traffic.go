@@ -1,0 +1,267 @@
+package evidence
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/store"
+)
+
+// traffic is what a term has seen of load balancers. A listing is evidence as a List of machines is: it
+// has a beginning, and a target that did not answer proves nothing.
+type traffic struct {
+	balancers map[string]*plan.Balancer  // replaced, never changed: snapshots have them
+	members   map[string]map[string]bool // instances whose records have an entry, by balancer
+	calls     map[membership]plan.MemberCalls
+}
+
+// membership is an instance at a load balancer.
+type membership struct{ balancer, instance string }
+
+func newTraffic(of map[string]balancer.Capabilities) traffic {
+	t := traffic{
+		balancers: map[string]*plan.Balancer{}, members: map[string]map[string]bool{},
+		calls: map[membership]plan.MemberCalls{},
+	}
+	for name, c := range of {
+		t.balancers[name] = &plan.Balancer{Capabilities: c}
+		t.members[name] = map[string]bool{}
+	}
+	return t
+}
+
+// seeTraffic takes up to which load balancers a record has its instance belong.
+func (e *Evidence) seeTraffic(rec *store.Instance) {
+	for name, members := range e.traffic.members {
+		if slices.ContainsFunc(rec.Traffic, func(t store.Traffic) bool { return t.Balancer == name }) {
+			members[rec.ID] = true
+		} else {
+			e.dropMember(name, rec.ID)
+		}
+	}
+}
+
+// dropTraffic forgets an instance without a record.
+func (e *Evidence) dropTraffic(id string) {
+	for name := range e.traffic.members {
+		e.dropMember(name, id)
+	}
+}
+
+// dropMember forgets a membership; a call under way is remembered until it has ended.
+func (e *Evidence) dropMember(name, id string) {
+	delete(e.traffic.members[name], id)
+	if key := (membership{name, id}); !e.traffic.calls[key].Busy {
+		delete(e.traffic.calls, key)
+	}
+}
+
+// memberCalls are the calls for the memberships of a record, in their order.
+func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
+	if len(rec.Traffic) == 0 {
+		return nil
+	}
+	calls := make([]plan.MemberCalls, len(rec.Traffic))
+	for i, t := range rec.Traffic {
+		calls[i] = e.traffic.calls[membership{t.Balancer, rec.ID}]
+	}
+	return calls
+}
+
+// Members are the members of a load balancer as records have them, for a List, in order of ID.
+func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []balancer.Member
+	for _, id := range slices.Sorted(maps.Keys(e.traffic.members[name])) {
+		for _, t := range c.Instances[id].Record.Traffic {
+			if t.Balancer == name {
+				out = append(out, balancer.Member{Instance: id, Address: t.Address, Port: t.Port})
+			}
+		}
+	}
+	return out
+}
+
+// BalancerListed takes up what a load balancer listed, in a List begun at a time. It returns whether
+// all of it answered.
+func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listing, err error, c *cache.Content) bool {
+	defer e.cfg.Wake()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old := e.traffic.balancers[name]
+	now := *old
+	e.traffic.balancers[name] = &now
+	if err != nil {
+		if now.Problem = err.Error(); now.SilentSince.IsZero() {
+			now.SilentSince = begun
+			e.markMembers(name, func(string) bool { return true })
+		}
+		return false
+	}
+	wasSilent := !old.SilentSince.IsZero() || old.Begun.IsZero()
+	now.Begun, now.SilentSince, now.Problem = begun, time.Time{}, ""
+	now.Members, now.Targets = byInstance(l)
+	now.Strays, now.Down = e.strays(&now, c), 0
+	for _, l := range now.Members {
+		if l.Of(memberOf(l)).Unhealthy() {
+			now.Down++
+		}
+	}
+	if len(now.Strays) > 0 {
+		e.dirty[""] = true
+	}
+	silent := len(l.Silent())
+	all := wasSilent || silent != len(old.Targets.Silent()) || now.Down != old.Down
+	e.markMembers(name, func(id string) bool {
+		return all || e.awaits(name, id, old, c) || !sameMembers(old.Members[id], now.Members[id])
+	})
+	if wasSilent { // what failed while it was away is tried again
+		for key, calls := range e.traffic.calls {
+			if key.balancer == name && !calls.RetryAt.IsZero() {
+				calls.RetryAt = time.Time{}
+				e.traffic.calls[key] = calls
+				e.renew(key.instance)
+			}
+		}
+	}
+	return silent == 0
+}
+
+// awaits reports whether something is waited for that a listing may show.
+func (e *Evidence) awaits(name, id string, old *plan.Balancer, c *cache.Content) bool {
+	rec := c.Instances[id].Record
+	return rec.Phase != store.Running || slices.ContainsFunc(rec.Traffic, func(t store.Traffic) bool {
+		return t.Balancer == name && t.State != store.TrafficServing
+	}) || !old.Begun.After(e.traffic.calls[membership{name, id}].Done.Add(old.Capabilities.Consistency))
+}
+
+// markMembers has the groups planned of those members for which a property holds.
+func (e *Evidence) markMembers(name string, property func(id string) bool) {
+	for id := range e.traffic.members[name] {
+		if w := e.instances[id]; w != nil && property(id) {
+			e.dirty[w.group] = true
+		}
+	}
+}
+
+// byInstance splits a listing.
+func byInstance(l balancer.Listing) (members map[string]balancer.Listing, none balancer.Listing) {
+	none.Targets = make([]balancer.Target, len(l.Targets))
+	for i, t := range l.Targets {
+		none.Targets[i] = balancer.Target{Name: t.Name, Err: t.Err, Foreign: t.Foreign}
+	}
+	members = map[string]balancer.Listing{}
+	for i, t := range l.Targets {
+		for _, st := range t.Members {
+			of, there := members[st.Instance]
+			if !there {
+				of.Targets = slices.Clone(none.Targets)
+				members[st.Instance] = of
+			}
+			of.Targets[i].Members = append(of.Targets[i].Members, st)
+		}
+	}
+	return members, none
+}
+
+// memberOf is the member whose entries a listing of one instance has.
+func memberOf(l balancer.Listing) balancer.Member {
+	for _, t := range l.Targets {
+		if len(t.Members) > 0 {
+			return t.Members[0].Member
+		}
+	}
+	return balancer.Member{}
+}
+
+// sameMembers reports whether two listings of an instance differ in nothing that calls for a plan: the
+// number of connections of one that serves does not.
+func sameMembers(a, b balancer.Listing) bool {
+	return slices.EqualFunc(a.Targets, b.Targets, func(a, b balancer.Target) bool {
+		return (a.Err == nil) == (b.Err == nil) && slices.EqualFunc(a.Members, b.Members, func(a, b balancer.Status) bool {
+			return a.Address == b.Address && a.Port == b.Port && a.Weight == b.Weight && a.State == b.State &&
+				a.Health == b.Health
+		})
+	})
+}
+
+// strays are members without a record that were deleted on purpose: a late call put them back. One of
+// which that is not known may be damage, and stays (SAFE-18).
+func (e *Evidence) strays(b *plan.Balancer, c *cache.Content) (strays []balancer.Member) {
+	for id, l := range b.Members {
+		key := e.cfg.Keys.Instance(id)
+		if _, gone := c.Gone[key]; gone && !e.recorded(c, id) {
+			strays = append(strays, l.Has(id)...)
+		}
+	}
+	slices.SortStableFunc(strays, func(a, b balancer.Member) int { return cmp.Compare(a.Instance, b.Instance) })
+	return strays
+}
+
+// BusyMember marks the calls for a membership as under way; false if they are already.
+func (e *Evidence) BusyMember(call plan.MemberCall) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := membership{call.Balancer, call.Member.Instance}
+	calls := e.traffic.calls[key]
+	if calls.Busy || e.traffic.balancers[call.Balancer] == nil {
+		return false
+	}
+	calls.Busy = true
+	e.traffic.calls[key] = calls
+	e.renew(key.instance)
+	return true
+}
+
+// longestMemberRetry bounds the wait between two calls for a member: a load balancer that is back has
+// its members a few seconds later.
+const longestMemberRetry = 4 * time.Second
+
+// MemberAnswered notes how a call to a load balancer went; made is false if it was not made at all.
+func (e *Evidence) MemberAnswered(call plan.MemberCall, made bool, err error) {
+	defer e.cfg.Wake()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := membership{call.Balancer, call.Member.Instance}
+	calls, now := e.traffic.calls[key], e.cfg.Now()
+	calls.Busy = false
+	switch {
+	case !made && err != nil:
+		calls.RetryAt = now.Add(200 * time.Millisecond)
+	case !made:
+	case err != nil:
+		calls.Failed++
+		wait := min(longestMemberRetry, time.Second<<min(calls.Failed-1, 4))
+		wait = wait/2 + e.cfg.Jitter(wait/2)
+		if after, throttled := provider.RetryAfter(err); throttled {
+			wait = after
+		}
+		calls.Problem, calls.RetryAt = err.Error(), now.Add(wait)
+	default:
+		calls = plan.MemberCalls{Last: call.Kind, Done: now}
+	}
+	e.traffic.calls[key] = calls
+	if e.instances[key.instance] == nil {
+		e.dropMember(key.balancer, key.instance)
+	}
+	e.renew(key.instance)
+	e.dirty[call.Group] = true
+}
+
+// configured are the load balancers of all replicas.
+func configured(c *cache.Content) map[string]bool {
+	names := map[string]bool{}
+	for _, r := range c.Replicas {
+		for _, name := range r.Record.Balancers {
+			names[name] = true
+		}
+	}
+	return names
+}

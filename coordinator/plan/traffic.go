@@ -1,0 +1,735 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A member of a load balancer is recorded before it is added, and the record's entry goes only once a
+// listing proves that the balancer has it no more (LB-1). What an entry says is wanted; each plan compares
+// it with the newest listing and asks for what is missing (LB-3).
+
+// notConfigured is why nothing is asked of a load balancer that another coordinator may have.
+const notConfigured = "the leading coordinator is not configured with it"
+
+// entry is a membership with all that is known of it.
+type entry struct {
+	store.Traffic
+	calls  MemberCalls
+	of     string
+	seen   *Balancer // nil: this coordinator is not configured with it
+	fresh  bool      // the listing was begun after the last call, and after the instance entered its phase
+	stands balancer.Standing
+	due    time.Time // when its timer ends; zero: it has none
+}
+
+func (m *member) entry(d *draft, i int) entry {
+	e := entry{Traffic: m.Record.Traffic[i], of: m.ID(), seen: d.s.Balancers[m.Record.Traffic[i].Balancer]}
+	if i < len(m.MemberCalls) {
+		e.calls = m.MemberCalls[i]
+	}
+	if e.Timer != nil {
+		e.due = d.ends(m.Due, store.TimerTraffic(e.Balancer), e.Timer)
+	}
+	if e.seen == nil {
+		return e
+	}
+	e.stands = e.seen.of(e.member(m, d.spec))
+	e.fresh = !e.seen.Begun.IsZero() && (e.calls.Done.IsZero() ||
+		e.seen.Begun.After(e.calls.Done.Add(e.seen.Capabilities.Consistency)))
+	return e
+}
+
+// member is what the balancer is to have. Only an Add needs to know how the group uses it.
+func (e *entry) member(m *member, spec *store.Group) balancer.Member {
+	b := balancer.Member{Instance: m.ID(), Address: e.Address, Port: e.Port}
+	if e.State.Wanted() && spec != nil {
+		if use := spec.Balancer(e.Balancer); use != nil {
+			b.Use = balancer.Use{Weight: use.Weight, Settings: use.Settings}
+		}
+	}
+	return b
+}
+
+// entries are the memberships of an instance.
+func (d *draft) entries(m *member) []entry {
+	list := make([]entry, len(m.Record.Traffic))
+	for i := range list {
+		list[i] = m.entry(d, i)
+	}
+	return list
+}
+
+// confirmed reports whether the balancer sends the instance traffic since it entered its phase.
+func (e *entry) confirmed(m *member) bool {
+	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.stands.Confirmed()
+}
+
+// silent reports whether the balancer has not answered for so long that what need not wait for it goes
+// on without.
+func (d *draft) silent(b *Balancer) bool {
+	switch {
+	case b == nil:
+		return true
+	case b.SilentSince.IsZero():
+		return false
+	}
+	at := b.SilentSince.Add(silentAfter)
+	d.wake(at)
+	return !d.now.Before(at)
+}
+
+// ignored reports whether an entry is not waited for: no coordinator is configured with its balancer, and
+// the group does not use it, so that operators have given it up.
+func (d *draft) ignored(e *entry) bool {
+	return e.seen == nil && !d.s.Configured[e.Balancer] && (d.spec == nil || d.spec.Balancer(e.Balancer) == nil)
+}
+
+// left reports whether the balancer begins no new connections to the instance.
+func (d *draft) left(e *entry) bool {
+	switch {
+	case e.State == store.TrafficLeaving, d.ignored(e):
+		return true
+	case e.State != store.TrafficDraining || e.seen == nil:
+		return false
+	}
+	// A List alone does not tell: an Add that was begun before may still be under way.
+	return e.calls.Last == MemberDrain && !e.calls.Busy
+}
+
+// ended reports whether no connection to the instance is left. What has failed waits for no balancer that
+// does not answer (LB-3).
+func (d *draft) ended(m *member, e *entry) bool {
+	switch {
+	case d.ignored(e), e.State == store.TrafficLeaving:
+		return true
+	case m.failing() && d.silent(e.seen):
+		return true
+	case e.seen == nil || !d.left(e) || !e.fresh:
+		return false
+	}
+	return e.stands.Gone() || e.seen.Capabilities.DrainEnds && e.stands.Drained()
+}
+
+// inTraffic reports whether a load balancer may send an instance traffic.
+func (m *member) inTraffic() bool {
+	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State != store.TrafficLeaving })
+}
+
+func (d *draft) allEntries(m *member, property func(*entry) bool) bool {
+	for _, e := range d.entries(m) {
+		if !property(&e) {
+			return false
+		}
+	}
+	return true
+}
+
+// leftTraffic reports whether no load balancer begins new connections to the instance.
+func (d *draft) leftTraffic(m *member) bool { return d.allEntries(m, d.left) }
+
+// trafficEnded reports whether no connection through a load balancer is left.
+func (d *draft) trafficEnded(m *member) bool {
+	return d.allEntries(m, func(e *entry) bool { return d.ended(m, e) })
+}
+
+// removedFromTraffic reports whether the machine may be stopped: every balancer has been asked to
+// remove it, or had its time.
+func (d *draft) removedFromTraffic(m *member) bool {
+	if m.Record.Dead {
+		return true
+	}
+	return d.allEntries(m, func(e *entry) bool {
+		if d.ignored(e) || e.State == store.TrafficLeaving && e.calls.Last == MemberRemove {
+			return true
+		}
+		d.wake(e.due)
+		return e.due.IsZero() || !d.now.Before(e.due)
+	})
+}
+
+// forgettable reports whether a record may end: no balancer has the instance.
+func (d *draft) forgettable(m *member) bool { return d.allEntries(m, d.ignored) }
+
+// enter has all entries of a record follow a change of its phase (LB-1).
+func (d *draft) enter(m *member, r *store.Instance) {
+	if len(r.Traffic) == 0 || r.Phase == m.Record.Phase {
+		return
+	}
+	switch r.Phase {
+	case store.Draining:
+		if !m.noticed() { // what a notice has doomed serves until its replacement does
+			r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, d.limit(m))
+		}
+	case store.Deleting:
+		r.Traffic = d.allTurned(r.Traffic, store.TrafficLeaving, d.limit(m))
+	default:
+	}
+}
+
+// limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all for what
+// has failed.
+func (d *draft) limit(m *member) time.Duration {
+	if m.dead() || m.failing() {
+		return 0
+	}
+	return m.Record.Spec.Drain.Timeout.D()
+}
+
+// allTurned are entries in another state. One that leaves already goes on leaving.
+func (d *draft) allTurned(entries []store.Traffic, to store.TrafficState, limit time.Duration) []store.Traffic {
+	out := slices.Clone(entries)
+	for i := range out {
+		if out[i].State != store.TrafficLeaving && out[i].State != to {
+			out[i] = d.turned(out[i], to, limit)
+		}
+	}
+	return out
+}
+
+// turned is an entry in another state, which is waited for as long as limit says; 0: without end.
+func (d *draft) turned(t store.Traffic, to store.TrafficState, limit time.Duration) store.Traffic {
+	t.State, t.Since, t.Timer = to, d.now.UTC(), nil
+	if limit > 0 {
+		timer := d.timer(limit)
+		t.Timer = &timer
+	}
+	return t
+}
+
+// uses reports whether the group wants its instances in load balancers now.
+func (d *draft) uses() bool {
+	return d.spec != nil && len(d.spec.LoadBalancers) > 0 && !d.spec.Deleting && !d.spec.Stopped
+}
+
+// reached is where a load balancer reaches an instance, or why that is not known.
+func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
+	if m.Record.Address == "" {
+		return "", 0, "its provider has not said where it is"
+	}
+	address, own := balancer.SplitAddress(m.Record.Address)
+	text, names := string(use.Port), []string(nil)
+	if text == "" {
+		text = own
+	} else {
+		names, _ = store.Placeholders(text)
+	}
+	for _, name := range names {
+		value, there := m.Record.Spec.Vars[name]
+		if !there && name == "port" {
+			value = own
+		}
+		text = strings.ReplaceAll(text, "${"+name+"}", value)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name,
+			m.Record.Address)
+	}
+	return address, port, ""
+}
+
+// wanted are the entries that a record should have, those it has already as they are, and what keeps
+// others from being made. More is what has to be written.
+func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
+	problems = map[string]string{}
+	entries = slices.Clone(m.Record.Traffic)
+	for i := range d.spec.LoadBalancers {
+		use := &d.spec.LoadBalancers[i]
+		if d.s.Balancers[use.Name] == nil {
+			problems[use.Name] = notConfigured
+			continue
+		}
+		address, port, problem := d.reached(m, use)
+		at := slices.IndexFunc(entries, func(t store.Traffic) bool { return t.Balancer == use.Name })
+		switch {
+		case problem != "":
+			problems[use.Name] = problem
+		case at < 0:
+			entries = append(entries, d.turned(store.Traffic{Balancer: use.Name, Address: address, Port: port},
+				store.TrafficJoining, d.spec.MaxOpening.D()))
+			changed = true
+		case entries[at].State == store.TrafficLeaving: // it is added again once it is gone
+		case entries[at].Address != address || entries[at].Port != port:
+			entries[at] = d.turned(entries[at], store.TrafficLeaving, 0)
+			changed = true
+		case entries[at].State == store.TrafficDraining && !m.quiet:
+			entries[at] = d.turned(entries[at], store.TrafficJoining, d.spec.MaxOpening.D())
+			changed = true
+		}
+	}
+	slices.SortFunc(entries, func(a, b store.Traffic) int { return strings.Compare(a.Balancer, b.Balancer) })
+	return entries, problems, changed
+}
+
+// opens reports whether a healthy instance waits for its load balancers before it runs (LB-2), and takes
+// the next step towards that.
+func (d *draft) opens(m *member) (waits bool) {
+	if !d.uses() {
+		return false
+	}
+	entries, problems, changed := d.wanted(m)
+	if changed {
+		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), because("it is healthy"), []string{streamSays(m.Instance)},
+			func(r *store.Instance) { r.Traffic = entries }).Conditions = append(
+			[]store.Condition{m.Unchanged(), m.Report.Unchanged()}, d.specUnchanged()...)
+		return true
+	}
+	for _, use := range d.spec.LoadBalancers {
+		why, silent := problems[use.Name], problems[use.Name] != ""
+		limit := d.spec.MaxOpening
+		if why == "" {
+			e := d.entryOf(m, use.Name)
+			if e.confirmed(m) {
+				continue
+			}
+			why, silent = d.notOpen(&e), d.silent(e.seen)
+			d.watch(use.Name)
+			d.wake(e.due)
+		}
+		if silent && d.replacesFailed(m) {
+			continue // healing does not wait for a balancer that does not answer
+		}
+		d.block("LB-2", m.task(store.WorkHealth), store.BlockedByOpening,
+			store.BlockedFacts{Name: use.Name, Text: why, For: limit})
+		waits = true
+	}
+	return waits
+}
+
+// replacesFailed reports whether an instance heals its slot: nothing there works beside it.
+func (d *draft) replacesFailed(m *member) bool {
+	return (m.Record.Replaces != "" || m.Record.Boot != "") && len(d.others(m, (*member).healthy)) == 0
+}
+
+func (d *draft) entryOf(m *member, name string) entry {
+	i := slices.IndexFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.Balancer == name })
+	if i < 0 {
+		return entry{Traffic: store.Traffic{Balancer: name}, of: m.ID(), seen: d.s.Balancers[name]}
+	}
+	return m.entry(d, i)
+}
+
+// notOpen is why a balancer has not confirmed an instance.
+func (d *draft) notOpen(e *entry) string {
+	s := &e.stands
+	switch {
+	case e.seen == nil:
+		return notConfigured
+	case !e.seen.SilentSince.IsZero():
+		return "it does not answer: " + e.seen.Problem
+	case e.calls.Problem != "":
+		return e.calls.Problem
+	case e.State == store.TrafficLeaving:
+		return "it still has the instance at another address"
+	case !e.fresh || e.calls.Last == "" && !s.InPlace():
+		return "it is being added"
+	case s.Down > 0:
+		return "it is down there" + e.told()
+	case s.Checking > 0:
+		return "its checks there have not passed yet"
+	default:
+		return "it is not there yet"
+	}
+}
+
+// told is what the balancer says of the health of a member.
+func (e *entry) told() string {
+	for _, t := range e.seen.listing(e.of).Targets {
+		for _, st := range t.Members {
+			if st.Health == balancer.Down && st.Why != "" {
+				return ": " + st.Why
+			}
+		}
+	}
+	return ""
+}
+
+// judgeTraffic lets a load balancer's opinion count: of one that was not called healthy in time, and
+// where heal.on_load_balancer asks for it (LB-2, DET-10).
+func (d *draft) judgeTraffic(m *member) {
+	if d.spec == nil || len(m.Record.Traffic) == 0 || m.judgment.Verdict != store.Live || !m.Alive.Present() ||
+		m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
+		return
+	}
+	for _, e := range d.entries(m) {
+		if !e.seen.answers() || d.spec.Balancer(e.Balancer) == nil {
+			continue
+		}
+		switch {
+		case m.phase == store.Checking && e.State == store.TrafficJoining && !e.due.IsZero() && !e.confirmed(m):
+			if d.now.Before(e.due) {
+				d.wake(e.due)
+				continue
+			}
+			m.judgment = Judgment{
+				Verdict: store.Stuck, Rule: "DET-10",
+				Why:      fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", e.Balancer, e.Timer.For, d.notOpen(&e)),
+				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": " + d.notOpen(&e)},
+			}
+		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&
+			e.seen.Begun.After(m.PhaseStart) && e.stands.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
+			m.judgment = Judgment{
+				Verdict: store.Unhealthy, Rule: "LB-2", Why: "load balancer " + e.Balancer + " calls it down" + e.told(),
+				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": down"},
+			}
+		}
+	}
+}
+
+// deaf names a load balancer that has to answer before an instance in it is taken out as planned; "" if
+// all do.
+func (d *draft) deaf(m *member) (name string, of *Balancer) {
+	if d.spec == nil || d.spec.Deleting || d.spec.Stopped || m.failing() || m.noticed() || m.goesNow() {
+		return "", nil
+	}
+	for _, e := range d.entries(m) {
+		if e.State.Wanted() && !d.ignored(&e) && !e.seen.answers() {
+			return e.Balancer, e.seen
+		}
+	}
+	return "", nil
+}
+
+// mayLeave reports whether an instance may be taken out of its load balancers as planned: while one does
+// not answer, none is (LB-2).
+func (d *draft) mayLeave(what task, m *member) bool {
+	name, b := d.deaf(m)
+	if name == "" {
+		return true
+	}
+	why := notConfigured
+	if b != nil {
+		why = b.Problem
+		d.watch(name)
+	}
+	d.block("LB-2", what, store.BlockedByBalancer, store.BlockedFacts{Name: name, Text: why})
+	return false
+}
+
+// watch has a load balancer listed soon.
+func (d *draft) watch(name string) {
+	if d.watched == nil {
+		d.watched = map[string]bool{}
+	}
+	d.watched[name] = true
+}
+
+// traffic compares the memberships of all instances with what the load balancers have (LB-3). What others
+// decided in this plan comes first: a record is changed by one action.
+func (d *draft) traffic() {
+	if d.g.Unreadable != "" {
+		return
+	}
+	for _, m := range d.members {
+		if len(m.Record.Traffic) == 0 && (!d.uses() || m.phase != store.Running) || m.touched || d.keepTraffic(m) {
+			continue
+		}
+		if m.phase == store.Deleting {
+			d.blockRemoval(m)
+		}
+		for _, e := range d.entries(m) {
+			d.askBalancer(m, &e)
+		}
+	}
+}
+
+// keepTraffic brings the entries of a record up to date; true if it is changed.
+func (d *draft) keepTraffic(m *member) bool {
+	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, "", ""
+	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
+		var wants bool
+		if entries, _, wants = d.wanted(m); wants {
+			changed, told, why = true, "joins "+balancers(entries), "its group uses it"
+		}
+	}
+	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
+		e := d.entryOf(m, t.Balancer)
+		gone := e.State == store.TrafficLeaving && e.fresh && e.calls.Last == MemberRemove && e.stands.Gone()
+		changed = changed || gone
+		return gone
+	})
+	for i := range entries {
+		e := d.entryOf(m, entries[i].Balancer)
+		switch {
+		case e.seen == nil || entries[i].State != e.State:
+		case e.State == store.TrafficJoining && m.Record.Phase == store.Running && e.confirmed(m):
+			entries[i], changed = d.turned(entries[i], store.TrafficServing, 0), true
+		case d.spec != nil && d.spec.Balancer(e.Balancer) == nil && m.Record.Phase == store.Running && d.mayMove():
+			if e.State.Wanted() {
+				entries[i] = d.turned(entries[i], store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
+				changed, told, why = true, "leaves load balancer "+e.Balancer, "its group does not use it any more"
+			} else if e.State == store.TrafficDraining && (d.ended(m, &e) || e.due.IsZero() || !d.now.Before(e.due)) {
+				entries[i], changed = d.turned(entries[i], store.TrafficLeaving, 0), true
+			}
+			d.wake(e.due)
+		}
+	}
+	if !changed {
+		return false
+	}
+	a := d.step(m, m.phase, "LB-1", told, because(why), nil, func(r *store.Instance) {
+		r.Traffic, r.Last = entries, m.Record.Last
+	})
+	a.NoJournal = told == ""
+	if d.spec != nil {
+		a.Conditions = append(a.Conditions, d.specUnchanged()...)
+	}
+	return true
+}
+
+// mayMove reports whether instances may be taken into service or out of it for what their group wants.
+func (d *draft) mayMove() bool { return d.spec != nil && d.mayAct() }
+
+// askBalancer asks for what is missing. Nothing is taken out while the shard is on hold, the group
+// paused, or its state in doubt (SAFE-18); what is wanted is put back even then.
+func (d *draft) askBalancer(m *member, e *entry) {
+	if e.seen == nil || m.phase == store.Pending || m.phase == store.Creating {
+		return
+	}
+	kind, of := d.missing(m, e)
+	if kind == "" {
+		return
+	}
+	held := d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() || d.untouchable(m)
+	if kind != MemberAdd && held {
+		return
+	}
+	d.watch(e.Balancer)
+	if e.calls.Busy || of.Instance == "" {
+		return
+	}
+	if d.now.Before(e.calls.RetryAt) {
+		d.wake(e.calls.RetryAt)
+		return
+	}
+	d.memberCalls = append(d.memberCalls, MemberCall{
+		Kind: kind, Balancer: e.Balancer, Group: d.g.Name, Member: of, Slot: m.Record.Place(), Record: m.Modified,
+		Again: e.State == store.TrafficServing && kind == MemberAdd, Conditions: []store.Condition{m.Unchanged()},
+	})
+}
+
+// missing is what has to be asked of a load balancer; "" if nothing is. The member has no instance while
+// a List is waited for.
+func (d *draft) missing(m *member, e *entry) (kind MemberCallKind, of balancer.Member) {
+	of = e.member(m, d.spec)
+	moved := balancer.Member{} // somewhere else, which only a List of a balancer with names shows
+	for _, has := range e.seen.listing(m.ID()).Has(m.ID()) {
+		if has.Address != e.Address || has.Port != e.Port {
+			moved = has
+		}
+	}
+	waits := balancer.Member{}
+	switch e.State {
+	case store.TrafficJoining, store.TrafficServing:
+		switch {
+		case e.calls.Last == MemberAdd && !e.fresh:
+			return MemberAdd, waits
+		case e.seen.Begun.IsZero() && (e.State == store.TrafficServing || e.calls.Last == MemberAdd):
+			return MemberAdd, waits // whether it is there is not known
+		case !e.seen.Begun.IsZero() && e.fresh && moved.Instance != "":
+			return MemberRemove, moved
+		case e.fresh && e.stands.InPlace() && e.stands.Answered > 0:
+			return "", of
+		}
+		return MemberAdd, of
+	case store.TrafficDraining:
+		switch {
+		case e.calls.Last == MemberDrain && !e.fresh:
+			return MemberDrain, waits
+		case e.calls.Last == MemberDrain && e.stands.Leaving():
+			if !d.ended(m, e) {
+				d.watch(e.Balancer) // for the end of its connections
+			}
+			return "", of
+		}
+		return MemberDrain, of
+	case store.TrafficLeaving:
+		switch {
+		case e.calls.Last == MemberRemove && !e.fresh:
+			return MemberRemove, waits
+		case e.calls.Last == MemberRemove && e.stands.Has == 0 && moved.Instance != "":
+			return MemberRemove, moved
+		}
+		return MemberRemove, of // keepTraffic drops the entry when it is gone
+	}
+	return "", of
+}
+
+// balancers names the load balancers of entries.
+func balancers(entries []store.Traffic) string {
+	names := make([]string, len(entries))
+	for i, t := range entries {
+		names[i] = t.Balancer
+	}
+	if len(names) == 1 {
+		return "load balancer " + names[0]
+	}
+	return "load balancers " + strings.Join(names, ", ")
+}
+
+// removeStrays takes out of load balancers what late calls put back: instances that were deleted on
+// purpose.
+func removeStrays(s *Snapshot) (calls []MemberCall) {
+	if s.Shard.Record.Hold != nil || s.Stale != "" {
+		return nil
+	}
+	for name, b := range s.Balancers {
+		for _, m := range b.Strays {
+			calls = append(calls, MemberCall{
+				Kind: MemberRemove, Balancer: name, Member: m,
+				Conditions: []store.Condition{store.Absent(s.Keys.Instance(m.Instance))},
+			})
+		}
+	}
+	slices.SortFunc(calls, func(a, b MemberCall) int {
+		return strings.Compare(a.Balancer+" "+a.Member.Instance, b.Balancer+" "+b.Member.Instance)
+	})
+	return calls
+}
+
+// opened are the entries of an instance that begins to run.
+func (d *draft) opened(m *member) []store.Traffic {
+	entries := slices.Clone(m.Record.Traffic)
+	for i := range entries {
+		if e := m.entry(d, i); e.State == store.TrafficJoining && e.seen != nil && e.confirmed(m) {
+			entries[i] = d.turned(entries[i], store.TrafficServing, 0)
+		}
+	}
+	return entries
+}
+
+// leavesTraffic has an instance that drains leave its load balancers, and its agent told after that. What
+// a notice has doomed serves until another one does in its place. Half of the time is for the load
+// balancers and half for the hook, if the former do not answer or there is no such other one.
+func (d *draft) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
+	if len(m.Record.Traffic) == 0 {
+		return false
+	}
+	half := due.Add(-rec.Timer.For.D() / 2)
+	heir := len(d.others(m, d.proven)) > 0
+	switch {
+	case m.serves() && (!m.noticed() || heir || !d.now.Before(half)):
+		why := "it drains"
+		if m.noticed() && heir {
+			why = "another instance is healthy in its place"
+		}
+		d.step(m, store.Draining, "LB-1", "leaves "+balancers(m.Record.Traffic), because(why), nil,
+			func(r *store.Instance) {
+				r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
+			})
+		return true
+	case m.serves():
+		d.wake(half)
+	case rec.Token != "" || len(m.Record.Spec.Drain.Hook) == 0:
+	case d.leftTraffic(m) || !d.now.Before(half):
+		d.step(m, store.Draining, "DRAIN-1", "its drain hook is begun", because("its load balancers send it nothing new"),
+			nil, func(r *store.Instance) {
+				drain := *rec
+				drain.Token = d.unique(m.ID())
+				r.Drain = &drain
+			})
+		return true
+	default:
+		d.wake(half)
+	}
+	return false
+}
+
+// serves reports whether an instance is to be in service somewhere.
+func (m *member) serves() bool {
+	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State.Wanted() })
+}
+
+// quieted takes a healthy instance out of its load balancers before it is restarted as planned; true once
+// that is done. If it is not restarted after all it is put back: see keepTraffic.
+func (d *draft) quieted(m *member, why store.Cause) bool {
+	limit := m.Record.Spec.Drain.Timeout.D()
+	if len(m.Record.Traffic) == 0 || !m.healthy() || limit == 0 {
+		return true
+	}
+	m.quiet = true
+	if m.serves() {
+		a := d.step(m, m.phase, "LB-1", "leaves "+balancers(m.Record.Traffic)+" to be restarted", why, m.evidence(),
+			func(r *store.Instance) { r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, limit) })
+		a.Conditions = append(a.Conditions, d.common()...)
+		return false
+	}
+	over := d.allEntries(m, func(e *entry) bool { return d.ended(m, e) || !e.due.IsZero() && !d.now.Before(e.due) })
+	if !over {
+		d.blockTraffic("LB-1", m.task(store.WorkRestart), m, m.Record.Spec.Drain.Timeout)
+	}
+	return over
+}
+
+// blockTraffic says which load balancer an instance has not left; false if there is none.
+func (d *draft) blockTraffic(rule string, what task, m *member, limit store.Duration) bool {
+	for _, e := range d.entries(m) {
+		if d.ended(m, &e) {
+			continue
+		}
+		d.wake(e.due)
+		of := store.BlockedFacts{Name: e.Balancer, For: limit}
+		switch {
+		case e.seen == nil:
+			of.Text = notConfigured
+		case e.State.Wanted():
+			of.Text = "it serves until another instance does in its place"
+		case !e.seen.SilentSince.IsZero():
+			of.Text = "it does not answer: " + e.seen.Problem
+		case e.calls.Problem != "":
+			of.Text = e.calls.Problem
+		case !d.left(&e) || !e.fresh:
+			of.Text = "it is being taken out"
+		case e.stands.Silent > 0:
+			of.Text = "a part of it does not answer"
+		case e.stands.Connections == balancer.UnknownConnections || !e.seen.Capabilities.DrainEnds:
+			of.Text = "it does not say which connections are left"
+		default:
+			of.Flag, of.Count = true, rounded(e.stands.Connections)
+		}
+		d.block(rule, what, store.BlockedByTraffic, of)
+		return true
+	}
+	return false
+}
+
+// rounded rounds a number of connections up, so that the status is not written for each that ends.
+func rounded(n int) int {
+	if n <= 10 {
+		return n
+	}
+	for step := 20; ; step *= 10 {
+		for _, most := range []int{step, step / 2 * 5, step * 5} {
+			if n <= most {
+				return most
+			}
+		}
+	}
+}
+
+// blockRemoval says which load balancer has not removed an instance that is being deleted.
+func (d *draft) blockRemoval(m *member) {
+	for _, e := range d.entries(m) {
+		why := e.calls.Problem
+		switch {
+		case d.ignored(&e):
+			continue
+		case e.seen == nil:
+			why = notConfigured
+		case !e.seen.SilentSince.IsZero():
+			why = "it does not answer: " + e.seen.Problem
+		case why == "":
+			continue // it will be done in a moment
+		}
+		d.block("LB-1", m.task(store.WorkDelete), store.BlockedByBalancer,
+			store.BlockedFacts{Name: e.Balancer, Text: why})
+		return
+	}
+}

@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/leader"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Balancer is one of the load balancers of a world: one target, which checks its members.
+type Balancer struct {
+	Name  string
+	Call  Range // how long a call takes, and a List
+	Check Range // from being added to being up, or from the end of a machine to being down
+	Use   Range // how long the last connection of a member that drains goes on
+}
+
+// balancerTimeout is how long a call may take.
+const balancerTimeout = 5 * time.Second
+
+// traffic is a load balancer at work.
+type traffic struct {
+	w       *World
+	cfg     Balancer
+	members map[string]*served // by instance
+
+	deafUntil time.Duration // nothing is answered before
+	slowUntil time.Duration // every call takes as long as it may before
+	disliked  string        // the instance that Lists call down
+	liesUntil time.Duration // Lists call every member down before
+}
+
+// served is a member.
+type served struct {
+	balancer.Member
+	state balancer.State
+	up    time.Duration // not up before
+	idle  time.Duration // no connection after, once it drains
+}
+
+func newTraffic(w *World, cfg Balancer) *traffic {
+	for _, r := range []struct {
+		set *Range
+		def Range
+	}{
+		{&cfg.Call, Range{5 * time.Millisecond, 50 * time.Millisecond}},
+		{&cfg.Check, Range{200 * time.Millisecond, 2 * time.Second}},
+		{&cfg.Use, Range{0, 5 * time.Second}},
+	} {
+		if *r.set == (Range{}) {
+			*r.set = r.def
+		}
+	}
+	return &traffic{w: w, cfg: cfg, members: map[string]*served{}}
+}
+
+// balancersOf are the load balancers of a world: those it was given, and a plain one for each other name
+// that a group uses.
+func balancersOf(w *World) map[string]*traffic {
+	all := map[string]*traffic{}
+	for _, b := range w.cfg.Balancers {
+		all[b.Name] = newTraffic(w, b)
+	}
+	for i := range w.cfg.Groups {
+		for _, use := range w.cfg.Groups[i].LoadBalancers {
+			if all[use.Name] == nil {
+				all[use.Name] = newTraffic(w, Balancer{Name: use.Name})
+			}
+		}
+	}
+	return all
+}
+
+// balancerNames are their names, in order.
+func (w *World) balancerNames() []string { return slices.Sorted(maps.Keys(w.balancers)) }
+
+func (w *World) balancerCapabilities() map[string]balancer.Capabilities {
+	all := map[string]balancer.Capabilities{}
+	for name := range w.balancers {
+		all[name] = balancer.Capabilities{
+			CallTimeout: balancerTimeout, Named: true, Health: true, Connections: true, DrainEnds: true, Weights: true,
+		}
+	}
+	return all
+}
+
+// takes is how long a call takes, and whether it is answered.
+func (b *traffic) takes() (d time.Duration, err error) {
+	switch {
+	case b.w.clock < b.deafUntil:
+		return balancerTimeout, errTimeout
+	case b.w.clock < b.slowUntil:
+		return balancerTimeout - time.Millisecond, nil
+	}
+	return b.w.chance.within(b.cfg.Call), nil
+}
+
+// listMembers answers a List.
+func (t *term) listMembers(c leader.ListMembers) {
+	b := t.w.balancers[c.Balancer]
+	d, err := b.takes()
+	b.w.after(d/2, func() {
+		var l balancer.Listing
+		if err == nil {
+			l = b.listing()
+		}
+		t.after(d/2, true, func() {
+			t.step(leader.BalancerListed{Balancer: c.Balancer, Begun: c.Begun, Listing: l, Err: err})
+		})
+	})
+}
+
+// listing is what the balancer has.
+func (b *traffic) listing() balancer.Listing {
+	target := balancer.Target{Name: b.cfg.Name}
+	for _, id := range slices.Sorted(maps.Keys(b.members)) {
+		m := b.members[id]
+		st := balancer.Status{Member: m.Member, State: m.state, Health: balancer.Up}
+		switch {
+		case b.w.clock < b.liesUntil || id == b.disliked || !b.w.Serves(id):
+			st.Health = balancer.Down
+		case b.w.clock < m.up:
+			st.Health = balancer.Checking
+		}
+		if m.state == balancer.Ready || b.w.clock < m.idle {
+			st.Connections = 1
+		}
+		target.Members = append(target.Members, st)
+	}
+	return balancer.Listing{Targets: []balancer.Target{target}}
+}
+
+// callMember calls a balancer. What is begun happens, even if the term has ended.
+func (t *term) callMember(c leader.CallMember) {
+	b, call := t.w.balancers[c.Call.Balancer], c.Call
+	for _, condition := range call.Conditions {
+		if !t.w.db.holds(condition) || t.w.db.down {
+			t.step(leader.BalancerAnswered{Call: call, Err: store.ErrConflict})
+			return
+		}
+	}
+	d, err := b.takes()
+	if err == nil && b.w.chance.happens(t.w.balancersFail) {
+		err = errors.New("the balancer has trouble")
+	}
+	effect := err == nil || b.w.clock >= b.deafUntil && b.w.chance.happens(50)
+	if t.w.cfg.Observer.Membership != nil {
+		t.w.cfg.Observer.Membership(t.w.Now(), call)
+	}
+	b.w.after(d/2, func() {
+		if effect {
+			b.do(call)
+		}
+		t.after(d/2, false, func() { t.step(leader.BalancerAnswered{Call: call, Made: true, Err: err}) })
+	})
+}
+
+// do is the moment in which a call takes effect.
+func (b *traffic) do(call plan.MemberCall) {
+	m := b.members[call.Member.Instance]
+	here := m != nil && m.Address == call.Member.Address && m.Port == call.Member.Port
+	switch call.Kind {
+	case plan.MemberAdd:
+		if !here {
+			m = &served{up: b.w.clock + b.w.chance.within(b.cfg.Check)}
+			b.members[call.Member.Instance] = m
+		}
+		m.Member, m.state = call.Member, balancer.Ready
+	case plan.MemberDrain:
+		if here && m.state == balancer.Ready {
+			m.state, m.idle = balancer.Draining, b.w.clock+b.w.chance.within(b.cfg.Use)
+		}
+	case plan.MemberRemove:
+		if here {
+			delete(b.members, call.Member.Instance)
+		}
+	}
+}
+
+// BalancerForgets has a balancer lose all of its members, as by a reload.
+func (w *World) BalancerForgets(name string) {
+	w.note("load balancer %s forgets its members", name)
+	clear(w.balancers[name].members)
+}
+
+// BalancerDeaf has a balancer answer nothing for a while.
+func (w *World) BalancerDeaf(name string, d time.Duration) {
+	w.note("load balancer %s is deaf for %s", name, d)
+	w.balancers[name].deafUntil = w.clock + d
+}
+
+// BalancerSlow has each call to a balancer take as long as it may for a while.
+func (w *World) BalancerSlow(name string, d time.Duration) {
+	w.note("load balancer %s is slow for %s", name, d)
+	w.balancers[name].slowUntil = w.clock + d
+}
+
+// BalancerLies has a balancer call all of its members down for a while.
+func (w *World) BalancerLies(name string, d time.Duration) {
+	w.note("load balancer %s calls all down for %s", name, d)
+	w.balancers[name].liesUntil = w.clock + d
+}
+
+// BalancerDislikes has a balancer call one member down.
+func (w *World) BalancerDislikes(name, instance string) {
+	w.note("load balancer %s calls %s down", name, instance)
+	w.balancers[name].disliked = instance
+}
+
+// BalancersFail has so many of a hundred calls to load balancers fail.
+func (w *World) BalancersFail(percent int) { w.balancersFail = percent }
+
+// RemoveMember takes a member out of a balancer by hand.
+func (w *World) RemoveMember(name, instance string) {
+	w.note("somebody takes %s out of load balancer %s", instance, name)
+	delete(w.balancers[name].members, instance)
+}
+
+// InTraffic is the truth about an instance: whether a balancer begins new connections to it, and whether
+// some are in use.
+func (w *World) InTraffic(name, instance string) (begins, inUse bool) {
+	m := w.balancers[name].members[instance]
+	if m == nil {
+		return false, false
+	}
+	return m.state == balancer.Ready, m.state == balancer.Ready || w.clock < m.idle
+}
+
+// Members are the members of a balancer, in order.
+func (w *World) Members(name string) []string {
+	return slices.Sorted(maps.Keys(w.balancers[name].members))
+}
