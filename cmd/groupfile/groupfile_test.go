@@ -106,11 +106,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{
-			"planned", head + "files:\n- path: a\n",
-			"files: is not supported by this version (web.yaml:3:1)",
-		},
-		{
-			"planned below", head + "rollout: {canary: 1}\n",
+			"planned", head + "rollout: {canary: 1}\n",
 			"rollout.canary: is not supported by this version (web.yaml:3:11)",
 		},
 		{

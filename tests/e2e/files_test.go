@@ -89,10 +89,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%s has %q", ids[0], c.content(ids[0], "app.conf"))
 	}
 	for _, id := range ids {
-		seen, err := os.ReadFile(filepath.Join(c.machines, id, "work", "seen"))
-		if err != nil || string(seen) != c.content(id, "app.conf") {
-			t.Errorf("the workload of %s found %q, %v", id, seen, err)
-		}
+		c.await("what the workload found", func() bool { return c.content(id, "../seen") == c.content(id, "app.conf") })
 	}
 	if info, err := os.Stat(c.managed(ids[0], "app.conf")); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v", info, err)
