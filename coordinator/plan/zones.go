@@ -1,0 +1,361 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Zones are kept even over the instances that will stay, one for each slot (REC-17).
+
+// stays is the member of a slot that will stay, as far as is known: a replacement is counted
+// instead of the one it replaces. Nil if none will.
+func (sl *slot) stays() *member {
+	var oldest, youngest *member
+	for _, m := range sl.members {
+		if !m.fills() {
+			continue
+		}
+		if oldest == nil {
+			oldest = m
+		}
+		if !m.unwanted() {
+			youngest = m
+		}
+	}
+	if youngest != nil {
+		return youngest
+	}
+	return oldest
+}
+
+// zone is where a member is, or will be once this plan is carried out.
+func (m *member) zone() string {
+	if m.movesTo != "" {
+		return m.movesTo
+	}
+	return m.Record.Zone
+}
+
+// spread is how many of those that will stay each zone has. It is counted when it is needed first,
+// and kept up to date then.
+func (d *draft) spread() map[string]int {
+	if d.crowd == nil {
+		d.crowd = map[string]int{}
+		for _, sl := range d.order {
+			d.countZone(sl)
+		}
+	}
+	return d.crowd
+}
+
+// countZone counts a slot again.
+func (d *draft) countZone(sl *slot) {
+	if d.crowd == nil {
+		return
+	}
+	if sl.counted {
+		d.count(sl, -1)
+	}
+	m := sl.stays()
+	if sl.counted = m != nil; sl.counted {
+		sl.zone, sl.spot = m.zone(), m.spot()
+		d.count(sl, 1)
+	}
+}
+
+func (d *draft) count(sl *slot, n int) {
+	d.crowd[sl.zone] += n
+	d.counted += n
+	if sl.spot {
+		d.spots += n
+	}
+}
+
+// zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
+// the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
+// instance on demand, which also spreads the instances that are not counted.
+func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
+	zones := d.openZones(spec.Provider, &spec.Template)
+	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {
+		zones = still // of an older template: those that are wanted still
+	}
+	if open := slices.DeleteFunc(slices.Clone(zones),
+		func(z string) bool { return d.full(MarketOf(*spec), z) }); len(open) > 0 {
+		zones = open
+	}
+	crowd := d.spread()
+	switch {
+	case sl == nil:
+		crowd = maps.Clone(crowd)
+		for _, m := range d.members {
+			if !m.Record.Managed && !m.gone() {
+				crowd[m.Record.Zone]++
+			}
+		}
+	case sl.counted:
+		crowd[sl.zone]--
+		defer func() { crowd[sl.zone]++ }()
+	}
+	return emptiest(zones, crowd)
+}
+
+func emptiest(zones []string, crowd map[string]int) string {
+	best := ""
+	for i, z := range zones {
+		if i == 0 || crowd[z] < crowd[best] {
+			best = z
+		}
+	}
+	return best
+}
+
+func fullest(zones []string, crowd map[string]int) string {
+	best := ""
+	for i, z := range zones {
+		if i == 0 || crowd[z] > crowd[best] {
+			best = z
+		}
+	}
+	return best
+}
+
+func common(a, b []string) []string {
+	var both []string
+	for _, z := range a {
+		if slices.Contains(b, z) {
+			both = append(both, z)
+		}
+	}
+	return both
+}
+
+// full reports whether a zone had no room lately.
+func (d *draft) full(in Market, zone string) bool { return d.s.Full[in][zone].After(d.now) }
+
+// zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
+func (d *draft) zones() []string { return d.openZones(d.spec.Provider, &d.spec.Template) }
+
+func (d *draft) openZones(provider string, t *store.Template) []string {
+	zones := d.namedZones(provider, t)
+	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
+	}
+	return zones
+}
+
+// wantedZones are the zones of the group's template.
+func (d *draft) wantedZones() []string { return d.namedZones(d.spec.Provider, &d.spec.Template) }
+
+// namedZones are those that a template names, else all that its provider has, in order.
+func (d *draft) namedZones(provider string, t *store.Template) []string {
+	zones := t.Zones
+	if len(zones) == 0 {
+		zones = d.s.Zones[provider]
+	}
+	return slices.Sorted(slices.Values(zones))
+}
+
+// mostApart is by how much zones may differ at most in an even spread.
+const mostApart = 1
+
+// uneven says between which zones the spread is uneven; ok is false if it is even.
+func (d *draft) uneven() (from, to string, ok bool) {
+	zones := d.zones()
+	if len(zones) < 2 {
+		return "", "", false
+	}
+	crowd := d.spread()
+	from, to = fullest(zones, crowd), emptiest(zones, crowd)
+	return from, to, crowd[from]-crowd[to] > mostApart
+}
+
+// unevenly says in words how instances are spread over the zones, if unevenly; "" if evenly.
+func (d *draft) unevenly() string {
+	if d.spec.Size < 2 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
+		return ""
+	}
+	if _, _, uneven := d.uneven(); !uneven {
+		return ""
+	}
+	var parts []string
+	for _, z := range d.zones() {
+		parts = append(parts, fmt.Sprintf("%s %d", z, d.spread()[z]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// How long the next rebalance waits after one that was withdrawn, and for how long at most: it
+// doubles each time (REC-17).
+const (
+	rebalanceWait     = 30 * time.Minute
+	rebalanceWaitMost = 24 * time.Hour
+)
+
+// rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest
+// priority of all: it begins only while nothing else is to be done, makes the replacement first,
+// and gives way to healing like a roll does (REC-17).
+func (d *draft) rebalance() {
+	if d.spec.Spread != store.SpreadEven {
+		return
+	}
+	from, to, uneven := d.uneven()
+	if !uneven || d.rebalancing() {
+		return
+	}
+	what := task{work: store.WorkRebalance, zone: from, to: to}
+	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
+	switch {
+	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
+		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
+	case !d.allWell() || !d.settledDown():
+		d.block("REC-17", what, store.BlockedByUnsettled, store.BlockedFacts{})
+	case d.spec.Budget.MaxExpansion == 0:
+		d.block("REC-17", what, store.BlockedByNoExpansion, store.BlockedFacts{})
+	case wait.After(d.now):
+		d.wake(wait)
+		r := d.g.Status.Record.Rebalance
+		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Text: r.Why, For: r.Wait.For})
+	case d.mayCreate(what):
+		d.rebalanceOne(from, to, what)
+	}
+}
+
+func (d *draft) rebalanceWaits() *store.Timer {
+	if r := d.g.Status.Record.Rebalance; r != nil {
+		return r.Wait
+	}
+	return nil
+}
+
+// settledDown reports whether every slot has one member that works, that no member has to go, and
+// that this plan changes none.
+func (d *draft) settledDown() bool {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if len(sl.members) > 1 || sl.touched || m.touched || m.unwanted() || m.judgment.Verdict != store.Live {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// rebalanceOne replaces the oldest instance of a zone that may be replaced by one in another zone.
+func (d *draft) rebalanceOne(from, to string, what task) {
+	var m *member
+	for _, sl := range d.order {
+		for _, o := range sl.members {
+			if o.Record.Zone == from && d.movable(sl, o) && (m == nil || older(o, m)) {
+				m = o
+			}
+		}
+	}
+	if m == nil {
+		d.block("REC-17", what, store.BlockedByProtectedZone, store.BlockedFacts{})
+		return
+	}
+	if market := (Market{d.spec.Provider, m.spot()}); d.full(market, to) {
+		d.wake(d.s.Full[market][to])
+		d.block("REC-17", what, store.BlockedByFullZone, store.BlockedFacts{})
+		return
+	}
+	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
+	a := d.step(m, m.phase, "REC-17", replaced, because(why), m.evidence(), nil)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.addReplacement(a, m.slot, m, "REC-17", because(why))
+	d.writeSlot(a, m.slot)
+}
+
+// rebalancedBy is the member that was made to take a member's place in another zone; nil if there
+// is none.
+func (m *member) rebalancedBy() *member {
+	if m.slot == nil {
+		return nil
+	}
+	for _, o := range m.slot.members {
+		if o.Record.Rebalances && o.Record.Replaces == m.ID() && o.fills() {
+			return o
+		}
+	}
+	return nil
+}
+
+// rebalancing reports whether a rebalance is under way.
+func (d *draft) rebalancing() bool {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if m.rebalancedBy() != nil && m.fills() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withdrawRebalance withdraws a replacement that was to even the zones and whose zone has no room:
+// in another zone it would not help. It returns false if the replacement is needed because the
+// instance that it replaces no longer works.
+func (d *draft) withdrawRebalance(m *member) bool {
+	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
+		return false
+	}
+	d.retire(m, "REC-17", "withdrawn",
+		because("zone "+m.zone()+" has no room, and it was made to even the zones"),
+		[]string{m.Calls.Problem})
+	return true
+}
+
+// followRebalance is what the status remembers of rebalances that were withdrawn, so that the next
+// one waits.
+func (d *draft) followRebalance() *store.Rebalance {
+	old := d.g.Status.Record.Rebalance
+	tries, last := 0, ""
+	if old != nil {
+		tries, last = old.Withdrawn, old.Last
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.Record.Rebalances || m.Record.Converts {
+				continue
+			}
+			replaced := sl.member(m.Record.Replaces)
+			switch {
+			case replaced == nil:
+			case m.fills() && d.proven(m):
+				return nil // it takes its place
+			case m.ID() != last && !m.fills() && replaced.fills():
+				t := d.timer(min(rebalanceWait<<min(tries, 10), rebalanceWaitMost))
+				return &store.Rebalance{Withdrawn: tries + 1, Last: m.ID(), Why: d.lastWhy(m), Wait: &t}
+			}
+		}
+	}
+	if _, _, uneven := d.uneven(); old != nil && !uneven && !d.rebalancing() {
+		return nil
+	}
+	return old
+}
+
+// member is the one with an ID; nil if it is not in the slot.
+func (sl *slot) member(id string) *member {
+	for _, m := range sl.members {
+		if m.ID() == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// lastWhy is why a member leaves: as this plan decides, else as its record says.
+func (d *draft) lastWhy(m *member) string {
+	for i := range d.actions {
+		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {
+			return a.Why
+		}
+	}
+	return m.Record.Last.Why
+}
