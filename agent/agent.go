@@ -74,7 +74,11 @@ type Agent struct {
 	running sync.WaitGroup // end by themselves after a goodbye
 	tasks   sync.WaitGroup // end with the background
 	keeper  *keeper
-	scribe  *scribe
+	files   *protocol.Files // as a replica told last
+	whole   bool            // every file has been there
+
+	secretNumber int // of the secrets when checks were wanted for files last
+	scribe       *scribe
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
@@ -178,6 +182,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
+	a.tasks.Go(func() { a.deps.Files.Run(background) })
 	go a.scribe.run() // ends with leave, or when the disk answers
 	if condemned := memory.Condemned; condemned.Holds() {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision",
@@ -234,6 +239,12 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-a.deps.Notices.Changed():
 			ev = session.Changed{}
 		case <-a.deps.Evacuation.Changed():
+			ev = session.Changed{}
+		case ask := <-a.deps.Files.Asks():
+			a.fetch(ask)
+			continue
+		case <-a.deps.Files.Changed():
+			a.filesChanged()
 			ev = session.Changed{}
 		case <-a.deps.Checks.Changed():
 			a.remember(false)

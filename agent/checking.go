@@ -130,7 +130,7 @@ func (a *Agent) undecided() bool {
 
 // confirmed is the hash of what is taken over and, where it brought checks, has been checked.
 func (a *Agent) confirmed() string {
-	if !a.undecided() {
+	if !a.undecided() && a.settled() {
 		a.confirmedHash = a.duty.ConfigHash
 	}
 	return a.confirmedHash

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/certificate"
+	"github.com/leasehold/leasehold/agent/files"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -104,6 +105,8 @@ type Deps struct {
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration
 	Checks Checks
+	// Files keeps the files of the group; nil: none can be kept.
+	Files *files.Manager
 	// Dial reaches a replica; nil is TCP from Config.Source.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.

@@ -161,7 +161,7 @@ func (a *Agent) unfence(why string) {
 // wish tells the keeper what is to become of the workload now; by is when it must have ended, if it
 // is to.
 func (a *Agent) wish(by time.Time) {
-	a.keeper.want(wish{run: a.mayRun && !a.stopped, restart: a.restart, by: by})
+	a.keeper.want(wish{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
 }
 
 // stampLease remembers the lease for an agent that is started again. It is written once for each

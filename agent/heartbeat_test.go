@@ -36,7 +36,7 @@ func TestHeartbeatsBetweenReports(t *testing.T) {
 //
 // proves DET-16
 func TestNoHeartbeatsForAnOlderReplica(t *testing.T) {
-	before := func(s *shard) { s.replicas["a"].script.older = 1 }
+	before := func(s *shard) { s.replicas["a"].script.older = protocol.Newest - protocol.Heartbeats + 1 }
 	story(t, []string{"a"}, false, before, func(t *testing.T, r *running) {
 		r.shard.take()
 		pass(2 * interval)

@@ -56,7 +56,8 @@ func (m *machine) Start() error {
 	if !m.state.Wanted || m.state.Running {
 		return nil
 	}
-	if m.state.Waits = m.hidden.Missing(); m.state.Waits != "" {
+	if why := m.hidden.Missing(); why != "" {
+		m.state.Waits = "secrets: " + why
 		return workload.ErrWaits
 	}
 	m.starts++

@@ -42,6 +42,7 @@ type duty struct {
 	Vars       map[string]string `json:"vars,omitempty"`
 	Secrets    map[string]string `json:"secrets,omitempty"` // their names, by variable; their values are never here
 	Checks     []json.RawMessage `json:"checks,omitempty"`  // as they were told
+	Files      bool              `json:"files,omitempty"`   // the configuration has files
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
 

@@ -40,6 +40,10 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	}
 	r.Checks, r.WorkloadExit = a.checked()
 	r.Healthy, r.Why = health(a.told(), r.Checks)
+	r.Files = a.fileStates()
+	if why := a.incomplete(); r.Healthy && why != "" {
+		r.Healthy, r.Why = false, why
+	}
 	return r.Fit()
 }
 
@@ -105,7 +109,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 		default:
 			check.Why = "workload is not started yet"
 			if w.Waits != "" {
-				check.Why = "workload waits for its secrets: " + w.Waits
+				check.Why = "workload waits for its " + w.Waits
 			}
 			if a.stopped {
 				check.Why = "workload is stopped for want of a lease"

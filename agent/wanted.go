@@ -19,7 +19,7 @@ const lifecycleTask = "task"
 func (a *Agent) resume(d duty) {
 	if d.ConfigHash == "" {
 		b := a.cfg.Bootstrap
-		d.Run, d.Vars, d.Secrets = b.Run, b.Vars, b.Secrets
+		d.Run, d.Vars, d.Secrets, d.Files = b.Run, b.Vars, b.Secrets, b.Files
 	}
 	if d.Lifecycle == "" {
 		d.Lifecycle = a.cfg.Bootstrap.Lifecycle
@@ -27,6 +27,8 @@ func (a *Agent) resume(d duty) {
 	}
 	a.duty = d
 	a.deps.Secrets.Want(d.Secrets)
+	a.deps.Files.Expect(d.Files)
+	a.deps.Secrets.Unread(d.Files && a.deps.Files != nil)
 	a.deps.Workload.Configure(d.Run, d.Vars)
 	a.deps.Notices.Watch(d.Notices)
 	a.keeper.carried(d.Restarted)
@@ -49,6 +51,7 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		now.ConfigHash, now.Run, now.Vars, now.Checks = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars()),
 			keepSpecs(w.GetChecks())
 		now.Secrets = namesOf(w)
+		now.Files = w.GetFiles()
 		a.deps.Workload.Configure(now.Run, now.Vars)
 		a.log.Info("configuration taken over", "config", hash)
 	}
@@ -62,6 +65,9 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	}
 	a.deps.Notices.Watch(now.Notices)
 	a.heard = true
+	if config {
+		a.wantFiles(now)
+	}
 	if config || now.Lifecycle != a.duty.Lifecycle || !knew {
 		a.duty = now
 		a.wantChecks(healthy, nil)

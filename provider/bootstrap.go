@@ -44,6 +44,8 @@ type Bootstrap struct {
 	// Checked: there are application checks. The replica that welcomes the agent says which; until
 	// then it is not healthy.
 	Checked bool `json:"checked,omitempty"`
+	// Files: there are files. They come with the stream, and the workload waits for them.
+	Files bool `json:"files,omitempty"`
 }
 
 // ReadBootstrap reads and checks the document.

@@ -66,7 +66,7 @@ func TestValuesAtTheirBounds(t *testing.T) {
 // Fields that are promised for later are refused by name, none of them silently.
 func TestPlannedFields(t *testing.T) {
 	for _, path := range []string{
-		"files", "template.subnet_pool", "rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
+		"template.subnet_pool", "rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 	} {
 		if !slices.Contains(store.Planned, path) {
 			t.Errorf("%s is not refused by name", path)

@@ -26,6 +26,7 @@ type Group struct {
 	Secrets             map[string]string `json:"secrets,omitempty"`
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
+	Files               []File            `json:"files,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
@@ -313,6 +314,7 @@ func (g *Group) Complete() {
 		}
 	}
 	completeChecks(g.Checks)
+	completeFiles(g.Files)
 	g.Capacity.complete()
 }
 
@@ -379,6 +381,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		Secrets:             g.Secrets,
 		Report:              g.Report,
 		Checks:              g.Checks,
+		Files:               g.Files,
 		RegistrationTimeout: g.RegistrationTimeout,
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
@@ -401,7 +404,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Checks   []Check           `json:",omitempty"` // what has none has the hash that earlier versions gave it
 		Secrets  map[string]string `json:",omitempty"`
 		Slots    SlotsSpec         `json:",omitzero"`
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots}))
+		Files    []File            `json:",omitempty"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots, s.Files}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -412,6 +416,7 @@ func (s InstanceSpec) ConfigHash() string {
 		Vars     map[string]string
 		Checks   []Check           `json:",omitempty"`
 		Secrets  map[string]string `json:",omitempty"`
-	}{s.Workload, s.Vars, s.Checks, s.Secrets}))
+		Files    []File            `json:",omitempty"`
+	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

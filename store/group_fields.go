@@ -39,6 +39,8 @@ type FieldError struct {
 	// Name and Known are set where a name is wrong: the name, and those that it could have been.
 	Name  string
 	Known []string
+	// Line and Column are the place within the field's text, from 1; 0: it is about the whole field.
+	Line, Column int
 }
 
 func (e *FieldError) Error() string {
@@ -59,7 +61,7 @@ func (g Group) Validate() error {
 			wrong[field.Path] = true
 		}
 	}
-	for _, err := range g.placeholderErrors() {
+	for _, err := range append(g.placeholderErrors(), g.fileErrors()...) {
 		if !wrong[err.Path] { // one reason is enough
 			errs = append(errs, err)
 		}
@@ -221,7 +223,7 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), balancerFields, fieldsAfter)
+var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, fieldsAfter)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10
@@ -581,6 +583,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an
 // error that says so, rather than a setting that does nothing.
 var Planned = []string{
-	"files", "template.subnet_pool",
+	"template.subnet_pool",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

@@ -21,7 +21,7 @@ func ReachOf(path string) Reach {
 	}
 	field, _, _ := strings.Cut(path, ".")
 	switch field {
-	case "provider", "template", "workload", "vars", "secrets", "checks", "slots":
+	case "provider", "template", "workload", "vars", "secrets", "checks", "slots", "files":
 		return ReachByRoll
 	case "report", "registration_timeout", "max_checking_health_duration", "stop_timeout", "drain", "lifecycle":
 		return ReachLater

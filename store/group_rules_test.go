@@ -25,7 +25,7 @@ func TestDefaultsAreTold(t *testing.T) {
 	compared := 0
 	must := []string{
 		"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port",
-		"checks[].exec.run", "load_balancers[].name",
+		"checks[].exec.run", "load_balancers[].name", "files[].path",
 	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {

@@ -94,6 +94,11 @@ func (g *Group) expanded(f func(path, text, rule string)) {
 			text("process.pid_file", p.PIDFile)
 		}
 	}
+	for i := range g.Files {
+		at := fmt.Sprintf("files[%d].", i)
+		f(at+"path", g.Files[i].Path, "FILE-1")
+		list(at+"on_change.run", g.Files[i].OnChange.Run, "FILE-3")
+	}
 	list("drain.hook", g.Drain.Hook, "DRAIN-1")
 }
 

@@ -57,6 +57,7 @@ type InstanceSpec struct {
 	Secrets             map[string]string `json:"secrets,omitempty"`
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
+	Files               []File            `json:"files,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	StopTimeout         Duration          `json:"stop_timeout"`

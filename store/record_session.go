@@ -98,6 +98,32 @@ type Report struct {
 
 	Trust       string             `json:"trust,omitempty"` // digest of the authorities that the agent trusts
 	Certificate *CertificateReport `json:"certificate,omitempty"`
+
+	Files []FileReport `json:"files,omitempty"`
+}
+
+// FileReport is how a file is on the machine.
+type FileReport struct {
+	Path    string    `json:"path"` // as in the group's spec
+	State   FileState `json:"state"`
+	Why     string    `json:"why,omitempty"`
+	At      time.Time `json:"at,omitzero"` // when it was written last
+	Version string    `json:"version,omitempty"`
+}
+
+// FileState is whether a file is on the machine as it is wanted.
+type FileState string
+
+// The states of a file.
+const (
+	FileDelivered FileState = "delivered"
+	FileMissing   FileState = "missing" // it was never written, or is gone
+	FileError     FileState = "error"   // it is there, and not as it is wanted
+)
+
+// Same reports whether two reports tell the same of a file.
+func (f FileReport) Same(o FileReport) bool {
+	return f.Path == o.Path && f.State == o.State && f.Why == o.Why && f.Version == o.Version && f.At.Equal(o.At)
 }
 
 // CertificateReport is an agent's newest certificate, as reported.

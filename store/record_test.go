@@ -28,6 +28,10 @@ func fill(v reflect.Value, n int) {
 		v.Set(reflect.ValueOf(store.LeaseLost{Do: store.LeaseLostRun, Run: []string{fmt.Sprintf("<%d & more>", n)}}))
 		return
 	}
+	if v.Type() == reflect.TypeFor[store.FileChange]() {
+		v.Set(reflect.ValueOf(store.FileChange{Do: store.FileRun, Run: []string{fmt.Sprintf("<%d & more>", n)}}))
+		return
+	}
 	if v.Type() == reflect.TypeFor[store.ShardSettings]() { // whose ranges are judged when they are read
 		age := store.Duration(time.Hour + time.Duration(n))
 		v.Set(reflect.ValueOf(store.ShardSettings{

@@ -409,8 +409,8 @@ func distinguish(v reflect.Value, n int) {
 // proves ROLL-1, ROLL-2, ROLL-3
 func TestHashesFollowTheirFields(t *testing.T) {
 	var none store.InstanceSpec
-	template := []string{"Provider", "Template", "Workload", "Vars", "Secrets", "Checks", "Slots"}
-	config := []string{"Workload", "Vars", "Secrets", "Checks"}
+	template := []string{"Provider", "Template", "Workload", "Vars", "Secrets", "Checks", "Slots", "Files"}
+	config := []string{"Workload", "Vars", "Secrets", "Checks", "Files"}
 	kind := reflect.TypeFor[store.InstanceSpec]()
 	for i := range kind.NumField() {
 		var s store.InstanceSpec

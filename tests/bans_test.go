@@ -28,12 +28,14 @@ var bans = []ban{
 	{
 		name: "contracts stand alone",
 		why: "store and provider are the words that everything else is written in, and durable is for all who write files: " +
-			"what they import, every part of the project imports. Only the standard library is stable enough for that",
+			"what they import, every part of the project imports. Only the standard library is stable enough for that, and " +
+			"what checks the templates in a group, which is a part of the store's contract",
 		find: refuseImports(
 			func(f sourceFile) bool {
-				return slices.Contains([]string{"store", "provider", "provider/durable"}, f.folder()) && !f.test()
+				return slices.Contains([]string{"store", "store/filetemplate", "provider", "provider/durable"}, f.folder()) &&
+					!f.test()
 			},
-			func(_ sourceFile, p string) bool { return !standard(p) }),
+			func(_ sourceFile, p string) bool { return !standard(p) && p != module+"/store/filetemplate" }),
 	},
 	{
 		name: "plan knows records alone",
@@ -378,11 +380,12 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // shared are packages below the contracts that every package may use: durable writes files,
 // settings checks a template against its provider's schema, suite plays the contract, turns keep a
 // machine's calls apart, userdata makes the script for a machine without an agent, program runs a
-// user's program once per call, amazon holds what several services of Amazon share.
+// user's program once per call, amazon holds what several services of Amazon share,
+// filetemplate checks and renders templates of files.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
-	module + "/provider/balancer/suite", module + "/provider/proof",
+	module + "/provider/balancer/suite", module + "/provider/proof", module + "/store/filetemplate",
 }
 
 // adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".

@@ -11,6 +11,10 @@ const (
 	MostText    = 1000
 	MostOutput  = 64 << 10
 	MostClaim   = 4 << 10 // bytes, sealed
+	MostFiles   = 32
+	MostPath    = 1000
+	MostPiece   = 64 << 10 // bytes of a file in one message
+	MostFile    = 256 << 10
 
 	Leeway = 4
 

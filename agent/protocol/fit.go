@@ -14,6 +14,11 @@ func (x *Report) Fit() *Report {
 	for _, c := range x.Checks {
 		c.Name, c.Kind, c.Why = fit(c.Name, MostName), fit(c.Kind, MostName), fit(c.Why, MostText)
 	}
+	x.Files = x.Files[:min(len(x.Files), MostFiles)]
+	for _, f := range x.Files {
+		f.Path, f.State, f.Why, f.Version = fit(f.Path, MostPath), fit(f.State, MostName), fit(f.Why, MostText),
+			fit(f.Version, MostName)
+	}
 	if h := x.Host; h != nil {
 		h.Windows = h.Windows[:min(len(h.Windows), MostWindows)]
 	}

@@ -26,6 +26,14 @@ func (x *Report) Stands(now *Report) bool {
 			return false
 		}
 	}
+	if len(x.GetFiles()) != len(now.GetFiles()) {
+		return false
+	}
+	for i, a := range x.GetFiles() {
+		if !proto.Equal(a, now.GetFiles()[i]) {
+			return false
+		}
+	}
 	return x.GetConfigHash() == now.GetConfigHash() && x.GetRestarted() == now.GetRestarted() &&
 		x.GetDrained() == now.GetDrained() && x.GetTrust() == now.GetTrust() &&
 		proto.Equal(x.GetCertificate(), now.GetCertificate()) &&

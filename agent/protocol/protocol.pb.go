@@ -156,7 +156,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{34, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{39, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -413,6 +413,7 @@ type AgentMessage struct {
 	//	*AgentMessage_Goodbye
 	//	*AgentMessage_RenewCertificate
 	//	*AgentMessage_Heartbeat
+	//	*AgentMessage_FetchFile
 	Kind          isAgentMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -500,6 +501,15 @@ func (x *AgentMessage) GetHeartbeat() *Heartbeat {
 	return nil
 }
 
+func (x *AgentMessage) GetFetchFile() *FetchFile {
+	if x != nil {
+		if x, ok := x.Kind.(*AgentMessage_FetchFile); ok {
+			return x.FetchFile
+		}
+	}
+	return nil
+}
+
 type isAgentMessage_Kind interface {
 	isAgentMessage_Kind()
 }
@@ -524,6 +534,10 @@ type AgentMessage_Heartbeat struct {
 	Heartbeat *Heartbeat `protobuf:"bytes,5,opt,name=heartbeat,proto3,oneof"` // from version 2 on
 }
 
+type AgentMessage_FetchFile struct {
+	FetchFile *FetchFile `protobuf:"bytes,6,opt,name=fetch_file,json=fetchFile,proto3,oneof"` // from version 3 on
+}
+
 func (*AgentMessage_Hello) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Report) isAgentMessage_Kind() {}
@@ -533,6 +547,8 @@ func (*AgentMessage_Goodbye) isAgentMessage_Kind() {}
 func (*AgentMessage_RenewCertificate) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Heartbeat) isAgentMessage_Kind() {}
+
+func (*AgentMessage_FetchFile) isAgentMessage_Kind() {}
 
 type GatewayMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -548,6 +564,8 @@ type GatewayMessage struct {
 	//	*GatewayMessage_Certificate
 	//	*GatewayMessage_Trust
 	//	*GatewayMessage_Waiting
+	//	*GatewayMessage_Files
+	//	*GatewayMessage_FilePiece
 	Kind          isGatewayMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -680,6 +698,24 @@ func (x *GatewayMessage) GetWaiting() *Waiting {
 	return nil
 }
 
+func (x *GatewayMessage) GetFiles() *Files {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_Files); ok {
+			return x.Files
+		}
+	}
+	return nil
+}
+
+func (x *GatewayMessage) GetFilePiece() *FilePiece {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_FilePiece); ok {
+			return x.FilePiece
+		}
+	}
+	return nil
+}
+
 type isGatewayMessage_Kind interface {
 	isGatewayMessage_Kind()
 }
@@ -724,6 +760,14 @@ type GatewayMessage_Waiting struct {
 	Waiting *Waiting `protobuf:"bytes,10,opt,name=waiting,proto3,oneof"`
 }
 
+type GatewayMessage_Files struct {
+	Files *Files `protobuf:"bytes,11,opt,name=files,proto3,oneof"` // from version 3 on, before the Wanted that it belongs to
+}
+
+type GatewayMessage_FilePiece struct {
+	FilePiece *FilePiece `protobuf:"bytes,12,opt,name=file_piece,json=filePiece,proto3,oneof"`
+}
+
 func (*GatewayMessage_Welcome) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Refused) isGatewayMessage_Kind() {}
@@ -743,6 +787,10 @@ func (*GatewayMessage_Certificate) isGatewayMessage_Kind() {}
 func (*GatewayMessage_Trust) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Waiting) isGatewayMessage_Kind() {}
+
+func (*GatewayMessage_Files) isGatewayMessage_Kind() {}
+
+func (*GatewayMessage_FilePiece) isGatewayMessage_Kind() {}
 
 // Hello is the first message of a stream.
 type Hello struct {
@@ -1343,6 +1391,7 @@ type Wanted struct {
 	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
+	Files         bool                   `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`                                // with config_hash: it has files, of which Files tell
 	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: it stays as it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1448,11 +1497,326 @@ func (x *Wanted) GetSecrets() []*Secret {
 	return nil
 }
 
+func (x *Wanted) GetFiles() bool {
+	if x != nil {
+		return x.Files
+	}
+	return false
+}
+
 func (x *Wanted) GetClaim() []byte {
 	if x != nil {
 		return x.Claim
 	}
 	return nil
+}
+
+// Files are all files that are wanted of an agent with a configuration. A file that is not named any more stays as it is.
+type Files struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ConfigHash    string                 `protobuf:"bytes,1,opt,name=config_hash,json=configHash,proto3" json:"config_hash,omitempty"` // of the Wanted that they belong to
+	Files         []*File                `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Files) Reset() {
+	*x = Files{}
+	mi := &file_protocol_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Files) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Files) ProtoMessage() {}
+
+func (x *Files) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Files.ProtoReflect.Descriptor instead.
+func (*Files) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Files) GetConfigHash() string {
+	if x != nil {
+		return x.ConfigHash
+	}
+	return ""
+}
+
+func (x *Files) GetFiles() []*File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// File is a file that the agent writes (FILE-1). The agent fetches its content in pieces where that is not what is on the machine.
+type File struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`       // ${name} is expanded as in run
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"` // another one is another content
+	Size          uint32                 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`      // bytes
+	Sha256        []byte                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`   // of the content
+	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`     // empty: the agent's
+	Mode          uint32                 `protobuf:"varint,6,opt,name=mode,proto3" json:"mode,omitempty"`
+	OnChange      string                 `protobuf:"bytes,7,opt,name=on_change,json=onChange,proto3" json:"on_change,omitempty"` // "", "reload", "restart" or "run"
+	Run           []string               `protobuf:"bytes,8,rep,name=run,proto3" json:"run,omitempty"`
+	Secret        bool                   `protobuf:"varint,9,opt,name=secret,proto3" json:"secret,omitempty"`   // the content is in no log and no report
+	Problem       string                 `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"` // why there is no content; empty: there is one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *File) Reset() {
+	*x = File{}
+	mi := &file_protocol_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*File) ProtoMessage() {}
+
+func (x *File) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use File.ProtoReflect.Descriptor instead.
+func (*File) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *File) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *File) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *File) GetSize() uint32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *File) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *File) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *File) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *File) GetOnChange() string {
+	if x != nil {
+		return x.OnChange
+	}
+	return ""
+}
+
+func (x *File) GetRun() []string {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *File) GetSecret() bool {
+	if x != nil {
+		return x.Secret
+	}
+	return false
+}
+
+func (x *File) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// FetchFile asks for a piece of a file's content.
+type FetchFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // as in File
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Offset        uint32                 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchFile) Reset() {
+	*x = FetchFile{}
+	mi := &file_protocol_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchFile) ProtoMessage() {}
+
+func (x *FetchFile) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchFile.ProtoReflect.Descriptor instead.
+func (*FetchFile) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FetchFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FetchFile) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *FetchFile) GetOffset() uint32 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+// FilePiece answers FetchFile.
+type FilePiece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Offset        uint32                 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"` // why there is none: the file has another version by now, say, and Files tell of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilePiece) Reset() {
+	*x = FilePiece{}
+	mi := &file_protocol_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilePiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilePiece) ProtoMessage() {}
+
+func (x *FilePiece) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilePiece.ProtoReflect.Descriptor instead.
+func (*FilePiece) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FilePiece) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FilePiece) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *FilePiece) GetOffset() uint32 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FilePiece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *FilePiece) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
 }
 
 // Secret is what the environment of the workload, its drain hook and its exec checks has, and nobody else is to see (SEC-6). The agent keeps
@@ -1470,7 +1834,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1846,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1859,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Secret) GetVariable() string {
@@ -1544,7 +1908,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1920,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1933,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -1598,7 +1962,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1974,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1987,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -1670,7 +2034,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +2046,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +2059,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -1846,7 +2210,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +2222,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +2235,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -1962,7 +2326,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2338,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2351,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -2018,7 +2382,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2394,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2407,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -2091,7 +2455,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2467,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2480,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -2137,7 +2501,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2513,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2162,7 +2526,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -2190,7 +2554,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2566,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2579,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -2251,7 +2615,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2627,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2640,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Drain) GetToken() string {
@@ -2314,7 +2678,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2690,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2703,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -2387,13 +2751,14 @@ type Report struct {
 	Notice        *Notice                `protobuf:"bytes,12,opt,name=notice,proto3" json:"notice,omitempty"`                                // that the machine will end, if anything says so
 	Trust         string                 `protobuf:"bytes,13,opt,name=trust,proto3" json:"trust,omitempty"`                                  // digest of what the agent believes: identity.Trust
 	Certificate   *OwnCertificate        `protobuf:"bytes,14,opt,name=certificate,proto3" json:"certificate,omitempty"`                      // the newest that the agent has
+	Files         []*FileState           `protobuf:"bytes,15,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2770,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2783,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -2519,6 +2884,90 @@ func (x *Report) GetCertificate() *OwnCertificate {
 	return nil
 }
 
+func (x *Report) GetFiles() []*FileState {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// FileState is how a file is on the machine.
+type FileState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`       // as in File
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`     // "delivered", "missing" or "error"
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`         // where it is not delivered, and what was mended
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`           // when it was written last
+	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"` // of what is on the machine
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileState) Reset() {
+	*x = FileState{}
+	mi := &file_protocol_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileState) ProtoMessage() {}
+
+func (x *FileState) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileState.ProtoReflect.Descriptor instead.
+func (*FileState) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *FileState) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FileState) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FileState) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *FileState) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *FileState) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
 // OwnCertificate is what an agent tells of its certificate.
 type OwnCertificate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2530,7 +2979,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2991,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +3004,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -2585,7 +3034,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +3046,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +3059,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Notice) GetKind() string {
@@ -2659,7 +3108,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +3120,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +3133,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Check) GetName() string {
@@ -2771,7 +3220,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +3232,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +3245,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -2857,7 +3306,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +3318,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +3331,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -2946,7 +3395,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3407,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2971,7 +3420,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33}
+	return file_protocol_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -3013,7 +3462,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3474,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3487,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{34}
+	return file_protocol_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -3075,14 +3524,16 @@ const file_protocol_proto_rawDesc = "" +
 	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\",\n" +
 	"\x10RenewCertificate\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"\xcc\x02\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"\x8c\x03\n" +
 	"\fAgentMessage\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.leasehold.agent.v1.HelloH\x00R\x05hello\x124\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.leasehold.agent.v1.ReportH\x00R\x06report\x127\n" +
 	"\agoodbye\x18\x03 \x01(\v2\x1b.leasehold.agent.v1.GoodbyeH\x00R\agoodbye\x12S\n" +
 	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificate\x12=\n" +
-	"\theartbeat\x18\x05 \x01(\v2\x1d.leasehold.agent.v1.HeartbeatH\x00R\theartbeatB\x06\n" +
-	"\x04kind\"\xc6\x04\n" +
+	"\theartbeat\x18\x05 \x01(\v2\x1d.leasehold.agent.v1.HeartbeatH\x00R\theartbeat\x12>\n" +
+	"\n" +
+	"fetch_file\x18\x06 \x01(\v2\x1d.leasehold.agent.v1.FetchFileH\x00R\tfetchFileB\x06\n" +
+	"\x04kind\"\xb9\x05\n" +
 	"\x0eGatewayMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.leasehold.agent.v1.WelcomeH\x00R\awelcome\x127\n" +
 	"\arefused\x18\x02 \x01(\v2\x1b.leasehold.agent.v1.RefusedH\x00R\arefused\x12+\n" +
@@ -3094,7 +3545,10 @@ const file_protocol_proto_rawDesc = "" +
 	"\vcertificate\x18\b \x01(\v2\x1f.leasehold.agent.v1.CertificateH\x00R\vcertificate\x121\n" +
 	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trust\x127\n" +
 	"\awaiting\x18\n" +
-	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaitingB\x06\n" +
+	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaiting\x121\n" +
+	"\x05files\x18\v \x01(\v2\x19.leasehold.agent.v1.FilesH\x00R\x05files\x12>\n" +
+	"\n" +
+	"file_piece\x18\f \x01(\v2\x1d.leasehold.agent.v1.FilePieceH\x00R\tfilePieceB\x06\n" +
 	"\x04kind\"\x8b\x03\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
@@ -3154,7 +3608,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa4\x04\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xba\x04\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -3168,10 +3622,37 @@ const file_protocol_proto_rawDesc = "" +
 	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x124\n" +
 	"\asecrets\x18\n" +
 	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x12\x14\n" +
+	"\x05files\x18\f \x01(\bR\x05files\x12\x14\n" +
 	"\x05claim\x18\v \x01(\fR\x05claim\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x05Files\x12\x1f\n" +
+	"\vconfig_hash\x18\x01 \x01(\tR\n" +
+	"configHash\x12.\n" +
+	"\x05files\x18\x02 \x03(\v2\x18.leasehold.agent.v1.FileR\x05files\"\xeb\x01\n" +
+	"\x04File\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\rR\x04size\x12\x16\n" +
+	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04mode\x18\x06 \x01(\rR\x04mode\x12\x1b\n" +
+	"\ton_change\x18\a \x01(\tR\bonChange\x12\x10\n" +
+	"\x03run\x18\b \x03(\tR\x03run\x12\x16\n" +
+	"\x06secret\x18\t \x01(\bR\x06secret\x12\x18\n" +
+	"\aproblem\x18\n" +
+	" \x01(\tR\aproblem\"Q\n" +
+	"\tFetchFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\rR\x06offset\"\x7f\n" +
+	"\tFilePiece\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\rR\x06offset\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\x84\x01\n" +
 	"\x06Secret\x12\x1a\n" +
 	"\bvariable\x18\x01 \x01(\tR\bvariable\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -3246,7 +3727,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06report\x18\x02 \x01(\x04R\x06report\x12\x1f\n" +
 	"\vcpu_percent\x18\x03 \x01(\x02R\n" +
 	"cpuPercent\x12%\n" +
-	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\xd3\x04\n" +
+	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\x88\x05\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12@\n" +
@@ -3263,7 +3744,14 @@ const file_protocol_proto_rawDesc = "" +
 	"\adrained\x18\v \x01(\tR\adrained\x122\n" +
 	"\x06notice\x18\f \x01(\v2\x1a.leasehold.agent.v1.NoticeR\x06notice\x12\x14\n" +
 	"\x05trust\x18\r \x01(\tR\x05trust\x12D\n" +
-	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\"X\n" +
+	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\x123\n" +
+	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\"\x8d\x01\n" +
+	"\tFileState\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\"X\n" +
 	"\x0eOwnCertificate\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12.\n" +
 	"\x04ends\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\"\x85\x01\n" +
@@ -3335,7 +3823,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -3354,101 +3842,112 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 14: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 15: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 16: leasehold.agent.v1.Wanted
-	(*Secret)(nil),                // 17: leasehold.agent.v1.Secret
-	(*LeaseLost)(nil),             // 18: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 19: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 20: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 21: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 22: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 23: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 24: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 25: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 26: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 27: leasehold.agent.v1.Drain
-	(*Heartbeat)(nil),             // 28: leasehold.agent.v1.Heartbeat
-	(*Report)(nil),                // 29: leasehold.agent.v1.Report
-	(*OwnCertificate)(nil),        // 30: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 31: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 32: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 33: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 34: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 35: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 36: leasehold.agent.v1.Goodbye
-	nil,                           // 37: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 38: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
+	(*Files)(nil),                 // 17: leasehold.agent.v1.Files
+	(*File)(nil),                  // 18: leasehold.agent.v1.File
+	(*FetchFile)(nil),             // 19: leasehold.agent.v1.FetchFile
+	(*FilePiece)(nil),             // 20: leasehold.agent.v1.FilePiece
+	(*Secret)(nil),                // 21: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 22: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 23: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 24: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 25: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 26: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 27: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 28: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 29: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 30: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 31: leasehold.agent.v1.Drain
+	(*Heartbeat)(nil),             // 32: leasehold.agent.v1.Heartbeat
+	(*Report)(nil),                // 33: leasehold.agent.v1.Report
+	(*FileState)(nil),             // 34: leasehold.agent.v1.FileState
+	(*OwnCertificate)(nil),        // 35: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 36: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 37: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 38: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 39: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 40: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 41: leasehold.agent.v1.Goodbye
+	nil,                           // 42: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 43: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	39, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	44, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	29, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	36, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	33, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	41, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	28, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
-	9,  // 7: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	11, // 8: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	12, // 9: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	13, // 10: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	14, // 11: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	15, // 12: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	16, // 13: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	3,  // 14: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
-	4,  // 15: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	10, // 16: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
-	39, // 17: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	40, // 18: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	40, // 19: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	40, // 20: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	40, // 21: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	39, // 22: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	40, // 23: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
-	0,  // 24: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	40, // 25: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	37, // 26: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	27, // 27: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	19, // 28: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	20, // 29: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	18, // 30: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	17, // 31: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	40, // 32: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	40, // 33: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	21, // 34: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	22, // 35: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	23, // 36: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	24, // 37: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	25, // 38: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	38, // 39: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	26, // 40: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	26, // 41: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	40, // 42: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	39, // 43: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	40, // 44: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	32, // 45: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	33, // 46: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	35, // 47: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	31, // 48: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	30, // 49: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	39, // 50: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	40, // 51: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	39, // 52: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	39, // 53: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	40, // 54: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	34, // 55: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	40, // 56: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	40, // 57: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	39, // 58: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 59: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 60: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 61: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 62: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 63: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	62, // [62:64] is the sub-list for method output_type
-	60, // [60:62] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	32, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
+	19, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
+	9,  // 8: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
+	11, // 9: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	12, // 10: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	13, // 11: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	14, // 12: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	15, // 13: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	16, // 14: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	3,  // 15: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
+	4,  // 16: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
+	10, // 17: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
+	17, // 18: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
+	20, // 19: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
+	44, // 20: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	45, // 21: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	45, // 22: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	45, // 23: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	45, // 24: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	44, // 25: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	45, // 26: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	0,  // 27: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	45, // 28: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	42, // 29: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	31, // 30: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	23, // 31: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	24, // 32: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	22, // 33: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	21, // 34: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	18, // 35: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
+	45, // 36: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	45, // 37: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	25, // 38: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	26, // 39: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	27, // 40: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	28, // 41: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	29, // 42: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	43, // 43: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	30, // 44: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	30, // 45: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	45, // 46: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	44, // 47: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	45, // 48: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	37, // 49: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	38, // 50: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	40, // 51: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	36, // 52: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	35, // 53: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	34, // 54: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
+	44, // 55: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
+	44, // 56: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	45, // 57: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	44, // 58: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	44, // 59: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	45, // 60: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	39, // 61: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	45, // 62: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	45, // 63: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	44, // 64: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 65: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 66: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 67: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 68: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 69: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	68, // [68:70] is the sub-list for method output_type
+	66, // [66:68] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -3462,6 +3961,7 @@ func file_protocol_proto_init() {
 		(*AgentMessage_Goodbye)(nil),
 		(*AgentMessage_RenewCertificate)(nil),
 		(*AgentMessage_Heartbeat)(nil),
+		(*AgentMessage_FetchFile)(nil),
 	}
 	file_protocol_proto_msgTypes[5].OneofWrappers = []any{
 		(*GatewayMessage_Welcome)(nil),
@@ -3474,8 +3974,10 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Certificate)(nil),
 		(*GatewayMessage_Trust)(nil),
 		(*GatewayMessage_Waiting)(nil),
+		(*GatewayMessage_Files)(nil),
+		(*GatewayMessage_FilePiece)(nil),
 	}
-	file_protocol_proto_msgTypes[18].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[22].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -3488,7 +3990,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   37,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7,12 +7,16 @@ import "fmt"
 // no new version. A release speaks its own version and the one before, because during an upgrade or
 // a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
 // check-protocol` compares the messages with those of the release before.
+//
+// Versions 2 and 3 come with the same release: the one before it speaks version 1.
 const (
-	Newest = 2
-	Oldest = Newest - 1
+	Newest = 3
+	Oldest = 1
 
 	// Heartbeats is the first version in which an agent sends heartbeats between reports.
 	Heartbeats = 2
+	// ManagedFiles is the first version in which an agent writes files.
+	ManagedFiles = 3
 )
 
 // Versions are those that one side speaks.

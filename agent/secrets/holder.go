@@ -28,6 +28,7 @@ type Holder struct {
 	told   map[string]Told   // variable → what is known
 	number int               // how often any of it changed
 	veil   veil
+	unread bool // there may be secrets in files that were not read yet
 }
 
 // New holds nothing yet.
@@ -126,6 +127,9 @@ func (h *Holder) Blind() bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.unread {
+		return true
+	}
 	for variable := range h.wanted {
 		if _, known := h.told[variable]; !known {
 			return true
@@ -148,6 +152,30 @@ func (h *Holder) Environ() []string {
 		}
 	}
 	return out
+}
+
+// Hide has a value removed from texts that is in no environment, such as that of a file. The name is what is shown
+// instead.
+func (h *Holder) Hide(name string, value []byte) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.veil.add(name, string(value))
+}
+
+// Unread says whether files may have secrets that Hide was not told of yet.
+func (h *Holder) Unread(unread bool) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unread != unread {
+		h.number++
+	}
+	h.unread = unread
 }
 
 // Veil is the text without values.

@@ -27,7 +27,9 @@ type Config struct {
 	Shard       string
 	// Secrets are in the environment of the workload, the drain hook and what runs once beside
 	// them; nil: there are none.
-	Secrets     *secrets.Holder
+	Secrets *secrets.Holder
+	// Waits says what else the workload waits for before it is started, "" if nothing; nil: nothing ever.
+	Waits       func() string
 	StopTimeout time.Duration // how long it may take to end in order
 	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
 }
@@ -58,8 +60,8 @@ type State struct {
 	Waits   string    // why it was not started yet; the next Start tries again
 }
 
-// ErrWaits means that the workload cannot be started while secrets are missing.
-var ErrWaits = errors.New("workload waits for its secrets")
+// ErrWaits means that the workload cannot be started while secrets or files are missing.
+var ErrWaits = errors.New("workload waits for its")
 
 // Runner runs the workload. Start, Stop and Release are called one at a time; the others at any
 // time.
@@ -160,11 +162,11 @@ func (r *Runner) Start() error {
 	if len(argv) == 0 {
 		return nil
 	}
-	if why := r.cfg.Secrets.Missing(); why != "" {
+	if why := r.waits(); why != "" {
 		r.mu.Lock()
 		r.state.Waits = why
 		r.mu.Unlock()
-		return fmt.Errorf("%w: %s", ErrWaits, why)
+		return fmt.Errorf("%w %s", ErrWaits, why)
 	}
 	if err := r.launch(argv, vars); err != nil {
 		r.end(&Exit{
@@ -172,6 +174,31 @@ func (r *Runner) Start() error {
 			Output: []byte(err.Error() + "\n"),
 		})
 		return err
+	}
+	return nil
+}
+
+// waits returns what the workload waits for, "" if it can be started.
+func (r *Runner) waits() string {
+	if why := r.cfg.Secrets.Missing(); why != "" {
+		return "secrets: " + why
+	}
+	if r.cfg.Waits != nil {
+		if why := r.cfg.Waits(); why != "" {
+			return "files: " + why
+		}
+	}
+	return ""
+}
+
+// Reload tells the workload by SIGHUP that its files have changed. One that does not run finds them when it starts.
+func (r *Runner) Reload() error {
+	s := r.State()
+	if !s.Running {
+		return nil
+	}
+	if err := syscall.Kill(s.PID, syscall.SIGHUP); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal the workload: %w", err)
 	}
 	return nil
 }

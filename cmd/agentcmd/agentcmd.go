@@ -9,12 +9,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/agent"
 	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/checks"
+	"github.com/leasehold/leasehold/agent/files"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/secrets"
@@ -25,13 +27,14 @@ import (
 
 // Cmd holds the agent's flags.
 type Cmd struct {
-	Bootstrap    string `help:"Bootstrap document of this machine, written by the provider; smbios: the one in a virtual machine's SMBIOS tables." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir     string `help:"Directory of the agent's state. Default: the directory of the bootstrap document; /var/lib/leasehold if that is in no file." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
-	WorkDir      string `help:"Working directory of the workload. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
-	BootID       string `name:"boot-id" help:"ID of the machine's present boot. Default: the kernel's boot ID." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
-	Source       string `help:"Source address of the connections to coordinators, if this machine has several. Default: chosen by the routing table." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
-	Farewell     string `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
-	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
+	Bootstrap    string   `help:"Bootstrap document of this machine, written by the provider; smbios: the one in a virtual machine's SMBIOS tables." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
+	StateDir     string   `help:"Directory of the agent's state. Default: the directory of the bootstrap document; /var/lib/leasehold if that is in no file." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	WorkDir      string   `help:"Working directory of the workload. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
+	BootID       string   `name:"boot-id" help:"ID of the machine's present boot. Default: the kernel's boot ID." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
+	Source       string   `help:"Source address of the connections to coordinators, if this machine has several. Default: chosen by the routing table." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
+	Farewell     string   `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
+	FilesRoot    []string `help:"Directory below which the agent may write files that the group has. May be repeated. Default: files in the machine's own directory if it is one of the process provider, else /etc/leasehold-files; the default is created." env:"LEASEHOLD_FILES_ROOT" placeholder:"DIR"`
+	KeepWorkload bool     `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
 }
 
 // Version is the program's version, as reports contain it. It has a type of its own so that a
@@ -79,8 +82,13 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
 		StopTimeout: stopTimeout, Secrets: hidden,
 	}
-	runner, err := workload.New(place, workload.Deps{Logger: log})
+	var runner *workload.Runner
+	kept, err := c.files(bootstrap, place, log, func() error { return runner.Reload() })
 	if err != nil {
+		return err
+	}
+	place.Waits = kept.Missing
+	if runner, err = workload.New(place, workload.Deps{Logger: log}); err != nil {
 		return err
 	}
 	hook, err := workload.NewHook(place, workload.Deps{Logger: log})
@@ -110,12 +118,38 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	}, agent.Deps{
 		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
-		Secrets: hidden,
+		Secrets: hidden, Files: kept,
 	})
 	if err != nil {
 		return err
 	}
 	return a.Run(ctx)
+}
+
+// defaultFilesRoot is where files may be if nothing else is said.
+const defaultFilesRoot = "/etc/leasehold-files"
+
+// files returns what keeps the group's files on this machine.
+func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, reload func() error) (*files.Manager, error) {
+	roots := slices.Clone(c.FilesRoot)
+	if len(roots) == 0 {
+		root := defaultFilesRoot
+		if dir := b.Facts["dir"]; dir != "" {
+			root = filepath.Join(dir, "files") // other machines are on the same host
+		}
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			log.Warn("directory for files was not created", "dir", root, "error", err)
+		}
+		roots = []string{root}
+	}
+	return files.New(files.Config{
+		Roots: roots, StateDir: place.StateDir, Instance: b.Instance, Facts: b.Facts,
+	}, files.Deps{
+		Logger: log, Reload: reload, Hide: place.Secrets.Hide, Hidden: func() { place.Secrets.Unread(false) },
+		Command: func(ctx context.Context, run []string, vars map[string]string) error {
+			return workload.Command(ctx, place, run, vars)
+		},
+	})
 }
 
 // papersOf returns this machine's certificate. While there are coordinators without certificates,

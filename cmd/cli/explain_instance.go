@@ -152,6 +152,11 @@ func agentLines(sc *scene, id string) []string {
 					output.Age(sc.now, c.Since), c.Why)
 			}
 		}
+		for _, f := range r.Files {
+			if f.State != store.FileDelivered {
+				line += "; " + fileLine(f, sc.now)
+			}
+		}
 		lines = append(lines, line)
 	}
 	return lines

@@ -132,6 +132,9 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 	for _, c := range r.Checks {
 		fmt.Fprintf(scr.W, "  %s\n", checkLine(c, now))
 	}
+	for _, f := range r.Files {
+		fmt.Fprintf(scr.W, "  %s\n", fileLine(f, now))
+	}
 	if w := r.Workload; w != nil {
 		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
 		if w.Output != "" {

@@ -45,6 +45,7 @@ func secretProblems(st shardState) []problem {
 	}
 	var found []problem
 	for _, g := range st.groups {
+		found = append(found, fileSecretProblems(g, st.secrets)...)
 		for _, variable := range slices.Sorted(maps.Keys(g.Spec.Secrets)) {
 			name := g.Spec.Secrets[variable]
 			if rec, there := st.secrets[name]; there && rec.Key != "" {
@@ -84,7 +85,7 @@ func secretProblems(st shardState) []problem {
 
 // warnOfSecrets prints which secrets the groups wait for. They may be set afterwards.
 func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
-	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets) > 0 }) {
+	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets)+len(c.after.Files) > 0 }) {
 		return nil
 	}
 	known, err := s.secretsAt(ctx, s.keys(), 0)
@@ -92,6 +93,12 @@ func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
 		return err
 	}
 	for _, ch := range changes {
+		for _, f := range ch.after.Files {
+			if f.Secret != "" && known[f.Secret].Key == "" {
+				s.warn("%s: there is no secret %s yet, which is to be in %s: leasehold secret set %s", ch.name, f.Secret, f.Path,
+					f.Secret)
+			}
+		}
 		for _, variable := range slices.Sorted(maps.Keys(ch.after.Secrets)) {
 			if name := ch.after.Secrets[variable]; known[name].Key == "" {
 				s.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s",

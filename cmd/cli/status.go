@@ -35,7 +35,8 @@ type shardState struct {
 	requests  []store.Versioned[store.Request]
 	// unreadable are orders that were written by hand and cannot be decoded.
 	unreadable map[string]error
-	secrets    map[string]store.Secret // by name; nil: they could not be read
+	secrets    map[string]store.Secret        // by name; nil: they could not be read
+	lacking    map[string]map[string][]string // see lackingFiles
 	raw        statusDocument
 }
 
@@ -111,6 +112,9 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		return st, err
 	}
 	st.requests, st.unreadable = decodeReadable[store.Request](lists[store.KindRequests])
+	if st.lacking, err = s.lackingFiles(ctx, keys, st.groups, st.revision); err != nil {
+		return st, err
+	}
 	if st.secrets, err = s.secretsAt(ctx, keys, st.revision); err != nil {
 		return st, err
 	}

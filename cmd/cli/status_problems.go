@@ -64,6 +64,7 @@ func problems(st shardState, now time.Time) []problem {
 			}
 			found = append(found, p)
 		}
+		found = append(found, fileProblems(g.Name, st.lacking[g.Name])...)
 	}
 	found = append(found, secretProblems(st)...)
 	found = append(found, strangerProblems(st, now)...)

@@ -2,6 +2,7 @@ package groupdiff
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -31,12 +32,22 @@ func (c Change) Sign() string {
 func (c Change) String() string {
 	switch c.Sign() {
 	case "+":
-		return c.New
+		return clip(c.New)
 	case "-":
-		return c.Old
+		return clip(c.Old)
 	default:
-		return c.Old + " -> " + c.New
+		return clip(c.Old) + " -> " + clip(c.New)
 	}
+}
+
+// clip shortens what would not fit a few lines, such as the text of a file. The hash tells two of them apart.
+func clip(value string) string {
+	const most = 200
+	if len(value) <= most {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return fmt.Sprintf("%s… (%d bytes, sha256 %x)", strings.ToValidUTF8(value[:most/2], ""), len(value), sum[:4])
 }
 
 // Paths lists the fields that are set in a group.

@@ -106,11 +106,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{
-			"planned", head + "files:\n- path: a\n",
-			"files: is not supported by this version (web.yaml:3:1)",
-		},
-		{
-			"planned below", head + "rollout: {canary: 1}\n",
+			"planned", head + "rollout: {canary: 1}\n",
 			"rollout.canary: is not supported by this version (web.yaml:3:11)",
 		},
 		{
@@ -435,7 +431,7 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
-		"list of checks": "[]", "list of load balancers": "[]",
+		"list of checks": "[]", "list of load balancers": "[]", "list of files": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

@@ -172,6 +172,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 			rule += ": did you mean ${" + near + "}?"
 		}
 		if node := w.at[field.Path]; node != nil {
+			node = w.Within(node, field.Line, field.Column)
 			w.Wrong(node, field.Path, "%s: must be %s%s", field.Value, field.Allowed, rule)
 			continue
 		}

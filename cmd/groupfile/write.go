@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
@@ -52,10 +54,12 @@ func write(name string, record []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// block removes JSON's style: block mappings, lists of text on one line.
+// block removes JSON's style: block mappings, texts of several lines as they are, other lists on one line.
 func block(n *yaml.Node) {
 	switch {
-	case n.Kind == yaml.ScalarNode:
+	case n.Kind == yaml.ScalarNode && hasLines(n):
+		n.Style = yaml.LiteralStyle
+	case n.Kind == yaml.ScalarNode, n.Kind == yaml.SequenceNode && hasLines(n):
 		n.Style = 0
 	case n.Kind == yaml.SequenceNode || len(n.Content) == 0:
 		n.Style = yaml.FlowStyle
@@ -65,6 +69,11 @@ func block(n *yaml.Node) {
 	for _, c := range n.Content {
 		block(c)
 	}
+}
+
+// hasLines reports whether there is a text of several lines in a node.
+func hasLines(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "\n") || slices.ContainsFunc(n.Content, hasLines)
 }
 
 // ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it accepts a

@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -25,6 +26,8 @@ type Reader struct {
 	Problems Problems
 	// Places holds the position of each part of a Value, by its path; nil: not needed.
 	Places map[string]*yaml.Node
+
+	lines [][]byte // of the file
 }
 
 // Wrong adds a problem at a node. Without a node it is about the whole file.
@@ -47,6 +50,7 @@ func (r *Reader) Documents(from io.Reader, most int, tooMany string) ([]*yaml.No
 		r.Wrong(nil, "", "the file is larger than %d KiB", MaxBytes>>10)
 		return nil, nil
 	}
+	r.lines = bytes.Split(text, []byte("\n"))
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
 		r.Wrong(nil, "", "%s", err)
@@ -120,6 +124,30 @@ func (r *Reader) syntax(text []byte, err error) {
 		what += `: between braces or brackets, ${name} needs quotes: "${name}"`
 	}
 	r.Wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
+}
+
+// Within returns the place of a line and a column of a text in the file; the node of the text where its lines are not
+// those of the file, or if line is 0.
+func (r *Reader) Within(node *yaml.Node, line, column int) *yaml.Node {
+	if line == 0 {
+		return node
+	}
+	if node.Style&yaml.LiteralStyle == 0 {
+		if node.Style == 0 && line == 1 && !bytes.ContainsRune([]byte(node.Value), '\n') {
+			return &yaml.Node{Line: node.Line, Column: node.Column + column - 1}
+		}
+		return node
+	}
+	indent := -1 // of the block
+	for i := range strings.Count(node.Value, "\n") + 1 {
+		if at := node.Line + i; at < len(r.lines) {
+			text := bytes.TrimLeft(r.lines[at], " ")
+			if spaces := len(r.lines[at]) - len(text); len(bytes.TrimSpace(text)) > 0 && (indent < 0 || spaces < indent) {
+				indent = spaces
+			}
+		}
+	}
+	return &yaml.Node{Line: node.Line + line, Column: max(0, indent) + column}
 }
 
 const noAliases = "aliases and merge keys are not supported"

@@ -83,6 +83,7 @@ type Gateway struct {
 
 	reports     reportWriter
 	senders     senders
+	peers       peers
 	timeouts    callTimeouts // of the renewals for reports
 	timers      sync.Pool    // of *sendTimer
 	stateWriter stateWriter
@@ -130,6 +131,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}
 	g.reports.g, g.stateWriter.g, g.senders.g = g, g, g
+	g.peers.g, g.peers.views = g, map[viewOf]*view{}
 	g.life, g.end = context.WithCancel(context.Background())
 	g.timeouts.life = g.life
 	return g, nil

@@ -33,6 +33,7 @@ const (
 	topicWanted      topic = 1 << iota // what the record wants of the agent
 	topicTrust                         // the authorities to trust
 	topicCertificate                   // the agent's certificate may have expired
+	topicFiles                         // which files are wanted, or what is in them
 )
 
 // outbox is what waits to be sent to an agent.
@@ -177,7 +178,7 @@ func (s *session) sendPending() {
 	for _, update := range []struct {
 		topic topic
 		send  func() error
-	}{{topicWanted, s.sendWanted}, {topicCertificate, s.certificateEnded}, {topicTrust, s.trustChanged}} {
+	}{{topicFiles, s.sendFiles}, {topicWanted, s.sendWanted}, {topicCertificate, s.certificateEnded}, {topicTrust, s.trustChanged}} {
 		if topics&update.topic == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -232,6 +233,9 @@ func news(old, now store.Report) bool {
 			return true
 		}
 	}
+	if !slices.EqualFunc(old.Files, now.Files, store.FileReport.Same) {
+		return true
+	}
 	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
 		return true
 	}
@@ -290,6 +294,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 			})
 		}
 	}
+	s.fileReports(r, rec)
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{
 			Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName),
@@ -303,6 +308,14 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		}
 	}
 	return rec
+}
+
+// fileReport is the state of a file, cut to its bounds.
+func fileReport(f *protocol.FileState) store.FileReport {
+	return store.FileReport{
+		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
+		Why: guard.Clip(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: guard.Clip(f.GetVersion(), mostName),
+	}
 }
 
 // moment is a time as an agent gave it, if it is one that can be written down.

@@ -98,8 +98,13 @@ func (s *session) secretsChanged(name string) {
 	w.mu.Lock()
 	has := slices.ContainsFunc(w.now.GetSecrets(),
 		func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
+	inFiles := w.files.record != nil && slices.ContainsFunc(w.files.record.Spec.Files,
+		func(f store.File) bool { return f.Secret != "" && (name == "" || f.Secret == name) })
 	w.mu.Unlock()
 	if has {
 		s.notify(topicWanted)
+	}
+	if inFiles {
+		s.notify(topicFiles)
 	}
 }

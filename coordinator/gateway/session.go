@@ -181,6 +181,9 @@ func (s *session) greet() error {
 		return err
 	}
 	s.recallClaim()
+	if err := s.sendFiles(); err != nil {
+		return err
+	}
 	if err := s.sendWanted(); err != nil {
 		return err
 	}
@@ -277,6 +280,8 @@ func (s *session) hear(msg received) (wait time.Duration, end ending) {
 		}
 		wait = max(wait, later)
 		err = s.renewCertificate(kind.RenewCertificate)
+	case *protocol.AgentMessage_FetchFile:
+		err = s.fetchFile(kind.FetchFile)
 	case *protocol.AgentMessage_Goodbye:
 		s.goodbye = kind.Goodbye
 		s.leave(s.goodbye)

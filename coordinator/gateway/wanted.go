@@ -18,6 +18,7 @@ type wanted struct {
 	now    *protocol.Wanted
 	told   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
+	files  fileWants
 }
 
 // want updates what an instance's record wants of its agent. An older record than the known one is
@@ -30,6 +31,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 		return
 	}
 	w.record = i.Modified
+	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
 	if proto.Equal(now, w.told) {
@@ -82,6 +84,7 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
 		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.Checks)
 		w.Secrets = secretsWanted(i.Spec.Secrets)
+		w.Files = len(i.Spec.Files) > 0
 	}
 	w.RestartToken = i.RestartWanted()
 	if l := i.Spec.Report.OnLeaseLost; l.Fences() {

@@ -33,6 +33,7 @@ func (w *watcher) Listed(c *cache.Content) {
 		}
 		s.secretsChanged("")
 	}
+	g.peers.changed("")
 	g.tellAddresses(c, sessions)
 }
 
@@ -41,6 +42,12 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	replicas := false
 	for _, change := range changes {
 		switch change.Kind {
+		case store.KindInstances, store.KindReports, store.KindGone:
+			if change.Group != "" || change.Kind == store.KindGone {
+				g.peers.changed(change.Group)
+			}
+		}
+		switch change.Kind {
 		case store.KindReplicas:
 			replicas = true
 		case store.KindSecrets:
@@ -48,6 +55,11 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 				s.secretsChanged(change.Name)
 			}
 		case store.KindShard:
+			for _, s := range g.all() {
+				if s.filesRecord() != nil { // a hold for lost records may be over
+					s.notify(topicFiles)
+				}
+			}
 			was := g.astray.Swap(g.isAstray(c))
 			if was && !g.astray.Load() {
 				for _, s := range g.all() {

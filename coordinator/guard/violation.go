@@ -74,6 +74,7 @@ func CheckReport(r *protocol.Report) error {
 		n, most int
 	}{
 		{"checks", len(r.GetChecks()), protocol.MostChecks},
+		{"files", len(r.GetFiles()), protocol.MostFiles},
 		{"windows", len(r.GetHost().GetWindows()), protocol.MostWindows},
 		{"bytes of output", len(r.GetWorkloadExit().GetOutput()), protocol.MostOutput},
 		{"bytes in why", len(r.GetWhy()), protocol.MostText},
@@ -88,6 +89,12 @@ func CheckReport(r *protocol.Report) error {
 	} {
 		if count.n > protocol.Leeway*count.most {
 			return fmt.Errorf("%w: %d %s", ExcessiveReport, count.n, count.of)
+		}
+	}
+	for _, f := range r.GetFiles() {
+		if max(len(f.GetPath()), len(f.GetWhy())) > protocol.Leeway*protocol.MostText ||
+			max(len(f.GetState()), len(f.GetVersion())) > protocol.Leeway*protocol.MostName {
+			return fmt.Errorf("%w: the state of a file is too long", ExcessiveReport)
 		}
 	}
 	for _, c := range r.GetChecks() {

@@ -60,6 +60,11 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 		if !maps.Equal(was.Secrets, d.spec.Secrets) {
 			more(store.ActionRestart, "secrets") // a running program does not see its environment change
 		}
+		if wanted := d.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
+			more(store.ActionRestart, "files")
+		} else if len(was.Files)+len(d.spec.Files) > 0 && !reflect.DeepEqual(was.Files, d.spec.Files) {
+			more(store.ActionLiveUpdate, "files")
+		}
 		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
 			more(store.ActionLiveUpdate, "checks")
 		}

@@ -50,8 +50,9 @@ const group = `name: web
 provider: process
 size: 1
 workload:
-  run: ["sh", "-c", 'echo "I say $DB_PASSWORD"; printf %s "$DB_PASSWORD" | base64; printf %s "$DB_PASSWORD" | od -An -v -tx1 | tr -d " \n"; echo; echo "token $API_TOKEN"; sleep 2; exit 3']
+  run: ["sh", "-c", 'echo "I say $DB_PASSWORD"; printf %s "$DB_PASSWORD" | base64; printf %s "$DB_PASSWORD" | od -An -v -tx1 | tr -d " \n"; echo; echo "token $API_TOKEN"; cat "${dir}/files/key"; sleep 2; exit 3']
 secrets: {DB_PASSWORD: db-password, API_TOKEN: api-token}
+files: [{path: "${dir}/files/key", secret: file-key}]
 checks:
 - name: tells
   exec: {run: ["sh", "-c", 'echo "refused: $DB_PASSWORD"; exit 1']}
@@ -64,7 +65,7 @@ drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit
 
 // proves SEC-6
 func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
-	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text()}
+	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(), "file-key": "key/" + rand.Text()}
 	r := start(t)
 	file := filepath.Join(r.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
@@ -81,6 +82,7 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	}
 	r.leasehold(values["db-password"]+"\n", "secret", "set", "db-password")
 	r.leasehold(values["api-token"], "secret", "set", "api-token")
+	r.leasehold(values["file-key"]+"\n", "secret", "set", "file-key")
 	r.await("the end of the workload, and checks that fail", func() bool {
 		rep := r.report()
 		failing := 0
@@ -93,7 +95,7 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	})
 	instance := r.report().Instance
 	if out := r.leasehold("", "instance", "logs", instance); !strings.Contains(out, "I say [secret db-password]") ||
-		!strings.Contains(out, "token [secret api-token]") {
+		!strings.Contains(out, "token [secret api-token]") || !strings.Contains(out, "[secret ${dir}/files/key]") {
 		t.Errorf("last words are\n%s", out)
 	}
 	// Only now is it certain that there was something to hide.
@@ -162,8 +164,11 @@ func (r *run) searchAll(values map[string]string) {
 	}
 }
 
-// ownWords returns the output of a workload or its hook on its own machine.
+// ownWords returns the output of a workload or its hook on its own machine, and the file that has a secret there.
 func ownWords(path string) bool {
+	if strings.HasSuffix(path, "/work/files/key") {
+		return true
+	}
 	switch filepath.Base(path) {
 	case "workload.log", "workload.log.1", "drain.log":
 		return true

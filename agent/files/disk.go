@@ -1,0 +1,255 @@
+package files
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// place is where a file is: relative to a root.
+type place struct{ root, name string }
+
+// errOutside means that a file is wanted where the agent may not write.
+var errOutside = errors.New("it is in no directory that --files-root of the agent names")
+
+// find returns where a path is.
+func find(path string, roots []string) (place, error) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return place{}, errOutside
+	}
+	for _, root := range roots {
+		if name, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(name) && name != "." {
+			return place{root, name}, nil
+		}
+	}
+	return place{}, errOutside
+}
+
+// attributes are what a file is to have beside its content.
+type attributes struct {
+	mode     fs.FileMode
+	uid, gid int // -1: any
+}
+
+// stamp changes with every change of a file.
+type stamp struct {
+	inode, size  uint64
+	ctime, mtime syscall.Timespec
+}
+
+// found is a file as it is on disk.
+type found struct {
+	sum   [sha256.Size]byte
+	stamp stamp
+	attrs attributes
+}
+
+// lstat returns the stamp and the attributes of what is there.
+func lstat(root *os.Root, name string) (found, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return found{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return found{}, fmt.Errorf("there is something that is no file: %s", info.Mode().Type())
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return found{}, errors.New("the system does not say whose it is")
+	}
+	return found{
+		stamp: stamp{s.Ino, uint64(s.Size), s.Ctim, s.Mtim},
+		attrs: attributes{info.Mode().Perm(), int(s.Uid), int(s.Gid)},
+	}, nil
+}
+
+// look reads what is on disk. A file whose stamp is the one that is known is not read again.
+func look(p place, known found) (found, error) {
+	root, err := os.OpenRoot(p.root)
+	if err != nil {
+		return found{}, err
+	}
+	defer func() { _ = root.Close() }()
+	now, err := lstat(root, p.name)
+	if err != nil {
+		return found{}, err
+	}
+	if now.stamp == known.stamp {
+		return known, nil
+	}
+	if now.stamp.size > protocol.MostFile {
+		return now, nil // its sum is that of no file that is wanted
+	}
+	f, err := root.Open(p.name)
+	if err != nil {
+		return found{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, protocol.MostFile+1)); err != nil {
+		return found{}, err
+	}
+	sum.Sum(now.sum[:0])
+	return now, nil
+}
+
+// read reads a file, as much of it as one may have.
+func read(p place) ([]byte, error) {
+	root, err := os.OpenRoot(p.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	if _, err := lstat(root, p.name); err != nil {
+		return nil, err
+	}
+	f, err := root.Open(p.name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, protocol.MostFile))
+}
+
+// fits reports whether attributes are as wanted.
+func (a attributes) fits(wanted attributes) bool {
+	return a.mode == wanted.mode && (wanted.uid < 0 || a.uid == wanted.uid) && (wanted.gid < 0 || a.gid == wanted.gid)
+}
+
+// newSuffix ends the name of a file that is not complete yet.
+const newSuffix = ".leasehold-new"
+
+// replace replaces a file as a whole. at is called before each step; an error of it, as of a step, leaves the old file.
+// What a crash leaves is a file with another name, which the next replace removes.
+func replace(p place, content []byte, wanted attributes, at func(step string) error) error {
+	root, err := os.OpenRoot(p.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	dir, base := filepath.Split(p.name)
+	next := filepath.Join(dir, "."+base+newSuffix)
+	if err := at("remove what a crash left"); err != nil {
+		return err
+	}
+	if err := root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := at("create"); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(f, content, wanted, at), f.Close())
+	if err == nil {
+		err = at("rename")
+	}
+	if err == nil {
+		err = root.Rename(next, p.name)
+	}
+	if err != nil {
+		_ = root.Remove(next) // the next replace tries again
+		return err
+	}
+	if err := at("sync directory"); err != nil {
+		return err
+	}
+	return syncDir(root, dir)
+}
+
+func fill(f *os.File, content []byte, wanted attributes, at func(step string) error) error {
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"write", func() error { _, err := f.Write(content); return err }},
+		{"chown", func() error {
+			if wanted.uid < 0 && wanted.gid < 0 {
+				return nil
+			}
+			return f.Chown(wanted.uid, wanted.gid)
+		}},
+		{"chmod", func() error { return f.Chmod(wanted.mode) }},
+		{"sync", f.Sync},
+	} {
+		if err := at(step.name); err != nil {
+			return err
+		}
+		if err := step.do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(root *os.Root, dir string) error {
+	if dir == "" {
+		dir = "."
+	}
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// ownerOf returns the numbers of USER or USER:GROUP; -1 is any.
+func ownerOf(owner string) (uid, gid int, err error) {
+	if owner == "" {
+		return -1, -1, nil
+	}
+	name, group, both := strings.Cut(owner, ":")
+	if uid, err = strconv.Atoi(name); err != nil {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return 0, 0, fmt.Errorf("owner %s: there is no user %s on this machine", owner, name)
+		}
+		if uid, err = strconv.Atoi(u.Uid); err != nil {
+			return 0, 0, fmt.Errorf("owner %s: %w", owner, err)
+		}
+	}
+	if !both {
+		return uid, -1, nil
+	}
+	if gid, err = strconv.Atoi(group); err != nil {
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			return 0, 0, fmt.Errorf("owner %s: there is no group %s on this machine", owner, group)
+		}
+		if gid, err = strconv.Atoi(g.Gid); err != nil {
+			return 0, 0, fmt.Errorf("owner %s: %w", owner, err)
+		}
+	}
+	return uid, gid, nil
+}
+
+// plain returns the cause of an error of the file system, without the names that os adds: the report has the path.
+func plain(err error, path string) string {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "the disk is full: " + syscall.ENOSPC.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return "the directory " + filepath.Dir(path) + " does not exist: create it on the machine"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only"
+	case strings.Contains(err.Error(), "escapes from parent"):
+		return "a symbolic link leads out of the directory that --files-root of the agent names"
+	case errors.As(err, &at):
+		return at.Op + ": " + at.Err.Error()
+	default:
+		return err.Error()
+	}
+}

@@ -1,0 +1,263 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// machine is a manager with a coordinator that has contents.
+type machine struct {
+	t        *testing.T
+	root     string
+	cfg      Config
+	contents map[string]string // by path
+	mu       sync.Mutex
+	ran      []string
+	reloads  int
+	asked    int
+	hidden   []string
+	fails    error // of commands
+	damage   bool  // of what is sent
+	*Manager
+	stop func()
+}
+
+func newMachine(t *testing.T) *machine {
+	root := t.TempDir()
+	m := &machine{
+		t: t, root: root, contents: map[string]string{},
+		cfg: Config{Roots: []string{root}, StateDir: t.TempDir(), Instance: "web-0-a", Facts: map[string]string{"dir": root}},
+	}
+	m.start()
+	return m
+}
+
+// start begins a run of the agent.
+func (m *machine) start() {
+	m.t.Helper()
+	var err error
+	m.Manager, err = New(m.cfg, Deps{
+		Logger: slog.New(slog.NewTextHandler(m.t.Output(), nil)),
+		Reload: func() error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.reloads++
+			return nil
+		},
+		Command: func(_ context.Context, run []string, _ map[string]string) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.ran = append(m.ran, strings.Join(run, " "))
+			return m.fails
+		},
+		Hide: func(_ string, content []byte) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.hidden = append(m.hidden, string(content))
+		},
+		Hidden: func() {},
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { m.Run(ctx) })
+	parts.Go(func() { m.coordinate(ctx) })
+	m.stop = func() {
+		cancel()
+		parts.Wait()
+	}
+}
+
+// coordinate answers as a gateway does, in pieces of three bytes.
+func (m *machine) coordinate(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case ask := <-m.Asks():
+			m.mu.Lock()
+			m.asked++
+			rest := m.contents[ask.GetPath()][ask.GetOffset():]
+			if m.damage {
+				rest = strings.ToUpper(rest)
+			}
+			m.mu.Unlock()
+			m.Piece(&protocol.FilePiece{
+				Path: ask.GetPath(), Version: ask.GetVersion(), Offset: ask.GetOffset(), Data: []byte(rest[:min(3, len(rest))]),
+			})
+		}
+	}
+}
+
+func (m *machine) file(path, content string, change func(*protocol.File)) *protocol.File {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.contents[path] = content
+	sum := sha256.Sum256([]byte(content))
+	f := &protocol.File{Path: path, Version: "v" + content, Size: uint32(len(content)), Sha256: sum[:], Mode: 0o644}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+// want tells what is wanted and waits until the manager has done what it can.
+func (m *machine) want(hash string, list ...*protocol.File) {
+	m.Want(&protocol.Files{ConfigHash: hash, Files: list}, nil)
+	synctest.Wait()
+}
+
+func (m *machine) on(name string) string {
+	data, err := os.ReadFile(filepath.Join(m.root, name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func inBubble(t *testing.T, test func(*machine)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		test(m)
+		m.stop()
+	})
+}
+
+// proves FILE-1, FILE-3
+func TestFilesAreDeliveredAndMended(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.Expect(true)
+		if why := m.Missing(); why != "no coordinator has told its files yet" {
+			t.Error(why)
+		}
+		a := m.file("${dir}/a", "a long content", nil)
+		m.want("c1", a, m.file("/etc/passwd", "x", nil))
+		if m.on("a") != "a long content" || m.Settled("c1") {
+			t.Errorf("a is %q, settled %t", m.on("a"), m.Settled("c1"))
+		}
+		if why := m.Missing(); !strings.Contains(why, "/etc/passwd: "+errOutside.Error()) && !strings.Contains(why, "/etc/passwd") {
+			t.Error(why)
+		}
+		m.want("c2", a)
+		if !m.Settled("c2") || m.Settled("c1") || m.Missing() != "" {
+			t.Errorf("settled %t, missing %q", m.Settled("c2"), m.Missing())
+		}
+		asked := m.asked
+		<-time.After(time.Minute)
+		if m.asked != asked {
+			t.Error("what is there was asked for again")
+		}
+		must(t, os.WriteFile(filepath.Join(m.root, "a"), []byte("another"), 0o600))
+		<-time.After(2 * checkEvery)
+		synctest.Wait()
+		if s := m.States()[0]; m.on("a") != "a long content" || s.State != Delivered || !strings.Contains(s.Why, "changed on the machine") {
+			t.Errorf("a is %q, %+v", m.on("a"), s)
+		}
+		m.want("c3")
+		if m.on("a") != "a long content" || len(m.States()) > 0 || !m.Settled("c3") {
+			t.Error("a file that is not wanted any more does not stay")
+		}
+	})
+}
+
+// What follows a change follows it once, again if it fails, and also if the agent dies before it.
+//
+// proves FILE-3
+func TestWhatFollowsAChange(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		command := func(f *protocol.File) { f.OnChange, f.Run = "run", []string{"nginx", "-s", "reload"} }
+		m.fails = errors.New("nginx does not run")
+		m.want("c1", m.file("${dir}/a", "one", command), m.file("${dir}/b", "two", command),
+			m.file("${dir}/c", "three", func(f *protocol.File) { f.OnChange = "reload" }))
+		if len(m.ran) != 1 || m.reloads != 1 || m.Settled("c1") || m.Missing() != "" {
+			t.Errorf("ran %v, reloads %d, settled %t, missing %q", m.ran, m.reloads, m.Settled("c1"), m.Missing())
+		}
+		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "nginx does not run") {
+			t.Errorf("%+v", s)
+		}
+		files := []*protocol.File{m.file("${dir}/a", "one", command), m.file("${dir}/b", "two", command)}
+		m.stop()
+		m.fails = nil
+		m.start()
+		m.want("c1", files...)
+		if len(m.ran) != 2 || !m.Settled("c1") {
+			t.Errorf("ran %v, settled %t", m.ran, m.Settled("c1"))
+		}
+		<-time.After(time.Minute)
+		if len(m.ran) != 2 || m.reloads != 1 {
+			t.Errorf("ran %v, reloads %d", m.ran, m.reloads)
+		}
+	})
+}
+
+// An agent that starts without a coordinator lets the workload start if its files are there.
+//
+// proves FILE-1
+func TestFilesAfterARestartOfTheAgent(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.want("c1", m.file("${dir}/a", "a secret", func(f *protocol.File) { f.Secret, f.Version = true, "s7" }))
+		state, err := os.ReadFile(filepath.Join(m.cfg.StateDir, "files.json"))
+		if err != nil || strings.Contains(string(state), "a secret") {
+			t.Errorf("%s, %v", state, err)
+		}
+		m.stop()
+		m.hidden, m.asked = nil, 0
+		m.start()
+		m.Expect(true)
+		if why := m.Missing(); why != "" {
+			t.Error(why)
+		}
+		m.want("c1", m.file("${dir}/a", "a secret", func(f *protocol.File) { f.Secret, f.Version = true, "s7" }))
+		if m.asked != 0 || len(m.hidden) != 1 || m.hidden[0] != "a secret" {
+			t.Errorf("asked %d times, hidden %q", m.asked, m.hidden)
+		}
+		m.stop()
+		must(t, os.Remove(filepath.Join(m.root, "a")))
+		m.start()
+		m.Expect(true)
+		if why := m.Missing(); !strings.Contains(why, "${dir}/a: no coordinator has told its content yet") {
+			t.Error(why)
+		}
+	})
+}
+
+// What is damaged on the way is written nowhere, and asked for again, ever more slowly.
+//
+// proves FILE-3
+func TestDamagedContentIsNotWritten(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.mu.Lock()
+		m.damage = true
+		m.mu.Unlock()
+		m.want("c1", m.file("${dir}/a", "abcdef", nil))
+		<-time.After(10 * time.Minute)
+		if asked := m.asked; asked < 8 || asked > 60 {
+			t.Errorf("asked %d times in ten minutes", asked)
+		}
+		if s := m.States()[0]; s.State != Missing || s.Why != "its content was damaged on the way" || !strings.Contains(m.on("a"), "no such file") {
+			t.Errorf("%+v, %q", s, m.on("a"))
+		}
+		m.mu.Lock()
+		m.damage = false
+		m.mu.Unlock()
+		<-time.After(2 * retryMost)
+		synctest.Wait()
+		if m.on("a") != "abcdef" {
+			t.Errorf("a is %q", m.on("a"))
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const stateSchema = 1
+
+// remembered is what a later run of the agent knows.
+type remembered struct {
+	Schema   int               `json:"schema"`
+	Instance string            `json:"instance"` // a copied disk has the files of another instance
+	Config   string            `json:"config"`
+	Files    map[string]memory `json:"files"` // by path, as told
+}
+
+// memory is what is remembered of a file. Nothing in it is made from the content of a secret.
+type memory struct {
+	Delivered bool   `json:"delivered,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Follow    bool   `json:"follow,omitempty"` // what follows its change has not been done yet
+}
+
+func readState(path, instance string) (remembered, error) {
+	none := remembered{Schema: stateSchema, Instance: instance, Files: map[string]memory{}}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("read the state of files: %w", err)
+	}
+	r := none
+	if err := json.Unmarshal(data, &r); err != nil {
+		return none, fmt.Errorf("read the state of files: %w", err)
+	}
+	if r.Schema > stateSchema || r.Instance != instance || r.Files == nil {
+		return none, nil
+	}
+	return r, nil
+}
+
+func (r remembered) write(path string) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write the state of files: %w", err)
+	}
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	err = replace(place{dir, base}, data, attributes{0o600, -1, -1}, func(string) error { return nil })
+	if err != nil {
+		return fmt.Errorf("write the state of files: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/discovery"
+	"github.com/leasehold/leasehold/store/filetemplate"
+)
+
+// peers are the healthy instances of groups, as files name them. Changes are gathered: what a file sees of its peers
+// changes once in its settle time, at most.
+//
+// A peer is left out only by positive evidence (SAFE-18): its record or its report says so, or a note proves that its
+// record was deleted on purpose. One whose record is lost stays.
+type peers struct {
+	g *Gateway
+
+	watched sync.Map // groups with views
+
+	mu    sync.Mutex // the cache's lock may be taken while it is held, and not the other way round
+	views map[viewOf]*view
+}
+
+// viewOf names a view: files of one group and settle time share it.
+type viewOf struct {
+	group  string
+	settle time.Duration
+}
+
+// view is the peers as files see them now.
+type view struct {
+	list     []filetemplate.Peer // in order of instances
+	taken    time.Time
+	waits    bool // a timer runs
+	rendered map[string]rendered
+}
+
+// rendered is the result of a template that is the same for all instances.
+type rendered struct {
+	data []byte
+	err  error
+}
+
+// render renders a template over the peers of a group. What has a shared name is rendered once for all instances. known
+// is false if it cannot be told who the peers are.
+func (p *peers) render(group string, settle time.Duration, shared string,
+	do func([]filetemplate.Peer) ([]byte, error),
+) (data []byte, known bool, err error) {
+	p.mu.Lock()
+	v := p.views[viewOf{group, settle}]
+	if v == nil {
+		v = &view{}
+		if !p.take(group, v) {
+			p.mu.Unlock()
+			return nil, false, nil
+		}
+		p.views[viewOf{group, settle}] = v
+		p.watched.Store(group, true)
+	}
+	if shared == "" {
+		list := v.list
+		p.mu.Unlock()
+		data, err = do(list)
+		return data, true, err
+	}
+	defer p.mu.Unlock()
+	r, done := v.rendered[shared]
+	if !done {
+		r.data, r.err = do(v.list)
+		v.rendered[shared] = r
+	}
+	return r.data, true, r.err
+}
+
+// take reads who the peers are now; false if that cannot be told. p.mu must be held.
+func (p *peers) take(group string, v *view) (known bool) {
+	p.g.deps.Cache.View(func(c *cache.Content) {
+		hold := c.Shard.Record.Hold
+		damaged := hold != nil && (hold.Damage > 0 || hold.Extras > 0)
+		if known = !p.g.isAstray(c) && (v.list != nil || !damaged); !known {
+			return
+		}
+		v.list = p.merge(c, group, v.list)
+	})
+	if known {
+		v.taken, v.rendered = time.Now(), map[string]rendered{}
+	}
+	return known
+}
+
+// merge returns the peers now, with those of before whose records are lost.
+func (p *peers) merge(c *cache.Content, group string, before []filetemplate.Peer) []filetemplate.Peer {
+	list := []filetemplate.Peer{} // not nil: it is known that there are none
+	for _, e := range discovery.Endpoints(c, group) {
+		list = append(list, filetemplate.Peer{Instance: e.Instance, Slot: e.Slot, Zone: e.Zone, Address: e.Address})
+	}
+	for _, old := range before {
+		_, recorded := c.Instances[old.Instance]
+		_, deleted := c.Gone[p.g.cfg.Keys.Instance(old.Instance)]
+		listed := slices.ContainsFunc(list, func(n filetemplate.Peer) bool { return n.Instance == old.Instance })
+		if !recorded && !deleted && !listed {
+			list = append(list, old)
+		}
+	}
+	slices.SortFunc(list, func(a, b filetemplate.Peer) int { return strings.Compare(a.Instance, b.Instance) })
+	return list
+}
+
+// changed has the views of a group taken again in time; "" is every group. The cache may be locked.
+func (p *peers) changed(group string) {
+	if _, watched := p.watched.Load(group); watched || group == "" {
+		p.g.spawn(func() { p.schedule(group) })
+	}
+}
+
+func (p *peers) schedule(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for of, v := range p.views {
+		if v.waits || group != "" && of.group != group {
+			continue
+		}
+		v.waits = true
+		time.AfterFunc(max(0, time.Until(v.taken.Add(of.settle))), func() { p.g.spawn(func() { p.refresh(of, v) }) })
+	}
+}
+
+// refresh takes a view again and tells the agents whose files may be others now.
+func (p *peers) refresh(of viewOf, v *view) {
+	users := p.users(of)
+	if !p.retake(of, v, len(users) > 0) {
+		return
+	}
+	for _, s := range users {
+		s.notify(topicFiles)
+	}
+}
+
+// retake reports whether the peers are others than before. A view without users is forgotten.
+func (p *peers) retake(of viewOf, v *view, used bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v.waits = false
+	if !used {
+		delete(p.views, of)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(p.views)), func(o viewOf) bool { return o.group == of.group }) {
+			p.watched.Delete(of.group)
+		}
+		return false
+	}
+	before, was := v.list, v.rendered
+	if !p.take(of.group, v) {
+		return false
+	}
+	if slices.Equal(before, v.list) {
+		v.rendered = was
+		return false
+	}
+	return true
+}
+
+// users are the sessions whose files see a view.
+func (p *peers) users(of viewOf) []*session {
+	var out []*session
+	for _, s := range p.g.all() {
+		if rec := s.filesRecord(); rec != nil && rec.Group == of.group {
+			out = append(out, s)
+		}
+	}
+	return out
+}
