@@ -76,7 +76,7 @@ func (w *world) watchHistory(d, keep time.Duration, each func()) (most time.Dura
 func TestHistoryIsCompactedWhereNobodyElseDoes(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.start("one")
-		if most := w.watchHistory(6*time.Hour, time.Hour, func() {}); most > 90*time.Minute {
+		if most := w.watchHistory(3*time.Hour, time.Hour, func() {}); most > 90*time.Minute {
 			t.Errorf("history was kept for %s", most)
 		}
 	})
@@ -88,7 +88,7 @@ func TestHistoryIsLeftToAnotherCompactor(t *testing.T) {
 		c := &compactions{}
 		w.start("one", c.counted)
 		var before []store.Revision
-		w.watchHistory(4*time.Hour, 0, func() {
+		w.watchHistory(2*time.Hour, 0, func() {
 			if before = append(before, w.revision()); len(before) > 50 {
 				if err := w.db.Faults().Compact(before[0]); err != nil && !errors.Is(err, store.ErrCompacted) {
 					t.Fatal(err)
