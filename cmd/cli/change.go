@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -315,5 +316,5 @@ func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision)
 		next = "correct the shard's file, then leasehold config apply -f FILE; or " + next
 	}
 	return failure(Failed, next, "group %s: the coordinator refuses its spec (revision %d): %s; %s", c.name,
-		bad.Revision, bad.Why, inForce(status.Record))
+		bad.Revision, bad.Why, story.InForce(status.Record))
 }

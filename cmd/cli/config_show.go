@@ -37,7 +37,7 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.static() })
+	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.IsStatic() })
 	doc := configDocument{
 		Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(),
 		Known: shardSettings(shard.Record.Settings), Static: []json.RawMessage{}, Beside: []json.RawMessage{},

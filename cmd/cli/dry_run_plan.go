@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/cmd/groupdiff"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -103,8 +104,8 @@ func (f foreseenChange) text(scr output.Screen) string {
 	if n := f.Course.Outdated; n > 0 && f.Course.Rests {
 		fmt.Fprintf(&b, "  %s outdated until replaced for another reason: strategy opportunistic (ROLL-1)\n", isAre(n))
 	}
-	for _, held := range merge(f.Course.Held) {
-		output.WriteWrapped(&b, scr, "  held: ", held.sentence())
+	for _, held := range story.Merge(f.Course.Held) {
+		output.WriteWrapped(&b, scr, "  held: ", held.Sentence())
 	}
 	switch {
 	case f.Course.Idle():

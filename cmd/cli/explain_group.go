@@ -62,10 +62,10 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 		Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name],
 		Status: sc.content.Status[name],
 	}
-	g.read()
+	g.Read()
 	all := func(store.Blocked) bool { return true }
 	story := groupStory{
-		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision,
+		Group: name, State: strings.TrimSpace(story.RowOf(g).State), Revision: sc.content.Revision,
 		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
 	}
@@ -80,9 +80,9 @@ const mostCommands = 3
 
 // nextCommands returns what an operator may do about what is blocked or wrong.
 func nextCommands(g group, sc *scene) []string {
-	commands := freeing(sc.status().Blocked)
-	for _, p := range groupProblems(g, sc.leads(), sc.now) {
-		for _, command := range strings.Split(p.Next, " | ")[p.looks:] {
+	commands := story.Freeing(sc.status().Blocked)
+	for _, p := range story.GroupProblems(g, sc.leads(), sc.now) {
+		for _, command := range strings.Split(p.Next, " | ")[p.Looks:] {
 			if command != "" && !slices.Contains(commands, command) {
 				commands = append(commands, command)
 			}
@@ -139,7 +139,7 @@ func lastOf(entries []store.JournalEntry) []store.JournalEntry {
 // groupAnswer describes the state of a group in a sentence, with the two things that matter most.
 func groupAnswer(sc *scene, g group) string {
 	st := g.Status.Record
-	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(viewOf(g).state))
+	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(story.RowOf(g).State))
 	if g.StatusBad != nil {
 		text = g.Name
 	}
@@ -168,10 +168,10 @@ func groupClauses(sc *scene, g group) []string {
 	}
 	add(g.StatusBad != nil, "its status cannot be read, so at most the leader knows which spec is in force")
 	add(!g.Status.Present() && g.StatusBad == nil && sc.leads() && g.Bad == nil, "the leader has not accepted it yet")
-	add(g.gone() && !g.leaving(), "its spec is gone; %s", inForceWithout(st))
+	add(g.Gone() && !g.Leaving(), "its spec is gone; %s", story.InForceWithout(st))
 	if g.Bad != nil {
-		add(true, "the spec of revision %d cannot be used: %s", g.revision(), joined(g.Bad))
-	} else if st.Invalid != nil && st.Invalid.Revision == g.revision() && !g.gone() {
+		add(true, "the spec of revision %d cannot be used: %s", g.Revision(), joined(g.Bad))
+	} else if st.Invalid != nil && st.Invalid.Revision == g.Revision() && !g.Gone() {
 		add(true, "the spec of revision %d is not in force: %s", st.Invalid.Revision, st.Invalid.Why)
 	}
 	add(st.State == store.GroupPaused, "nothing is created, healed or deleted in it")
@@ -192,7 +192,7 @@ func groupClauses(sc *scene, g group) []string {
 	for _, v := range on.Verdicts {
 		add(true, "%d %s", v.N, v.Verdict)
 	}
-	held, turns := len(merge(on.Blocked)), len(merge(on.Turns))
+	held, turns := len(story.Merge(on.Blocked)), len(story.Merge(on.Turns))
 	add(held > 0, "%s", counted(held, "thing is held back", "things are held back"))
 	if r := on.Roll; r != nil && !r.Halted() {
 		add(true, "rolling, %d of %d done", r.Done, r.Total)
@@ -210,7 +210,7 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	st := sc.status()
 	st.Blocked = nil // that is shown elsewhere
 	lines := append([]string{sc.cacheLine()}, ailingLines(sc, told)...)
-	lines = append(lines, nowLines(st, sc.slots(), sc.now)...)
+	lines = append(lines, story.NowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {
 		case i.Phase == store.Draining && i.Drain != nil:

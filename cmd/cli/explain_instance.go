@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -92,7 +93,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	}
 	st.Now = append(st.Now, agentLines(sc, i.ID)...)
 	v := sc.content.Slots[i.Group][i.Slot]
-	if line := slotState(v.Record, now); line != "" {
+	if line := story.SlotState(v.Record, now); line != "" {
 		st.Now = append(st.Now, fmt.Sprintf("slot %d: %s", i.Slot, line))
 	}
 	st.decide(i.ID, life, now)
@@ -102,7 +103,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 		st.Computed = &computed{Held: held}
 	}
 	st.NextLook, st.looks = sc.nextLook(append(looksFor(sc, i, st.Blocked), suspectLooks(sc, i, judged)...), st.Blocked)
-	if commands := freeing(st.Blocked); len(commands) > 0 {
+	if commands := story.Freeing(st.Blocked); len(commands) > 0 {
 		st.Next = commands[0]
 	}
 	return st
@@ -154,7 +155,7 @@ func agentLines(sc *scene, id string) []string {
 		}
 		for _, f := range r.Files {
 			if f.State != store.FileDelivered {
-				line += "; " + fileLine(f, sc.now)
+				line += "; " + story.FileLine(f, sc.now)
 			}
 		}
 		lines = append(lines, line)

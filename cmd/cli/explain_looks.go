@@ -125,17 +125,6 @@ func blockedBy(blocked []store.Blocked, topic reason.Topic) bool {
 	return slices.ContainsFunc(blocked, func(b store.Blocked) bool { return reason.TopicOf(&b) == topic })
 }
 
-// freeing returns the commands that would free what is blocked.
-func freeing(blocked []store.Blocked) []string {
-	var commands []string
-	for i := range blocked {
-		if command := reason.Command(&blocked[i]); command != "" && !slices.Contains(commands, command) {
-			commands = append(commands, command)
-		}
-	}
-	return commands
-}
-
 // nextLook returns the earliest future look, nil if there is none, and its text.
 func (sc *scene) nextLook(all []look, blocked []store.Blocked) (*look, string) {
 	if still := sc.standstill(); still != "" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/docs"
 	"github.com/leasehold/leasehold/store"
 )
@@ -89,13 +90,13 @@ func TestMergeNamesEachInstanceOnce(t *testing.T) {
 			Of: store.BlockedFacts{Text: why},
 		}
 	}
-	all := merge([]store.Blocked{
+	all := story.Merge([]store.Blocked{
 		held("web-0-a", "x"), held("web-1-b", "x"), held("web-0-a", "x"), held("web-2-c", "y"),
 		{Rule: "REC-4", What: "scale-down"},
 	})
 	var got []string
 	for _, w := range all {
-		got = append(got, w.what()+" until "+w.until())
+		got = append(got, w.What()+" until "+w.Until())
 	}
 	if want := []string{
 		"replacement of web-0-a, web-1-b until leasehold instance replace INSTANCE",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -84,8 +85,8 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 			fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
 	}
 	lines := slices.Concat(all[store.Dead], all[store.Lost], all[store.Unhealthy], all[store.Stuck], all[store.Suspect])
-	if more := len(lines) - mostNamed; more > 0 {
-		lines = append(lines[:mostNamed],
+	if more := len(lines) - story.MostNamed; more > 0 {
+		lines = append(lines[:story.MostNamed],
 			counted(more, "more is", "more are")+" not healthy: leasehold instance list -g "+sc.group)
 	}
 	return lines

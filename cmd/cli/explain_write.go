@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -162,14 +163,14 @@ func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked
 		return
 	}
 	b.WriteString(scr.Notice("Why not yet") + "\n")
-	for _, w := range merge(blocked) {
+	for _, w := range story.Merge(blocked) {
 		writeHeld(b, scr, w)
 	}
 }
 
-func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
-	output.WriteWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
-	if until := w.until(); until != "" {
+func writeHeld(b *strings.Builder, scr output.Screen, w story.Blockage) {
+	output.WriteWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.What(), w.Rule, w.Why()))
+	if until := w.Until(); until != "" {
 		output.WriteWrapped(b, scr, "    freed when: ", until)
 	}
 }
@@ -184,7 +185,7 @@ func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.
 	if c.Plan != "" {
 		output.WriteWrapped(b, scr, "  ", c.Plan)
 	}
-	for _, w := range merge(c.Held) {
+	for _, w := range story.Merge(c.Held) {
 		writeHeld(b, scr, w)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,16 +39,16 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		for _, g := range all {
-			if !g.gone() {
-				raw = append(raw, g.record())
+			if !g.Gone() {
+				raw = append(raw, recordOf(g))
 			}
-			v := viewOf(g)
+			v := story.RowOf(g)
 			provider := g.Spec.Provider
 			if provider == "" {
 				provider = "-"
 			}
-			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, yesOrDash(g.static()),
-				revision(g.revision()), output.Age(s.env.Now(), v.since))
+			t.Add(g.Name, g.Shard, v.State, v.Health, v.Run, provider, v.Now, yesOrDash(g.IsStatic()),
+				revision(g.Revision()), output.Age(s.env.Now(), v.Since))
 		}
 	}
 	if done, err := s.records(raw); done {

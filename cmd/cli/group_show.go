@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -47,18 +48,18 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	scr, v, now := s.screen(), viewOf(g), s.env.Now()
-	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.state, v.health, v.run,
-		output.Age(now, v.since))
-	fmt.Fprintf(scr.W, "now: %s\n", v.now)
-	for _, line := range nowLines(g.Status.Record, slots, now) {
+	scr, v, now := s.screen(), story.RowOf(g), s.env.Now()
+	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.State, v.Health, v.Run,
+		output.Age(now, v.Since))
+	fmt.Fprintf(scr.W, "now: %s\n", v.Now)
+	for _, line := range story.NowLines(g.Status.Record, slots, now) {
 		fmt.Fprintln(scr.W, line)
 	}
 	if err := showSpec(scr, g); err != nil {
 		return err
 	}
 	leads := len(leaders.KVs) > 0
-	found := groupProblems(g, leads, now)
+	found := story.GroupProblems(g, leads, now)
 	if !leads {
 		found = append(found, problem{
 			What:  "no coordinator is running: no work is done for this group",
@@ -71,7 +72,7 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 // documentOf returns the group for JSON.
 func documentOf(g group) groupDocument {
 	d := groupDocument{Group: asJSON(g.Stored.Value), Revision: g.Stored.Modified, Status: g.Raw}
-	if g.static() {
+	if g.IsStatic() {
 		d.Static = asJSON(g.Static.Value)
 		if g.Bad == nil {
 			d.InForce = store.Encode(g.Spec)
@@ -82,7 +83,7 @@ func documentOf(g group) groupDocument {
 
 // showSpec shows the spec.
 func showSpec(scr output.Screen, g group) error {
-	if g.static() {
+	if g.IsStatic() {
 		beside := "no overrides"
 		if g.Stored.Modified != 0 {
 			beside = fmt.Sprintf("overrides of revision %d", g.Stored.Modified)
@@ -90,10 +91,10 @@ func showSpec(scr output.Screen, g group) error {
 		fmt.Fprintf(scr.W, "static: written by config apply at revision %d; %s (REC-6)\n", g.Static.Modified, beside)
 	}
 	switch {
-	case g.gone():
+	case g.Gone():
 		fmt.Fprintln(scr.W, "spec: none in groups/")
 	case g.Bad == nil:
-		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.revision(), g.Spec.InstanceSpec().TemplateHash(),
+		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.Revision(), g.Spec.InstanceSpec().TemplateHash(),
 			inForceNow(g))
 		text, err := groupfile.Write(g.Spec)
 		if err != nil {
@@ -101,7 +102,7 @@ func showSpec(scr output.Screen, g group) error {
 		}
 		fmt.Fprintf(scr.W, "%s\n", indented(text))
 	default:
-		fmt.Fprintf(scr.W, "spec: revision %d, which cannot be used%s\n", g.revision(), inForceNow(g))
+		fmt.Fprintf(scr.W, "spec: revision %d, which cannot be used%s\n", g.Revision(), inForceNow(g))
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func inForceNow(g group) string {
 		return "; its status, which says whether it is in force, cannot be read"
 	case at == 0:
 		return "; none is in force yet"
-	case at == g.revision():
+	case at == g.Revision():
 		return ", in force"
 	default:
 		return fmt.Sprintf("; the spec of revision %d is in force", at)

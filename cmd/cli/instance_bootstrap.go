@@ -43,7 +43,7 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if g.leaving() || g.Bad == nil && g.Spec.Stopped {
+	if g.Leaving() || g.Bad == nil && g.Spec.Stopped {
 		return failure(Failed, "leasehold group show "+c.Group,
 			"group %s is stopped or being deleted: no instance is created in it, and no order was given", c.Group)
 	}

@@ -18,7 +18,7 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if g.leaving() {
+	if g.Leaving() {
 		return failure(Failed, "leasehold group show "+c.Group,
 			"group %s is being deleted: no instance is created in it, and no order was given", c.Group)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -44,7 +45,7 @@ func drainEnds(d store.Drain, now time.Time) string {
 	if d.Done != "" {
 		return "over"
 	}
-	return ends(d.Timer, now)
+	return story.Ends(d.Timer, now)
 }
 
 // instanceLines describes them in full, one line each.
@@ -63,7 +64,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 	if d := i.Doomed; d != nil {
 		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(d.Why), output.Age(now, d.At))
 		if d.Deadline != nil {
-			line += ", it ends in " + ends(*d.Deadline, now)
+			line += ", it ends in " + story.Ends(*d.Deadline, now)
 		}
 		lines = append(lines, line)
 	}
@@ -81,7 +82,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 		line := fmt.Sprintf("load balancer %s: %s for %s, at %s", t.Balancer, t.State, output.Age(now, t.Since),
 			net.JoinHostPort(t.Address, strconv.Itoa(t.Port)))
 		if t.Timer != nil {
-			line += ", which is waited for at most another " + ends(*t.Timer, now)
+			line += ", which is waited for at most another " + story.Ends(*t.Timer, now)
 		}
 		lines = append(lines, line)
 	}
@@ -98,7 +99,7 @@ func drainLine(d store.Drain, id string, now time.Time) string {
 	case d.Done != "":
 		line += "; it is over: " + output.OneLine(d.Done)
 	default:
-		line += fmt.Sprintf("; ends in %s at the latest, or with leasehold instance drained %s", ends(d.Timer, now), id)
+		line += fmt.Sprintf("; ends in %s at the latest, or with leasehold instance drained %s", story.Ends(d.Timer, now), id)
 	}
 	if d.Lost {
 		line += "; if its agent returns, it stays"

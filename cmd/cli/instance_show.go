@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -133,7 +134,7 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 		fmt.Fprintf(scr.W, "  %s\n", checkLine(c, now))
 	}
 	for _, f := range r.Files {
-		fmt.Fprintf(scr.W, "  %s\n", fileLine(f, now))
+		fmt.Fprintf(scr.W, "  %s\n", story.FileLine(f, now))
 	}
 	if w := r.Workload; w != nil {
 		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
@@ -209,7 +210,7 @@ func signal(name string) string {
 }
 
 func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
-	state := slotState(v.Record, now)
+	state := story.SlotState(v.Record, now)
 	if !v.Present() || len(v.Record.Failures) == 0 && state == "" {
 		return
 	}
@@ -222,6 +223,6 @@ func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
 		fmt.Fprintf(scr.W, "  %s\n", state)
 	}
 	if g := v.Record.GiveUp; g != nil && v.Record.Errored == "" {
-		fmt.Fprintf(scr.W, "  given up in %s if that goes on\n", ends(*g, now))
+		fmt.Fprintf(scr.W, "  given up in %s if that goes on\n", story.Ends(*g, now))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -84,7 +85,7 @@ func TestNoOrderIsLeftForWhatIsGone(t *testing.T) {
 func TestOrdersThatLieAreProblems(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
-	at := noon.Add(-2 * orderIgnored)
+	at := noon.Add(-2 * story.OrderIgnored)
 	for _, r := range []store.Request{
 		{ID: "1", Kind: store.RequestRestart, Group: "web", Instance: "web-0-a"},
 		{ID: "2", Kind: store.RequestRetry, Group: "web"},

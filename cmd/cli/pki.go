@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,13 +38,8 @@ func (l Lifetime) or(usual time.Duration) time.Duration {
 // shortPrint returns as much of a fingerprint as people compare.
 func shortPrint(fingerprint string) string { return fingerprint[:min(8, len(fingerprint))] }
 
-// day formats the end of a certificate: to the minute if it is near.
-func day(now, ends time.Time) string {
-	if left := ends.Sub(now); left < 48*time.Hour && left > -48*time.Hour {
-		return ends.UTC().Format("2006-01-02T15:04:05Z")
-	}
-	return ends.UTC().Format(time.DateOnly)
-}
+// day is story.Day.
+func day(now, ends time.Time) string { return story.Day(now, ends) }
 
 // trustSeen is what the replicas and agents of a shard report about certificates.
 type trustSeen struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/story"
 )
 
 // PKIShow is the command pki show.
@@ -86,13 +87,8 @@ func (p *pkiState) show(s *Session) error {
 	return nil
 }
 
-// within returns how far off a time is.
-func within(now, at time.Time) string {
-	if !now.Before(at) {
-		return " (over)"
-	}
-	return " (in " + output.Span(at.Sub(now)) + ")"
-}
+// within is story.Within.
+func within(now, at time.Time) string { return story.Within(now, at) }
 
 // words describes the progress of a rotation.
 func (r *rotationState) words() string {

@@ -8,78 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
 // group is a group's spec, and its status from the leader.
-type group struct {
-	Name   string
-	Shard  string
-	Spec   store.Group // for a static group: merged with its override
-	Stored store.KV    // the zero KV: no such key in groups/
-	Static store.KV    // the zero KV: the group is not static
-	Bad    error       // why the spec cannot be used, if so
-	Status store.Versioned[store.Status]
-	Raw    json.RawMessage // the status as stored
-	// StatusBad is why the status cannot be read, if so: then the spec in force is unknown
-	// (SAFE-16).
-	StatusBad error
-}
+type group = story.Known
 
-// revision is the spec's: the newer one of a static group and its override. 0: none.
-func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
-
-// gone reports whether the group has no spec, although the leader still knows it.
-func (g group) gone() bool { return g.revision() == 0 }
-
-// static reports whether config apply wrote the group.
-func (g group) static() bool { return g.Static.Modified != 0 }
-
-// read decodes the spec. For a static group whose override is missing, the last accepted spec stays
-// in force.
-func (g *group) read() {
-	if g.gone() {
-		return
-	}
-	g.Spec, g.Bad = store.ReadInForce(valueOf(g.Static), valueOf(g.Stored))
-	if lost := g.lostBeside(); lost != nil {
-		g.Bad = errors.New(lost.Missing(*g.Status.Record.Accepted))
-	}
-}
-
-// readStatus decodes the status.
-func (g *group) readStatus(kv store.KV) {
-	g.Raw = asJSON(kv.Value)
-	if g.Status, g.StatusBad = store.Decode[store.Status](kv); g.StatusBad != nil {
-		g.Status = store.Versioned[store.Status]{Key: kv.Key}
-	}
-}
-
-// lostBeside returns the override of a static group that vanished; nil if none did.
-func (g *group) lostBeside() *store.Beside {
-	if !g.static() {
-		return nil
-	}
-	return g.Status.Record.LostBeside(g.Spec, g.Stored.Modified)
-}
-
-// record returns the spec for JSON: as stored or, for a static group, merged.
-func (g group) record() json.RawMessage {
-	if g.static() && g.Bad == nil {
+// recordOf returns the spec for JSON: as stored or, for a static group, merged.
+func recordOf(g group) json.RawMessage {
+	if g.IsStatic() && g.Bad == nil {
 		return store.Encode(g.Spec)
 	}
-	if g.static() {
+	if g.IsStatic() {
 		return asJSON(g.Static.Value)
 	}
 	return asJSON(g.Stored.Value)
-}
-
-// valueOf returns nil for a missing key.
-func valueOf(kv store.KV) []byte {
-	if kv.Modified == 0 {
-		return nil
-	}
-	return kv.Value
 }
 
 // groups reads all groups at one revision, ordered by name.
@@ -108,11 +52,13 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 		named(kv.Key).Static = kv
 	}
 	for _, kv := range lists[store.KindStatus].KVs {
-		named(kv.Key).readStatus(kv)
+		g := named(kv.Key)
+		g.ReadStatus(kv)
+		g.Raw = asJSON(kv.Value)
 	}
 	all := make([]group, 0, len(byName))
 	for _, g := range byName {
-		g.read()
+		g.Read()
 		all = append(all, *g)
 	}
 	slices.SortFunc(all, func(a, b group) int { return strings.Compare(a.Name, b.Name) })
@@ -136,13 +82,14 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 	if err != nil {
 		return g, err
 	}
-	if g.gone() && status.Modified == 0 {
+	if g.Gone() && status.Modified == 0 {
 		return g, noGroup(name)
 	}
 	if status.Modified != 0 {
-		g.readStatus(status)
+		g.ReadStatus(status)
+		g.Raw = asJSON(status.Value)
 	}
-	g.read()
+	g.Read()
 	return g, nil
 }
 

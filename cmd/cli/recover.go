@@ -216,7 +216,7 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 		switch {
 		case g.Status.Record.Accepted != nil:
 			known.Groups[g.Name] = *g.Status.Record.Accepted
-		case !g.gone() && g.Bad == nil:
+		case !g.Gone() && g.Bad == nil:
 			known.Groups[g.Name] = g.Spec
 		}
 	}

@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -36,51 +34,6 @@ func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revis
 		all[name] = v.Record
 	}
 	return all, nil
-}
-
-// secretProblems reports secrets that workloads wait for, and replicas that cannot read some.
-func secretProblems(st shardState) []problem {
-	if st.secrets == nil {
-		return nil
-	}
-	var found []problem
-	for _, g := range st.groups {
-		found = append(found, fileSecretProblems(g, st.secrets)...)
-		for _, variable := range slices.Sorted(maps.Keys(g.Spec.Secrets)) {
-			name := g.Spec.Secrets[variable]
-			if rec, there := st.secrets[name]; there && rec.Key != "" {
-				continue
-			}
-			what := fmt.Sprintf("secrets.%s: there is no secret %s: no workload is started without it", variable, name)
-			if _, there := st.secrets[name]; there {
-				what = fmt.Sprintf("secrets.%s: the record of secret %s cannot be read: no workload is started without it", variable, name)
-			}
-			found = append(found, problem{
-				About: g.Name, Rule: "SEC-6", What: what,
-				Next: "leasehold secret set " + name,
-			})
-		}
-	}
-	byKey := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(st.secrets)) {
-		if key := st.secrets[name].Key; key != "" {
-			byKey[key] = append(byKey[key], name)
-		}
-	}
-	for _, r := range st.replicas {
-		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			if slices.ContainsFunc(r.Record.SecretKeys,
-				func(has string) bool { return strings.HasPrefix(has, key+":") }) {
-				continue
-			}
-			found = append(found, problem{
-				About: r.Record.ID, Rule: "SEC-6",
-				What: fmt.Sprintf("does not have key %s, so it cannot deliver %s", key, strings.Join(byKey[key], ", ")),
-				Next: "put the key into its --secrets-key file, which is reloaded within a second",
-			})
-		}
-	}
-	return found
 }
 
 // warnOfSecrets prints which secrets the groups wait for. They may be set afterwards.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,22 +23,9 @@ type Status struct {
 
 // shardState is the content of a shard at one revision, without instances.
 type shardState struct {
-	name      string
-	revision  store.Revision
-	shard     store.Versioned[store.Shard]
-	served    store.Versioned[store.Served]
-	leader    store.Versioned[store.Leader]
-	leads     bool
-	replicas  []store.Versioned[store.Replica]
-	groups    []group
-	strangers strangers
-	spoiled   map[string]error // keys that cannot be decoded, except orders
-	requests  []store.Versioned[store.Request]
-	// unreadable are orders that were written by hand and cannot be decoded.
-	unreadable map[string]error
-	secrets    map[string]store.Secret        // by name; nil: they could not be read
-	lacking    map[string]map[string][]string // see lackingFiles
-	raw        statusDocument
+	story.Shard
+
+	raw statusDocument
 }
 
 // statusDocument is the status in JSON: the records as stored.
@@ -69,7 +57,7 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		found := problems(state, now)
+		found := story.Problems(&state.Shard, now)
 		state.raw.Problems = found
 		if documents = append(documents, state.raw); s.flags.Output == "json" || s.flags.Output == "yaml" {
 			continue
@@ -95,39 +83,39 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 // readState reads everything that the status of a shard shows.
 func (s *Session) readState(ctx context.Context, name string) (st shardState, err error) {
 	keys := store.KeysOf(name)
-	st.name = name
-	if st.groups, st.revision, err = s.groups(ctx, keys, 0); err != nil {
+	st.Name = name
+	if st.Groups, st.Revision, err = s.groups(ctx, keys, 0); err != nil {
 		return st, err
 	}
-	st.raw = statusDocument{Shard: name, Revision: st.revision}
+	st.raw = statusDocument{Shard: name, Revision: st.Revision}
 	lists := map[string]store.Listing{}
 	for _, kind := range []string{store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests} {
-		if lists[kind], err = s.list(ctx, keys.Of(kind), st.revision); err != nil {
+		if lists[kind], err = s.list(ctx, keys.Of(kind), st.Revision); err != nil {
 			return st, err
 		}
 	}
-	st.spoiled = map[string]error{}
-	st.replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // a damaged one is rewritten by its replica
-	if st.strangers, err = s.readStrangers(ctx, keys, st.revision); err != nil {
+	st.Spoiled = map[string]error{}
+	st.Replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // a damaged one is rewritten by its replica
+	if st.Strangers, err = s.readStrangers(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
-	st.requests, st.unreadable = decodeReadable[store.Request](lists[store.KindRequests])
-	if st.lacking, err = s.lackingFiles(ctx, keys, st.groups, st.revision); err != nil {
+	st.Requests, st.Unreadable = decodeReadable[store.Request](lists[store.KindRequests])
+	if st.Lacking, err = s.lackingFiles(ctx, keys, st.Groups, st.Revision); err != nil {
 		return st, err
 	}
-	if st.secrets, err = s.secretsAt(ctx, keys, st.revision); err != nil {
+	if st.Secrets, err = s.secretsAt(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
 	if kv, leads := store.LeaderNow(lists[store.KindLeader].KVs); leads {
-		st.leads, st.raw.Leader = true, asJSON(kv.Value)
-		if st.leader, err = store.Decode[store.Leader](kv); err != nil {
-			st.spoiled[kv.Key] = err
+		st.Leads, st.raw.Leader = true, asJSON(kv.Value)
+		if st.Leader, err = store.Decode[store.Leader](kv); err != nil {
+			st.Spoiled[kv.Key] = err
 		}
 	}
-	if st.shard, st.raw.Record, err = findShown[store.Shard](ctx, s, keys.Shard(), st.spoiled); err != nil {
+	if st.Shard.Shard, st.raw.Record, err = findShown[store.Shard](ctx, s, keys.Shard(), st.Spoiled); err != nil {
 		return st, err
 	}
-	if st.served, st.raw.Served, err = findShown[store.Served](ctx, s, keys.Served(), st.spoiled); err != nil {
+	if st.Served, st.raw.Served, err = findShown[store.Served](ctx, s, keys.Served(), st.Spoiled); err != nil {
 		return st, err
 	}
 	if err := s.spoiledInstances(ctx, keys, &st); err != nil {
@@ -137,15 +125,15 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	st.raw.Strays = stored(lists[store.KindStrays].KVs)
 	st.raw.Requests = stored(lists[store.KindRequests].KVs)
 	st.raw.Groups, st.raw.Status = []json.RawMessage{}, []json.RawMessage{}
-	for _, g := range st.groups {
-		if !g.gone() {
-			st.raw.Groups = append(st.raw.Groups, g.record())
+	for _, g := range st.Groups {
+		if !g.Gone() {
+			st.raw.Groups = append(st.raw.Groups, recordOf(g))
 		}
 		if g.Raw != nil {
 			st.raw.Status = append(st.raw.Status, g.Raw)
 		}
 	}
-	st.raw.Health = healthOf(st.groups)
+	st.raw.Health = healthOf(st.Groups)
 	return st, nil
 }
 
@@ -168,7 +156,7 @@ func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[s
 // spoiledInstances notes which instance records the leader cannot read. The statuses name them, so
 // the instances need not be read.
 func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *shardState) error {
-	for _, g := range st.groups {
+	for _, g := range st.Groups {
 		for _, d := range g.Status.Record.Damaged {
 			if d.What != store.DamageUnreadable {
 				continue
@@ -178,7 +166,7 @@ func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *sha
 				return err
 			}
 			if bad := keys.Readable(kv); kv.Modified != 0 && bad != nil {
-				st.spoiled[d.Key] = bad
+				st.Spoiled[d.Key] = bad
 			}
 		}
 	}
@@ -206,7 +194,7 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 	if s.wide() {
 		fmt.Fprintln(scr.W, st.raw.Health.line())
 	}
-	if len(st.groups) == 0 {
+	if len(st.Groups) == 0 {
 		fmt.Fprintln(scr.W, "no groups")
 	} else {
 		t := output.Table{Columns: []output.Column{
@@ -220,9 +208,9 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 			{Title: "SPEC", Right: true, Wide: true},
 			{Title: "IN-FORCE", Right: true, Wide: true},
 		}}
-		for _, g := range st.groups {
-			v := viewOf(g)
-			t.Add(v.mark, g.Name, v.state, v.health, v.run, v.now, output.Age(now, v.since), revision(g.revision()),
+		for _, g := range st.Groups {
+			v := story.RowOf(g)
+			t.Add(v.Mark, g.Name, v.State, v.Health, v.Run, v.Now, output.Age(now, v.Since), revision(g.Revision()),
 				revision(g.Status.Record.AcceptedRevision))
 		}
 		if err := t.Write(scr, s.wide()); err != nil {
@@ -234,20 +222,20 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 
 // headline describes the leader and replicas of the shard.
 func headline(scr output.Screen, st shardState, now time.Time) string {
-	parts := []string{st.name}
-	if st.leads {
-		parts = append(parts, fmt.Sprintf("leader %s %s", st.leader.Record.Replica,
-			output.Age(now, st.leader.Record.Since)))
+	parts := []string{st.Name}
+	if st.Leads {
+		parts = append(parts, fmt.Sprintf("leader %s %s", st.Leader.Record.Replica,
+			output.Age(now, st.Leader.Record.Since)))
 	} else {
 		parts = append(parts, scr.Alarm("no leader"))
-		if st.served.Present() {
-			parts = append(parts, fmt.Sprintf("last served %s ago by %s", output.Age(now, st.served.Record.At),
-				st.served.Record.Replica))
+		if st.Served.Present() {
+			parts = append(parts, fmt.Sprintf("last served %s ago by %s", output.Age(now, st.Served.Record.At),
+				st.Served.Record.Replica))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.replicas), mixture(st.replicas)),
-		fmt.Sprintf("rev %d", st.revision))
-	if st.shard.Record.Hold != nil {
+	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.Replicas), mixture(st.Replicas)),
+		fmt.Sprintf("rev %d", st.Revision))
+	if st.Shard.Shard.Record.Hold != nil {
 		parts = append(parts, scr.Alarm("ON HOLD"))
 	}
 	return strings.Join(parts, "  ")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -62,7 +63,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := problems(st, noon)
+		found := story.Problems(&st.Shard, noon)
 		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next},
 			test.want) {
 			t.Errorf("%s: got %+v, want %q", name, found, test.want)
@@ -94,7 +95,7 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := problems(st, noon)
+		found := story.Problems(&st.Shard, noon)
 		if test.want == "" && len(found) == 0 {
 			continue
 		}
@@ -164,7 +165,7 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := problems(st, noon); len(found) != 1 ||
+	if found := story.Problems(&st.Shard, noon); len(found) != 1 ||
 		found[0] != (problem{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}) {
 		t.Errorf("got %+v", found)
 	}
@@ -202,9 +203,9 @@ func TestMachinesAtSeveralSitesAreAProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 		if test.used {
-			st.groups = []group{{Name: "web", Spec: store.Group{Provider: "process"}}}
+			st.Groups = []group{{Name: "web", Spec: store.Group{Provider: "process"}}}
 		}
-		found := siteProblems(st)
+		found := story.SiteProblems(&st.Shard)
 		if !test.want && len(found) == 0 {
 			continue
 		}

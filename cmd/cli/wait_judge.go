@@ -172,7 +172,7 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += w.held()
 	}
 	if r := w.status.Rollout; r != nil && r.Stalls != nil && !g.over {
-		g.text += " | stalls in " + ends(*r.Stalls, now)
+		g.text += " | stalls in " + story.Ends(*r.Stalls, now)
 	}
 	return g
 }

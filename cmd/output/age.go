@@ -1,33 +1,13 @@
 package output
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
-// Age returns how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It is never
-// negative: a clock ahead of ours gives 0s. The zero time has the age "-".
-func Age(now, then time.Time) string {
-	if then.IsZero() {
-		return "-"
-	}
-	return Span(now.Sub(then))
-}
+// Age returns how long ago something was: see reason.Age.
+func Age(now, then time.Time) string { return reason.Age(now, then) }
 
 // Span formats a duration as Age does.
-func Span(d time.Duration) string {
-	switch d = max(d, 0).Truncate(time.Second); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 10*time.Minute && d%time.Minute != 0:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 24*time.Hour && int(d.Minutes())%60 != 0:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
-	}
-}
+func Span(d time.Duration) string { return reason.Span(d) }

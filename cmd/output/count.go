@@ -1,17 +1,13 @@
 package output
 
 import (
-	"fmt"
 	"strconv"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
 // Counted formats a number with its noun.
-func Counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func Counted(n int, one, many string) string { return reason.Counted(n, one, many) }
 
 // Thousands writes a number with commas.
 func Thousands(n int) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
 // Screen describes where a person reads, which decides how tables look.
@@ -142,16 +143,4 @@ func cells(row []string) table.Row {
 }
 
 // OneLine makes a text safe for one cell of one row: it removes all control characters.
-func OneLine(s string) string {
-	clean := func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r':
-			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			return '?'
-		default:
-			return r
-		}
-	}
-	return strings.Map(clean, s)
-}
+func OneLine(s string) string { return reason.OneLine(s) }

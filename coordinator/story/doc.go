@@ -1,3 +1,12 @@
-// Package story derives what is going on in a group from its status: one derivation for lists,
-// problems and explanations, which only render it. It reads no text and knows no rule.
+// Package story derives what is going on in a shard and its groups from their records: one
+// derivation for lists, problems, explanations and the page, which only render it. It reads no text
+// and knows no rule.
+//
+//	group.go      what is not as it should be in a group, or in progress
+//	known.go      a group's spec and status, as read
+//	shard.go      what the problems of a shard follow from
+//	problems.go   the problems, with the next step; strangers.go and wanting.go have some of them
+//	row.go        a group as a row of a table
+//	now.go        what is in progress, line by line
+//	blocked.go    blocked work, told once for all instances that wait for the same reason
 package story

@@ -1,0 +1,79 @@
+package story
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Blockage is one kind of blocked work, of one or several instances.
+type Blockage struct {
+	store.Blocked
+	Instances []string
+}
+
+// Merge combines work that is blocked for the same reason, in the order of the first occurrence.
+func Merge(blocked []store.Blocked) []Blockage {
+	var all []Blockage
+	same := map[store.Blocked]int{}
+	for _, b := range blocked {
+		key := reason.Cause(b)
+		i, known := same[key]
+		if !known {
+			i = len(all)
+			same[key] = i
+			all = append(all, Blockage{Blocked: b})
+		}
+		if b.Instance != "" && !slices.Contains(all[i].Instances, b.Instance) {
+			all[i].Instances = append(all[i].Instances, b.Instance)
+		}
+	}
+	return all
+}
+
+// MostNamed is how many of several instances are named.
+const MostNamed = 6
+
+// What describes the work, for all the instances for which it is blocked.
+func (b Blockage) What() string {
+	named := strings.Join(b.Instances[:min(len(b.Instances), MostNamed)], ", ")
+	if more := len(b.Instances) - MostNamed; more > 0 {
+		named += ", and " + reason.Counted(more, "more", "more")
+	}
+	return reason.What(b.of(named))
+}
+
+// Why and until apply to all the instances: INSTANCE stands for the name of each.
+func (b Blockage) Why() string { return reason.Why(b.of("INSTANCE")) }
+
+func (b Blockage) Until() string { return reason.Until(b.of("INSTANCE")) }
+
+// of returns the blocked work of one instance. Work that several instances share names INSTANCE.
+func (b Blockage) of(name string) *store.Blocked {
+	if len(b.Instances) > 1 {
+		b.Instance = name
+	}
+	return &b.Blocked
+}
+
+// Sentence describes the blocked work in one line.
+func (b Blockage) Sentence() string {
+	text := b.What() + ": " + b.Why()
+	if b.Until() != "" {
+		text += "; until " + b.Until()
+	}
+	return text + " (" + b.Rule + ")"
+}
+
+// Freeing returns the commands that would free what is blocked.
+func Freeing(blocked []store.Blocked) []string {
+	var commands []string
+	for i := range blocked {
+		if command := reason.Command(&blocked[i]); command != "" && !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}

@@ -1,0 +1,60 @@
+package story
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Shard is the content of a shard at one revision, as far as its problems follow from it. It has
+// no instances: their groups' statuses count them.
+type Shard struct {
+	Name      string
+	Revision  store.Revision
+	Shard     store.Versioned[store.Shard]
+	Served    store.Versioned[store.Served]
+	Leader    store.Versioned[store.Leader]
+	Leads     bool
+	Replicas  []store.Versioned[store.Replica]
+	Groups    []Known
+	Strangers Strangers
+	Spoiled   map[string]error // keys that cannot be decoded, except orders
+	Requests  []store.Versioned[store.Request]
+	// Unreadable are orders that were written by hand and cannot be decoded.
+	Unreadable map[string]error
+	Secrets    map[string]store.Secret        // by name; nil: they could not be read
+	Lacking    map[string]map[string][]string // by group and what is wrong: the instances that lack a file
+}
+
+// Lacks adds what a report says of files that are not as they are wanted.
+func Lacks(lacking map[string][]string, id string, files []store.FileReport) {
+	for _, f := range files {
+		if f.State != store.FileDelivered {
+			what := lackingFile(f)
+			lacking[what] = append(lacking[what], id)
+		}
+	}
+}
+
+// ByName returns the groups that have a spec or a status, decoded, in order of name.
+func ByName(shard string, specs, static map[string]store.KV, status map[string]store.Versioned[store.Status],
+	bad map[string]error,
+) []Known {
+	names := map[string]bool{}
+	for _, of := range []map[string]store.KV{specs, static} {
+		for name := range of {
+			names[name] = true
+		}
+	}
+	for name := range status {
+		names[name] = true
+	}
+	all := make([]Known, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		g := Known{Name: name, Shard: shard, Stored: specs[name], Static: static[name], Status: status[name], StatusBad: bad[name]}
+		g.Read()
+		all = append(all, g)
+	}
+	return all
+}
