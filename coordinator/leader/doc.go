@@ -1,7 +1,8 @@
 // Package leader decides what the leader of a shard does, and when. It has no goroutines, clocks or
 // I/O: Leader.Step takes an Event and returns Commands, as RawNode does in etcd's raft, and
-// Leader.Next says when to step again. Two shells drive it: the coordinator, on etcd and real
-// providers, and coordinator/sim, in virtual time. So a simulation runs the loop that ships.
+// Leader.Next says when to step again. The coordinator drives it on etcd and real providers.
+// Simulations, dry runs and the planner's tests and bench drive the same Leader in virtual time, so
+// that they run the loop that ships.
 //
 //	events.go      what can happen, and what is to be done
 //	leader.go      rounds: look at the cache, plan, commit one transaction after the other
