@@ -386,7 +386,8 @@ func TestClaimIsKeptAndShown(t *testing.T) {
 	})
 }
 
-// While its workload still ends, an agent does not say that it has; nor does one that nothing retired.
+// While its workload still ends, an agent does not say that it has; nor does one that nothing
+// retired.
 //
 // proves PROV-9
 func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {

@@ -8,11 +8,14 @@
 //
 // # Invariants
 //
-//   - The agent never ends because a stream failed, nor because its state directory cannot be written (DET-14).
+//   - The agent never ends because a stream failed, nor because its state directory cannot be
+//     written (DET-14).
 //   - Reports are made from what is in memory: nothing that can hang is asked for one.
-//   - What a replica wants of it is a state, not an order: told any number of times, before or after a restart of the agent, it
-//     is brought about once. What was done is remembered before it is reported, and never before it was done.
-//   - Run returns only when every goroutine of it, and the workload unless it is to be kept, is gone.
+//   - What a replica wants of it is a state, not an order: told any number of times, before or
+//     after a restart of the agent, it is brought about once. What was done is remembered before it
+//     is reported, and never before it was done.
+//   - Run returns only when every goroutine of it, and the workload unless it is to be kept, is
+//     gone.
 //
 // # What it does not do
 //

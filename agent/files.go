@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// hearOfFiles takes what the serving replica says of files. Files come before the Wanted that they belong to.
+// hearOfFiles takes what the serving replica says of files. Files come before the Wanted that they
+// belong to.
 func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	if piece := m.GetFilePiece(); piece != nil {
 		a.deps.Files.Piece(piece)
@@ -20,7 +21,8 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	}
 }
 
-// wantFiles has the files of a duty kept. Those of which no replica has told stay as they are until one does.
+// wantFiles has the files of a duty kept. Those of which no replica has told stay as they are until
+// one does.
 func (a *Agent) wantFiles(d duty) {
 	switch {
 	case !d.Files:
@@ -38,13 +40,14 @@ func (a *Agent) fetch(ask *protocol.FetchFile) {
 	}
 }
 
-// settled reports whether the files of the configuration have all been delivered. Until then it is not confirmed.
+// settled reports whether the files of the configuration have all been delivered. Until then it is
+// not confirmed.
 func (a *Agent) settled() bool {
 	return !a.duty.Files || a.deps.Files.Settled(a.duty.ConfigHash)
 }
 
-// restartNow is the token of the restart that is wanted; "" while files that came with it are on their way: the workload
-// is to find them when it starts.
+// restartNow is the token of the restart that is wanted; "" while files that came with it are on
+// their way: the workload is to find them when it starts.
 func (a *Agent) restartNow() string {
 	if !a.settled() {
 		return ""
@@ -52,8 +55,8 @@ func (a *Agent) restartNow() string {
 	return a.restart
 }
 
-// incomplete returns which files an instance has never had. What happens to them later is told and makes it no less
-// healthy: its checks know whether it works.
+// incomplete returns which files an instance has never had. What happens to them later is told and
+// makes it no less healthy: its checks know whether it works.
 func (a *Agent) incomplete() string {
 	if a.whole || !a.duty.Files {
 		return ""
@@ -77,8 +80,8 @@ func (a *Agent) fileStates() []*protocol.FileState {
 	return out
 }
 
-// filesChanged starts what waited for files: the workload, and commands of checks, whose output is not looked at before it
-// is known what in it is secret.
+// filesChanged starts what waited for files: the workload, and commands of checks, whose output is
+// not looked at before it is known what in it is secret.
 func (a *Agent) filesChanged() {
 	list, _ := a.checked()
 	healthy, _ := health(a.told(), list)

@@ -132,8 +132,8 @@ func TestALostRecordKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// An operator who releases a hold for damage has seen it: then the slots are filled again. What is lost
-// after that is damage again.
+// An operator who releases a hold for damage has seen it: then the slots are filled again. What is
+// lost after that is damage again.
 //
 // proves SAFE-15, REC-8
 func TestReleaseAcknowledgesDamage(t *testing.T) {

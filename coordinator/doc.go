@@ -17,8 +17,8 @@
 // # Invariants
 //
 //   - Every write of a term compares the key that won the election (SAFE-7).
-//   - A term's context ends, with a cause, when its leadership may have ended by the replica's own clock;
-//     nothing is left running when it returns.
+//   - A term's context ends, with a cause, when its leadership may have ended by the replica's own
+//     clock; nothing is left running when it returns.
 //   - No group is planned on a cache older than the last write to it (SAFE-3).
 //   - The package knows etcd as a store.Store, and machines as a provider.Provider.
 package coordinator

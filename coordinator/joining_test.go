@@ -68,8 +68,8 @@ func (a *agent) credentials(ctx context.Context, address string) credentials.Tra
 	return credentials.NewTLS(identity.ClientConfig(b.Shard, p.pair, trust))
 }
 
-// agentCert is the machine's, with a key that is made when it is asked for first. One goroutine at a
-// time is the machine.
+// agentCert is the machine's, with a key that is made when it is asked for first. One goroutine at
+// a time is the machine.
 func (k *work) agentCert() *agentCert {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// reading is what a test has read of the database. Tests look several times in a second of simulated
-// time, and mostly nothing has happened meanwhile: what is still as it was is neither read nor
-// decoded again.
+// reading is what a test has read of the database. Tests look several times in a second of
+// simulated time, and mostly nothing has happened meanwhile: what is still as it was is neither
+// read nor decoded again.
 type reading struct {
 	mu      sync.Mutex
 	lists   map[string]listing // by prefix

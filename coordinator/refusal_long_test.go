@@ -15,8 +15,8 @@ import (
 )
 
 // A quota that is used up and credentials that are refused are one problem of the group and no
-// failure of any slot. While they last the provider is asked rarely, and all goes on soon after they
-// are mended.
+// failure of any slot. While they last the provider is asked rarely, and all goes on soon after
+// they are mended.
 //
 // proves PROV-5
 func TestAProviderThatRefusesAll(t *testing.T) {

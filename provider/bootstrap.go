@@ -90,8 +90,8 @@ const (
 	EnvMachine   = "LEASEHOLD_MACHINE"   // <shard ID>/<instance ID>: marks every process of the machine
 )
 
-// SMBIOSBootstrap begins the OEM string in a virtual machine's SMBIOS tables that has the document, in
-// base64. It is systemd's form of a credential: a service in the guest can load it as one.
+// SMBIOSBootstrap begins the OEM string in a virtual machine's SMBIOS tables that has the document,
+// in base64. It is systemd's form of a credential: a service in the guest can load it as one.
 const SMBIOSBootstrap = "io.systemd.credential.binary:leasehold.bootstrap="
 
 // Encode is the document as it is handed to a machine.

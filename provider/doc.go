@@ -5,12 +5,13 @@
 //
 // # What a provider promises
 //
-//   - A machine is named by its instance ID, which is never used again. Create with an ID that already has a machine
-//     makes no second one: it returns the machine that is there. That makes every call safe to
-//     repeat, by any leader, after any crash (SAFE-8).
-//   - Every machine carries two tags that outlive the caller: the shard's random ID and the instance ID.
-//   - Delete of what is gone succeeds. After Delete of an ID, a Create of it that was begun before and comes late may
-//     fail with ErrDeleted; it should, where the provider can remember.
+//   - A machine is named by its instance ID, which is never used again. Create with an ID that
+//     already has a machine makes no second one: it returns the machine that is there. That makes
+//     every call safe to repeat, by any leader, after any crash (SAFE-8).
+//   - Every machine carries two tags that outlive the caller: the shard's random ID and the
+//     instance ID.
+//   - Delete of what is gone succeeds. After Delete of an ID, a Create of it that was begun before
+//     and comes late may fail with ErrDeleted; it should, where the provider can remember.
 //   - List is all machines of the shard or an error, never a part.
 //   - A call ends when its context ends, though what it began may still happen.
 //   - Methods may be called concurrently. Calls for one ID are never made at once by one

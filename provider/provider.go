@@ -90,9 +90,9 @@ type Template struct {
 }
 
 // CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
-// for the call, the join token, the coordinators' addresses, their agents and the certificate authority.
-// After an error that says that there was no room or no quota, the next one may name another zone, and
-// no Spot machine.
+// for the call, the join token, the coordinators' addresses, their agents and the certificate
+// authority. After an error that says that there was no room or no quota, the next one may name
+// another zone, and no Spot machine.
 type CreateRequest struct {
 	Template  Template
 	Zone      string

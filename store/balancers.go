@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// LoadBalancer is how a group uses a load balancer. The coordinators are configured with the balancers
-// themselves; a group only names them (SEC-7).
+// LoadBalancer is how a group uses a load balancer. The coordinators are configured with the
+// balancers themselves; a group only names them (SEC-7).
 type LoadBalancer struct {
 	Name string `json:"name"`
 	// Port is the port of the members; empty: the one that the provider tells with the address.
@@ -17,9 +17,9 @@ type LoadBalancer struct {
 	Settings map[string]any `json:"settings,omitempty"`
 }
 
-// Traffic is the membership of an instance in a load balancer (LB-1). It is recorded before the first
-// call and stays until a listing proves that the balancer has the member no more. So any leader knows what
-// there is to undo.
+// Traffic is the membership of an instance in a load balancer (LB-1). It is recorded before the
+// first call and stays until a listing proves that the balancer has the member no more. So any
+// leader knows what there is to undo.
 type Traffic struct {
 	Balancer string       `json:"balancer"`
 	Address  string       `json:"address"`
@@ -97,8 +97,8 @@ var balancerFields = []Field{
 		0, 24*time.Hour, func(g *Group) Duration { return g.MaxOpening }),
 }
 
-// wrongBalancers judges the list as a whole, and the placeholders in ports: the leader knows the port of
-// the address and the variables, and nothing else of a machine.
+// wrongBalancers judges the list as a whole, and the placeholders in ports: the leader knows the
+// port of the address and the variables, and nothing else of a machine.
 func wrongBalancers(g *Group) []FieldError {
 	var out []FieldError
 	wrong := func(path, value, allowed string) {

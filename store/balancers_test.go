@@ -63,7 +63,8 @@ func TestBoundsOfLoadBalancers(t *testing.T) {
 	}
 }
 
-// A change of the load balancers rolls nothing, and a group without any is stored as releases before wrote it.
+// A change of the load balancers rolls nothing, and a group without any is stored as releases
+// before wrote it.
 //
 // proves LB-1
 func TestLoadBalancersAreNoPartOfTheTemplate(t *testing.T) {

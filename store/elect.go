@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Fence is what a leader holds: its key in the election, as created at one revision. The replica that wins
-// later has a key created later, so a transaction with the fence's condition cannot succeed for a
-// deposed leader (SAFE-7).
+// Fence is what a leader holds: its key in the election, as created at one revision. The replica
+// that wins later has a key created later, so a transaction with the fence's condition cannot
+// succeed for a deposed leader (SAFE-7).
 type Fence struct {
 	Key     string
 	Created Revision
@@ -195,8 +195,8 @@ func (c *candidate) stands(line []KV, created Revision) bool {
 	return false
 }
 
-// withdraw removes our key. No other client writes it, as it is named after our lease, so there is no
-// condition.
+// withdraw removes our key. No other client writes it, as it is named after our lease, so there is
+// no condition.
 func (c *candidate) withdraw(ctx context.Context) {
 	if !c.stood {
 		return

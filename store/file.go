@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text, Template and Secret is
-// set. ${name} stands for a variable or a fact of the machine in the path and in the command.
+// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text,
+// Template and Secret is set. ${name} stands for a variable or a fact of the machine in the path
+// and in the command.
 type File struct {
 	Path     string     `json:"path"`
 	Text     *string    `json:"text,omitempty"`
@@ -23,7 +24,8 @@ type File struct {
 	Settle   Duration   `json:"settle,omitempty"` // of a template: how long changes of peers are gathered
 }
 
-// FileChange is what an agent does after it has written a file. In JSON it is one of the words, or {"run": [...]}.
+// FileChange is what an agent does after it has written a file. In JSON it is one of the words, or
+// {"run": [...]}.
 type FileChange struct {
 	Do  string   // one of the values below
 	Run []string // of FileRun
@@ -136,8 +138,8 @@ func completeFiles(files []File) {
 	}
 }
 
-// FilesNeedRestart reports whether a change from one spec to another changes a file that says on_change: restart. A
-// file that is no longer named stays as it is, and so does what runs with it.
+// FilesNeedRestart reports whether a change from one spec to another changes a file that says
+// on_change: restart. A file that is no longer named stays as it is, and so does what runs with it.
 func FilesNeedRestart(was, now *InstanceSpec) bool {
 	before := map[string]string{}
 	for i := range was.Files {

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// Bounds of a group's files. Their text is part of each instance's record, as the settings of a template are.
+// Bounds of a group's files. Their text is part of each instance's record, as the settings of a
+// template are.
 const (
 	MaxFiles     = 32
 	maxFilesText = 64 << 10 // bytes, of all of them
@@ -44,8 +45,8 @@ func fileField(name, kind, def, allowed, rule, doc string, value func(*File) any
 	}
 }
 
-// filePathOK reports whether a path may be one of a file: it is absolute and names one place only. Where the agent may
-// write, the agent knows.
+// filePathOK reports whether a path may be one of a file: it is absolute and names one place only.
+// Where the agent may write, the agent knows.
 func filePathOK(p string) bool {
 	if len(p) > maxFilePath || strings.ContainsAny(p, "\x00\n") {
 		return false
@@ -139,7 +140,8 @@ func wrongFiles(g *Group) []FieldError {
 	return out
 }
 
-// wrongTemplates judges what can be judged without variables: those of a static group may be set beside it.
+// wrongTemplates judges what can be judged without variables: those of a static group may be set
+// beside it.
 func wrongTemplates(g *Group) []FieldError {
 	var out []FieldError
 	for i := range g.Files {

@@ -140,7 +140,8 @@ func TestListsOfFiles(t *testing.T) {
 	}
 }
 
-// A spec without files has the hashes that it had before there were files; a change of a file has others.
+// A spec without files has the hashes that it had before there were files; a change of a file has
+// others.
 //
 // proves FILE-3
 func TestHashesOfFiles(t *testing.T) {

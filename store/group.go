@@ -159,8 +159,8 @@ type SpotSpec struct {
 	NoticeSpec
 }
 
-// CapacitySpec divides a group between machines on demand and spot machines (SPOT-4). The zero value
-// is a group that is not divided: see SpotSpec.Enabled.
+// CapacitySpec divides a group between machines on demand and spot machines (SPOT-4). The zero
+// value is a group that is not divided: see SpotSpec.Enabled.
 type CapacitySpec struct {
 	OnDemandBase  int       `json:"on_demand_base,omitempty"`
 	Spot          int       `json:"spot,omitempty"`           // percent of what is beyond OnDemandBase
@@ -194,8 +194,8 @@ func (c CapacitySpec) Return() time.Duration {
 	return c.ReturnAfter.D()
 }
 
-// complete fills in the defaults, and leaves a group without shares as it was before there were any:
-// the release before refuses fields that it does not know.
+// complete fills in the defaults, and leaves a group without shares as it was before there were
+// any: the release before refuses fields that it does not know.
 func (c *CapacitySpec) complete() {
 	full := CapacitySpec{OnDemandBase: c.OnDemandBase, Spot: c.Spot, Fallback: cmp.Or(c.Fallback, FallbackOnDemand)}
 	patience, back := Duration(c.Patience()), Duration(c.Return())
@@ -223,8 +223,8 @@ type NoticeSpec struct {
 // Watched reports whether there is anything to look at.
 func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
 
-// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Capacity.Fallback, Spot.Source and of actions that
-// change what runs.
+// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Capacity.Fallback, Spot.Source
+// and of actions that change what runs.
 const (
 	LifecycleService = "service"
 	LifecycleTask    = "task"

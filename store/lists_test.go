@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Lists of all values of a kind hold all that are declared: what renders them is tested on the lists.
+// Lists of all values of a kind hold all that are declared: what renders them is tested on the
+// lists.
 func TestListsAreComplete(t *testing.T) {
 	for kind, list := range map[string][]string{
 		"BlockedKind":    texts(store.BlockedKinds),

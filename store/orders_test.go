@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An operator who ends a hold has seen its reason: the next hold needs more of the same. A release that is
-// about one kind of reason says nothing of the other.
+// An operator who ends a hold has seen its reason: the next hold needs more of the same. A release
+// that is about one kind of reason says nothing of the other.
 //
 // proves SAFE-12, SAFE-15
 func TestWhatAReleaseAcknowledges(t *testing.T) {
@@ -50,8 +50,8 @@ func TestWhatAReleaseAcknowledges(t *testing.T) {
 	}
 }
 
-// The agent carries out a restart of its workload, and after one of the machine the new boot is told
-// as well.
+// The agent carries out a restart of its workload, and after one of the machine the new boot is
+// told as well.
 func TestWhichRestartAnAgentIsToldOf(t *testing.T) {
 	for _, test := range []struct {
 		phase  store.Phase

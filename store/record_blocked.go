@@ -3,8 +3,8 @@ package store
 import "time"
 
 // Blocked is work that is due and cannot be done yet, and why. The planner sets Kind, Work and Of,
-// and package coordinator/reason renders them. What, Why, Until hold the same as text: releases without
-// Kind read only these, and what they wrote has only these.
+// and package coordinator/reason renders them. What, Why, Until hold the same as text: releases
+// without Kind read only these, and what they wrote has only these.
 type Blocked struct {
 	Rule     string `json:"rule"`
 	What     string `json:"what"`

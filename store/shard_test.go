@@ -141,7 +141,8 @@ func TestLeaderRecords(t *testing.T) {
 	}
 }
 
-// Settings are set by name, fit beside each other, and what is refused is told with what is allowed.
+// Settings are set by name, fit beside each other, and what is refused is told with what is
+// allowed.
 //
 // proves REC-20
 func TestSettingsBesideEachOther(t *testing.T) {

@@ -4,9 +4,10 @@
 //
 // # Invariants
 //
-//   - The rules about source are read off the source itself, every file of it, whatever its build tags.
-//   - Each ban is proved to refuse something by a simulated file (simulated_test.go): a ban that can no longer
-//     fail is itself a failure.
+//   - The rules about source are read off the source itself, every file of it, whatever its build
+//     tags.
+//   - Each ban is proved to refuse something by a simulated file (simulated_test.go): a ban that
+//     can no longer fail is itself a failure.
 //
 // # What it does not do
 //

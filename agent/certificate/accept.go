@@ -59,8 +59,8 @@ func (p *Holder) term() (term, bool) {
 // foreign reports whether another authority than the certificate's issues now.
 func (p papers) foreign() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
 
-// Accept takes the answer to a request: a certificate and the authorities to trust. An unusable answer is logged and
-// changes nothing.
+// Accept takes the answer to a request: a certificate and the authorities to trust. An unusable
+// answer is logged and changes nothing.
 func (p *Holder) Accept(answer *protocol.Certificate) {
 	if err := p.accept(answer); err != nil {
 		if p.news("accept", err.Error()) {
@@ -193,7 +193,8 @@ func (p *Holder) has(key any) bool {
 	return p.draft.key != nil && p.draft.key.PublicKey.Equal(key)
 }
 
-// believed verifies a chain and returns the fingerprint of the authority that signed its first certificate.
+// believed verifies a chain and returns the fingerprint of the authority that signed its first
+// certificate.
 func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (string, error) {
 	ways, err := trust.Verify(chain, x509.ExtKeyUsageClientAuth, "", now)
 	var invalid x509.CertificateInvalidError

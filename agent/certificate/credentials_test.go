@@ -25,8 +25,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// handshake is that of the certificate with a coordinator that has this certificate. It returns whom
-// the coordinator saw, "" for nobody.
+// handshake is that of the certificate with a coordinator that has this certificate. It returns
+// whom the coordinator saw, "" for nobody.
 func handshake(t *testing.T, h *holder, bare bool, server *tls.Certificate, trust identity.Trust) (seen string,
 	err error,
 ) {

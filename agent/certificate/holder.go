@@ -74,8 +74,8 @@ type Holder struct {
 	told   map[string]string // what the log says already, by topic
 }
 
-// Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its token is still
-// valid.
+// Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
+// token is still valid.
 func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {
@@ -163,7 +163,8 @@ func (p papers) standing() Standing {
 // Changed signals that Standing has changed.
 func (p *Holder) Changed() <-chan struct{} { return p.changed }
 
-// revise makes next the newest papers. They come into force once Run has written them. p.mu must be held.
+// revise makes next the newest papers. They come into force once Run has written them. p.mu must be
+// held.
 func (p *Holder) revise(next papers) {
 	p.draft = next
 	p.drafts++

@@ -129,8 +129,9 @@ func (a attributes) fits(wanted attributes) bool {
 // newSuffix ends the name of a file that is not complete yet.
 const newSuffix = ".leasehold-new"
 
-// replace replaces a file as a whole. at is called before each step; an error of it, as of a step, leaves the old file.
-// What a crash leaves is a file with another name, which the next replace removes.
+// replace replaces a file as a whole. at is called before each step; an error of it, as of a step,
+// leaves the old file. What a crash leaves is a file with another name, which the next replace
+// removes.
 func replace(p place, content []byte, wanted attributes, at func(step string) error) error {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -235,7 +236,8 @@ func ownerOf(owner string) (uid, gid int, err error) {
 	return uid, gid, nil
 }
 
-// plain returns the cause of an error of the file system, without the names that os adds: the report has the path.
+// plain returns the cause of an error of the file system, without the names that os adds: the
+// report has the path.
 func plain(err error, path string) string {
 	var at *fs.PathError
 	switch {

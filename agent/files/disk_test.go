@@ -66,8 +66,8 @@ func TestFilesAreConfined(t *testing.T) {
 	}
 }
 
-// Whenever an agent dies while it replaces a file, the file is the old one or the new one, as a whole, and the next
-// agent replaces it.
+// Whenever an agent dies while it replaces a file, the file is the old one or the new one, as a
+// whole, and the next agent replaces it.
 //
 // proves FILE-3
 func TestACrashLeavesTheOldFileOrTheNewOne(t *testing.T) {

@@ -6,9 +6,11 @@
 //
 // # Invariants
 //
-//   - A file has its old content or the new one, each with its own mode and owner, whatever happens at whatever moment.
+//   - A file has its old content or the new one, each with its own mode and owner, whatever happens
+//     at whatever moment.
 //   - Nothing outside of the roots is read or written, symbolic links included.
-//   - What follows a change (a signal, a command) follows it at least once: it is noted before the file is replaced.
+//   - What follows a change (a signal, a command) follows it at least once: it is noted before the
+//     file is replaced.
 //   - A file that is not wanted any more stays as it is.
 //   - Contents are in no log, and what is known of a secret one is in no file but its own.
 package files

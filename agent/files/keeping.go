@@ -45,8 +45,8 @@ type Deps struct {
 	Reload func() error
 	// Command runs a command and waits for its end.
 	Command func(ctx context.Context, run []string, vars map[string]string) error
-	// Hide is told every content of a secret, before it is anywhere else. Hidden is called when that of every file on the
-	// machine was told.
+	// Hide is told every content of a secret, before it is anywhere else. Hidden is called when that
+	// of every file on the machine was told.
 	Hide   func(path string, content []byte)
 	Hidden func()
 	// At is called before each step of replacing a file; nil: nothing is.
@@ -66,7 +66,8 @@ const (
 	Error     = "error"
 )
 
-// Manager keeps files. Its methods can be called at any time, those of a nil Manager too: it has no files.
+// Manager keeps files. Its methods can be called at any time, those of a nil Manager too: it has no
+// files.
 type Manager struct {
 	cfg   Config
 	deps  Deps
@@ -162,8 +163,8 @@ func (m *Manager) Expect(files bool) {
 	m.expect = files
 }
 
-// Want says which files there are to be, and may be told the same again. An earlier answer may have been lost with its
-// stream: files that failed are tried at once.
+// Want says which files there are to be, and may be told the same again. An earlier answer may have
+// been lost with its stream: files that failed are tried at once.
 func (m *Manager) Want(files *protocol.Files, vars map[string]string) {
 	if m == nil {
 		return
@@ -219,8 +220,8 @@ func (m *Manager) Settled(config string) bool {
 	return !slices.ContainsFunc(m.wanted.GetFiles(), func(f *protocol.File) bool { return !m.ready[f.GetPath()] })
 }
 
-// Missing returns which files the workload waits for; "": none. Those that were delivered once and are there still are
-// waited for no more, whatever has happened to them since.
+// Missing returns which files the workload waits for; "": none. Those that were delivered once and
+// are there still are waited for no more, whatever has happened to them since.
 func (m *Manager) Missing() string {
 	if m == nil {
 		return ""
@@ -408,8 +409,8 @@ func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]st
 	return nil
 }
 
-// learn notes how a file is that is as it is wanted. Its stamp is believed once it is a second old: before that a change
-// may leave it the same.
+// learn notes how a file is that is as it is wanted. Its stamp is believed once it is a second old:
+// before that a change may leave it the same.
 func (m *Manager) learn(f *protocol.File, now found) {
 	if time.Since(time.Unix(now.stamp.ctime.Unix())) > time.Second {
 		m.known[f.GetPath()] = now
@@ -529,7 +530,8 @@ func (m *Manager) set(f *protocol.File, now State) {
 	}
 }
 
-// follow does what follows the change of files, each once for all of them. It returns when to look again.
+// follow does what follows the change of files, each once for all of them. It returns when to look
+// again.
 func (m *Manager) follow(ctx context.Context, files []*protocol.File, vars map[string]string) time.Duration {
 	done := map[string]error{}
 	next := checkEvery

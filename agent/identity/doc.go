@@ -14,7 +14,8 @@
 //   - A peer is believed only as far as a chain to one of [Trust.Authorities] goes, at the present
 //     time, for the use that the role has: agents are clients, coordinators are servers.
 //   - A shard's random ID is part of every name, so that shards that share an authority stay apart.
-//   - What a caller asks to have certified says nothing about who it is: of a request only the key is used.
+//   - What a caller asks to have certified says nothing about who it is: of a request only the key
+//     is used.
 //
 // # What it does not do
 //

@@ -16,11 +16,13 @@
 //
 // # Invariants
 //
-//   - Only an answer says anything. A source that fails, hangs or talks nonsense leaves what was known as it was, and is
-//     logged once until it works again.
-//   - The same notice seen again is the same: when it was first seen, and when the machine ends, stay as they were.
+//   - Only an answer says anything. A source that fails, hangs or talks nonsense leaves what was
+//     known as it was, and is logged once until it works again.
+//   - The same notice seen again is the same: when it was first seen, and when the machine ends,
+//     stay as they were.
 //   - A notice that the source does not show any more is gone.
-//   - Every request has a deadline, and what is read of an answer has a bound. No proxy is used and no redirect followed: these are addresses of
-//     the machine's own host.
-//   - How long is left is told by the source's own clock where it tells one, so the machine's may be wrong.
+//   - Every request has a deadline, and what is read of an answer has a bound. No proxy is used and
+//     no redirect followed: these are addresses of the machine's own host.
+//   - How long is left is told by the source's own clock where it tells one, so the machine's may
+//     be wrong.
 package notice

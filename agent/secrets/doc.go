@@ -3,12 +3,12 @@
 //
 // # Invariants
 //
-//   - Values arrive over the stream and go into environments: of the workload, its drain hook and its exec checks. They are
-//     in no file, log or command line.
-//   - Every value that this agent has ever received is removed from texts, including replaced ones: a workload keeps the
-//     values that it was started with.
-//   - While secrets are wanted and have not arrived ([Holder.Blind]), the workload's output cannot be checked for them, and is
-//     not sent.
+//   - Values arrive over the stream and go into environments: of the workload, its drain hook and
+//     its exec checks. They are in no file, log or command line.
+//   - Every value that this agent has ever received is removed from texts, including replaced ones:
+//     a workload keeps the values that it was started with.
+//   - While secrets are wanted and have not arrived ([Holder.Blind]), the workload's output cannot
+//     be checked for them, and is not sent.
 //
 // # What it does not do
 //

@@ -154,8 +154,8 @@ func (h *Holder) Environ() []string {
 	return out
 }
 
-// Hide has a value removed from texts that is in no environment, such as that of a file. The name is what is shown
-// instead.
+// Hide has a value removed from texts that is in no environment, such as that of a file. The name
+// is what is shown instead.
 func (h *Holder) Hide(name string, value []byte) {
 	if h == nil {
 		return

@@ -9,13 +9,16 @@
 //
 // # Invariants
 //
-//   - At most two streams exist: one that serves (it was welcomed) and one that is tried. The serving one
-//     is let go only for a welcome elsewhere, or when it ended, or was silent for a whole lease (DET-14).
+//   - At most two streams exist: one that serves (it was welcomed) and one that is tried. The
+//     serving one is let go only for a welcome elsewhere, or when it ended, or was silent for a
+//     whole lease (DET-14).
 //   - Every stream has an epoch above all before it, and Remember stands before the Open that uses
 //     it (DET-18).
-//   - Every wait ends: a stream that is tried has a deadline, which a replica can put off once, and so has every report.
-//   - Times come from the caller and carry a monotonic reading; nothing here compares wall clocks. The lease's end
-//     is counted from before the hello, or from before the last acknowledged report, was sent (SAFE-9).
+//   - Every wait ends: a stream that is tried has a deadline, which a replica can put off once, and
+//     so has every report.
+//   - Times come from the caller and carry a monotonic reading; nothing here compares wall clocks.
+//     The lease's end is counted from before the hello, or from before the last acknowledged
+//     report, was sent (SAFE-9).
 //
 // # What it does not do
 //

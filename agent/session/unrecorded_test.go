@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// courseOfUnknown plays an agent whose instance has no record: each hello is refused. It returns for each who was
-// asked, after which wait, and whether its connection was kept afterwards.
+// courseOfUnknown plays an agent whose instance has no record: each hello is refused. It returns
+// for each who was asked, after which wait, and whether its connection was kept afterwards.
 func courseOfUnknown(tries int, refuse func(Stream) Event) []string {
 	cfg := ordered("a", "b", "c")
 	cfg.Rand = func() float64 { return 0.5 }
@@ -48,8 +48,8 @@ func courseOfUnknown(tries int, refuse func(Stream) Event) []string {
 	return course
 }
 
-// An agent without a record asks all replicas first, then mostly the one whose connection it has, and all of them once
-// in a while.
+// An agent without a record asks all replicas first, then mostly the one whose connection it has,
+// and all of them once in a while.
 //
 // proves SAFE-14
 func TestTheCourseOfAnAgentWithoutARecord(t *testing.T) {
@@ -110,7 +110,8 @@ b after 22.5s
 	}
 }
 
-// Only a record at deleting, or a note of its deletion, condemns an instance; both carry a revision.
+// Only a record at deleting, or a note of its deletion, condemns an instance; both carry a
+// revision.
 //
 // proves SAFE-14, DET-18
 func TestWhatCondemnsAnInstance(t *testing.T) {

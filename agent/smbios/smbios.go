@@ -1,8 +1,10 @@
-// Package smbios reads the bootstrap document that a hypervisor has put into its guest's SMBIOS tables:
-// an OEM string (a structure of type 11) that begins with [provider.SMBIOSBootstrap], in base64.
+// Package smbios reads the bootstrap document that a hypervisor has put into its guest's SMBIOS
+// tables: an OEM string (a structure of type 11) that begins with [provider.SMBIOSBootstrap], in
+// base64.
 //
-// Only root can read the tables, which need no module, disk or network. The operator of the hypervisor
-// writes them, and has full control of the guest anyway: the checks detect damage, not attacks.
+// Only root can read the tables, which need no module, disk or network. The operator of the
+// hypervisor writes them, and has full control of the guest anyway: the checks detect damage, not
+// attacks.
 package smbios
 
 import (
@@ -71,8 +73,8 @@ const (
 // header is a structure's type, the length of its fixed part, and its handle.
 const header = 4
 
-// OEMStrings are the strings of all structures of type 11, in order. A structure has a fixed part of the
-// length that it tells, and then strings, each ended by a zero byte and the last by two.
+// OEMStrings are the strings of all structures of type 11, in order. A structure has a fixed part
+// of the length that it tells, and then strings, each ended by a zero byte and the last by two.
 func OEMStrings(tables []byte) (all []string, err error) {
 	for len(tables) > 0 {
 		if len(tables) < header {

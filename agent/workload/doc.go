@@ -4,13 +4,15 @@
 // # Invariants
 //
 //   - The workload has its own process group, and is always ended as a whole group.
-//   - It depends on nothing that dies with the agent: its output goes straight to a file, and its process ID and start
-//     time are recorded, so that a restarted agent takes it up again instead of starting a second one.
-//   - It is started at most once per boot, unless it was stopped on purpose: when it ends by itself, the
-//     coordinator decides what happens to the machine, not the agent.
-//   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over for that long.
-//   - A drain hook is run once per drain and boot, whatever becomes of the agent meanwhile, and is killed when its time is
-//     over or its drain is called off. The workload goes on beside it.
+//   - It depends on nothing that dies with the agent: its output goes straight to a file, and its
+//     process ID and start time are recorded, so that a restarted agent takes it up again instead
+//     of starting a second one.
+//   - It is started at most once per boot, unless it was stopped on purpose: when it ends by
+//     itself, the coordinator decides what happens to the machine, not the agent.
+//   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over
+//     for that long.
+//   - A drain hook is run once per drain and boot, whatever becomes of the agent meanwhile, and is
+//     killed when its time is over or its drain is called off. The workload goes on beside it.
 //
 // # What it does not do
 //

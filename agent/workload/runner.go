@@ -28,7 +28,8 @@ type Config struct {
 	// Secrets are in the environment of the workload, the drain hook and what runs once beside
 	// them; nil: there are none.
 	Secrets *secrets.Holder
-	// Waits says what else the workload waits for before it is started, "" if nothing; nil: nothing ever.
+	// Waits says what else the workload waits for before it is started, "" if nothing; nil: nothing
+	// ever.
 	Waits       func() string
 	StopTimeout time.Duration // how long it may take to end in order
 	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
@@ -191,7 +192,8 @@ func (r *Runner) waits() string {
 	return ""
 }
 
-// Reload tells the workload by SIGHUP that its files have changed. One that does not run finds them when it starts.
+// Reload tells the workload by SIGHUP that its files have changed. One that does not run finds them
+// when it starts.
 func (r *Runner) Reload() error {
 	s := r.State()
 	if !s.Running {

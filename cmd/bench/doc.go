@@ -3,8 +3,8 @@
 //
 // # Invariants
 //
-//   - A bench uses an etcd of its own unless --endpoints names another, and a named one only if that is empty or
-//     --used-etcd was given.
+//   - A bench uses an etcd of its own unless --endpoints names another, and a named one only if
+//     that is empty or --used-etcd was given.
 //   - A bench leaves nothing behind, however it ends, except the logs of a bench that failed.
 //   - Standard output holds the result and nothing else. Progress and errors go to standard error.
 //

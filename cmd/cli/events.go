@@ -86,8 +86,8 @@ func (c *Events) concerns(e store.JournalEntry) bool {
 	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
 }
 
-// revisionBy names the revision of a decision and the replica that made it. Entries of a gateway have
-// no revision.
+// revisionBy names the revision of a decision and the replica that made it. Entries of a gateway
+// have no revision.
 func revisionBy(e store.JournalEntry) string {
 	if e.Revision == 0 {
 		return "by " + e.By

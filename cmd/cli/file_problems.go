@@ -13,7 +13,8 @@ type fileReport struct {
 	Files []store.FileReport `json:"files"`
 }
 
-// lackingFiles returns which instances of the groups with files lack one, by group and by what is wrong.
+// lackingFiles returns which instances of the groups with files lack one, by group and by what is
+// wrong.
 func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []group, at store.Revision) (map[string]map[string][]string, error) {
 	lacking := map[string]map[string][]string{}
 	for _, g := range groups {

@@ -145,8 +145,8 @@ func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.
 	}
 }
 
-// withdraw takes an order back, and returns the error that made it necessary. If a leader was faster,
-// it returns the record.
+// withdraw takes an order back, and returns the error that made it necessary. If a leader was
+// faster, it returns the record.
 func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, why error) (store.Instance,
 	error,
 ) {
@@ -195,7 +195,8 @@ func refuses(e store.JournalEntry, r store.Request) bool {
 	return slices.ContainsFunc(e.Evidence, func(text string) bool { return strings.HasPrefix(text, "request "+r.ID) })
 }
 
-// print writes what the machine needs on the standard output, so that it can be piped to the machine.
+// print writes what the machine needs on the standard output, so that it can be piped to the
+// machine.
 func (c *InstanceBootstrap) print(s *Session, shard bootstrap.Shard, rec store.Instance, token string) error {
 	document, agent := shard.Document(rec, token), shard.Agent("")
 	until := rec.Created.Add(rec.Spec.RegistrationTimeout.D())

@@ -44,7 +44,8 @@ func (w *world) ended(r store.Request) {
 	}
 }
 
-// The script is printed once the leader has made the record. Its token is not in etcd, only the hash.
+// The script is printed once the leader has made the record. Its token is not in etcd, only the
+// hash.
 //
 // proves PROV-9, SEC-2
 func TestAScriptForAMachineSetUpByHand(t *testing.T) {
@@ -80,8 +81,8 @@ func TestAScriptForAMachineSetUpByHand(t *testing.T) {
 	})
 }
 
-// What no leader carries out is taken back, since its token is lost with the command. A leader that is
-// faster than that wins.
+// What no leader carries out is taken back, since its token is lost with the command. A leader that
+// is faster than that wins.
 //
 // proves PROV-9
 func TestAnOrderToBootstrapThatNoLeaderCarriesOut(t *testing.T) {

@@ -120,8 +120,8 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 		c.Provider, strings.Join(known, ", "))
 }
 
-// secrets finds the values of the shard's secrets, as a coordinator does. The shard and the keys are
-// only looked for when a provider asks for the first one.
+// secrets finds the values of the shard's secrets, as a coordinator does. The shard and the keys
+// are only looked for when a provider asks for the first one.
 func (c *ProviderTest) secrets(ctx context.Context, s *Session) func(name string) (string, error) {
 	type opened struct {
 		ring sealed.Ring

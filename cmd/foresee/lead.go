@@ -23,7 +23,8 @@ type lead struct {
 }
 
 // Creations are not paced while the group is followed, because that would take a plan for each of
-// them: the recorder adds what the pace takes. Machines are listed only where something is to be seen.
+// them: the recorder adds what the pace takes. Machines are listed only where something is to be
+// seen.
 const (
 	unpaced      = 1e9
 	unpacedBurst = math.MaxInt32

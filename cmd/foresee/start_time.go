@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// StartTime is the median time from the record of an instance to its health, over the running instances
-// of the group; false if there are none.
+// StartTime is the median time from the record of an instance to its health, over the running
+// instances of the group; false if there are none.
 func (w *World) StartTime() (time.Duration, bool) {
 	var took []time.Duration
 	for _, id := range w.content.ByGroup[w.group] {

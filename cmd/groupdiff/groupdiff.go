@@ -40,7 +40,8 @@ func (c Change) String() string {
 	}
 }
 
-// clip shortens what would not fit a few lines, such as the text of a file. The hash tells two of them apart.
+// clip shortens what would not fit a few lines, such as the text of a file. The hash tells two of
+// them apart.
 func clip(value string) string {
 	const most = 200
 	if len(value) <= most {

@@ -55,7 +55,8 @@ type victims struct {
 	member                 uint64
 }
 
-// proves SEC-4: a client that goes to etcd without our commands can do no more than with them, but for what is named here
+// proves SEC-4: a client that goes to etcd without our commands can do no more than with them, but
+// for what is named here
 func TestRolesBehindTheCommands(t *testing.T) {
 	g := newGuarded(t)
 	g.must(g.as("root"), "auth", "init")

@@ -29,7 +29,8 @@ func (g *guarded) says(flags []string, command string, want cli.Code, texts ...s
 	}
 }
 
-// proves SEC-4: rights are set up so that nobody is locked out, and a second run mends what is missing
+// proves SEC-4: rights are set up so that nobody is locked out, and a second run mends what is
+// missing
 func TestAuthInitWithCertificates(t *testing.T) {
 	g := newGuarded(t)
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off", "auth init")
@@ -168,7 +169,8 @@ func (g *guarded) forgetful() (endpoint string) {
 	return endpoint
 }
 
-// proves SEC-4: with passwords as well; they are in a file that nobody else reads, and shown nowhere
+// proves SEC-4: with passwords as well; they are in a file that nobody else reads, and shown
+// nowhere
 func TestAuthInitWithPasswords(t *testing.T) {
 	g := newGuarded(t)
 	etcd := g.start(nil)

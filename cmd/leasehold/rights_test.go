@@ -252,7 +252,8 @@ var elsewhere = []string{
 	"provider test",
 }
 
-// proves SEC-4: an operator can do all that the commands do, a viewer can see all of it and change nothing, and is told so
+// proves SEC-4: an operator can do all that the commands do, a viewer can see all of it and change
+// nothing, and is told so
 func TestWhatRolesMayDo(t *testing.T) {
 	g := newGuarded(t)
 	t.Chdir(t.TempDir())

@@ -4,7 +4,8 @@
 // # Invariants
 //
 //   - Without a terminal nothing is truncated or coloured.
-//   - JSON and YAML are one document, and hold the records as they are stored: field for field, in the stored order.
+//   - JSON and YAML are one document, and hold the records as they are stored: field for field, in
+//     the stored order.
 //   - A value in a table never holds a tab or a line break, so that a line stays a row.
 //   - Colour never says anything that the text does not.
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// balancerKinds are the kinds of load balancer that the file may name, and how one is opened from its
-// settings.
+// balancerKinds are the kinds of load balancer that the file may name, and how one is opened from
+// its settings.
 var balancerKinds = map[string]func(ctx context.Context, name string, settings []byte,
 	log *slog.Logger) (balancer.Balancer, error){
 	"exec": func(ctx context.Context, name string, settings []byte, log *slog.Logger) (balancer.Balancer, error) {

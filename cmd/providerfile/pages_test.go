@@ -35,8 +35,8 @@ func blocksIn(text, language string) (out []string) {
 	return out
 }
 
-// What the pages show can be used as it stands: the file of providers is opened, its provider accepts
-// the group, and every setting of the schema is in the group and in a table.
+// What the pages show can be used as it stands: the file of providers is opened, its provider
+// accepts the group, and every setting of the schema is in the group and in a table.
 //
 // proves PROV-3
 func TestThePagesOfProviders(t *testing.T) {
@@ -70,7 +70,8 @@ func TestThePagesOfProviders(t *testing.T) {
 	}
 }
 
-// shown opens the provider of a file, which has to accept the group, and returns the group's settings.
+// shown opens the provider of a file, which has to accept the group, and returns the group's
+// settings.
 func shown(t *testing.T, providers, group string) (provider.Provider, map[string]any) {
 	t.Helper()
 	entries, err := readText(t, providers)

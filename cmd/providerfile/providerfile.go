@@ -7,8 +7,8 @@
 //	  web:
 //	    haproxy: {sockets: [unix:/run/haproxy/admin.sock], backend: web}
 //
-// The file is the replica's own: a group only names a provider and balancers, so that writing a group is
-// never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider and balancers, so that writing a
+// group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (

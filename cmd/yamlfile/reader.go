@@ -126,8 +126,8 @@ func (r *Reader) syntax(text []byte, err error) {
 	r.Wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
 }
 
-// Within returns the place of a line and a column of a text in the file; the node of the text where its lines are not
-// those of the file, or if line is 0.
+// Within returns the place of a line and a column of a text in the file; the node of the text where
+// its lines are not those of the file, or if line is 0.
 func (r *Reader) Within(node *yaml.Node, line, column int) *yaml.Node {
 	if line == 0 {
 		return node

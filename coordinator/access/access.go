@@ -1,5 +1,5 @@
-// Package access decides who may read what a replica serves besides agents' streams: health, metrics
-// and discovery. All of its servers share the same files.
+// Package access decides who may read what a replica serves besides agents' streams: health,
+// metrics and discovery. All of its servers share the same files.
 //
 //	access.go  what a server needs before it may listen; which clients it answers
 //	files.go   the token; keys and certificates, reloaded when their files change
@@ -87,8 +87,8 @@ func (a *Access) Certificate() *x509.Certificate {
 	return a.identity.now().Certificates[0].Leaf
 }
 
-// Safe returns an UnsafeError with what is missing to listen where a flag says. Local means that this machine
-// alone can reach it, and instead is the flag's value for which nothing is missing.
+// Safe returns an UnsafeError with what is missing to listen where a flag says. Local means that
+// this machine alone can reach it, and instead is the flag's value for which nothing is missing.
 func (a *Access) Safe(flag, listen string, local bool, instead string) error {
 	switch {
 	case local:
@@ -108,8 +108,8 @@ func (a *Access) Safe(flag, listen string, local bool, instead string) error {
 	return nil
 }
 
-// Admits reports whether a client has presented the required credentials: an Authorization header, or a
-// certificate in the handshake. On loopback nothing may be required.
+// Admits reports whether a client has presented the required credentials: an Authorization header,
+// or a certificate in the handshake. On loopback nothing may be required.
 func (a *Access) Admits(local bool, authorization string, handshake *tls.ConnectionState) bool {
 	if a.token == nil && a.cfg.ClientCAFile == "" {
 		return local

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// proves PROV-7: machines fetch the agent from replicas that serve the same program, the leader's if it serves one
+// proves PROV-7: machines fetch the agent from replicas that serve the same program, the leader's
+// if it serves one
 func TestWhereMachinesFetchTheAgent(t *testing.T) {
 	one, two := map[string]string{"amd64": "1"}, map[string]string{"amd64": "2"}
 	for name, test := range map[string]struct {

@@ -1,6 +1,6 @@
-// Package bootstrap makes what a new machine needs to become an instance: the document for its agent,
-// and where it fetches the agent. The leader hands both to a provider; the command line prints them
-// for a machine that somebody sets up by hand (PROV-9).
+// Package bootstrap makes what a new machine needs to become an instance: the document for its
+// agent, and where it fetches the agent. The leader hands both to a provider; the command line
+// prints them for a machine that somebody sets up by hand (PROV-9).
 package bootstrap
 
 import (
@@ -53,8 +53,8 @@ func (s *Shard) Document(rec store.Instance, token string) provider.Bootstrap {
 }
 
 // Agent is where machines fetch the agent: from the replicas that serve the same programs as the
-// preferred one does, or if it serves none, as the first that does. Of two releases side by side one
-// is chosen, because a machine takes only the program whose hash it was told.
+// preferred one does, or if it serves none, as the first that does. Of two releases side by side
+// one is chosen, because a machine takes only the program whose hash it was told.
 func (s *Shard) Agent(preferred string) provider.AgentSource {
 	source := provider.AgentSource{Host: identity.Host(s.ID, identity.Coordinator)}
 	ids := slices.Sorted(maps.Keys(s.Replicas))

@@ -4,9 +4,10 @@
 // # Invariants
 //
 //   - The content is what etcd held at Revision: one listing, then every change in order.
-//   - A record that cannot be read is not taken for absent: it is in Unreadable, and every decision must
-//     not decide around it.
-//   - Listeners hear every change once and in order, on the goroutine that follows etcd; they must not block.
+//   - A record that cannot be read is not taken for absent: it is in Unreadable, and every decision
+//     must not decide around it.
+//   - Listeners hear every change once and in order, on the goroutine that follows etcd; they must
+//     not block.
 //
 // # What it does not do
 //

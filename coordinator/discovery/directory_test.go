@@ -19,8 +19,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // one seed every day
 )
 
-// played is a shard of two groups in a database in memory, a directory that follows it, and who must be
-// in service: kept by hand, from what a test did.
+// played is a shard of two groups in a database in memory, a directory that follows it, and who
+// must be in service: kept by hand, from what a test did.
 type played struct {
 	t         *testing.T
 	store     *memstore.Store
@@ -73,8 +73,8 @@ func (p *played) shown(of string) string {
 }
 
 // proves LB-4, SAFE-18: whatever happens to a shard, in whatever order, an instance is in service
-// if the last readable record says that it runs and the last readable report does not say that it is
-// unhealthy; and a directory that follows changes shows that, and tells of each change
+// if the last readable record says that it runs and the last readable report does not say that it
+// is unhealthy; and a directory that follows changes shows that, and tells of each change
 func TestOnlyEvidenceTakesOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawEvent), 30, 80).Draw(rt, "events") // all of them first: a bubble ends by itself

@@ -3,9 +3,11 @@
 //
 // # Invariants
 //
-//   - It reads a replica's cache alone, so that it answers while etcd is away, with what was so last.
-//   - Only positive evidence takes an instance out: it drains or goes, by its record, or its own report says that it is
-//     unhealthy. A lost lease, a storm, a hold and lost or unreadable records take out nothing (SAFE-18).
+//   - It reads a replica's cache alone, so that it answers while etcd is away, with what was so
+//     last.
+//   - Only positive evidence takes an instance out: it drains or goes, by its record, or its own
+//     report says that it is unhealthy. A lost lease, a storm, a hold and lost or unreadable
+//     records take out nothing (SAFE-18).
 package discovery
 
 import (

@@ -26,8 +26,8 @@ type Program struct {
 	SHA256  string
 }
 
-// Read reads the programs leasehold-agent-linux-ARCH of a directory. There must be at least one, and
-// each must be for its architecture.
+// Read reads the programs leasehold-agent-linux-ARCH of a directory. There must be at least one,
+// and each must be for its architecture.
 func Read(dir string) (Agents, error) {
 	found := Agents{}
 	for arch, machine := range machines {

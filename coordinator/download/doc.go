@@ -4,13 +4,13 @@
 //	agents.go  the programs of a directory, by architecture, with their hashes
 //	server.go  HTTPS: GET /agent/linux-amd64
 //
-// A machine believes the server by the shard's authority and the program by its hash, which stand in
-// what its provider handed to it. The program is no secret: anybody who reaches the address may read
-// it, and nothing else.
+// A machine believes the server by the shard's authority and the program by its hash, which stand
+// in what its provider handed to it. The program is no secret: anybody who reaches the address may
+// read it, and nothing else.
 //
 // # Invariants
 //
-//   - A program is served with the bytes that were hashed: they are read once, and a file that changes
-//     later is served only after a restart.
+//   - A program is served with the bytes that were hashed: they are read once, and a file that
+//     changes later is served only after a restart.
 //   - Transfers are bounded in number and time. One too many is told when to come again.
 package download

@@ -67,8 +67,8 @@ func TestReadingPrograms(t *testing.T) {
 	}
 }
 
-// The server hands out the programs and nothing else; one request too many is told to come again; it
-// ends with its context.
+// The server hands out the programs and nothing else; one request too many is told to come again;
+// it ends with its context.
 //
 // proves PROV-7
 func TestServingPrograms(t *testing.T) {

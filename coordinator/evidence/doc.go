@@ -15,13 +15,16 @@
 //
 // # Invariants
 //
-//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and what acts on its findings come
-//     with its Config. So the same code serves a leader and a simulation in virtual time.
-//   - What it answers depends only on what it was told, in which order, and when: never on the order of a map.
-//   - All its times are of one clock, Config.Now. A time in a record is compared with the wall clock once, when it is
-//     first seen, and never more than a wait depends on it.
+//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and what acts on
+//     its findings come with its Config. So the same code serves a leader and a simulation in
+//     virtual time.
+//   - What it answers depends only on what it was told, in which order, and when: never on the
+//     order of a map.
+//   - All its times are of one clock, Config.Now. A time in a record is compared with the wall
+//     clock once, when it is first seen, and never more than a wait depends on it.
 //   - It believes nothing that it did not see. A new leader's begins empty.
-//   - Its methods may be called concurrently at any time. Those that take a content need it locked against change.
+//   - Its methods may be called concurrently at any time. Those that take a content need it locked
+//     against change.
 //   - To plan one group again costs what that group costs, however large the shard is.
 //
 // # What it does not do

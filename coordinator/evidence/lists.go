@@ -187,8 +187,8 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	}
 }
 
-// seeStray takes an agent without a record whose machine was set up by hand for an extra machine: no
-// List shows it, but its claim tells what it was (PROV-9).
+// seeStray takes an agent without a record whose machine was set up by hand for an extra machine:
+// no List shows it, but its claim tells what it was (PROV-9).
 func (e *Evidence) seeStray(c *cache.Content, id string) {
 	x, known := e.extras[id]
 	s, stray := c.Strays[id]

@@ -92,9 +92,9 @@ func TestEvidenceTellsSinceWhen(t *testing.T) {
 	}
 }
 
-// Of several machines of one instance the one whose call's token was used is the instance's. Another
-// one may go if a call of its own made it. What it is in tells nothing of the instance, and before
-// one of them has registered neither may go.
+// Of several machines of one instance the one whose call's token was used is the instance's.
+// Another one may go if a call of its own made it. What it is in tells nothing of the instance, and
+// before one of them has registered neither may go.
 //
 // proves PROV-4, SAFE-1
 func TestMachinesOfOneInstance(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a provider refuses to all of a kind stands until it makes one, or says something else of one;
-// an error without a meaning says nothing. It is no failure of an instance, and has every group
-// planned that wants machines of the provider.
+// What a provider refuses to all of a kind stands until it makes one, or says something else of
+// one; an error without a meaning says nothing. It is no failure of an instance, and has every
+// group planned that wants machines of the provider.
 //
 // proves PROV-5
 func TestRefusals(t *testing.T) {

@@ -89,7 +89,8 @@ func TestWhereRequestsGo(t *testing.T) {
 	shows(nil, []string{"6"}, []string{"1", "2", "3", "4", "5", "7"})
 }
 
-// proves REC-8: a machine that was taken up is no extra any more, also not after its record is gone, however old the last List is.
+// proves REC-8: a machine that was taken up is no extra any more, also not after its record is
+// gone, however old the last List is.
 func TestWhatHasARecordIsNotExtra(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// traffic is what a term has seen of load balancers. A listing is evidence as a List of machines is: it
-// has a beginning, and a target that did not answer proves nothing.
+// traffic is what a term has seen of load balancers. A listing is evidence as a List of machines
+// is: it has a beginning, and a target that did not answer proves nothing.
 type traffic struct {
 	balancers map[string]*plan.Balancer  // replaced, never changed: snapshots have them
 	members   map[string]map[string]bool // instances whose records have an entry, by balancer
@@ -89,8 +89,8 @@ func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
 	return out
 }
 
-// BalancerListed takes up what a load balancer listed, in a List begun at a time. It returns whether
-// all of it answered.
+// BalancerListed takes up what a load balancer listed, in a List begun at a time. It returns
+// whether all of it answered.
 func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listing, err error, c *cache.Content) bool {
 	defer e.cfg.Wake()
 	e.mu.Lock()
@@ -181,8 +181,8 @@ func memberOf(l balancer.Listing) balancer.Member {
 	return balancer.Member{}
 }
 
-// sameMembers reports whether two listings of an instance differ in nothing that calls for a plan: the
-// number of connections of one that serves does not.
+// sameMembers reports whether two listings of an instance differ in nothing that calls for a plan:
+// the number of connections of one that serves does not.
 func sameMembers(a, b balancer.Listing) bool {
 	return slices.EqualFunc(a.Targets, b.Targets, func(a, b balancer.Target) bool {
 		return (a.Err == nil) == (b.Err == nil) && slices.EqualFunc(a.Members, b.Members, func(a, b balancer.Status) bool {
@@ -192,8 +192,8 @@ func sameMembers(a, b balancer.Listing) bool {
 	})
 }
 
-// strays are members without a record that were deleted on purpose: a late call put them back. One of
-// which that is not known may be damage, and stays (SAFE-18).
+// strays are members without a record that were deleted on purpose: a late call put them back. One
+// of which that is not known may be damage, and stays (SAFE-18).
 func (e *Evidence) strays(b *plan.Balancer, c *cache.Content) (strays []balancer.Member) {
 	for id, l := range b.Members {
 		key := e.cfg.Keys.Instance(id)
@@ -220,8 +220,8 @@ func (e *Evidence) BusyMember(call plan.MemberCall) bool {
 	return true
 }
 
-// longestMemberRetry bounds the wait between two calls for a member: a load balancer that is back has
-// its members a few seconds later.
+// longestMemberRetry bounds the wait between two calls for a member: a load balancer that is back
+// has its members a few seconds later.
 const longestMemberRetry = 4 * time.Second
 
 // MemberAnswered notes how a call to a load balancer went; made is false if it was not made at all.

@@ -1,6 +1,6 @@
 // Package gateway serves the agents' protocol on one replica, leader or not. It decides whose
-// stream is accepted, renews leases on reports and heartbeats, keeps the state of each stream in alive/<id>, and
-// persists reports.
+// stream is accepted, renews leases on reports and heartbeats, keeps the state of each stream in
+// alive/<id>, and persists reports.
 //
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
@@ -25,17 +25,18 @@
 // # Invariants
 //
 //   - A lease is renewed only by an accepted report or heartbeat (DET-2).
-//   - alive/<id> is written in a transaction that compares the instance's record (unchanged, before deleting)
-//     and the alive key as read, whose epoch must not be newer (DET-18). So a replica that lost an
-//     agent can never overwrite the new session, and an agent's return races with the leader's
-//     decision on revisions.
-//   - A key deleted under an open stream is put back on a new lease, if the last report was accepted less than lease_ttl
-//     ago by this replica's monotonic clock (DET-17).
-//   - An agent is told what its record wants of it after its welcome and on every change of that, and never what an
-//     older record wanted: the local copy of the shard may be behind what another replica has told it.
-//   - With an [Authority] a stream belongs to the instance that its certificate names, and ends with the newest
-//     certificate that is known for it (SEC-1). Of all clients that use a join token at the same time, on whatever
-//     replica, exactly one gets a certificate (SEC-2).
+//   - alive/<id> is written in a transaction that compares the instance's record (unchanged, before
+//     deleting) and the alive key as read, whose epoch must not be newer (DET-18). So a replica
+//     that lost an agent can never overwrite the new session, and an agent's return races with the
+//     leader's decision on revisions.
+//   - A key deleted under an open stream is put back on a new lease, if the last report was
+//     accepted less than lease_ttl ago by this replica's monotonic clock (DET-17).
+//   - An agent is told what its record wants of it after its welcome and on every change of that,
+//     and never what an older record wanted: the local copy of the shard may be behind what another
+//     replica has told it.
+//   - With an [Authority] a stream belongs to the instance that its certificate names, and ends
+//     with the newest certificate that is known for it (SEC-1). Of all clients that use a join
+//     token at the same time, on whatever replica, exactly one gets a certificate (SEC-2).
 //   - Refusals reveal nothing to the client. The journal has the reason, in bounded space (SEC-5).
 //   - No agent can delay another: each stream waits on its own goroutine, with deadlines.
 //

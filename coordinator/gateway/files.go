@@ -22,8 +22,9 @@ const (
 	fileOther    = "it has another version by now"
 )
 
-// fileWants are the files that a record wants of its agent. It is rendered here and not on the machine: the replica has
-// the peers and the facts in its cache, and an agent learns nothing of its group but what a template says.
+// fileWants are the files that a record wants of its agent. It is rendered here and not on the
+// machine: the replica has the peers and the facts in its cache, and an agent learns nothing of its
+// group but what a template says.
 type fileWants struct {
 	record *store.Instance // nil: no files
 	told   *protocol.Files
@@ -99,7 +100,8 @@ func (s *session) file(rec *store.Instance, f *store.File) *protocol.File {
 	return out
 }
 
-// content returns what is to be in a file, with a version that is the same on every replica, or why there is nothing.
+// content returns what is to be in a file, with a version that is the same on every replica, or why
+// there is nothing.
 func (s *session) content(rec *store.Instance, f *store.File) (data []byte, version, problem string) {
 	switch {
 	case f.Secret != "":
@@ -144,7 +146,8 @@ func (s *session) render(rec *store.Instance, f *store.File) (data []byte, probl
 	return data, ""
 }
 
-// factsOf are the facts of an instance. One that is not known yet is left out, so that what needs it waits for it.
+// factsOf are the facts of an instance. One that is not known yet is left out, so that what needs
+// it waits for it.
 func factsOf(rec *store.Instance) map[string]any {
 	facts := map[string]any{"instance": rec.ID, "group": rec.Group, "slot": rec.Slot, "zone": rec.Zone}
 	if rec.Address != "" {
@@ -191,8 +194,8 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 	return sending{ask.GetPath(), version, data}, ""
 }
 
-// fileReports are the files of a report as they are stored. An agent that knows nothing of files tells nothing of them,
-// and has not taken over a configuration that has any.
+// fileReports are the files of a report as they are stored. An agent that knows nothing of files
+// tells nothing of them, and has not taken over a configuration that has any.
 func (s *session) fileReports(r *protocol.Report, rec *store.Report) {
 	if wants := s.filesRecord(); wants != nil && s.spoken < protocol.ManagedFiles {
 		rec.Config = ""

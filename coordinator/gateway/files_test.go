@@ -54,8 +54,9 @@ func newest(instance string) *protocol.Hello {
 	return speaking(instance, 1, protocol.Newest, protocol.Oldest)
 }
 
-// An agent is told of its files before it is told of the configuration that they belong to, and gets their contents in
-// pieces. One of an earlier release is not told, and what it reports confirms nothing.
+// An agent is told of its files before it is told of the configuration that they belong to, and
+// gets their contents in pieces. One of an earlier release is not told, and what it reports
+// confirms nothing.
 //
 // proves FILE-1, FILE-3
 func TestAgentIsToldItsFiles(t *testing.T) {
@@ -142,8 +143,8 @@ func TestSecretsInFiles(t *testing.T) {
 	})
 }
 
-// Whatever happens to a peer without evidence against it takes it out of no file; what there is evidence of does, once
-// in the settle time at most.
+// Whatever happens to a peer without evidence against it takes it out of no file; what there is
+// evidence of does, once in the settle time at most.
 //
 // proves FILE-1, SAFE-18
 func TestPeersInFiles(t *testing.T) {

@@ -14,9 +14,9 @@ const (
 	mostPending = 16 // messages that wait for one agent
 )
 
-// senders send what is not an answer to an agent's message: other replicas, a changed configuration,
-// other authorities. A stream has one goroutine, which waits for the agent's messages. A few shared
-// goroutines send the rest, so that no stream needs a second one.
+// senders send what is not an answer to an agent's message: other replicas, a changed
+// configuration, other authorities. A stream has one goroutine, which waits for the agent's
+// messages. A few shared goroutines send the rest, so that no stream needs a second one.
 type senders struct {
 	g *Gateway
 
@@ -45,8 +45,8 @@ type outbox struct {
 	waits    bool  // it is queued for a sender
 }
 
-// enqueue schedules a message, or drops it if the agent does not keep up: the next change repeats it,
-// or it is not needed.
+// enqueue schedules a message, or drops it if the agent does not keep up: the next change repeats
+// it, or it is not needed.
 func (s *session) enqueue(msg *protocol.GatewayMessage) {
 	u := &s.outbox
 	u.mu.Lock()

@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// peers are the healthy instances of groups, as files name them. Changes are gathered: what a file sees of its peers
-// changes once in its settle time, at most.
+// peers are the healthy instances of groups, as files name them. Changes are gathered: what a file
+// sees of its peers changes once in its settle time, at most.
 //
-// A peer is left out only by positive evidence (SAFE-18): its record or its report says so, or a note proves that its
-// record was deleted on purpose. One whose record is lost stays.
+// A peer is left out only by positive evidence (SAFE-18): its record or its report says so, or a
+// note proves that its record was deleted on purpose. One whose record is lost stays.
 type peers struct {
 	g *Gateway
 
@@ -46,8 +46,8 @@ type rendered struct {
 	err  error
 }
 
-// render renders a template over the peers of a group. What has a shared name is rendered once for all instances. known
-// is false if it cannot be told who the peers are.
+// render renders a template over the peers of a group. What has a shared name is rendered once for
+// all instances. known is false if it cannot be told who the peers are.
 func (p *peers) render(group string, settle time.Duration, shared string,
 	do func([]filetemplate.Peer) ([]byte, error),
 ) (data []byte, known bool, err error) {

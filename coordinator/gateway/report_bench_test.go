@@ -56,7 +56,8 @@ func usualReport() *protocol.Report {
 	return r
 }
 
-// numbered is a message with a report or heartbeat whose number can be changed in place: what comes last counts.
+// numbered is a message with a report or heartbeat whose number can be changed in place: what comes
+// last counts.
 type numbered struct{ bytes []byte }
 
 func newNumbered(b *testing.B, r *protocol.Report) *numbered {
@@ -242,8 +243,8 @@ func (g *bench) talk(b *testing.B, id string) *wire {
 	return w
 }
 
-// BenchmarkReport is one report or heartbeat from its bytes to its acknowledgement: the store renews
-// at once.
+// BenchmarkReport is one report or heartbeat from its bytes to its acknowledgement: the store
+// renews at once.
 func BenchmarkReport(b *testing.B) {
 	for _, kind := range []struct {
 		name string

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// proves SAFE-11: however many agents come at once, only so many of them make work for etcd; the others are told soon to try elsewhere,
-// and whoever comes later is served.
+// proves SAFE-11: however many agents come at once, only so many of them make work for etcd; the
+// others are told soon to try elsewhere, and whoever comes later is served.
 func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")

@@ -8,8 +8,9 @@ import (
 )
 
 // noteStopped notes that an agent has stopped its workload for the record that ended its instance.
-// No provider can tell when a machine that was set up by hand is done, so that the agent's word ends
-// the record (PROV-9). An agent says so in each hello: an attempt that fails is followed by another.
+// No provider can tell when a machine that was set up by hand is done, so that the agent's word
+// ends the record (PROV-9). An agent says so in each hello: an attempt that fails is followed by
+// another.
 func (s *session) noteStopped(ctx context.Context, end *retired) {
 	if !end.byHand || s.hello.GetStopped() != int64(end.revision) {
 		return

@@ -29,14 +29,15 @@
 //
 // # Invariants
 //
-//   - At a bound, the oldest connection of that kind is closed if it is at least a second old, or a second has passed
-//     since the first answer to it. If all are younger, the new connection is closed. So a client that leaves
-//     connections open loses them, and later clients get in.
-//   - Fewer handshakes compute at once than there are processors, so established agents are answered during a flood.
-//     A handshake that waits for its client does not count. Sources take turns, so a newcomer waits for one stranger
-//     of each other source.
-//   - A handshake that has begun goes before new ones. One that has waited for half its time without beginning is
-//     closed. So under overload those that begin also finish, and the others retry.
+//   - At a bound, the oldest connection of that kind is closed if it is at least a second old, or a
+//     second has passed since the first answer to it. If all are younger, the new connection is
+//     closed. So a client that leaves connections open loses them, and later clients get in.
+//   - Fewer handshakes compute at once than there are processors, so established agents are
+//     answered during a flood. A handshake that waits for its client does not count. Sources take
+//     turns, so a newcomer waits for one stranger of each other source.
+//   - A handshake that has begun goes before new ones. One that has waited for half its time
+//     without beginning is closed. So under overload those that begin also finish, and the others
+//     retry.
 //   - Accept fails only when the listener is closed. Without a free descriptor it waits.
 //   - Neither counting nor recording a refusal waits for the journal.
 //

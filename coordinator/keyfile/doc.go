@@ -4,7 +4,8 @@
 // # Invariants
 //
 //   - A file that others may read is refused, with the command that helps.
-//   - It is replaced as a whole, on disk before its name changes: a crash leaves the keys of before or of after.
+//   - It is replaced as a whole, on disk before its name changes: a crash leaves the keys of before
+//     or of after.
 //   - A file that cannot be used any more leaves the keys in force that were read last.
 //
 // # What it does not do

@@ -144,7 +144,8 @@ type (
 		Begun    time.Time
 		Deadline time.Time
 	}
-	// CallMember calls a load balancer if the conditions of the call hold. Answered by BalancerAnswered.
+	// CallMember calls a load balancer if the conditions of the call hold. Answered by
+	// BalancerAnswered.
 	CallMember struct {
 		Call     plan.MemberCall
 		Begun    time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// traffic is a term's work with load balancers. Each has its own queue and its own Lists, so that one that
-// hangs delays no other (LB-3).
+// traffic is a term's work with load balancers. Each has its own queue and its own Lists, so that
+// one that hangs delays no other (LB-3).
 type traffic struct {
 	names []string // in order
 	of    map[string]*members
@@ -33,8 +33,8 @@ func newTraffic(of map[string]balancer.Capabilities) traffic {
 	return t
 }
 
-// askMembers queues the calls of a plan and has the load balancers listed soon for which it waits. Calls
-// for one member never overlap.
+// askMembers queues the calls of a plan and has the load balancers listed soon for which it waits.
+// Calls for one member never overlap.
 func (l *Leader) askMembers(p *plan.Plan) {
 	for _, call := range p.MemberCalls {
 		if m := l.traffic.of[call.Balancer]; m != nil && l.cfg.Evidence.BusyMember(call) {
@@ -62,8 +62,8 @@ func (l *Leader) beginMemberLists(now time.Time, v View) {
 	}
 }
 
-// beginMemberCalls begins the calls whose turn it is. One whose record has changed since it was planned
-// is dropped: it is planned again.
+// beginMemberCalls begins the calls whose turn it is. One whose record has changed since it was
+// planned is dropped: it is planned again.
 func (l *Leader) beginMemberCalls(now time.Time, v View) {
 	for _, name := range l.traffic.names {
 		m := l.traffic.of[name]
@@ -80,8 +80,8 @@ func (l *Leader) beginMemberCalls(now time.Time, v View) {
 	}
 }
 
-// balancerListed takes up the outcome of a List. While a target does not answer it is asked again soon:
-// what it forgot is put back as soon as it is there again.
+// balancerListed takes up the outcome of a List. While a target does not answer it is asked again
+// soon: what it forgot is put back as soon as it is there again.
 func (l *Leader) balancerListed(now time.Time, v View, e BalancerListed) {
 	m := l.traffic.of[e.Balancer]
 	whole := l.cfg.Evidence.BalancerListed(e.Balancer, e.Begun, e.Listing, e.Err, v.Content)

@@ -237,7 +237,8 @@ func TestOwnCertificateIsRenewedByItself(t *testing.T) {
 	})
 }
 
-// proves SEC-3: while one authority follows another, both ends believe each other at every step and after every single rename.
+// proves SEC-3: while one authority follows another, both ends believe each other at every step and
+// after every single rename.
 func TestRotationCutsNobodyOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := newPlace(t, AgentsLifetime)

@@ -137,7 +137,8 @@ func TestNoCertificateOutlivesItsIssuer(t *testing.T) {
 	})
 }
 
-// proves SEC-1: of the two ends of a stream each believes only who has the role, the shard's name and the time for it.
+// proves SEC-1: of the two ends of a stream each believes only who has the role, the shard's name
+// and the time for it.
 func TestHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := newPlace(t, AgentsLifetime)

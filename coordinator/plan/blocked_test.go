@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// TestBlockedHoldsWhatIsShown checks that a count that no text shows is left out of blocked work: it
-// would have the status written whenever it changes.
+// TestBlockedHoldsWhatIsShown checks that a count that no text shows is left out of blocked work:
+// it would have the status written whenever it changes.
 //
 // proves REC-10
 func TestBlockedHoldsWhatIsShown(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What counts against size and max_expansion: instances that have a machine or may soon have one. The dead do
-// not, nor does one that leaves because a notice says that it will end.
+// What counts against size and max_expansion: instances that have a machine or may soon have one.
+// The dead do not, nor does one that leaves because a notice says that it will end.
 //
 // proves REC-18, SPOT-2
 func TestWhoStands(t *testing.T) {
@@ -45,8 +45,8 @@ func TestWhoStands(t *testing.T) {
 	}
 }
 
-// Only a slot that flapped, or was given up, on an earlier template begins on the new one because of
-// that; all slots start afresh.
+// Only a slot that flapped, or was given up, on an earlier template begins on the new one because
+// of that; all slots start afresh.
 //
 // proves FLAP-7, ROLL-9
 func TestWhatANewTemplateForgets(t *testing.T) {
@@ -78,8 +78,8 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 	}
 }
 
-// A creation may fail for as long as an instance may take to get healthy; where that has no limit, to
-// register.
+// A creation may fail for as long as an instance may take to get healthy; where that has no limit,
+// to register.
 //
 // proves DET-10, HEAL-13
 func TestHowLongACreationMayFail(t *testing.T) {
@@ -95,8 +95,8 @@ func TestHowLongACreationMayFail(t *testing.T) {
 	}
 }
 
-// In a storm that goes on a lost instance is not removed before its replacement is there, where one may be
-// made besides.
+// In a storm that goes on a lost instance is not removed before its replacement is there, where one
+// may be made besides.
 //
 // proves SAFE-2
 func TestWhomAStormKeeps(t *testing.T) {
@@ -158,9 +158,9 @@ func TestWhosePlaceIsTaken(t *testing.T) {
 	}
 }
 
-// The zones of an instance are those that its own template names, or its provider has: of the template
-// that is wanted only where both have the same provider. Evacuated ones and those without room are left
-// out, the latter only as long as there are others.
+// The zones of an instance are those that its own template names, or its provider has: of the
+// template that is wanted only where both have the same provider. Evacuated ones and those without
+// room are left out, the latter only as long as there are others.
 //
 // proves REC-3, REC-17, DRAIN-3, ROLL-9
 func TestWhichZoneIsChosen(t *testing.T) {
@@ -380,8 +380,8 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 	}
 }
 
-// What a storm keeps from being replaced says how long it will: as long as there are many, or until its
-// turn comes once the storm is over.
+// What a storm keeps from being replaced says how long it will: as long as there are many, or until
+// its turn comes once the storm is over.
 //
 // proves SAFE-2
 func TestWhatAStormSays(t *testing.T) {

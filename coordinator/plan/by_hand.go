@@ -6,10 +6,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Machines that people set up by hand belong to the provider none (PROV-9). No provider makes, lists
-// or removes them, so that their agents alone tell of them. An instance of that kind is on demand: it
-// is neither counted nor healed. Its record ends when its agent confirms that the workload has
-// stopped, when its join token has run out unused, or by an operator's word. Its absence proves nothing.
+// Machines that people set up by hand belong to the provider none (PROV-9). No provider makes,
+// lists or removes them, so that their agents alone tell of them. An instance of that kind is on
+// demand: it is neither counted nor healed. Its record ends when its agent confirms that the
+// workload has stopped, when its join token has run out unused, or by an operator's word. Its
+// absence proves nothing.
 
 // byHand reports whether people set up its machine.
 func (in *Instance) byHand() bool { return in.Record.Spec.Provider == store.ProviderNone }

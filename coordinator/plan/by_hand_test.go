@@ -29,7 +29,8 @@ func (w *world) joined(id string) {
 	w.put(w.keys.Joined(id), store.Joined{Schema: store.Schema, Instance: id, Token: handToken})
 }
 
-// proves PROV-9, REC-2: an order makes a record that awaits its machine, with the token that the operator has
+// proves PROV-9, REC-2: an order makes a record that awaits its machine, with the token that the
+// operator has
 func TestAMachineToBeSetUpByHand(t *testing.T) {
 	good := func(r *store.Request) { r.Token, r.Valid, r.Zone = handToken, store.Duration(time.Hour), "rack-1" }
 	for name, c := range map[string]struct {
@@ -85,8 +86,8 @@ func TestAMachineToBeSetUpByHand(t *testing.T) {
 	}
 }
 
-// A record whose machine no provider sees ends by the agent's own word, by an operator's, or because
-// nothing can join as it: never because nothing is heard.
+// A record whose machine no provider sees ends by the agent's own word, by an operator's, or
+// because nothing can join as it: never because nothing is heard.
 //
 // proves PROV-9: absence proves nothing; the agent's confirmed stop or an operator's word does
 // proves SAFE-8
@@ -187,7 +188,8 @@ func TestAMachineSetUpByHandHasNoProvider(t *testing.T) {
 	}
 }
 
-// A group that was deleted leaves its instances on demand behind. Orders and time end them all the same.
+// A group that was deleted leaves its instances on demand behind. Orders and time end them all the
+// same.
 //
 // proves PROV-9, REC-7
 func TestMachinesSetUpByHandOutliveTheirGroup(t *testing.T) {

@@ -76,8 +76,8 @@ func (d *draft) triedRefusals() map[Refused]bool {
 	return tried
 }
 
-// mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a time
-// tries whether it is over; what comes of that has the others planned again.
+// mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a
+// time tries whether it is over; what comes of that has the others planned again.
 func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
 	of, r, refused := d.refusal(m)
 	switch {

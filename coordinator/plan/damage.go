@@ -521,8 +521,9 @@ func (d *draft) hasPlace(n int, x *Extra) bool {
 }
 
 // deserted returns the instance whose slot a machine may take because its claim has that slot: the
-// record is from an older copy of etcd's data, its agent has no session, and two Lists in a row show
-// no machine of it, or one that is down. "" if there is no such instance, or another one is there.
+// record is from an older copy of etcd's data, its agent has no session, and two Lists in a row
+// show no machine of it, or one that is down. "" if there is no such instance, or another one is
+// there.
 func (sl *slot) deserted(x *Extra) (id string) {
 	if x.Claim == nil || x.Claim.Slot != sl.number {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a hold for damage says: how many records, which, and since which revision, so that its release
-// acknowledges what was shown. An operator's own hold stays theirs, with the count.
+// What a hold for damage says: how many records, which, and since which revision, so that its
+// release acknowledges what was shown. An operator's own hold stays theirs, with the count.
 //
 // proves SAFE-15
 func TestWhatAHoldForDamageSays(t *testing.T) {
@@ -98,8 +98,8 @@ func TestALostInstanceOnDemandIsToldAlone(t *testing.T) {
 	}
 }
 
-// Work that waits for a damaged slot names the slot and the instance that was lost; that for a frozen
-// group names what froze it first.
+// Work that waits for a damaged slot names the slot and the instance that was lost; that for a
+// frozen group names what froze it first.
 //
 // proves SAFE-15
 func TestWhatDamageBlocks(t *testing.T) {
@@ -233,8 +233,8 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 	}
 }
 
-// The machines without a record that are removed: for which it is known that nobody wants them, once
-// they were seen for orphan_grace, by a leader that has no reason to wait.
+// The machines without a record that are removed: for which it is known that nobody wants them,
+// once they were seen for orphan_grace, by a leader that has no reason to wait.
 //
 // proves REC-8, REC-13, SAFE-1
 func TestWhichExtrasAreRemoved(t *testing.T) {
@@ -373,8 +373,8 @@ func TestWhatANameTells(t *testing.T) {
 	}
 }
 
-// A deletion is noted with the revision that it compares, and a transaction that deletes nothing that
-// is noted needs no lease for notes.
+// A deletion is noted with the revision that it compares, and a transaction that deletes nothing
+// that is noted needs no lease for notes.
 //
 // proves SAFE-15
 func TestWhatIsNotedOfDeletions(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package plan decides. Compute is one pure function from a Snapshot and a time to a Plan: no I/O,
-// no clock, no goroutine, no logging, no dependence on map order. The leader, the dry run, the simulator and
-// the tests all call the same function.
+// no clock, no goroutine, no logging, no dependence on map order. The leader, the dry run, the
+// simulator and the tests all call the same function.
 //
 // # How a plan is made
 //

@@ -37,8 +37,8 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 }
 
 // drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
-// served, or has neither a hook nor load balancers. What a notice has doomed goes on serving without a hook too, until its
-// replacement does or the notice's time is over (SPOT-2).
+// served, or has neither a hook nor load balancers. What a notice has doomed goes on serving
+// without a hook too, until its replacement does or the notice's time is over (SPOT-2).
 func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
 	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||

@@ -151,8 +151,8 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 	}
 }
 
-// stepIsRecorded: the record tells what the action tells, and since when (REC-15). What an action adds
-// about a replacement is told by the replacement's record.
+// stepIsRecorded: the record tells what the action tells, and since when (REC-15). What an action
+// adds about a replacement is told by the replacement's record.
 func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store.Instance], next store.Instance) {
 	last := next.Last
 	if last.Rule == "" || last.What == "" || last.Why == "" || last.Revision != s.Revision ||
@@ -344,8 +344,8 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	}
 }
 
-// drains: an instance that served and has a hook drains before it goes, unless it is dead or its end has
-// come (DRAIN-1).
+// drains: an instance that served and has a hook drains before it goes, unless it is dead or its
+// end has come (DRAIN-1).
 func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	served := old.Phase == store.Running || old.Phase == store.Checking
 	if len(old.Spec.Drain.Hook) == 0 || old.Spec.Drain.Timeout == 0 || !served || next.Phase == store.Draining {

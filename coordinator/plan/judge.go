@@ -43,7 +43,8 @@ func (j *Judgments) At(group, instance int) *Judgment {
 	return &j.groups[group].members[instance].judgment
 }
 
-// Of returns the judgment of an instance by its ID; one that is not in the snapshot has an empty one.
+// Of returns the judgment of an instance by its ID; one that is not in the snapshot has an empty
+// one.
 func (j *Judgments) Of(id string) Judgment {
 	if j.byID == nil {
 		j.byID = make(map[string]*Judgment, j.Len())

@@ -212,8 +212,8 @@ func TestWhatAJudgmentSays(t *testing.T) {
 	}
 }
 
-// A machine counts as down from the first List on that says so, unless its agent was heard since, or
-// the List describes another boot.
+// A machine counts as down from the first List on that says so, unless its agent was heard since,
+// or the List describes another boot.
 //
 // proves REC-18, DET-4
 func TestWhoSeemsDown(t *testing.T) {

@@ -48,7 +48,8 @@ const (
 	MemberRemove MemberCallKind = "remove"
 )
 
-// MemberCall is work for a load balancer. It follows from a record, so the next leader finds it again.
+// MemberCall is work for a load balancer. It follows from a record, so the next leader finds it
+// again.
 type MemberCall struct {
 	Kind     MemberCallKind
 	Balancer string

@@ -164,8 +164,8 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 	}
 }
 
-// Of a group of which no spec is in force any more, only what an operator orders to go goes, and not
-// in a hold.
+// Of a group of which no spec is in force any more, only what an operator orders to go goes, and
+// not in a hold.
 //
 // proves REC-2, REC-7, SAFE-12, SAFE-3
 func TestWhatGoesOfAGroupWithoutASpec(t *testing.T) {
@@ -286,7 +286,8 @@ func TestWhichCallsComeFirst(t *testing.T) {
 	}
 }
 
-// Nothing is asked of a provider for a group of which no spec is in force, but what removes machines.
+// Nothing is asked of a provider for a group of which no spec is in force, but what removes
+// machines.
 //
 // proves REC-7
 func TestCallsOfAGroupWithoutASpec(t *testing.T) {

@@ -46,7 +46,8 @@ type Action struct {
 	Conditions []store.Condition
 	Writes     []store.Write
 	Gone       []GoneNote // of the records that Writes deletes
-	// Token is the join token that is granted with it; nil: none. The transaction writes it on a lease.
+	// Token is the join token that is granted with it; nil: none. The transaction writes it on a
+	// lease.
 	Token *TokenGrant
 	// Turn is set if it uses a budget of its group: see Turns.
 	Turn bool
@@ -69,8 +70,8 @@ type Note struct {
 	Counterfactual  store.Counterfactual
 }
 
-// JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal, and
-// its notes.
+// JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal,
+// and its notes.
 func (a *Action) JournalEntries() []Action {
 	var told []Action
 	if !a.NoJournal {

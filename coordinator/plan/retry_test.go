@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An order to retry goes through all failing slots, in parts that a transaction can hold, and keeps no
-// slot from being filled meanwhile.
+// An order to retry goes through all failing slots, in parts that a transaction can hold, and keeps
+// no slot from being filled meanwhile.
 //
 // proves FLAP-3, REC-16
 func TestRetryOfManySlots(t *testing.T) {

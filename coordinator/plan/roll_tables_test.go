@@ -27,8 +27,8 @@ func spotted(r *store.Instance) {
 	r.Doomed = &store.Doom{Rule: "SPOT-2", Why: "the provider wants it back"}
 }
 
-// What a roll or a rebalance has made and is not healthy yet gives way to healing, as long as the one
-// that it is to replace works and has nothing else against it.
+// What a roll or a rebalance has made and is not healthy yet gives way to healing, as long as the
+// one that it is to replace works and has nothing else against it.
 //
 // proves HEAL-8, REC-17
 func TestWhatIsThereForARollAlone(t *testing.T) {
@@ -295,7 +295,8 @@ func TestWhoHoldsUpARoll(t *testing.T) {
 	}
 }
 
-// A restart is over when the one who was asked says so, or another boot is seen; what was seen is told.
+// A restart is over when the one who was asked says so, or another boot is seen; what was seen is
+// told.
 //
 // proves HEAL-1, SAFE-8
 func TestWhenARestartHasHappened(t *testing.T) {
@@ -382,8 +383,8 @@ func TestWhenARestartHasHappened(t *testing.T) {
 	}
 }
 
-// A restart at the next level has a time of its own, and only one of the machine brings a configuration
-// along that its agent has not applied yet.
+// A restart at the next level has a time of its own, and only one of the machine brings a
+// configuration along that its agent has not applied yet.
 //
 // proves HEAL-1, ROLL-2
 func TestWhatARestartRecords(t *testing.T) {

@@ -118,8 +118,8 @@ func (d *draft) withdrawConversion(m *member, why string) bool {
 }
 
 // convert brings the shares of a group to what is wanted, one instance at a time: what fell back
-// returns to spot, and a group whose shares were changed follows. It is planned work: it begins only
-// while nothing else is to be done, makes the replacement first, and gives way to healing.
+// returns to spot, and a group whose shares were changed follows. It is planned work: it begins
+// only while nothing else is to be done, makes the replacement first, and gives way to healing.
 func (d *draft) convert() {
 	if !d.divided() {
 		return

@@ -46,8 +46,8 @@ type Snapshot struct {
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
-// Market is where machines are had: a provider has room, and quotas, for spot machines apart from the
-// others.
+// Market is where machines are had: a provider has room, and quotas, for spot machines apart from
+// the others.
 type Market struct {
 	Provider string
 	Spot     bool

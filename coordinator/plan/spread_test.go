@@ -68,7 +68,8 @@ func (w *world) spreadIs() (text string, apart int) {
 	return strings.Join(parts, ", "), slices.Max(counts) - slices.Min(counts)
 }
 
-// proves REC-17: after rolls, deaths, growth and orders in zones that all have room, zones differ by one at most.
+// proves REC-17: after rolls, deaths, growth and orders in zones that all have room, zones differ
+// by one at most.
 func TestZonesStayEven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := calmWorld(rt)
@@ -110,7 +111,8 @@ func TestZonesStayEven(t *testing.T) {
 	})
 }
 
-// proves REC-17: a group that wants it is even soon after zones that had no room have some again, and nothing moves then.
+// proves REC-17: a group that wants it is even soon after zones that had no room have some again,
+// and nothing moves then.
 func TestRebalancingEnds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := calmWorld(rt)
@@ -143,8 +145,8 @@ func TestRebalancingEnds(t *testing.T) {
 	})
 }
 
-// proves ROLL-9: however a group fares whose new template never gets healthy, the old instances keep it at its size, and none of them is
-// replaced from the new template once that is blamed.
+// proves ROLL-9: however a group fares whose new template never gets healthy, the old instances
+// keep it at its size, and none of them is replaced from the new template once that is blamed.
 func TestABlamedTemplateCostsNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := calmWorld(rt)

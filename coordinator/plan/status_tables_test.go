@@ -126,7 +126,8 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 	}
 }
 
-// What a status says of slots that flap or are given up, of the last good template, and of failed calls.
+// What a status says of slots that flap or are given up, of the last good template, and of failed
+// calls.
 //
 // proves REC-10, REC-11, ROLL-4, HEAL-12, FLAP-3
 func TestWhatAStatusSays(t *testing.T) {
@@ -172,8 +173,9 @@ func TestWhatAStatusSays(t *testing.T) {
 	}
 }
 
-// From checking on an instance goes by what its agent says on an open stream: a task that has ended well
-// is finished, though it was healthy as well; who is on the way to another replica proves nothing yet.
+// From checking on an instance goes by what its agent says on an open stream: a task that has ended
+// well is finished, though it was healthy as well; who is on the way to another replica proves
+// nothing yet.
 //
 // proves REC-12, DET-9, DET-8
 func TestWhereCheckingEnds(t *testing.T) {
@@ -219,7 +221,8 @@ func TestWhereCheckingEnds(t *testing.T) {
 	}
 }
 
-// How far a roll has come when it begins, what its progress counts from, and when its time stands still.
+// How far a roll has come when it begins, what its progress counts from, and when its time stands
+// still.
 //
 // proves ROLL-4, REC-12, FLAP-5
 func TestTheTimeOfARoll(t *testing.T) {

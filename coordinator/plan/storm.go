@@ -83,8 +83,8 @@ func (m *member) silent() bool {
 }
 
 // countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent
-// within storm.window. An instance that was lost and is replaced already counts, too: else those that are
-// seen first would hide that they were the first of many.
+// within storm.window. An instance that was lost and is replaced already counts, too: else those
+// that are seen first would hide that they were the first of many.
 func (d *draft) countLosses() {
 	if d.spec == nil {
 		return
@@ -144,8 +144,8 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// followStorm decides whether there is a storm, and what to record of it. shard is the losses of all
-// groups.
+// followStorm decides whether there is a storm, and what to record of it. shard is the losses of
+// all groups.
 func (d *draft) followStorm(shard Tally) {
 	if d.spec == nil {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A member of a load balancer is recorded before it is added, and the record's entry goes only once a
-// listing proves that the balancer has it no more (LB-1). What an entry says is wanted; each plan compares
-// it with the newest listing and asks for what is missing (LB-3).
+// A member of a load balancer is recorded before it is added, and the record's entry goes only once
+// a listing proves that the balancer has it no more (LB-1). What an entry says is wanted; each plan
+// compares it with the newest listing and asks for what is missing (LB-3).
 
 // notConfigured is why nothing is asked of a load balancer that another coordinator may have.
 const notConfigured = "the leading coordinator is not configured with it"
@@ -71,8 +71,8 @@ func (e *entry) confirmed(m *member) bool {
 	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.stands.Confirmed()
 }
 
-// silent reports whether the balancer has not answered for so long that what need not wait for it goes
-// on without.
+// silent reports whether the balancer has not answered for so long that what need not wait for it
+// goes on without.
 func (d *draft) silent(b *Balancer) bool {
 	switch {
 	case b == nil:
@@ -85,8 +85,8 @@ func (d *draft) silent(b *Balancer) bool {
 	return !d.now.Before(at)
 }
 
-// ignored reports whether an entry is not waited for: no coordinator is configured with its balancer, and
-// the group does not use it, so that operators have given it up.
+// ignored reports whether an entry is not waited for: no coordinator is configured with its
+// balancer, and the group does not use it, so that operators have given it up.
 func (d *draft) ignored(e *entry) bool {
 	return e.seen == nil && !d.s.Configured[e.Balancer] && (d.spec == nil || d.spec.Balancer(e.Balancer) == nil)
 }
@@ -103,8 +103,8 @@ func (d *draft) left(e *entry) bool {
 	return e.calls.Last == MemberDrain && !e.calls.Busy
 }
 
-// ended reports whether no connection to the instance is left. What has failed waits for no balancer that
-// does not answer (LB-3).
+// ended reports whether no connection to the instance is left. What has failed waits for no
+// balancer that does not answer (LB-3).
 func (d *draft) ended(m *member, e *entry) bool {
 	switch {
 	case d.ignored(e), e.State == store.TrafficLeaving:
@@ -173,8 +173,8 @@ func (d *draft) enter(m *member, r *store.Instance) {
 	}
 }
 
-// limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all for what
-// has failed.
+// limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all
+// for what has failed.
 func (d *draft) limit(m *member) time.Duration {
 	if m.dead() || m.failing() {
 		return 0
@@ -235,8 +235,8 @@ func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, por
 	return address, port, ""
 }
 
-// wanted are the entries that a record should have, those it has already as they are, and what keeps
-// others from being made. More is what has to be written.
+// wanted are the entries that a record should have, those it has already as they are, and what
+// keeps others from being made. More is what has to be written.
 func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
 	problems = map[string]string{}
 	entries = slices.Clone(m.Record.Traffic)
@@ -268,8 +268,8 @@ func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]
 	return entries, problems, changed
 }
 
-// opens reports whether a healthy instance waits for its load balancers before it runs (LB-2), and takes
-// the next step towards that.
+// opens reports whether a healthy instance waits for its load balancers before it runs (LB-2), and
+// takes the next step towards that.
 func (d *draft) opens(m *member) (waits bool) {
 	if !d.uses() {
 		return false
@@ -351,8 +351,8 @@ func (e *entry) told() string {
 	return ""
 }
 
-// judgeTraffic lets a load balancer's opinion count: of one that was not called healthy in time, and
-// where heal.on_load_balancer asks for it (LB-2, DET-10).
+// judgeTraffic lets a load balancer's opinion count: of one that was not called healthy in time,
+// and where heal.on_load_balancer asks for it (LB-2, DET-10).
 func (d *draft) judgeTraffic(m *member) {
 	if d.spec == nil || len(m.Record.Traffic) == 0 || m.judgment.Verdict != store.Live || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
@@ -383,8 +383,8 @@ func (d *draft) judgeTraffic(m *member) {
 	}
 }
 
-// deaf names a load balancer that has to answer before an instance in it is taken out as planned; "" if
-// all do.
+// deaf names a load balancer that has to answer before an instance in it is taken out as planned;
+// "" if all do.
 func (d *draft) deaf(m *member) (name string, of *Balancer) {
 	if d.spec == nil || d.spec.Deleting || d.spec.Stopped || m.failing() || m.noticed() || m.goesNow() {
 		return "", nil
@@ -397,8 +397,8 @@ func (d *draft) deaf(m *member) (name string, of *Balancer) {
 	return "", nil
 }
 
-// mayLeave reports whether an instance may be taken out of its load balancers as planned: while one does
-// not answer, none is (LB-2).
+// mayLeave reports whether an instance may be taken out of its load balancers as planned: while one
+// does not answer, none is (LB-2).
 func (d *draft) mayLeave(what task, m *member) bool {
 	name, b := d.deaf(m)
 	if name == "" {
@@ -421,8 +421,8 @@ func (d *draft) watch(name string) {
 	d.watched[name] = true
 }
 
-// traffic compares the memberships of all instances with what the load balancers have (LB-3). What others
-// decided in this plan comes first: a record is changed by one action.
+// traffic compares the memberships of all instances with what the load balancers have (LB-3). What
+// others decided in this plan comes first: a record is changed by one action.
 func (d *draft) traffic() {
 	if d.g.Unreadable != "" {
 		return
@@ -484,7 +484,8 @@ func (d *draft) keepTraffic(m *member) bool {
 	return true
 }
 
-// mayMove reports whether instances may be taken into service or out of it for what their group wants.
+// mayMove reports whether instances may be taken into service or out of it for what their group
+// wants.
 func (d *draft) mayMove() bool { return d.spec != nil && d.mayAct() }
 
 // askBalancer asks for what is missing. Nothing is taken out while the shard is on hold, the group
@@ -515,8 +516,8 @@ func (d *draft) askBalancer(m *member, e *entry) {
 	})
 }
 
-// missing is what has to be asked of a load balancer; "" if nothing is. The member has no instance while
-// a List is waited for.
+// missing is what has to be asked of a load balancer; "" if nothing is. The member has no instance
+// while a List is waited for.
 func (d *draft) missing(m *member, e *entry) (kind MemberCallKind, of balancer.Member) {
 	of = e.member(m, d.spec)
 	moved := balancer.Member{} // somewhere else, which only a List of a balancer with names shows
@@ -605,9 +606,10 @@ func (d *draft) opened(m *member) []store.Traffic {
 	return entries
 }
 
-// leavesTraffic has an instance that drains leave its load balancers, and its agent told after that. What
-// a notice has doomed serves until another one does in its place. Half of the time is for the load
-// balancers and half for the hook, if the former do not answer or there is no such other one.
+// leavesTraffic has an instance that drains leave its load balancers, and its agent told after
+// that. What a notice has doomed serves until another one does in its place. Half of the time is
+// for the load balancers and half for the hook, if the former do not answer or there is no such
+// other one.
 func (d *draft) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
 	if len(m.Record.Traffic) == 0 {
 		return false
@@ -647,8 +649,8 @@ func (m *member) serves() bool {
 	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State.Wanted() })
 }
 
-// quieted takes a healthy instance out of its load balancers before it is restarted as planned; true once
-// that is done. If it is not restarted after all it is put back: see keepTraffic.
+// quieted takes a healthy instance out of its load balancers before it is restarted as planned;
+// true once that is done. If it is not restarted after all it is put back: see keepTraffic.
 func (d *draft) quieted(m *member, why store.Cause) bool {
 	limit := m.Record.Spec.Drain.Timeout.D()
 	if len(m.Record.Traffic) == 0 || !m.healthy() || limit == 0 {

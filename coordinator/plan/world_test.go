@@ -145,7 +145,8 @@ func (w *world) write(writes ...store.Write) {
 	w.lead.Changed(w.rev, events)
 }
 
-// commit is a transaction with the leader's fence and entries of the journal, as far as their number goes.
+// commit is a transaction with the leader's fence and entries of the journal, as far as their
+// number goes.
 func (w *world) commit(conditions []store.Condition, writes []store.Write, entries int) bool {
 	w.t.Helper()
 	unique := append([]store.Condition{store.Exists("fence")}, conditions...)

@@ -21,8 +21,8 @@ func Short(c store.Cause) string {
 	return text
 }
 
-// Clause is the cause as it stands after "because". It leaves out the instance that takes the place,
-// which such a sentence names anyway. Where nothing but a text is recorded, it is that text.
+// Clause is the cause as it stands after "because". It leaves out the instance that takes the
+// place, which such a sentence names anyway. Where nothing but a text is recorded, it is that text.
 func Clause(c store.Cause, text string) string {
 	if c.Text != "" {
 		text = c.Text

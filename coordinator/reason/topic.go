@@ -60,8 +60,8 @@ func TopicOf(b *store.Blocked) Topic {
 	}
 }
 
-// TakesTurn reports whether the work only waits for its turn in a roll, a drain or an expiry. That is
-// intended, and no problem.
+// TakesTurn reports whether the work only waits for its turn in a roll, a drain or an expiry. That
+// is intended, and no problem.
 func TakesTurn(b *store.Blocked) bool {
 	if b.Kind == "" {
 		return inTurn(b.Rule)

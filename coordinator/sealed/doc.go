@@ -3,10 +3,13 @@
 //
 // # Invariants
 //
-//   - The first key of a ring encrypts, all of them decrypt. So a new key can be made known everywhere before anything needs it.
-//   - What is encrypted is bound to its shard, name, version and key. Put into another's place it is refused.
+//   - The first key of a ring encrypts, all of them decrypt. So a new key can be made known
+//     everywhere before anything needs it.
+//   - What is encrypted is bound to its shard, name, version and key. Put into another's place it
+//     is refused.
 //   - Keys never show: whatever prints a [Key] or a [Ring] prints names.
-//   - A key may encrypt some thousand million values before random nonces are likely to repeat; rotate long before that.
+//   - A key may encrypt some thousand million values before random nonces are likely to repeat;
+//     rotate long before that.
 //
 // # What it does not do
 //

@@ -12,9 +12,12 @@
 // # Invariants
 //
 //   - Nothing is changed by any request: GET and HEAD, no bodies.
-//   - Beyond loopback there is TLS, and clients without credentials see no more than whether the replica is alive and ready.
+//   - Beyond loopback there is TLS, and clients without credentials see no more than whether the
+//     replica is alive and ready.
 //   - A certificate of the agents' authority opens nothing here.
-//   - The listener, its connections and its time-outs are its own: whatever is done to it, agents are served.
+//   - The listener, its connections and its time-outs are its own: whatever is done to it, agents
+//     are served.
 //   - An answer that refuses says nothing of the inside.
-//   - Prometheus is known here alone: who has something to count tells it through an interface of its own.
+//   - Prometheus is known here alone: who has something to count tells it through an interface of
+//     its own.
 package web

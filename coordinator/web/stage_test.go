@@ -175,8 +175,8 @@ func answer(conn net.Conn) (status, rest string) {
 	return resp.Status, fmt.Sprint(resp.Header, "\n", string(body))
 }
 
-// certDir is a directory of certificates as leasehold pki init makes it, with a server's certificate in
-// it.
+// certDir is a directory of certificates as leasehold pki init makes it, with a server's
+// certificate in it.
 type certDir struct {
 	t      *testing.T
 	dir    string

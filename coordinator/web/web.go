@@ -112,8 +112,8 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	return s, err
 }
 
-// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and it is
-// not made for them.
+// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and
+// it is not made for them.
 func (s *Server) Listen(ctx context.Context) error {
 	var listening net.ListenConfig
 	l, err := listening.Listen(ctx, "tcp", s.cfg.Listen)

@@ -17,8 +17,9 @@ type Secrets struct {
 	SessionToken    string `json:"session_token,omitempty"`
 }
 
-// Credentials are those that the secrets hold, read each time, so that a changed secret takes effect at
-// once. Without secrets the SDK looks for some: in the environment, its files, the role of the machine.
+// Credentials are those that the secrets hold, read each time, so that a changed secret takes
+// effect at once. Without secrets the SDK looks for some: in the environment, its files, the role
+// of the machine.
 func Credentials(ctx context.Context, region string, names *Secrets, lookup func(name string) (string, error),
 ) (aws.CredentialsProvider, error) {
 	if names != nil {

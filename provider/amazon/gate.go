@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Gate is what every request to a service passes. It bounds their rate, and is closed for a while when
-// the service throttles: twice as long each time, up to MaxPause.
+// Gate is what every request to a service passes. It bounds their rate, and is closed for a while
+// when the service throttles: twice as long each time, up to MaxPause.
 type Gate struct {
 	limit *rate.Limiter
 
@@ -77,7 +77,8 @@ func (g *Gate) Throttled() time.Duration {
 	return max(time.Until(g.until), time.Millisecond)
 }
 
-// Answered shortens the next pause: the service has answered a request that was sent after the last one.
+// Answered shortens the next pause: the service has answered a request that was sent after the last
+// one.
 func (g *Gate) Answered() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

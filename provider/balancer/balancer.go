@@ -7,8 +7,8 @@ import (
 )
 
 // Balancer spreads traffic over the members of a shard. Errors have the kinds of package provider
-// (PROV-5): capacity where there is no room for a member, credentials, throttled, invalid for settings
-// or a configuration that the balancer refuses; everything else is temporary.
+// (PROV-5): capacity where there is no room for a member, credentials, throttled, invalid for
+// settings or a configuration that the balancer refuses; everything else is temporary.
 type Balancer interface {
 	// Capabilities never change while the balancer is in use.
 	Capabilities() Capabilities
@@ -48,8 +48,8 @@ type Capabilities struct {
 	Health bool
 	// Connections: List counts connections in use.
 	Connections bool
-	// DrainEnds: List shows that a drain has ended, by no connection in use or by a member that is gone.
-	// Without it the caller waits until the time for the drain is over.
+	// DrainEnds: List shows that a drain has ended, by no connection in use or by a member that is
+	// gone. Without it the caller waits until the time for the drain is over.
 	DrainEnds bool
 	// Leaves: a member whose drain has ended leaves the list by itself.
 	Leaves bool
@@ -85,8 +85,8 @@ type State string
 const (
 	Ready    State = "ready"    // gets new connections, if the target takes it for healthy
 	Draining State = "draining" // gets no new connections and keeps those in use
-	// Disabled is there and gets no connections: a call was broken off, or somebody took it out by hand.
-	// The next Add or Remove brings it to its end.
+	// Disabled is there and gets no connections: a call was broken off, or somebody took it out by
+	// hand. The next Add or Remove brings it to its end.
 	Disabled State = "disabled"
 )
 
@@ -101,8 +101,8 @@ const (
 	Down          Health = "down"
 )
 
-// UnknownConnections says that a target does not know how many connections are in use. 0 says that it
-// knows of none, even where it does not count them.
+// UnknownConnections says that a target does not know how many connections are in use. 0 says that
+// it knows of none, even where it does not count them.
 const UnknownConnections = -1
 
 // Status is a member as a target has it.

@@ -27,7 +27,8 @@ func SplitAddress(address string) (host, port string) {
 // IsName reports whether a balancer may have that name.
 func IsName(name string) bool { return nameForm.MatchString(name) }
 
-// Check returns what is wrong with a member: adapters write its parts into commands, names and files.
+// Check returns what is wrong with a member: adapters write its parts into commands, names and
+// files.
 func Check(shard string, m Member) error {
 	switch {
 	case !shardForm.MatchString(shard):

@@ -13,8 +13,8 @@ type Listing struct {
 	Targets []Target
 }
 
-// Target is what one target has. If Err is set, the target did not answer, or not in full: then nothing
-// is known of its members.
+// Target is what one target has. If Err is set, the target did not answer, or not in full: then
+// nothing is known of its members.
 type Target struct {
 	Name    string
 	Members []Status
@@ -36,8 +36,8 @@ func Each(names []string, do func(i int) Target) []Target {
 	return out
 }
 
-// Listed is what a List returns of its targets: an error if the call's context has ended, or if none of
-// them answered.
+// Listed is what a List returns of its targets: an error if the call's context has ended, or if
+// none of them answered.
 func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	l := Listing{Targets: targets}
 	if err := ctx.Err(); err != nil {
@@ -49,8 +49,8 @@ func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	return l, nil
 }
 
-// Failure is the error of all targets that did not answer, or nil. A call to several targets fails with
-// it if one of them does.
+// Failure is the error of all targets that did not answer, or nil. A call to several targets fails
+// with it if one of them does.
 func Failure(targets []Target) error {
 	var errs []error
 	for _, t := range targets {
@@ -71,9 +71,9 @@ func (l Listing) Silent() (names []string) {
 	return names
 }
 
-// Has are the members of an instance as the targets have them, at whatever address, each once. A caller
-// that wants all of an instance gone removes each of them: Remove of the member as recorded leaves one at
-// another address alone.
+// Has are the members of an instance as the targets have them, at whatever address, each once. A
+// caller that wants all of an instance gone removes each of them: Remove of the member as recorded
+// leaves one at another address alone.
 func (l Listing) Has(instance string) (members []Member) {
 	for _, t := range l.Targets {
 		for _, st := range t.Members {
@@ -191,24 +191,25 @@ func (s *Standing) count(entries []Status, weight int) {
 	}
 }
 
-// Confirmed reports whether the instance is in service: every target that answered sends it traffic,
-// and at least one answered. A target that is silent neither confirms it nor holds it up: when it
-// answers again without the member, the instance is confirmed no longer, and is added there.
+// Confirmed reports whether the instance is in service: every target that answered sends it
+// traffic, and at least one answered. A target that is silent neither confirms it nor holds it up:
+// when it answers again without the member, the instance is confirmed no longer, and is added
+// there.
 func (s Standing) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answered && s.Moved == 0 }
 
-// InPlace reports whether every target that answered has the member as it should be. If not, it should be
-// added, whatever its health.
+// InPlace reports whether every target that answered has the member as it should be. If not, it
+// should be added, whatever its health.
 func (s Standing) InPlace() bool {
 	return s.Ready == s.Answered && s.Several == 0 && s.Moved == 0 && s.Weight
 }
 
-// Leaving reports whether no target that answered begins new connections to the instance. If not, it is
-// to be drained.
+// Leaving reports whether no target that answered begins new connections to the instance. If not,
+// it is to be drained.
 func (s Standing) Leaving() bool { return s.Ready == 0 && s.Moved == 0 }
 
-// Drained reports whether the drain has ended: every target has answered, and none has a connection of
-// the instance in use. A target that is silent may have some: its caller waits for it as long as it
-// would wait for the connections.
+// Drained reports whether the drain has ended: every target has answered, and none has a connection
+// of the instance in use. A target that is silent may have some: its caller waits for it as long as
+// it would wait for the connections.
 func (s Standing) Drained() bool {
 	return s.Silent == 0 && s.Answered > 0 && s.Idle == s.Answered && s.Moved == 0
 }
@@ -216,6 +217,6 @@ func (s Standing) Drained() bool {
 // Gone reports whether every target has answered, and none has the instance.
 func (s Standing) Gone() bool { return s.Silent == 0 && s.Answered > 0 && s.Has == 0 && s.Moved == 0 }
 
-// Unhealthy reports whether a target that answered sends the instance no traffic for its health, and
-// no other one sends it any: what heal.on_load_balancer may rest on.
+// Unhealthy reports whether a target that answered sends the instance no traffic for its health,
+// and no other one sends it any: what heal.on_load_balancer may rest on.
 func (s Standing) Unhealthy() bool { return s.Down > 0 && s.Served == 0 && s.Checking == 0 }

@@ -2,7 +2,8 @@
 //
 // # Invariants
 //
-//   - A file that is replaced has its old content or the new, whole, at any moment; and the new for good once the call has returned.
+//   - A file that is replaced has its old content or the new, whole, at any moment; and the new for
+//     good once the call has returned.
 //   - Before it has its name, only its writer can read it, whatever its mode will be.
 //   - A directory that it makes, or takes for ours, is not everybody's to change.
 //   - Writers at the same time do not mix: one of them is the last.

@@ -111,10 +111,10 @@ next:
 	return provider.Machine{}, out
 }
 
-// run runs one machine with the first client token that is not spent. If EC2 knows that token from a
-// request that was not the same (the join token differs each time), that request's machine is the
-// one. A token is spent only if EC2 has shown no machine of it for the time of its consistency: then
-// it is that of a request that was refused.
+// run runs one machine with the first client token that is not spent. If EC2 knows that token from
+// a request that was not the same (the join token differs each time), that request's machine is the
+// one. A token is spent only if EC2 has shown no machine of it for the time of its consistency:
+// then it is that of a request that was refused.
 func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput) (none provider.Machine, err error) {
 	for {
 		p.mu.Lock()
@@ -274,7 +274,8 @@ func optional(text string) *string {
 	return aws.String(text)
 }
 
-// tagSpecifications tag the machine and all that is made with it, in the call that makes it (PROV-8).
+// tagSpecifications tag the machine and all that is made with it, in the call that makes it
+// (PROV-8).
 func tagSpecifications(k key, req provider.CreateRequest) []types.TagSpecification {
 	values := map[string]string{tagName: cmp.Or(req.Bootstrap.Name, k.instance)}
 	for name, value := range req.Template.Tags {

@@ -14,12 +14,15 @@
 //
 // # Invariants
 //
-//   - Only a machine that has the tags of the shard and of the instance, and a client token that was
-//     derived from them, is stopped, restarted or terminated. Copying a machine copies its tags, never its token.
-//   - All attempts to make one machine (types, subnets, repeated calls) share one client token. The next token is used
-//     only when EC2 has shown for the time of its consistency that the present one has no machine.
+//   - Only a machine that has the tags of the shard and of the instance, and a client token that
+//     was derived from them, is stopped, restarted or terminated. Copying a machine copies its
+//     tags, never its token.
+//   - All attempts to make one machine (types, subnets, repeated calls) share one client token. The
+//     next token is used only when EC2 has shown for the time of its consistency that the present
+//     one has no machine.
 //   - A List has all pages or is an error.
-//   - Every request to EC2 passes one gate, which bounds their rate and is closed while EC2 throttles.
+//   - Every request to EC2 passes one gate, which bounds their rate and is closed while EC2
+//     throttles.
 //   - A terminated machine is listed only if it ended by itself, and never after its Delete.
 //
 // # What it does not do

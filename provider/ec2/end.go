@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon"
 )
 
-// Stop has EC2 shut the machine down, forces it after the timeout, and waits until it is down. A Spot
-// machine is terminated: EC2 stops no one-time one.
+// Stop has EC2 shut the machine down, forces it after the timeout, and waits until it is down. A
+// Spot machine is terminated: EC2 stops no one-time one.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	// It holds no lock, so that a Delete need not wait for it.
 	if err := p.stop(ctx, key{shard, instance}, timeout); err != nil {
@@ -137,8 +137,8 @@ func (p *Provider) remove(ctx context.Context, k key) error {
 }
 
 // Restart reboots a machine that runs, and starts one that has stopped. EC2 names no boots, so the
-// name is not looked at. It does not stop and start a machine instead: that would take minutes, lose
-// the public address and the disks of the host, and is not possible with Spot.
+// name is not looked at. It does not stop and start a machine instead: that would take minutes,
+// lose the public address and the disks of the host, and is not possible with Spot.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	k := key{shard, instance}
 	if err := p.turns.Take(ctx, k, func() error { return p.restart(ctx, k) }); err != nil {

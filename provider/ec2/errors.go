@@ -90,8 +90,8 @@ func (p *Provider) meaning(err error, scope string) error {
 // tries is how often a request that only reads is sent before its failure is believed.
 const tries = 3
 
-// read sends a request that changes nothing. It waits out throttles, and repeats what fails otherwise
-// a few times.
+// read sends a request that changes nothing. It waits out throttles, and repeats what fails
+// otherwise a few times.
 func (p *Provider) read(ctx context.Context, scope string, request func(context.Context) error) error {
 	for failed := 0; ; {
 		err := p.call(ctx, scope, request)

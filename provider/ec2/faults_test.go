@@ -77,8 +77,8 @@ func (w *imagined) provider(change func(*Config)) *Provider {
 // sleep lets virtual time pass.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// What EC2 answers becomes the kind of error that a coordinator acts upon, and is not repeated by the
-// SDK.
+// What EC2 answers becomes the kind of error that a coordinator acts upon, and is not repeated by
+// the SDK.
 //
 // proves PROV-5
 func TestErrorsHaveKinds(t *testing.T) {
@@ -160,8 +160,8 @@ func TestListIsWhole(t *testing.T) {
 	})
 }
 
-// No more requests are sent than are allowed: a call whose turn would come too late says when to come
-// again, and sends none.
+// No more requests are sent than are allowed: a call whose turn would come too late says when to
+// come again, and sends none.
 //
 // proves PROV-5
 func TestRequestsAreBounded(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon"
 )
 
-// batch is one look at several machines of a shard: however many calls wait for their machines, each
-// round of looks takes one request for maxBatch of them.
+// batch is one look at several machines of a shard: however many calls wait for their machines,
+// each round of looks takes one request for maxBatch of them.
 type batch struct {
 	instances map[string]bool
 	callers   int
@@ -101,8 +101,8 @@ func filter(name string, values ...string) types.Filter {
 // pageSize is the largest that EC2 allows.
 const pageSize = 1000
 
-// pages describes all machines that the filters choose, page by page, or fails. The filters are asked
-// for when a request may be sent.
+// pages describes all machines that the filters choose, page by page, or fails. The filters are
+// asked for when a request may be sent.
 func (p *Provider) pages(ctx context.Context, filters func() []types.Filter, each func(instance)) error {
 	var next *string
 	for {

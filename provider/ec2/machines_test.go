@@ -42,9 +42,9 @@ func persist(t *testing.T, call func(ctx context.Context, attempt int) error) {
 	}
 }
 
-// Machines are made and removed while everything goes wrong that can, by two coordinators
-// one of which takes over the other's calls. No instance ever has two machines, nothing is left, and
-// EC2 gets no more requests in any minute than the two are allowed.
+// Machines are made and removed while everything goes wrong that can, by two coordinators one of
+// which takes over the other's calls. No instance ever has two machines, nothing is left, and EC2
+// gets no more requests in any minute than the two are allowed.
 //
 // proves SAFE-8, PROV-4, PROV-5
 func TestMachinesWithFaults(t *testing.T) { withFaults(t, 100) }
@@ -119,7 +119,8 @@ func withFaults(t *testing.T, n int) {
 		all(func(name string) {
 			persist(t, func(ctx context.Context, attempt int) error { return leaders[attempt%2].Delete(ctx, "sh1", name) })
 		})
-		// As a coordinator does: a machine that is listed still, after the time of consistency, is removed again.
+		// As a coordinator does: a machine that is listed still, after the time of consistency, is
+		// removed again.
 		for range 10 {
 			sleep(2 * time.Minute)
 			left := list()

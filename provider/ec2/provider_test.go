@@ -52,8 +52,8 @@ func listed(t *testing.T, p *Provider) map[string]provider.Machine {
 	return out
 }
 
-// An instance has one machine: whether the answer of the request that made it was lost, its tags do not
-// show yet, another coordinator repeats the call, or EC2 has forgotten the client token.
+// An instance has one machine: whether the answer of the request that made it was lost, its tags do
+// not show yet, another coordinator repeats the call, or EC2 has forgotten the client token.
 //
 // proves SAFE-8, PROV-4
 func TestOneMachineForOneInstance(t *testing.T) {
@@ -119,8 +119,8 @@ func TestCopiesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// Types are tried in order, subnets by their free addresses, and only when all are used up the zone has
-// no room: also if EC2 takes a client token for used that it has refused.
+// Types are tried in order, subnets by their free addresses, and only when all are used up the zone
+// has no room: also if EC2 takes a client token for used that it has refused.
 //
 // proves PROV-5, PROV-6
 func TestTypesAndSubnetsInOrder(t *testing.T) {
@@ -161,8 +161,8 @@ func TestTypesAndSubnetsInOrder(t *testing.T) {
 	}
 }
 
-// Machines that ended by themselves are told from those that were stopped, also when EC2 has terminated
-// them; a terminated one is evidence until its Delete.
+// Machines that ended by themselves are told from those that were stopped, also when EC2 has
+// terminated them; a terminated one is evidence until its Delete.
 //
 // proves DET-4, SPOT-2
 func TestHowMachinesEnd(t *testing.T) {
@@ -275,7 +275,8 @@ func TestWhatIsMade(t *testing.T) {
 	})
 }
 
-// User data has what the template adds first, and always has room for the largest bootstrap document.
+// User data has what the template adds first, and always has room for the largest bootstrap
+// document.
 func TestUserData(t *testing.T) {
 	req := request("web-1", "a")
 	b := &req.Bootstrap

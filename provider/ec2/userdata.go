@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/provider/userdata"
 )
 
-// EC2 allows 16 KiB of user data, which are compressed. What a template adds has its share, so that a
-// document of maxBootstrap bytes always fits.
+// EC2 allows 16 KiB of user data, which are compressed. What a template adds has its share, so that
+// a document of maxBootstrap bytes always fits.
 const (
 	maxSize      = 16 << 10
 	maxUserData  = 4 << 10
@@ -26,7 +26,8 @@ const (
 const boundary = "==leasehold-7d1c5f0e5b0a4c7b=="
 
 // userData is what cloud-init carries out at the machine's first boot: what the template adds, then
-// ours, which writes the bootstrap document, fetches the agent if the image has none, and starts it.
+// ours, which writes the bootstrap document, fetches the agent if the image has none, and starts
+// it.
 func userData(req provider.CreateRequest, more string) (string, error) {
 	text, err := userdata.CloudConfig(req.Bootstrap, req.Agent)
 	if err != nil {

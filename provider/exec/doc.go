@@ -9,6 +9,7 @@
 // # Invariants
 //
 //   - Package program keeps a program from harming more than its own provider (PROV-2).
-//   - An answer about another instance or shard is a temporary failure, after which nothing is known.
+//   - An answer about another instance or shard is a temporary failure, after which nothing is
+//     known.
 //   - A List is complete, or an error.
 package exec

@@ -38,7 +38,8 @@ func scripted(t *testing.T, script string, change ...func(*exec.Config)) (_ prov
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// bash reads the file: one that was just written cannot always be executed, where tests run at once
+	// bash reads the file: one that was just written cannot always be executed, where tests run at
+	// once
 	c := exec.Config{Command: []string{"bash", path}}
 	for _, f := range change {
 		f(&c)

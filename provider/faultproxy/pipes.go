@@ -80,8 +80,8 @@ func (p *Pipes) Client(timeout time.Duration) *http.Client {
 }
 
 // sender sends a copy of a request's body. A pipe holds nothing, so an answer may come before the
-// transport has noticed the end of the body, and some clients close the body then, which would break
-// the connection.
+// transport has noticed the end of the body, and some clients close the body then, which would
+// break the connection.
 type sender struct{ *http.Transport }
 
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {

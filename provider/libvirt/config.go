@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Config says where the hypervisors are, and what machines have unless their template says otherwise.
+// Config says where the hypervisors are, and what machines have unless their template says
+// otherwise.
 type Config struct {
 	// Zones are the zones' names, and the hypervisor of each.
 	Zones map[string]Zone `json:"zones"`

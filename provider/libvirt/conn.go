@@ -22,8 +22,8 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
-// hypervisor is one libvirtd. go-libvirt takes no contexts: a call that must end closes the connection
-// that it uses, so each call in progress has a connection of its own.
+// hypervisor is one libvirtd. go-libvirt takes no contexts: a call that must end closes the
+// connection that it uses, so each call in progress has a connection of its own.
 type hypervisor struct {
 	zone   string
 	where  string // the URI as it was configured, for people
@@ -48,8 +48,8 @@ func newHypervisor(zone string) *hypervisor {
 	return h
 }
 
-// link is one connection. go-libvirt's own word on whether it is up is not asked: that is wrong of one
-// that ends just as it is opened.
+// link is one connection. go-libvirt's own word on whether it is up is not asked: that is wrong of
+// one that ends just as it is opened.
 type link struct {
 	*api.Libvirt
 	conn *frames

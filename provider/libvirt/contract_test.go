@@ -49,7 +49,8 @@ func startReal(t *testing.T) *libvirttest.Libvirt {
 	return l
 }
 
-// onReal is a provider with the zone a. Machines are small and have no network unless a test says so.
+// onReal is a provider with the zone a. Machines are small and have no network unless a test says
+// so.
 func onReal(t *testing.T, l *libvirttest.Libvirt, change func(*Config)) *Provider {
 	t.Helper()
 	c := Config{
@@ -70,8 +71,8 @@ func onReal(t *testing.T, l *libvirttest.Libvirt, change func(*Config)) *Provide
 	return p
 }
 
-// small are the settings of a machine whose firmware finds nothing to boot, and waits. It does not hear
-// its power button.
+// small are the settings of a machine whose firmware finds nothing to boot, and waits. It does not
+// hear its power button.
 func small() map[string]any { return map[string]any{"memory": "32MiB", "machine": "pc"} }
 
 // booting are the settings of a machine with a guest in it.

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// dying ends a connection for good after some packets were sent on it: the last one arrives, and its
-// answer does not. That is what a coordinator leaves that crashes in the middle of a call.
+// dying ends a connection for good after some packets were sent on it: the last one arrives, and
+// its answer does not. That is what a coordinator leaves that crashes in the middle of a call.
 type dying struct {
 	net.Conn
 	left *atomic.Int64
@@ -61,9 +61,9 @@ func crashAt(t *testing.T, l *libvirttest.Libvirt, n int) (p *Provider, crashed 
 
 const crashShard = "sh-crashes"
 
-// everyCrash has a call crash with its packets, one after the other, until it does not need so many. By
-// day it leaves out most. Whatever has happened, the next coordinator completes the call by repeating it,
-// and a Delete leaves nothing.
+// everyCrash has a call crash with its packets, one after the other, until it does not need so
+// many. By day it leaves out most. Whatever has happened, the next coordinator completes the call
+// by repeating it, and a Delete leaves nothing.
 func everyCrash(t *testing.T, l *libvirttest.Libvirt, prepare func(instance string), call func(p *Provider, instance string) error,
 	judge func(instance string),
 ) {
@@ -92,7 +92,8 @@ func everyCrash(t *testing.T, l *libvirttest.Libvirt, prepare func(instance stri
 	t.Errorf("it needs more than %d packets", most)
 }
 
-// Whatever step of a call a coordinator crashes after, the next one completes the call by repeating it.
+// Whatever step of a call a coordinator crashes after, the next one completes the call by repeating
+// it.
 //
 // proves SAFE-8
 func crashes(t *testing.T, l *libvirttest.Libvirt) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Create defines the domain of an instance, with the first size that there is room for, makes its
-// volumes and starts it. Called again, it completes what was interrupted, and else returns the machine
-// that is there, up or down.
+// volumes and starts it. Called again, it completes what was interrupted, and else returns the
+// machine that is there, up or down.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m provider.Machine, err error) {
 	b := req.Bootstrap
 	if b.Shard == "" || b.Instance == "" {
@@ -201,8 +201,8 @@ func (pl *plan) addVolumes(base volumeXML) error {
 	return nil
 }
 
-// defineOne defines the domain with the first size that there is room for, and returns those that are
-// left. A domain that is there already is left as it is.
+// defineOne defines the domain with the first size that there is room for, and returns those that
+// are left. A domain that is there already is left as it is.
 func (p *Provider) defineOne(ctx context.Context, h *hypervisor, pl plan, sizes []size) ([]size, error) {
 	select {
 	case h.define <- struct{}{}:
@@ -249,8 +249,8 @@ func (p *Provider) defineOne(ctx context.Context, h *hypervisor, pl plan, sizes 
 	return sizes, err
 }
 
-// room is how much memory is free for machines, and how much there is: what running domains may use is
-// taken, and what those of ours may that were not started yet.
+// room is how much memory is free for machines, and how much there is: what running domains may use
+// is taken, and what those of ours may that were not started yet.
 func (h *hypervisor) room(l *link) (free, all uint64, err error) {
 	all = h.memory
 	if all == 0 {
@@ -363,8 +363,8 @@ func (p *Provider) noteFailed(ctx context.Context, h *hypervisor, d *domain, why
 	}
 }
 
-// removeUnstarted removes a domain that could not be started, and reports whether it is gone. One that
-// runs by now is another call's.
+// removeUnstarted removes a domain that could not be started, and reports whether it is gone. One
+// that runs by now is another call's.
 func (p *Provider) removeUnstarted(ctx context.Context, h *hypervisor, k key, d *domain) (removed bool, err error) {
 	err = h.use(ctx, func(l *link) error {
 		now, err := look(l, k)

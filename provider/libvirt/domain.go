@@ -64,8 +64,8 @@ func tagsOf(all map[string]string) (tags []tag) {
 	return tags
 }
 
-// encode is the metadata as libvirt is told them: in the whole definition with their name space, else
-// without.
+// encode is the metadata as libvirt is told them: in the whole definition with their name space,
+// else without.
 func (r record) encode(space string) (string, error) {
 	text, err := xml.Marshal(struct {
 		XMLName xml.Name
@@ -124,8 +124,9 @@ func (d *damaged) Error() string {
 
 func (d *damaged) Unwrap() error { return d.err }
 
-// read reads a domain's state and metadata. The state is read again after the metadata if the domain
-// seems down: while a restart is under way it is, and the metadata may have been noted after that.
+// read reads a domain's state and metadata. The state is read again after the metadata if the
+// domain seems down: while a restart is under way it is, and the metadata may have been noted after
+// that.
 func read(l *link, dom api.Domain) (*domain, error) {
 	for {
 		state, reason, err := l.DomainGetState(dom, 0)
@@ -216,8 +217,8 @@ func change(l *link, d *domain, to func(*record)) (*domain, error) {
 	return now, err
 }
 
-// machine is what a domain is to the contract. A start that was intended more than grace ago and has
-// not come about was interrupted.
+// machine is what a domain is to the contract. A start that was intended more than grace ago and
+// has not come about was interrupted.
 func (d *domain) machine(zone string, grace time.Duration) provider.Machine {
 	m := provider.Machine{
 		Instance: d.Instance, Shard: d.Shard, Group: d.Group, Zone: zone, Ref: d.Name, Call: d.Call,

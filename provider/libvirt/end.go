@@ -15,8 +15,8 @@ const (
 	pushAgain = 5 * time.Second        // the power button: a guest that boots does not see it
 )
 
-// Stop notes that the domain is to stop, pushes its power button, and destroys it when the timeout is
-// over. No other call waits meanwhile: Delete cuts the wait short.
+// Stop notes that the domain is to stop, pushes its power button, and destroys it when the timeout
+// is over. No other call waits meanwhile: Delete cuts the wait short.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	k := key{shard, instance}
 	var h *hypervisor
@@ -92,8 +92,8 @@ func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) e
 	}
 }
 
-// Delete destroys the domain, deletes its volumes and undefines it, in that order: as long as there is
-// something of it, it is listed.
+// Delete destroys the domain, deletes its volumes and undefines it, in that order: as long as there
+// is something of it, it is listed.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	k := key{shard, instance}
 	err := p.turns.Take(ctx, k, func() error {
@@ -140,8 +140,8 @@ func undefine(l *link, d *domain) error {
 	return err
 }
 
-// Restart ends the domain, in order if its guest does so within its stop timeout and half a call, and
-// starts it.
+// Restart ends the domain, in order if its guest does so within its stop timeout and half a call,
+// and starts it.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	k := key{shard, instance}
 	err := p.turns.Take(ctx, k, func() error {
@@ -210,8 +210,8 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	return written, nil
 }
 
-// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for whoever
-// stops reading.
+// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for
+// whoever stops reading.
 type tail []byte
 
 func (t *tail) Write(p []byte) (int, error) {

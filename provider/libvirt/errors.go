@@ -31,8 +31,8 @@ func told(err error) bool {
 
 func gone(err error) bool { return is(err, api.ErrNoDomain) }
 
-// says reports whether libvirt's text has one of these parts. It is asked where the number of an error
-// says no more than that something failed.
+// says reports whether libvirt's text has one of these parts. It is asked where the number of an
+// error says no more than that something failed.
 func says(err error, texts ...string) bool {
 	var e api.Error
 	if !errors.As(err, &e) {
@@ -60,7 +60,8 @@ var (
 	}
 )
 
-// meaning gives an error of libvirt's its kind (PROV-5). The scope is of one that is out of capacity.
+// meaning gives an error of libvirt's its kind (PROV-5). The scope is of one that is out of
+// capacity.
 func (h *hypervisor) meaning(err error, scope string) error {
 	var e api.Error
 	if !errors.As(err, &e) {

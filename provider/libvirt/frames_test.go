@@ -28,8 +28,8 @@ type fromBytes struct {
 
 func (f fromBytes) Read(b []byte) (int, error) { return f.Reader.Read(b) }
 
-// A stream arrives after the reply to its call, whichever libvirtd sent first, and nothing arrives of a
-// stream that has ended, or whose call failed. Other packets are passed on as they are.
+// A stream arrives after the reply to its call, whichever libvirtd sent first, and nothing arrives
+// of a stream that has ended, or whose call failed. Other packets are passed on as they are.
 func TestFrames(t *testing.T) {
 	const ok, failed, event = 0, 1, 2
 	reply := func(serial, status uint32) []byte { return packet(typeReply, serial, status, "answer") }

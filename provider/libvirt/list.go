@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// domains reads those of a hypervisor whose names begin so and that have metadata of ours. Those whose
-// metadata cannot be read are an error of its own.
+// domains reads those of a hypervisor whose names begin so and that have metadata of ours. Those
+// whose metadata cannot be read are an error of its own.
 func domains(l *link, prefix string) (out []*domain, unreadable, err error) {
 	all, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {
@@ -36,8 +36,8 @@ func domains(l *link, prefix string) (out []*domain, unreadable, err error) {
 	return out, unreadable, nil
 }
 
-// List asks all hypervisors. If one does not answer, nothing is known of its machines, and the whole
-// List is an error.
+// List asks all hypervisors. If one does not answer, nothing is known of its machines, and the
+// whole List is an error.
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)
@@ -88,8 +88,8 @@ func (p *Provider) listOne(ctx context.Context, h *hypervisor, shard string) (ma
 	return machines, err
 }
 
-// addressesOf asks the DHCP servers of libvirt's networks. What they do not know is not known: others'
-// DHCP servers are not asked.
+// addressesOf asks the DHCP servers of libvirt's networks. What they do not know is not known:
+// others' DHCP servers are not asked.
 func (p *Provider) addressesOf(l *link, all []*domain) map[string]string {
 	byMAC, asked := map[string]string{}, map[string]bool{}
 	out := map[string]string{}
@@ -132,8 +132,8 @@ func (p *Provider) learn(k key, zone string) {
 	p.seen[k] = zone
 }
 
-// remember keeps what a List has shown, and forgets machines that it has not. An address stays until
-// there is another: a machine that boots has none for a while.
+// remember keeps what a List has shown, and forgets machines that it has not. An address stays
+// until there is another: a machine that boots has none for a while.
 func (p *Provider) remember(shard string, machines []provider.Machine) {
 	there := map[key]string{}
 	p.mu.Lock()
@@ -157,8 +157,8 @@ func (p *Provider) remember(shard string, machines []provider.Machine) {
 	}
 }
 
-// everywhere finds a machine: first where it was seen last, then on all hypervisors. Without an answer
-// of each of them it is not known to be gone.
+// everywhere finds a machine: first where it was seen last, then on all hypervisors. Without an
+// answer of each of them it is not known to be gone.
 func (p *Provider) everywhere(ctx context.Context, k key) (*hypervisor, *domain, error) {
 	p.mu.Lock()
 	last := p.seen[k]

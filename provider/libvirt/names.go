@@ -19,8 +19,8 @@ type key struct{ shard, instance string }
 // prefixOf begins the names of a shard's domains and volumes.
 func prefixOf(shard string) string { return prefix + hashOf(shard) + "-" }
 
-// nameOf is the domain of an instance. No two shards have one of the same name. An ID that is no part
-// of a file's name, or is too long, is shortened and told apart by a hash.
+// nameOf is the domain of an instance. No two shards have one of the same name. An ID that is no
+// part of a file's name, or is too long, is shortened and told apart by a hash.
 func (k key) nameOf() string {
 	fits := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' }
 	name := prefixOf(k.shard) + k.instance

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/provider/turns"
 )
 
-// Provider makes machines that are domains of libvirt. Several, in this process or in others, may use
-// one hypervisor at once.
+// Provider makes machines that are domains of libvirt. Several, in this process or in others, may
+// use one hypervisor at once.
 type Provider struct {
 	config      Config
 	hypervisors []*hypervisor // by zone

@@ -192,8 +192,8 @@ func wrongTemplates(t *testing.T, l *libvirttest.Libvirt) {
 	}
 }
 
-// A guest finds its document where cloud-init would. It hears its power button and ends in order, and its
-// console is kept after that.
+// A guest finds its document where cloud-init would. It hears its power button and ends in order,
+// and its console is kept after that.
 //
 // proves PROV-7, HEAL-14, DET-19
 func endsInOrder(t *testing.T, l *libvirttest.Libvirt) {
@@ -232,7 +232,8 @@ func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
 	}
 }
 
-// A volume whose domain is gone goes with the next machine of its shard that is deleted. Others stay.
+// A volume whose domain is gone goes with the next machine of its shard that is deleted. Others
+// stay.
 func leftVolumes(t *testing.T, l *libvirttest.Libvirt) {
 	p := onReal(t, l, nil)
 	const shard = "sh-left"
@@ -278,8 +279,8 @@ func foreignStarts(t *testing.T, l *libvirttest.Libvirt) {
 	want("undefined while it runs", provider.StateRunning, "")
 }
 
-// A hypervisor that is away makes the whole List an error, and no machine of another one out of reach;
-// when it is back, all is as it was.
+// A hypervisor that is away makes the whole List an error, and no machine of another one out of
+// reach; when it is back, all is as it was.
 //
 // proves DET-4
 func twoZones(t *testing.T, l *libvirttest.Libvirt) {

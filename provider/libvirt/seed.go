@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/provider/userdata"
 )
 
-// seedOf is the volume from which cloud-init takes its user data and the machine's name: its data source
-// NoCloud looks for a file system with the label cidata.
+// seedOf is the volume from which cloud-init takes its user data and the machine's name: its data
+// source NoCloud looks for a file system with the label cidata.
 func seedOf(req provider.CreateRequest) ([]byte, error) {
 	data, err := userdata.CloudConfig(req.Bootstrap, req.Agent)
 	if err != nil {

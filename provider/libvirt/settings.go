@@ -57,8 +57,8 @@ func parseSize(text string) (uint64, error) {
 	return n << shift, nil
 }
 
-// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration. Files are
-// named as volumes of the pool: who may write groups must not choose what the hypervisor reads.
+// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration. Files
+// are named as volumes of the pool: who may write groups must not choose what the hypervisor reads.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description string, form *regexp.Regexp) map[string]any {
 		s := map[string]any{"type": "string", "minLength": 1, "description": description}

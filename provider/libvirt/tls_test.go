@@ -96,8 +96,8 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// Over TLS it is as over the socket; who has no certificate of the hypervisor's authority is refused, and
-// so is a hypervisor without one of ours.
+// Over TLS it is as over the socket; who has no certificate of the hypervisor's authority is
+// refused, and so is a hypervisor without one of ours.
 func overTLS(t *testing.T, _ *libvirttest.Libvirt) {
 	ours, strange := newAuthority(t), newAuthority(t)
 	ours.issue("server", x509.ExtKeyUsageServerAuth)

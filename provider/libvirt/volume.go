@@ -73,8 +73,8 @@ func refresh(ctx context.Context, l *link, pool api.StoragePool) error {
 	}
 }
 
-// file looks whether a pool has a volume that a template names. One that was copied into the directory
-// by hand shows after a refresh.
+// file looks whether a pool has a volume that a template names. One that was copied into the
+// directory by hand shows after a refresh.
 func file(ctx context.Context, l *link, pool api.StoragePool, name string) (x volumeXML, err error) {
 	v, err := l.StorageVolLookupByName(pool, name)
 	if is(err, api.ErrNoStorageVol) {

@@ -143,8 +143,8 @@ func oemString(b provider.Bootstrap) (string, error) {
 	return provider.SMBIOSBootstrap + base64.StdEncoding.EncodeToString(document), nil
 }
 
-// definition is the definition of a machine's domain. It has no UUID: libvirt draws one, and refuses a
-// second domain of the same name for having another.
+// definition is the definition of a machine's domain. It has no UUID: libvirt draws one, and
+// refuses a second domain of the same name for having another.
 func (p *Provider) definition(pl plan, s size, r record) (string, error) {
 	metadata, err := r.encode(namespace)
 	if err != nil {

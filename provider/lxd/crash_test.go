@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// dying is a way to LXD that ends for good after some requests: the last one arrives, and its answer
-// does not. That is what a coordinator leaves that crashes in the middle of a call.
+// dying is a way to LXD that ends for good after some requests: the last one arrives, and its
+// answer does not. That is what a coordinator leaves that crashes in the middle of a call.
 type dying struct {
 	to   http.RoundTripper
 	left atomic.Int64
@@ -49,8 +49,8 @@ func crashAt(t *testing.T, l *lxdtest.LXD, n int) *Provider {
 	return p
 }
 
-// everyCrash has a call crash with its requests, one after the other, until it does not need so many.
-// By day it leaves out some.
+// everyCrash has a call crash with its requests, one after the other, until it does not need so
+// many. By day it leaves out some.
 func everyCrash(t *testing.T, l *lxdtest.LXD, prepare func(t *testing.T, instance string), call func(p *Provider, instance string) error,
 	judge func(t *testing.T, instance string),
 ) {

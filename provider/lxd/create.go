@@ -291,8 +291,8 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 	return nil
 }
 
-// pushTimeout is far longer than LXD needs for a file. Its server of files, which it starts for each
-// container anew, hangs now and then, and does not when it is asked again.
+// pushTimeout is far longer than LXD needs for a file. Its server of files, which it starts for
+// each container anew, hangs now and then, and does not when it is asked again.
 const pushTimeout = 10 * time.Second
 
 var errHangs = &failure{text: "forkfile.sock: no answer within " + pushTimeout.String()}

@@ -18,16 +18,20 @@
 //
 // # Invariants
 //
-//   - A container without the tags of the shard and the instance is neither stopped, restarted, changed nor deleted,
-//     whatever its name.
-//   - An intent is noted before it is carried out: the step "starting" before each start and restart, "stopped" before
-//     each Stop. A container that is down without one has crashed: LXD shows no exit code.
-//   - LXD gives each start a new last_used_at. What was noted of one start is not taken for another.
-//   - A boot is named by its kernel's boot ID, read from the running container: the agent in it reads the same.
-//   - A List is whole: a container that LXD cannot show now, because its member of the cluster is out of reach, is
-//     listed as unknown if it was seen before, else the List fails.
-//   - Only what LXD says is known. The provider keeps in memory what it has learnt of boots and tags, to ask less, and
-//     the console output that it has read, because LXD gives each line of a running container once.
+//   - A container without the tags of the shard and the instance is neither stopped, restarted,
+//     changed nor deleted, whatever its name.
+//   - An intent is noted before it is carried out: the step "starting" before each start and
+//     restart, "stopped" before each Stop. A container that is down without one has crashed: LXD
+//     shows no exit code.
+//   - LXD gives each start a new last_used_at. What was noted of one start is not taken for
+//     another.
+//   - A boot is named by its kernel's boot ID, read from the running container: the agent in it
+//     reads the same.
+//   - A List is whole: a container that LXD cannot show now, because its member of the cluster is
+//     out of reach, is listed as unknown if it was seen before, else the List fails.
+//   - Only what LXD says is known. The provider keeps in memory what it has learnt of boots and
+//     tags, to ask less, and the console output that it has read, because LXD gives each line of a
+//     running container once.
 //
 // # What it does not do
 //

@@ -116,8 +116,8 @@ func TestBusyIsWaitedOut(t *testing.T) {
 	}
 }
 
-// A request to stop that LXD could not pass on comes again, in order as before; only when the time is
-// over is the container stopped the hard way.
+// A request to stop that LXD could not pass on comes again, in order as before; only when the time
+// is over is the container stopped the hard way.
 func TestAStopThatFailsComesAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		timeout time.Duration
@@ -272,8 +272,8 @@ func listing(full func() []any, names ...string) http.HandlerFunc {
 	}
 }
 
-// A cluster leaves out the containers of a member that it cannot reach, and still says that all went
-// well. List says unknown of what it has seen before, and fails for what it has not.
+// A cluster leaves out the containers of a member that it cannot reach, and still says that all
+// went well. List says unknown of what it has seen before, and fails for what it has not.
 func TestListIsNeverAPart(t *testing.T) {
 	reachable := true
 	p := fake(t, map[string]http.HandlerFunc{

@@ -45,9 +45,9 @@ func (p *Provider) update(c *container, change func(*known)) {
 	p.known[c.Name] = k
 }
 
-// learn finds out about addresses, and about boots that no call of ours has begun: of containers that
-// were restarted from within, by LXD, or by hand. What cannot be told now is asked for by the next
-// List.
+// learn finds out about addresses, and about boots that no call of ours has begun: of containers
+// that were restarted from within, by LXD, or by hand. What cannot be told now is asked for by the
+// next List.
 func (p *Provider) learn(ctx context.Context, all []*container) {
 	turns := make(chan struct{}, askers)
 	var wg sync.WaitGroup

@@ -12,8 +12,10 @@
 //
 // # Invariants
 //
-//   - It works in a testing/synctest bubble: time is the time package's, and no lock is held while waiting.
-//   - Without Run and late effects it starts no goroutine. Close ends and awaits those that it did start.
+//   - It works in a testing/synctest bubble: time is the time package's, and no lock is held while
+//     waiting.
+//   - Without Run and late effects it starts no goroutine. Close ends and awaits those that it did
+//     start.
 //   - At most one machine is ever made for an ID; one that was deleted is remembered for good.
 //
 // # What it does not do

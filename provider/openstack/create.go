@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Create makes the server of an instance, with the first type and network that there is room for. It
-// returns once Nova has found a host.
+// Create makes the server of an instance, with the first type and network that there is room for.
+// It returns once Nova has found a host.
 //
 // Nova knows neither unique names nor tokens. A call that overlaps with one of another coordinator,
 // or comes after one whose answer was lost and whose server does not show yet, makes a second
@@ -145,8 +145,8 @@ func (p *Provider) noRoom(zone string, f flavor, text string) error {
 	return &provider.Error{Kind: provider.Capacity, Scope: fmt.Sprintf("zone %s, type %s", zone, f.Name), Message: text}
 }
 
-// post makes a server and waits until it has a host. It is not repeated when OpenStack throttles: the
-// next Create is.
+// post makes a server and waits until it has a host. It is not repeated when OpenStack throttles:
+// the next Create is.
 func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key string) (*server, error) {
 	var id string
 	err := p.with(ctx, func(s *session) error {

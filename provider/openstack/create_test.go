@@ -40,8 +40,8 @@ func TestTypesInOrderOfPreference(t *testing.T) {
 	}
 }
 
-// A call that died after Nova found no room leaves a server that never ran. The next call removes it.
-// One that failed for another reason, or that has run, stays.
+// A call that died after Nova found no room leaves a server that never ran. The next call removes
+// it. One that failed for another reason, or that has run, stays.
 //
 // proves PROV-5
 func TestATryInVainOfAnEarlierCallIsRemoved(t *testing.T) {

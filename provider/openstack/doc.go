@@ -17,6 +17,6 @@
 //     metadata is part of the call that makes the server, so no server of ours is ever without it.
 //   - A server that was listed before is gone only when Nova answers 404 for its ID. A list leaves
 //     out what a part of Nova that is down holds.
-//   - Server names are not unique: several servers of one instance can come into being, each with the
-//     call that made it (Capabilities.Copies). The leader decides which may go (PROV-4).
+//   - Server names are not unique: several servers of one instance can come into being, each with
+//     the call that made it (Capabilities.Copies). The leader decides which may go (PROV-4).
 package openstack

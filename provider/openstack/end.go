@@ -78,8 +78,8 @@ func (p *Provider) note(ctx context.Context, s *server, key, value string) error
 	return err
 }
 
-// stop notes the intent first, so that the end of the guest is not taken for a crash. It is noted only
-// of a server that runs: one that crashed stays crashed.
+// stop notes the intent first, so that the end of the guest is not taken for a crash. It is noted
+// only of a server that runs: one that crashed stays crashed.
 func (p *Provider) stop(ctx context.Context, s *server) error {
 	_, err := p.await(ctx, s.ID, func(now *server) (bool, error) {
 		if now == nil {
@@ -114,8 +114,8 @@ func notFoundIsNil(err error) error {
 	return err
 }
 
-// Restart starts a server that is off, and reboots one that is on, the hard way. Nova names no boots,
-// so a call that comes late or twice ends whatever boot there is.
+// Restart starts a server that is off, and reboots one that is on, the hard way. Nova names no
+// boots, so a call that comes late or twice ends whatever boot there is.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	err := p.turns.Take(ctx, instance, func() error {
 		found, err := p.find(ctx, shard, instance)

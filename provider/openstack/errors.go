@@ -130,8 +130,8 @@ func full(text string) bool {
 	return says(text, "no valid host", "exhausted all hosts", "exceeded max scheduling attempts", "insufficient compute resources")
 }
 
-// ofTheTemplate: Nova refuses what is to be made. It answers 403 to some of that too, such as a flavor
-// without a disk, and names a policy when it is a right that is missing.
+// ofTheTemplate: Nova refuses what is to be made. It answers 403 to some of that too, such as a
+// flavor without a disk, and names a policy when it is a right that is missing.
 func ofTheTemplate(status int, text string) bool {
 	return status == http.StatusBadRequest && !noAddress(text) ||
 		status == http.StatusForbidden && !isQuota(text) && !says(text, "policy", "authorized", "forbidden", "permission")

@@ -223,8 +223,8 @@ func TestListIsNeverAPart(t *testing.T) {
 	}
 }
 
-// While a part of Nova is down, its servers are unknown to a coordinator that has seen them, and the
-// list is an error for one that has not. On later pages Nova leaves them out without a word.
+// While a part of Nova is down, its servers are unknown to a coordinator that has seen them, and
+// the list is an error for one that has not. On later pages Nova leaves them out without a word.
 func TestAPartOfNovaIsDown(t *testing.T) {
 	c := newCloud(t)
 	p := on(t, c, nil)

@@ -88,8 +88,8 @@ func (p *Provider) pages(ctx context.Context, query url.Values) ([]*server, erro
 }
 
 // named finds an instance's servers by their name. It is one cheap request, and misses a server
-// that was renamed, or that a part of Nova which is down holds: Nova leaves those out of a list with
-// a filter.
+// that was renamed, or that a part of Nova which is down holds: Nova leaves those out of a list
+// with a filter.
 func (p *Provider) named(ctx context.Context, shard, instance string) ([]*server, error) {
 	all, err := p.pages(ctx, url.Values{"name": {"^" + regexp.QuoteMeta(nameOf(instance)) + "$"}})
 	return p.ours(all, shard, instance), err
@@ -142,8 +142,8 @@ func (p *Provider) knownOf(s *server) seen {
 	return p.known[s.ID]
 }
 
-// List asks for all servers of the project, without a filter: with one Nova leaves out the servers of
-// a part of it that is down, and says that all went well.
+// List asks for all servers of the project, without a filter: with one Nova leaves out the servers
+// of a part of it that is down, and says that all went well.
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	all, err := p.ofShard(ctx, shard)
 	if err != nil {
@@ -156,8 +156,8 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	return machines, nil
 }
 
-// ofShard are all servers of a shard, or an error. What was seen before is gone only if Nova answers
-// 404 for it, since pages after the first leave out what is in a part of Nova that is down.
+// ofShard are all servers of a shard, or an error. What was seen before is gone only if Nova
+// answers 404 for it, since pages after the first leave out what is in a part of Nova that is down.
 func (p *Provider) ofShard(ctx context.Context, shard string) ([]*server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

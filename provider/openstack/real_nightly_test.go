@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
-// startReal starts Keystone, Glance, Placement and Nova of Debian (scripts/openstack.sh), and returns
-// where they are: their sockets have one port here, with a path for each.
+// startReal starts Keystone, Glance, Placement and Nova of Debian (scripts/openstack.sh), and
+// returns where they are: their sockets have one port here, with a path for each.
 func startReal(t *testing.T) string {
 	t.Helper()
 	script := exec.Command("../../scripts/openstack.sh", "run")
@@ -72,8 +72,8 @@ func startReal(t *testing.T) string {
 	return server.URL
 }
 
-// The contract on a real Nova. Its machines are of its fake driver: nothing runs in them, so nothing
-// can be ended behind its back.
+// The contract on a real Nova. Its machines are of its fake driver: nothing runs in them, so
+// nothing can be ended behind its back.
 //
 // proves PROV-1
 func TestOnARealOpenStack(t *testing.T) {

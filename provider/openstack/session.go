@@ -17,11 +17,12 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// microversion of Nova, of the release Stein (2019): since then a list shows servers of which a part
-// of Nova that is down can tell nothing, with the state UNKNOWN, instead of leaving them out.
+// microversion of Nova, of the release Stein (2019): since then a list shows servers of which a
+// part of Nova that is down can tell nothing, with the state UNKNOWN, instead of leaving them out.
 const microversion = "2.69"
 
-// bounded keeps requests below a rate. OpenStack's own bound, if it has one, is for all its clients.
+// bounded keeps requests below a rate. OpenStack's own bound, if it has one, is for all its
+// clients.
 type bounded struct {
 	next http.RoundTripper
 	rate *rate.Limiter
@@ -54,8 +55,8 @@ func (p *Provider) with(ctx context.Context, f func(s *session) error) error {
 	return err
 }
 
-// patient is with, of a request that changes nothing or can be repeated: it waits out a throttle, if
-// that ends before the call does.
+// patient is with, of a request that changes nothing or can be repeated: it waits out a throttle,
+// if that ends before the call does.
 func (p *Provider) patient(ctx context.Context, f func(s *session) error) error {
 	for {
 		err := p.with(ctx, f)

@@ -15,16 +15,20 @@
 //
 // # Invariants
 //
-//   - The directory is the only memory. A new provider, also after a crash, knows all that the last one did.
-//   - A machine's directory appears whole and vanishes whole, by rename. So List sees a machine or does not.
-//   - The intent to start an agent is recorded before the fork, its process after it. What was interrupted in between
-//     is found again by the marker in the process's environment, and never started beside it. The lock is held by the
-//     child until its exec, so no other call looks in the moment in which the child has no marker yet.
-//   - A process is signalled only when it is positively known to be the machine's: by the marker in its
-//     environment, by pid together with start time and the kernel's boot ID, or because such a process was
-//     seen to be its parent, or the living leader of its session or process group. Never by a bare pid.
-//   - An agent is started in its own session and outlives the coordinator. A service manager that kills all that its
-//     service started must be told not to (systemd: KillMode=process).
+//   - The directory is the only memory. A new provider, also after a crash, knows all that the last
+//     one did.
+//   - A machine's directory appears whole and vanishes whole, by rename. So List sees a machine or
+//     does not.
+//   - The intent to start an agent is recorded before the fork, its process after it. What was
+//     interrupted in between is found again by the marker in the process's environment, and never
+//     started beside it. The lock is held by the child until its exec, so no other call looks in
+//     the moment in which the child has no marker yet.
+//   - A process is signalled only when it is positively known to be the machine's: by the marker in
+//     its environment, by pid together with start time and the kernel's boot ID, or because such a
+//     process was seen to be its parent, or the living leader of its session or process group.
+//     Never by a bare pid.
+//   - An agent is started in its own session and outlives the coordinator. A service manager that
+//     kills all that its service started must be told not to (systemd: KillMode=process).
 //   - There are no goroutines between calls. Ended agents are reaped by the calls that find them.
 //
 // # How long calls take

@@ -61,8 +61,8 @@ func unused(ctx context.Context, port int) bool {
 	return true
 }
 
-// takenPorts returns the ports of all machines in the directory, of every shard. A record is read once
-// only.
+// takenPorts returns the ports of all machines in the directory, of every shard. A record is read
+// once only.
 func (p *Provider) takenPorts() (map[int]bool, error) {
 	names, err := p.instances()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // in it cannot be seen from there.
 const siteFile = ".site"
 
-// siteOf returns the name of a directory for machines, and gives it one if it has none. Of providers
-// that do so at the same time one wins.
+// siteOf returns the name of a directory for machines, and gives it one if it has none. Of
+// providers that do so at the same time one wins.
 func siteOf(dir string) (string, error) {
 	path := filepath.Join(dir, siteFile)
 	text, err := os.ReadFile(path)

@@ -91,7 +91,8 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	}
 }
 
-// A provider that is made anew, as after a crash of the coordinator, knows every machine and can end it.
+// A provider that is made anew, as after a crash of the coordinator, knows every machine and can
+// end it.
 // proves SAFE-8, ELECT-3
 func TestNewProviderFindsAll(t *testing.T) {
 	dir := t.TempDir()

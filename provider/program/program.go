@@ -17,7 +17,8 @@ type Program struct {
 	lookup  func(name string) (string, error)
 }
 
-// New checks the configuration of a program that speaks this version of its protocol. It runs nothing.
+// New checks the configuration of a program that speaks this version of its protocol. It runs
+// nothing.
 func New(c Config, api int) (*Program, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -2,8 +2,9 @@
 // contract in package provider, one test each.
 //
 // An adapter's test calls [Run] with a [Harness] that opens a provider and can kill a machine from
-// outside. With LEASEHOLD_PROMISES set, what comes of each promise is written down, and
-// `make promises` makes docs/providers/promises.md of it. Nothing in the suite depends on how fast machines boot: it polls until a deadline.
+// outside. With LEASEHOLD_PROMISES set, what comes of each promise is written down, and `make
+// promises` makes docs/providers/promises.md of it. Nothing in the suite depends on how fast
+// machines boot: it polls until a deadline.
 //
 // # What it does not do
 //

@@ -17,8 +17,8 @@ import (
 // Harness is what the suite must be told of a provider. What is left out is not proved.
 type Harness = suite.Harness
 
-// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the name
-// of the promise. The results are recorded under a name: see Record.
+// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the
+// name of the promise. The results are recorded under a name: see Record.
 func Run(t *testing.T, name string, h Harness, expectUnproved ...string) {
 	for _, promise := range suite.Promises() {
 		t.Run(promise, func(t *testing.T) { Play(t, name, h, promise, expectUnproved...) })
@@ -35,8 +35,8 @@ func Play(t *testing.T, name string, h Harness, promise string, expectUnproved .
 	Expect(t, r, expectUnproved)
 }
 
-// Expect fails a test unless a promise came out as expected: proved, unless it is among those that are
-// expected not to be.
+// Expect fails a test unless a promise came out as expected: proved, unless it is among those that
+// are expected not to be.
 func Expect(t testing.TB, r proof.Result, unproved []string) {
 	t.Helper()
 	expected := slices.Contains(unproved, r.Promise)

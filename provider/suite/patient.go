@@ -11,8 +11,8 @@ import (
 const attempts = 3
 
 // patient is a provider whose caller does as a coordinator does: it waits when it is throttled, and
-// repeats a call that failed for a reason which may pass. Neither is a failure of the contract, which
-// has every call be safe to repeat.
+// repeats a call that failed for a reason which may pass. Neither is a failure of the contract,
+// which has every call be safe to repeat.
 type patient struct{ provider.Provider }
 
 func (p patient) Create(ctx context.Context, req provider.CreateRequest) (m provider.Machine, err error) {

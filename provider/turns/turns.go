@@ -1,5 +1,5 @@
-// Package turns keeps the calls of one process for one machine apart: they take turns. Calls of other
-// processes are kept apart by the platform.
+// Package turns keeps the calls of one process for one machine apart: they take turns. Calls of
+// other processes are kept apart by the platform.
 package turns
 
 import (

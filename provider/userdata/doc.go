@@ -2,7 +2,7 @@
 // platform runs it as root at boot: as user data by cloud-init, or by hand.
 //
 // The script writes the bootstrap document where only root reads it, fetches the agent from the
-// coordinators unless the image has one, checks it by its hash, and starts it as a service. It may run
-// again, at each boot for example: nothing is done twice, and a download that was cut short is never
-// installed.
+// coordinators unless the image has one, checks it by its hash, and starts it as a service. It may
+// run again, at each boot for example: nothing is done twice, and a download that was cut short is
+// never installed.
 package userdata

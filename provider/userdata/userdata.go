@@ -35,14 +35,15 @@ func Script(b provider.Bootstrap, agent provider.AgentSource) (string, error) {
 	return installScript(b, agent, true, string(document))
 }
 
-// Installer is the script for a machine to which its platform brings the document by itself, as a file
-// at DocumentPath. There is no secret in it.
+// Installer is the script for a machine to which its platform brings the document by itself, as a
+// file at DocumentPath. There is no secret in it.
 func Installer(b provider.Bootstrap, agent provider.AgentSource) (string, error) {
 	return installScript(b, agent, true, "")
 }
 
 // CloudConfig is a cloud-config that writes the document and the script as files, and runs the
-// script. It is JSON, which is YAML as well. A cloud-config beside it keeps its own files and commands.
+// script. It is JSON, which is YAML as well. A cloud-config beside it keeps its own files and
+// commands.
 func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, error) {
 	document, err := b.Encode()
 	if err != nil {
@@ -71,8 +72,8 @@ func CloudConfig(b provider.Bootstrap, agent provider.AgentSource) (string, erro
 	return "#cloud-config\n" + string(config) + "\n", nil
 }
 
-// installScript is the script. It finds in their files what it does not write itself: the authority's
-// certificate, and the document.
+// installScript is the script. It finds in their files what it does not write itself: the
+// authority's certificate, and the document.
 func installScript(b provider.Bootstrap, agent provider.AgentSource, writesCA bool, document string) (string, error) {
 	type sum struct{ Arch, SHA256 string }
 	var sums []sum

@@ -113,8 +113,8 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// run runs a script as the machine's root would, on what earlier runs left. All that it started ends
-// with it, once check has succeeded in the machine.
+// run runs a script as the machine's root would, on what earlier runs left. All that it started
+// ends with it, once check has succeeded in the machine.
 func (m *machine) run(script, path, check string) (string, error) {
 	m.t.Helper()
 	if err := os.WriteFile(filepath.Join(m.dir, "upper", "user-data"), []byte(script), 0o600); err != nil {
@@ -144,8 +144,8 @@ const (
 )
 
 // A plain machine gets the agent from the first coordinator that has the right one, however the
-// others fail; what it is started with is the document as it was made. Run again, the script fetches
-// nothing.
+// others fail; what it is started with is the document as it was made. Run again, the script
+// fetches nothing.
 //
 // proves PROV-7
 func TestAPlainMachineFetchesItsAgent(t *testing.T) {

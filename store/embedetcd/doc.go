@@ -4,7 +4,8 @@
 // # Invariants
 //
 //   - One process at a time has a data directory. A second one is told so at once.
-//   - The same data directory always comes back as the same member with the same data, on whatever client port.
+//   - The same data directory always comes back as the same member with the same data, on whatever
+//     client port.
 //   - Nothing listens but the client port: a single member has no peers to listen for.
 //   - After Close the port and the data directory are free.
 //

@@ -6,12 +6,13 @@
 //
 // # Invariants
 //
-//   - A write is reported as store.ErrUnavailable only if it never left this process, or if etcd said that it
-//     did not do it. Every lost answer is store.ErrUnknown.
-//   - A watch delivers each revision whole, once and in order, over any number of reconnections, or ends with
-//     store.ErrCompacted or store.ErrDenied.
-//   - A lease's end is counted from before its request was sent. A lease that has ended by that count is never
-//     sent to etcd again: etcd would hold up everything behind it on the stream until it is revoked.
+//   - A write is reported as store.ErrUnavailable only if it never left this process, or if etcd
+//     said that it did not do it. Every lost answer is store.ErrUnknown.
+//   - A watch delivers each revision whole, once and in order, over any number of reconnections, or
+//     ends with store.ErrCompacted or store.ErrDenied.
+//   - A lease's end is counted from before its request was sent. A lease that has ended by that
+//     count is never sent to etcd again: etcd would hold up everything behind it on the stream
+//     until it is revoked.
 //   - Nothing renews a lease but a call of Renew.
 //
 // # What it does not do

@@ -16,8 +16,9 @@ import (
 // MostBytes is how large a file may be.
 const MostBytes = 256 << 10
 
-// mostSteps bounds the work of rendering: each value that is written is a step, and each round of a loop takes as many
-// as the loop has bytes. That is far from what a list of ten thousand peers takes, and done within a second.
+// mostSteps bounds the work of rendering: each value that is written is a step, and each round of a
+// loop takes as many as the loop has bytes. That is far from what a list of ten thousand peers
+// takes, and done within a second.
 const mostSteps = 20_000_000
 
 // Data is what a template is rendered from.
@@ -35,7 +36,8 @@ type Peer struct {
 	Address  string // as the provider says: a host, or HOST:PORT
 }
 
-// Facts are the names of the facts that an instance has. The address is known once its machine is made.
+// Facts are the names of the facts that an instance has. The address is known once its machine is
+// made.
 var Facts = []string{"address", "group", "instance", "slot", "zone"}
 
 // Error is what is wrong with a template, and where in it. Line and Column count from 1.
@@ -85,7 +87,8 @@ func Parse(text string) (*Template, error) {
 // UsesPeers reports whether the result depends on .Peers.
 func (t *Template) UsesPeers() bool { return t.uses("Peers") }
 
-// UsesFacts reports whether the result depends on .Facts, so that it differs from instance to instance.
+// UsesFacts reports whether the result depends on .Facts, so that it differs from instance to
+// instance.
 func (t *Template) UsesFacts() bool { return t.uses("Facts") }
 
 // UsesVar reports whether the result may depend on a variable.
@@ -106,8 +109,8 @@ func (t *Template) Render(d Data) ([]byte, error) {
 	return out.text.Bytes(), nil
 }
 
-// Check renders the template with made-up facts and peers, and looks whether every variable exists. The error is an
-// *Error.
+// Check renders the template with made-up facts and peers, and looks whether every variable exists.
+// The error is an *Error.
 func (t *Template) Check(vars map[string]string, peers int) error {
 	known := map[string][]string{"Vars": slices.Sorted(maps.Keys(vars)), "Facts": Facts}
 	for _, n := range t.names {
@@ -152,7 +155,8 @@ var (
 	errTooLong  = errors.New("it takes too many steps: loop over less")
 )
 
-// round is what inspect has every round of a loop begin with, as much of it as the round counts. It is not written.
+// round is what inspect has every round of a loop begin with, as much of it as the round counts. It
+// is not written.
 var round = make([]byte, 64<<10)
 
 // Write writes to the file, and counts the rounds of loops: one that writes nothing is bounded too.
@@ -175,7 +179,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// positions matches what text/template puts before an error: a name, a line, and where it is known a column.
+// positions matches what text/template puts before an error: a name, a line, and where it is known
+// a column.
 var positions = regexp.MustCompile(`^template: file:(\d+):(?:(\d+):)? ?(?:executing "file" at <[^\n]*?>: )?`)
 
 // readError takes the position out of an error of text/template.

@@ -35,11 +35,12 @@ var functions = template.FuncMap{
 	},
 }
 
-// allowed are the functions of text/template that neither reach outside nor make large texts: printf and its like
-// can make a text of any length from a short one.
+// allowed are the functions of text/template that neither reach outside nor make large texts:
+// printf and its like can make a text of any length from a short one.
 var allowed = []string{"and", "or", "not", "len", "index", "slice", "eq", "ne", "lt", "le", "gt", "ge", "break", "continue"}
 
-// inspect looks at every node below one: it refuses what is not allowed, notes names, and has loops counted.
+// inspect looks at every node below one: it refuses what is not allowed, notes names, and has loops
+// counted.
 func (t *Template) inspect(node parse.Node) *Error {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -115,7 +116,8 @@ func (t *Template) inspectArg(arg parse.Node) *Error {
 	return nil
 }
 
-// note notes where a name is taken from. In a loop .Vars is a field of something else, which rendering finds.
+// note notes where a name is taken from. In a loop .Vars is a field of something else, which
+// rendering finds.
 func (t *Template) note(path []string, at parse.Pos) {
 	for i, part := range path {
 		if part != "Vars" && part != "Facts" && part != "Peers" {

@@ -8,13 +8,15 @@
 //
 // # Invariants
 //
-//   - It behaves as etcd does: a commit that changes something is one revision more; one that only deletes what is not
-//     there is none. A put takes the key off its lease, unless it names one. Leases last whole seconds and at
-//     least the minimum. A lease's keys go in one revision, in the order of their names.
-//   - Leases end by themselves, on the clock. With [RealClock] that also holds inside a testing/synctest bubble, if the
-//     database was made in it.
+//   - It behaves as etcd does: a commit that changes something is one revision more; one that only
+//     deletes what is not there is none. A put takes the key off its lease, unless it names one.
+//     Leases last whole seconds and at least the minimum. A lease's keys go in one revision, in the
+//     order of their names.
+//   - Leases end by themselves, on the clock. With [RealClock] that also holds inside a
+//     testing/synctest bubble, if the database was made in it.
 //   - A watch that is not read costs memory and nothing else: commits never wait for it.
-//   - The maker of a database closes it. Then, and when a watch's context ends, nothing of it is left running.
+//   - The maker of a database closes it. Then, and when a watch's context ends, nothing of it is
+//     left running.
 //
 // # What it does not do
 //

@@ -4,10 +4,10 @@
 //
 // # Invariants
 //
-//   - A test uses keys below a prefix of its own and assumes nothing of the revision, so that the stores under test may be
-//     clients of one database that holds other things.
-//   - Nothing depends on speed: a test waits for what must happen, up to a minute, and measures time only where the
-//     contract forbids that something happens too early.
+//   - A test uses keys below a prefix of its own and assumes nothing of the revision, so that the
+//     stores under test may be clients of one database that holds other things.
+//   - Nothing depends on speed: a test waits for what must happen, up to a minute, and measures
+//     time only where the contract forbids that something happens too early.
 //
 // # What it does not do
 //

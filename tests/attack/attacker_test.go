@@ -31,8 +31,8 @@ type attacker struct {
 	from, to string
 }
 
-// attacker returns a new attacker. Attackers alternate between the replicas: each replica records only
-// so many refusals at once, and the rest as a sum each minute.
+// attacker returns a new attacker. Attackers alternate between the replicas: each replica records
+// only so many refusals at once, and the rest as a sum each minute.
 func (s *siege) attacker() *attacker {
 	s.attackers++
 	return &attacker{

@@ -15,8 +15,9 @@
 //
 // # Invariants
 //
-//   - The programs are the product's, as processes; the attacker is code of these tests, and speaks from addresses of its own (127.0.0.0/8),
-//     so that what is recorded of one try is not summed up with another's.
+//   - The programs are the product's, as processes; the attacker is code of these tests, and speaks
+//     from addresses of its own (127.0.0.0/8), so that what is recorded of one try is not summed up
+//     with another's.
 //   - What happened is read from etcd's records and history, not from what a program says.
 //   - A try that is not refused fails the test, and so does one that nobody recorded.
 package attack

@@ -70,8 +70,8 @@ func (s *siege) record(t *testing.T) store.Shard {
 }
 
 // calm returns a moment in which all honest instances are healthy and nothing is in progress: what
-// is counted from then on is not left over from before. Instances whose names attackers use may stay
-// silent.
+// is counted from then on is not left over from before. Instances whose names attackers use may
+// stay silent.
 func (s *siege) calm() stage.Mark {
 	s.T.Helper()
 	s.Await("the honest instances being healthy", func() bool { return s.Complete("web", *honest) })

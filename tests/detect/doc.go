@@ -12,15 +12,17 @@
 //
 // # Invariants
 //
-//   - All runs in process, mount and network namespaces of its own. When their first process ends, by Ctrl-C, by SIGKILL or because the
-//     program that started it is gone, the kernel ends all the others and removes every network: nothing is left.
-//   - One clock: the process that does the harm is the one that reads the watch. The clock starts before the harm is done.
-//   - The replacement is requested when the transaction that records it is seen. What the provider then takes to make it is
-//     not in the figures.
-//   - Whoever is replaced without having been harmed, and every trial that does not end by the rule that it should, is a failure of
-//     the run.
-//   - Settings are the defaults, but for budget.max_expansion (no trial shall wait for another's replacement) and, in the group whose
-//     agents never register, registration_timeout.
+//   - All runs in process, mount and network namespaces of its own. When their first process ends,
+//     by Ctrl-C, by SIGKILL or because the program that started it is gone, the kernel ends all the
+//     others and removes every network: nothing is left.
+//   - One clock: the process that does the harm is the one that reads the watch. The clock starts
+//     before the harm is done.
+//   - The replacement is requested when the transaction that records it is seen. What the provider
+//     then takes to make it is not in the figures.
+//   - Whoever is replaced without having been harmed, and every trial that does not end by the rule
+//     that it should, is a failure of the run.
+//   - Settings are the defaults, but for budget.max_expansion (no trial shall wait for another's
+//     replacement) and, in the group whose agents never register, registration_timeout.
 //
 // # What it does not do
 //

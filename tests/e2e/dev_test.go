@@ -248,7 +248,8 @@ func TestDevIsKilled(t *testing.T) {
 	l.stop(ids, syscall.SIGTERM)
 }
 
-// A dev whose output nobody reads any more, as in "leasehold dev | head", still stops everything that it started.
+// A dev whose output nobody reads any more, as in "leasehold dev | head", still stops everything
+// that it started.
 //
 // proves ELECT-3
 func TestDevWhoseOutputIsClosed(t *testing.T) {

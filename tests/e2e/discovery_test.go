@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// example writes an example of docs/discovery.md to a file, with addresses in place of those it has,
-// and returns the file's path.
+// example writes an example of docs/discovery.md to a file, with addresses in place of those it
+// has, and returns the file's path.
 func (l *laptop) example(language, file string, replace ...string) string {
 	l.t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "discovery.md"))

@@ -13,13 +13,15 @@
 //
 // # Invariants
 //
-//   - What happened is read off etcd's own history, revision by revision, not off the clock. Where the text of a rule
-//     gives a time, the time that it took is logged, and refused only when it is several times too long; a time
-//     that must not be undercut is refused strictly.
-//   - That nothing happened is followed by something that must happen, so that a dead system cannot pass.
-//   - A world that ends kills all it started, machines included, and fails if anything is left, or if a process runs for
-//     an instance that nobody has recorded.
-//   - A world that failed keeps its directory and says where it is: the logs of all programs and the whole history.
+//   - What happened is read off etcd's own history, revision by revision, not off the clock. Where
+//     the text of a rule gives a time, the time that it took is logged, and refused only when it is
+//     several times too long; a time that must not be undercut is refused strictly.
+//   - That nothing happened is followed by something that must happen, so that a dead system cannot
+//     pass.
+//   - A world that ends kills all it started, machines included, and fails if anything is left, or
+//     if a process runs for an instance that nobody has recorded.
+//   - A world that failed keeps its directory and says where it is: the logs of all programs and
+//     the whole history.
 //
 // # What it does not do
 //

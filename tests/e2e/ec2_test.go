@@ -137,7 +137,8 @@ workload: {run: [sleep, infinity]}
 	l.quit()
 }
 
-// Where an account may have no more Spot machines, the others are made on demand, and that is shown.
+// Where an account may have no more Spot machines, the others are made on demand, and that is
+// shown.
 //
 // proves SPOT-4, PROV-5
 func TestAGroupOnEC2FallsBackToOnDemand(t *testing.T) {

@@ -51,8 +51,9 @@ func replaceIn(t *testing.T, path, old, now string) {
 	}
 }
 
-// Files reach all instances before their workloads start, a change of them reaches all while the workloads run on, a
-// wrong one is refused with its place, what somebody changes on a machine is mended, and peers are followed.
+// Files reach all instances before their workloads start, a change of them reaches all while the
+// workloads run on, a wrong one is refused with its place, what somebody changes on a machine is
+// mended, and peers are followed.
 //
 // proves FILE-1, FILE-3, DET-13
 func TestFiles(t *testing.T) {
@@ -147,8 +148,8 @@ func TestFiles(t *testing.T) {
 	c.await("every instance knows the new one", everybody)
 }
 
-// A full disk and one that is read-only are told, by the agent and by status, and leave the file as it was; the change
-// that waits for them is not taken for done, and arrives once there is room.
+// A full disk and one that is read-only are told, by the agent and by status, and leave the file as
+// it was; the change that waits for them is not taken for done, and arrives once there is room.
 //
 // proves FILE-1, FILE-3, DET-13
 func TestFilesOnABadDisk(t *testing.T) {

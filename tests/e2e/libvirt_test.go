@@ -18,8 +18,8 @@ import (
 // guestsHost is this host, for a guest on QEMU's own network.
 const guestsHost = "10.0.2.2"
 
-// hypervisor is a cluster whose machines are emulated ones of a real libvirt: a kernel, the agent, and a
-// program that waits.
+// hypervisor is a cluster whose machines are emulated ones of a real libvirt: a kernel, the agent,
+// and a program that waits.
 type hypervisor struct {
 	*cluster
 	libvirt   *libvirttest.Libvirt
@@ -100,9 +100,10 @@ func (g *hypervisor) domainOf(instance string) string {
 	return names[i]
 }
 
-// A virtual machine of a real libvirt boots, joins with the document in its SMBIOS tables and is healthy;
-// it is destroyed behind the coordinator's back and replaced, is drained, and nothing of it stays. The
-// instance type that there is no memory for is not tried in vain for long: the next one is taken.
+// A virtual machine of a real libvirt boots, joins with the document in its SMBIOS tables and is
+// healthy; it is destroyed behind the coordinator's back and replaced, is drained, and nothing of
+// it stays. The instance type that there is no memory for is not tried in vain for long: the next
+// one is taken.
 //
 // proves PROV-5, PROV-7, PROV-8, SAFE-8
 func TestAGroupOfVirtualMachines(t *testing.T) {

@@ -31,8 +31,8 @@ type chaos struct {
 }
 
 // A group of containers is hurt at random, with coordinators killed and etcd restarted in between,
-// while it is scaled and rolled. After each round LXD has exactly the machines that are recorded, and
-// in all that time nobody was removed but who was hurt so that it had to be, or by order.
+// while it is scaled and rolled. After each round LXD has exactly the machines that are recorded,
+// and in all that time nobody was removed but who was hurt so that it had to be, or by order.
 //
 // proves PROV-8, SAFE-1, SAFE-8
 func TestContainersUnderRandomHarm(t *testing.T) {

@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold/leasehold/provider/lxd/lxdtest"
 )
 
-// sharedLXD is the LXD of the tests that need one. Only one can run on a host, so that tests share it
-// instead of waiting for each other.
+// sharedLXD is the LXD of the tests that need one. Only one can run on a host, so that tests share
+// it instead of waiting for each other.
 var sharedLXD struct {
 	sync.Mutex
 	users int
 	lxd   *lxdtest.LXD
 }
 
-// useLXD returns the LXD that tests share, with the images "agent", whose first process is the agent,
-// and "tiny", whose first process waits. Both have a program /bin/wait.
+// useLXD returns the LXD that tests share, with the images "agent", whose first process is the
+// agent, and "tiny", whose first process waits. Both have a program /bin/wait.
 func useLXD(t *testing.T) *lxdtest.LXD {
 	t.Helper()
 	s := &sharedLXD

@@ -23,8 +23,8 @@ const (
 	containersGround = "fd42:1ea5:e401::1" // the host, on the bridge
 )
 
-// containers is a cluster whose machines are containers of a real LXD, with the agent as their first
-// process, on a bridge of their own.
+// containers is a cluster whose machines are containers of a real LXD, with the agent as their
+// first process, on a bridge of their own.
 type containers struct {
 	*cluster
 	lxd       *lxdtest.LXD
@@ -116,9 +116,9 @@ func (c *containers) killLeaderAt(what string, after store.Revision, is func(not
 	c.replica(id)
 }
 
-// groupOf writes the file of the group. The generation marks its template. There is room for machines
-// whose removal a new leader has yet to prove: a call of the one before may be under way. Losses come so
-// fast here that they would be a storm.
+// groupOf writes the file of the group. The generation marks its template. There is room for
+// machines whose removal a new leader has yet to prove: a call of the one before may be under way.
+// Losses come so fast here that they would be a storm.
 func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
 	c.t.Helper()
 	text := fmt.Sprintf(`name: web
@@ -261,9 +261,9 @@ func asks(n noted) bool    { return n.To == store.Creating }
 func creates(n noted) bool { return n.To == store.Booting }
 
 // A group of containers on a real LXD, with nothing in them but the agent as their first process,
-// and a program that waits: it comes up, is hurt in five ways and heals, is restarted, rolls, shrinks
-// and goes, and LXD has exactly the machines that are recorded, each time, though the coordinator
-// that leads is killed in the middle of all that.
+// and a program that waits: it comes up, is hurt in five ways and heals, is restarted, rolls,
+// shrinks and goes, and LXD has exactly the machines that are recorded, each time, though the
+// coordinator that leads is killed in the middle of all that.
 //
 // proves PROV-8, SAFE-8, ELECT-1
 func TestAGroupOfContainers(t *testing.T) {

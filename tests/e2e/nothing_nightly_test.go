@@ -20,10 +20,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A plain Debian becomes a machine of ours by what its own cloud-init and systemd do at boot: it gets
-// the agent from a coordinator and runs it as a unit. A machine that is killed is replaced by another
-// one, and one that is restarted comes up again without fetching anything. Nobody but root can read the token there,
-// and it lets no second machine in.
+// A plain Debian becomes a machine of ours by what its own cloud-init and systemd do at boot: it
+// gets the agent from a coordinator and runs it as a unit. A machine that is killed is replaced by
+// another one, and one that is restarted comes up again without fetching anything. Nobody but root
+// can read the token there, and it lets no second machine in.
 //
 // proves PROV-7
 func TestAPlainDistributionFromNothing(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// plainMachine is the first process of a machine that has the file system of this one, in a layer of
-// its own, no agent, and nothing but its user data.
+// plainMachine is the first process of a machine that has the file system of this one, in a layer
+// of its own, no agent, and nothing but its user data.
 const plainMachine = `
 mount -t tmpfs none "$LEASEHOLD_WORK_DIR/layers"
 cd "$LEASEHOLD_WORK_DIR/layers"
@@ -26,8 +26,8 @@ exec chroot root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LEASEHOLD_BOOT_ID="$L
 `
 
 // A machine needs nothing but its user data: it fetches the agent from a coordinator, whose
-// certificate and whose program it checks, joins with the token that it was given, and is healthy. A
-// coordinator that serves no agent is none to fetch from.
+// certificate and whose program it checks, joins with the token that it was given, and is healthy.
+// A coordinator that serves no agent is none to fetch from.
 //
 // proves PROV-7
 func TestAMachineFromNothing(t *testing.T) {

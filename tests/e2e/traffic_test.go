@@ -108,8 +108,8 @@ func (s *served) leaderDies() {
 	s.startReplica(leader)
 }
 
-// load is a steady stream of requests, on connections that are kept and on new ones. Nothing is tried
-// again: every failure counts.
+// load is a steady stream of requests, on connections that are kept and on new ones. Nothing is
+// tried again: every failure counts.
 type load struct {
 	answered atomic.Int64
 	mu       sync.Mutex
@@ -191,7 +191,8 @@ func (l *load) failed() []failed {
 	return slices.Clone(l.failures)
 }
 
-// lossless runs a part of the story, during which no request may fail, and says how many there were.
+// lossless runs a part of the story, during which no request may fail, and says how many there
+// were.
 func (s *served) lossless(l *load, what string, do func()) {
 	s.t.Helper()
 	began, before, failures := time.Now(), l.answered.Load(), len(l.failed())
@@ -203,9 +204,10 @@ func (s *served) lossless(l *load, what string, do func()) {
 	}
 }
 
-// Four web servers behind a real HAProxy under load are replaced by a roll with the leader killed in the
-// midst, and scaled down, at night also restarted by a roll and doomed all at once by a notice: not one
-// request fails. Of one that is killed hard the requests in flight fail, and nothing else does.
+// Four web servers behind a real HAProxy under load are replaced by a roll with the leader killed
+// in the midst, and scaled down, at night also restarted by a roll and doomed all at once by a
+// notice: not one request fails. Of one that is killed hard the requests in flight fail, and
+// nothing else does.
 //
 // proves LB-1, LB-2, SPOT-2
 func TestNoRequestIsLost(t *testing.T) {
@@ -242,7 +244,8 @@ func TestNoRequestIsLost(t *testing.T) {
 	l.stop()
 }
 
-// rollByRestart has each instance leave, be restarted and come back, with the leader killed in the midst.
+// rollByRestart has each instance leave, be restarted and come back, with the leader killed in the
+// midst.
 func (s *served) rollByRestart(l *load) {
 	s.t.Helper()
 	s.lossless(l, "a roll by restart", func() {
@@ -310,9 +313,9 @@ func (s *served) killHard(l *load) {
 	}
 }
 
-// HAProxy is reloaded, restarted, away for a while and hung, and people add and remove servers: soon
-// after it is back it has the members that it should have and nothing else of ours, what is foreign is left
-// alone, and no instance is replaced or drained for it.
+// HAProxy is reloaded, restarted, away for a while and hung, and people add and remove servers:
+// soon after it is back it has the members that it should have and nothing else of ours, what is
+// foreign is left alone, and no instance is replaced or drained for it.
 //
 // proves LB-3, SAFE-18
 func TestMembershipIsPutRight(t *testing.T) {

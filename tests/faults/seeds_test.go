@@ -31,7 +31,8 @@ func names(list string) []string {
 // Ten troubles at a time, chosen and ordered by a seed: nothing is lost, doubled or wrongly
 // destroyed, and all comes right in the end.
 //
-// proves SAFE-1, SAFE-2, SAFE-3, SAFE-4, SAFE-5, SAFE-7, SAFE-8, SAFE-10, SAFE-11, SAFE-13, SAFE-14, SAFE-15, SAFE-16, DET-4, DET-17, HEAL-2, HEAL-3, HEAL-7, REC-7, REC-13, REC-15, ELECT-3
+// proves SAFE-1, SAFE-2, SAFE-3, SAFE-4, SAFE-5, SAFE-7, SAFE-8, SAFE-10, SAFE-11, SAFE-13,
+// SAFE-14, SAFE-15, SAFE-16, DET-4, DET-17, HEAL-2, HEAL-3, HEAL-7, REC-7, REC-13, REC-15, ELECT-3
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 {

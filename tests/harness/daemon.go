@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// Daemon is a real service, like an LXD, that one of scripts/ runs for the tests. The script prints the
-// service's directory, and takes the service down when its standard input closes: so nothing is left
-// even if the tests are killed.
+// Daemon is a real service, like an LXD, that one of scripts/ runs for the tests. The script prints
+// the service's directory, and takes the service down when its standard input closes: so nothing is
+// left even if the tests are killed.
 type Daemon struct {
 	Dir    string
 	name   string

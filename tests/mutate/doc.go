@@ -11,8 +11,9 @@
 //
 //   - The source tree is never written. The changed files are handed to the compiler with -overlay.
 //   - A mutant has a stable name: file, function, operator and source text, never a line number.
-//   - Every survivor stands in accepted/<package>.txt with the reason why it is equivalent or accepted. A survivor that
-//     is not listed fails the run, and so does a listed mutant that is caught or no longer exists. The list only shrinks.
+//   - Every survivor stands in accepted/<package>.txt with the reason why it is equivalent or
+//     accepted. A survivor that is not listed fails the run, and so does a listed mutant that is
+//     caught or no longer exists. The list only shrinks.
 //   - Properties are checked with a fixed seed, so a mutant is caught in each run or in none.
 //
 // # What it does not do

@@ -6,8 +6,10 @@
 //
 // # Invariants
 //
-//   - Agents and commands are the real programs, with their own logs at debug; etcd is a real one, and its files are searched, history included.
-//   - The search is proved able to find each form of a value before anything is concluded from its silence.
+//   - Agents and commands are the real programs, with their own logs at debug; etcd is a real one,
+//     and its files are searched, history included.
+//   - The search is proved able to find each form of a value before anything is concluded from its
+//     silence.
 //
 // The one file that may have a value is the workload's own output on its own machine.
 package secrets

@@ -164,7 +164,8 @@ func (r *run) searchAll(values map[string]string) {
 	}
 }
 
-// ownWords returns the output of a workload or its hook on its own machine, and the file that has a secret there.
+// ownWords returns the output of a workload or its hook on its own machine, and the file that has a
+// secret there.
 func ownWords(path string) bool {
 	if strings.HasSuffix(path, "/work/files/key") {
 		return true

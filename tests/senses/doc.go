@@ -12,11 +12,15 @@
 //
 // # Invariants
 //
-//   - Every process is a real one, on the loopback address: an etcd, replicas wired as leasehold coordinator is, and a swarm of real
-//     agents. They are killed, stopped and cut off from one another, and nothing in them is replaced but the provider.
-//   - What was done is counted from etcd's records and its journal. The count must be zero at any speed.
-//   - That nothing happened is followed by something that must happen, so that a dead system cannot pass.
-//   - A scenario that failed keeps its directory (journal, logs of all programs), and says which command repeats it.
+//   - Every process is a real one, on the loopback address: an etcd, replicas wired as leasehold
+//     coordinator is, and a swarm of real agents. They are killed, stopped and cut off from one
+//     another, and nothing in them is replaced but the provider.
+//   - What was done is counted from etcd's records and its journal. The count must be zero at any
+//     speed.
+//   - That nothing happened is followed by something that must happen, so that a dead system cannot
+//     pass.
+//   - A scenario that failed keeps its directory (journal, logs of all programs), and says which
+//     command repeats it.
 //
 // # What it does not do
 //

@@ -12,8 +12,11 @@
 //
 // # Invariants
 //
-//   - Every process is a real one, and replicas are wired as leasehold coordinator is. Nothing in them is replaced but the provider.
-//   - What was done is counted from etcd's records and its journal, never from what the coordinator says.
+//   - Every process is a real one, and replicas are wired as leasehold coordinator is. Nothing in
+//     them is replaced but the provider.
+//   - What was done is counted from etcd's records and its journal, never from what the coordinator
+//     says.
 //   - No process outlives the test, however it ends.
-//   - A test that failed keeps its directory (journal, logs of all programs), and says which command repeats it.
+//   - A test that failed keeps its directory (journal, logs of all programs), and says which
+//     command repeats it.
 package stage

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// Program is a process of a scenario. Its standard input is a pipe from the test, so it ends when the
-// test ends in any way.
+// Program is a process of a scenario. Its standard input is a pipe from the test, so it ends when
+// the test ends in any way.
 type Program struct {
 	*harness.Process
 	orders io.WriteCloser

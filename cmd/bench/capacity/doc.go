@@ -9,7 +9,8 @@
 // # Invariants
 //
 //   - Everything is written below one prefix, and is gone at the end, however the bench ends.
-//   - At a fixed rate, a duration counts from when the operation was due, so waiting for earlier ones is included.
+//   - At a fixed rate, a duration counts from when the operation was due, so waiting for earlier
+//     ones is included.
 //
 // # What it does not do
 //

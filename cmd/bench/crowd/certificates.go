@@ -14,8 +14,9 @@ import (
 // lifetime is the validity of certificates: longer than any bench.
 const lifetime = 7 * 24 * time.Hour
 
-// certificates are the agents' certificates and trusted authorities. All certificates have one key, which
-// saves generating thousands of them: replicas do not compare the keys of different instances.
+// certificates are the agents' certificates and trusted authorities. All certificates have one key,
+// which saves generating thousands of them: replicas do not compare the keys of different
+// instances.
 type certificates struct {
 	shard     string
 	authority *pki.Authority

@@ -1,5 +1,5 @@
-// Package crowd simulates many agents in one process. A coordinator receives from them what it would
-// receive from as many machines.
+// Package crowd simulates many agents in one process. A coordinator receives from them what it
+// would receive from as many machines.
 //
 //	crowd.go     the crowd: its agents, and what can be done to them
 //	loop.go      runs agents when they are due
@@ -22,13 +22,14 @@
 // To coordinators on loopback addresses they come from many addresses of 127.0.0.0/12, so that
 // there are ports enough. The process may need two descriptors for each agent.
 //
-// Otherwise all agents share that many connections to each coordinator, without TLS: a certificate names
-// one instance. The coordinator must allow so many streams on one connection:
+// Otherwise all agents share that many connections to each coordinator, without TLS: a certificate
+// names one instance. The coordinator must allow so many streams on one connection:
 // coordinator.Config.StreamsPerConnection.
 //
 // # Invariants
 //
-//   - What happens to an agent happens with its loop's lock, and nothing waits for a network meanwhile.
+//   - What happens to an agent happens with its loop's lock, and nothing waits for a network
+//     meanwhile.
 //   - An agent that was silenced does nothing by itself until it returns. Its last acknowledgement
 //     is in its [Silenced].
 //   - Counts are of what was sent and received on streams. How late the crowd itself was is counted

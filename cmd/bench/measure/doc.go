@@ -3,7 +3,8 @@
 //
 // # Invariants
 //
-//   - A [Histogram] has a fixed size whatever is added to it. Every duration is exact to 2 %, its maximum completely.
+//   - A [Histogram] has a fixed size whatever is added to it. Every duration is exact to 2 %, its
+//     maximum completely.
 //   - CPU and memory are read from the kernel's accounting, from outside the measured process.
 //
 // # What it does not do

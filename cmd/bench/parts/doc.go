@@ -9,9 +9,11 @@
 //
 // # Invariants
 //
-//   - No part outlives its parent: it ends when its standard input does, and the kernel kills it when the parent dies.
+//   - No part outlives its parent: it ends when its standard input does, and the kernel kills it
+//     when the parent dies.
 //   - A part that does not start says why, in one line. Its log is kept in its directory.
-//   - Ctrl-C at a terminal reaches the parent alone, which ends its parts in the order that it wants.
+//   - Ctrl-C at a terminal reaches the parent alone, which ends its parts in the order that it
+//     wants.
 //
 // # What it does not do
 //

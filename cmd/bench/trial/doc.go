@@ -1,5 +1,5 @@
-// Package trial runs a whole shard: an etcd, replicas of the coordinator and a crowd of agents, each
-// a process of its own, and measures it.
+// Package trial runs a whole shard: an etcd, replicas of the coordinator and a crowd of agents,
+// each a process of its own, and measures it.
 //
 //	trial.go     what all trials share: start, replicas, crowds, end
 //	observer.go  what etcd shows of it
@@ -15,8 +15,11 @@
 //
 // # Invariants
 //
-//   - The product is what is shipped: its command, its protocol, its leases; an etcd that syncs its disk.
-//   - An etcd with shards in it is used only with --used-etcd, and what was written is removed, also after Ctrl-C.
-//   - A failure is what the bench did to an agent. Every other verdict of a failure is a false positive.
+//   - The product is what is shipped: its command, its protocol, its leases; an etcd that syncs its
+//     disk.
+//   - An etcd with shards in it is used only with --used-etcd, and what was written is removed,
+//     also after Ctrl-C.
+//   - A failure is what the bench did to an agent. Every other verdict of a failure is a false
+//     positive.
 //   - Nothing is left running.
 package trial

@@ -109,8 +109,9 @@ func size(offered *dns.OPT, udp bool) int {
 }
 
 // fit makes a reply as long as its client takes. Addresses that come along with others' names go
-// first, and nothing is said of it (RFC 2181, section 9). If more goes, a client that asked by UDP is
-// told to ask by TCP; by TCP there is no more than fits, so each answer is another part of the whole.
+// first, and nothing is said of it (RFC 2181, section 9). If more goes, a client that asked by UDP
+// is told to ask by TCP; by TCP there is no more than fits, so each answer is another part of the
+// whole.
 func fit(reply *dns.Msg, size, extras int, cut bool) {
 	reply.Compress = true
 	if extras > 0 && reply.Len() > size {

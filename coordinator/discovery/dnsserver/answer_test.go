@@ -170,8 +170,8 @@ func reasons(m *dns.Msg) string {
 	return strings.Join(all, "; ")
 }
 
-// proves LB-4, SAFE-18: what was so last is answered while etcd is away, with its age; and a replica
-// that knows nothing says so, instead of that nothing is there
+// proves LB-4, SAFE-18: what was so last is answered while etcd is away, with its age; and a
+// replica that knows nothing says so, instead of that nothing is there
 func TestOldAndMissingPicture(t *testing.T) {
 	old := some
 	old.age = 90*time.Second + 1

@@ -5,8 +5,10 @@
 //
 // # Invariants
 //
-//   - Answers come from a discovery.Directory alone: they go on while etcd is away, and then say how old they are.
-//   - Until the shard has been read a query fails. It is never told that a name does not exist because nothing is known.
+//   - Answers come from a discovery.Directory alone: they go on while etcd is away, and then say
+//     how old they are.
+//   - Until the shard has been read a query fails. It is never told that a name does not exist
+//     because nothing is known.
 //   - It answers for one zone, resolves nothing for anybody, and gives nobody a list of all names.
 //   - By UDP no answer is longer than 1232 bytes.
 //

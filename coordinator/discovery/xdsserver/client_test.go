@@ -164,8 +164,8 @@ func (s *shard) await(conn *grpc.ClientConn, addresses ...string) {
 	}, func() string { return is })
 }
 
-// grpc-go's own xDS client finds the instances of a group, and follows its changes; what leaves leaves
-// at once, and what is lost stays.
+// grpc-go's own xDS client finds the instances of a group, and follows its changes; what leaves
+// leaves at once, and what is lost stays.
 //
 // proves LB-4, SAFE-18
 func TestGRPCFindsTheInstances(t *testing.T) {

@@ -27,8 +27,8 @@ type directory interface {
 	Names() []string
 }
 
-// catalog holds the resources of all groups: under GROUP with the ports that the provider tells, and
-// under GROUP:PORT for each port that a client has asked for.
+// catalog holds the resources of all groups: under GROUP with the ports that the provider tells,
+// and under GROUP:PORT for each port that a client has asked for.
 type catalog struct {
 	directory directory
 	log       *slog.Logger
@@ -41,8 +41,8 @@ type catalog struct {
 	listeners, clusters, endpoints *cachev3.LinearCache
 }
 
-// newCatalog makes a catalog whose versions begin with a prefix that no other replica uses: a client that
-// comes from another one is told everything.
+// newCatalog makes a catalog whose versions begin with a prefix that no other replica uses: a
+// client that comes from another one is told everything.
 func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
 	of := func(kind string) *cachev3.LinearCache {
 		return cachev3.NewLinearCache(kind, cachev3.WithVersionPrefix(prefix))

@@ -59,8 +59,8 @@ type Server struct {
 	local     bool // it listens on loopback
 }
 
-// New reads the files and makes a server that does not listen yet. It follows the directory, which must
-// not run yet.
+// New reads the files and makes a server that does not listen yet. It follows the directory, which
+// must not run yet.
 func New(cfg Config, d *discovery.Directory, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, directory: d, log: log, catalog: newCatalog(d, rand.Text()+"-", log)}
 	var err error
@@ -69,8 +69,8 @@ func New(cfg Config, d *discovery.Directory, log *slog.Logger) (*Server, error) 
 	return s, err
 }
 
-// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and it
-// is not made for them.
+// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and
+// it is not made for them.
 func (s *Server) Listen(ctx context.Context) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // services are the two that clients use: all kinds of resources on one stream, as gRPC wants, and
-// endpoints alone, for an Envoy with clusters of its own. The library's own server brings the services for everything
-// else that Envoy knows, and makes the program larger.
+// endpoints alone, for an Envoy with clusters of its own. The library's own server brings the
+// services for everything else that Envoy knows, and makes the program larger.
 type services struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	endpointv3.UnimplementedEndpointDiscoveryServiceServer

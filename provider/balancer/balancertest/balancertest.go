@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
-// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the name of
-// the promise.
+// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the
+// name of the promise.
 func Run(t *testing.T, h suite.Harness, expectUnproved ...string) {
 	for _, name := range expectUnproved {
 		if !slices.Contains(suite.Promises(), name) {

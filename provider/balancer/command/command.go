@@ -46,8 +46,8 @@ func New(ctx context.Context, name string, c program.Config) (*Balancer, error) 
 // UseSecrets says where the values of the shard's secrets are.
 func (b *Balancer) UseSecrets(lookup func(name string) (string, error)) { b.program.UseSecrets(lookup) }
 
-// describe asks the program once what it can do. It gets no secrets for that: they are opened only when a
-// coordinator runs.
+// describe asks the program once what it can do. It gets no secrets for that: they are opened only
+// when a coordinator runs.
 func (b *Balancer) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// scripted is a balancer whose program describes itself and answers every other call with a script; $dir is
-// a directory of the test's own.
+// scripted is a balancer whose program describes itself and answers every other call with a script;
+// $dir is a directory of the test's own.
 func scripted(t *testing.T, capabilities, script string) (b *command.Balancer, dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -26,7 +26,8 @@ func scripted(t *testing.T, capabilities, script string) (b *command.Balancer, d
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// bash reads the file: one that was just written cannot always be executed, where tests run at once
+	// bash reads the file: one that was just written cannot always be executed, where tests run at
+	// once
 	c := program.Config{
 		Command: []string{"bash", path}, Config: map[string]any{"region": "north"},
 		Secrets: map[string]string{"token": "acme-token"},

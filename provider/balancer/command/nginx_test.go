@@ -168,7 +168,8 @@ func TestTheExampleForNginxKeepsTheContract(t *testing.T) {
 	}, "HealthIsProved", "WhenItHangs", "WhenItTalksNonsense", "WhenItAnswersAPart", "WhenItRefuses")
 }
 
-// What nginx refuses is not left in its file, and a file that nginx has not loaded confirms no instance.
+// What nginx refuses is not left in its file, and a file that nginx has not loaded confirms no
+// instance.
 //
 // proves LB-2
 func TestNginxHasLoadedWhatIsListed(t *testing.T) {

@@ -75,8 +75,8 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 	}))
 }
 
-// change does something to a member in every process at once. Calls of ours take turns in each, so that
-// two of them do not choose one slot.
+// change does something to a member in every process at once. Calls of ours take turns in each, so
+// that two of them do not choose one slot.
 func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
 	do func(context.Context, *target, string, balancer.Member) error,
 ) error {
@@ -114,8 +114,8 @@ func (b *Balancer) each(ctx context.Context, do func(context.Context, *target) b
 	return balancer.Each(names, func(i int) balancer.Target { return do(ctx, b.targets[i]) })
 }
 
-// find are the servers of a member at the address that was named, those in maintenance left out of slots:
-// they are free. There is one at most, unless two coordinators have taken a slot each.
+// find are the servers of a member at the address that was named, those in maintenance left out of
+// slots: they are free. There is one at most, unless two coordinators have taken a slot each.
 func (b *Balancer) find(servers []server, shard string, m balancer.Member) (found []server) {
 	name := b.serverName(shard, m.Instance)
 	for _, s := range servers {
@@ -126,7 +126,8 @@ func (b *Balancer) find(servers []server, shard string, m balancer.Member) (foun
 	return found
 }
 
-// drain has the member's servers begin nothing new. One in maintenance has no new connections either.
+// drain has the member's servers begin nothing new. One in maintenance has no new connections
+// either.
 func (b *Balancer) drain(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {
@@ -155,7 +156,8 @@ func (b *Balancer) set(name, what string) string {
 	return "set server " + b.backend + "/" + name + " " + what
 }
 
-// verify reads the servers again, and fails with what HAProxy said if they are not as they should be.
+// verify reads the servers again, and fails with what HAProxy said if they are not as they should
+// be.
 func (b *Balancer) verify(ctx context.Context, t *target, said string, done func([]server) bool) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {

@@ -47,8 +47,8 @@ func startWeb(t *testing.T, number int) web {
 	return web{balancer.Member{Instance: fmt.Sprintf("web-%d", number), Address: "127.0.0.1", Port: port}, server}
 }
 
-// load sends requests to an address without a pause, on connections that are kept and on new ones, until
-// it is stopped. It returns how many were answered and which failures there were.
+// load sends requests to an address without a pause, on connections that are kept and on new ones,
+// until it is stopped. It returns how many were answered and which failures there were.
 func load(t *testing.T, front string) (stop func() (answered int64, failures []error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,8 +96,8 @@ func once(client *http.Client, front string) error {
 	return err
 }
 
-// Instances come and go under load, each added, confirmed, drained and removed as a coordinator does it,
-// and its server is stopped at once when it is gone: not one request fails.
+// Instances come and go under load, each added, confirmed, drained and removed as a coordinator
+// does it, and its server is stopped at once when it is gone: not one request fails.
 //
 // proves LB-1, LB-2
 func TestNoRequestFailsWhileMembersChange(t *testing.T) {

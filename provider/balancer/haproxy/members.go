@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// namePrefix marks servers of Leasehold's. HAProxy allows letters, digits and _ . : - in names; none of
-// the parts has a colon.
+// namePrefix marks servers of Leasehold's. HAProxy allows letters, digits and _ . : - in names;
+// none of the parts has a colon.
 const namePrefix = "lh:"
 
 // serverName is the name of an instance's server.
@@ -76,8 +76,8 @@ func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands [
 	return append(commands, b.set(name, "state ready"))
 }
 
-// removeServer deletes the member's server. HAProxy deletes none that has connections, so those left are
-// cut.
+// removeServer deletes the member's server. HAProxy deletes none that has connections, so those
+// left are cut.
 func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	for said := ""; ; {
 		servers, err := b.servers(ctx, t)

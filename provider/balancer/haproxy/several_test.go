@@ -25,9 +25,9 @@ func standing(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.Sta
 	return l.Of(m)
 }
 
-// Of several processes one that is silent neither confirms an instance nor holds it up, and what it has
-// is unknown; when it answers again, without what it has forgotten, the instance is no longer confirmed
-// until it has been added there. One is reached by a unix socket and one by TCP.
+// Of several processes one that is silent neither confirms an instance nor holds it up, and what it
+// has is unknown; when it answers again, without what it has forgotten, the instance is no longer
+// confirmed until it has been added there. One is reached by a unix socket and one by TCP.
 //
 // proves LB-2, LB-3
 func TestOneOfSeveralIsSilent(t *testing.T) {
@@ -193,8 +193,8 @@ func TestSlotsThatLostTheirAddresses(t *testing.T) {
 	}
 }
 
-// An instance that got two slots, from two coordinators at once or by hand, has one after the next Add, and a
-// Drain or a Remove reaches both.
+// An instance that got two slots, from two coordinators at once or by hand, has one after the next
+// Add, and a Drain or a Remove reaches both.
 //
 // proves LB-3
 func TestAnInstanceWithTwoSlots(t *testing.T) {
@@ -232,8 +232,8 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 	}
 }
 
-// A member that somebody disabled or removed by hand is put back by the next pass; so is one at which a
-// call was broken off.
+// A member that somebody disabled or removed by hand is put back by the next pass; so is one at
+// which a call was broken off.
 //
 // proves LB-3
 func TestWhatIsDoneByHandIsMended(t *testing.T) {

@@ -16,8 +16,8 @@ func (b *Balancer) isSlot(s server) bool {
 	return is && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// astray reports whether a server has no address. A reload restores a slot's port and state, and its
-// address only where the server-template has a name and init-addr last.
+// astray reports whether a server has no address. A reload restores a slot's port and state, and
+// its address only where the server-template has a name and init-addr last.
 func (s server) astray() bool { return s.address == "0.0.0.0" || s.address == "::" }
 
 func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out balancer.Target) {
@@ -38,9 +38,9 @@ func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out 
 	return out
 }
 
-// addSlot makes the member's slot ready, or takes a free one for it. If another coordinator takes the
-// same slot at the same time, one of the two finds out when it reads the slot again; should neither, the
-// next List shows the member that is missing.
+// addSlot makes the member's slot ready, or takes a free one for it. If another coordinator takes
+// the same slot at the same time, one of the two finds out when it reads the slot again; should
+// neither, the next List shows the member that is missing.
 func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {
@@ -101,7 +101,8 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	return err
 }
 
-// freeSlot is a slot in maintenance: one that had this address before, or else one without connections.
+// freeSlot is a slot in maintenance: one that had this address before, or else one without
+// connections.
 func (b *Balancer) freeSlot(servers []server, m balancer.Member) (free server, err error) {
 	slots, found := 0, false
 	for _, s := range servers {

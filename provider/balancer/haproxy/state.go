@@ -29,8 +29,9 @@ type server struct {
 	why         string // HAProxy's word for its status and its last check
 }
 
-// Bits of srv_admin_state and srv_check_state, as HAProxy's management guide names them. Maintenance may
-// be forced, inherited, or come of the resolution of a name; a drain may be forced or inherited.
+// Bits of srv_admin_state and srv_check_state, as HAProxy's management guide names them.
+// Maintenance may be forced, inherited, or come of the resolution of a name; a drain may be forced
+// or inherited.
 const (
 	adminMaintenance = 0x01 | 0x02 | 0x20 | 0x40
 	adminDrain       = 0x08 | 0x10
@@ -87,7 +88,8 @@ func whole(text string) ([]string, error) {
 	return strings.Split(body, "\n"), nil
 }
 
-// readState reads "show servers state BACKEND": a version, names of fields, and a line for each server.
+// readState reads "show servers state BACKEND": a version, names of fields, and a line for each
+// server.
 func readState(text, backend string) ([]server, error) {
 	if strings.HasPrefix(text, "Can't find backend") {
 		return nil, noBackend(backend)
@@ -231,8 +233,8 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 	return nil
 }
 
-// healthOf is the server's health. One that was added or enabled begins at rise, where HAProxy calls it
-// up; only the next check that passes takes it beyond.
+// healthOf is the server's health. One that was added or enabled begins at rise, where HAProxy
+// calls it up; only the next check that passes takes it beyond.
 func (s server) healthOf() balancer.Health {
 	switch {
 	case !s.checked:

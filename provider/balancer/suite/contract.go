@@ -445,8 +445,8 @@ func anotherShardIsLeftAlone(s *subject) {
 	}
 }
 
-// Two coordinators act at once: one was deposed and does not know it. Each passes over all members until
-// they are as they should be.
+// Two coordinators act at once: one was deposed and does not know it. Each passes over all members
+// until they are as they should be.
 //
 // proves LB-3
 func manyAtOnce(s *subject) {

@@ -10,8 +10,8 @@ import (
 
 // Harness is what the suite must be told of a balancer. What is left out is not proved.
 type Harness struct {
-	// Open returns a balancer ready for use, each time as another coordinator would. What the suite adds,
-	// it removes.
+	// Open returns a balancer ready for use, each time as another coordinator would. What the suite
+	// adds, it removes.
 	Open func() (balancer.Balancer, error)
 	// Front is where clients reach the balancer by HTTP; "": no traffic is sent.
 	Front string

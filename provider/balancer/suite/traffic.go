@@ -104,8 +104,8 @@ func (s *subject) ask(client *http.Client, path string) (name string, err error)
 	return string(text), err
 }
 
-// traffic sends so many requests one after the other, and returns how many each backend answered. None
-// may fail.
+// traffic sends so many requests one after the other, and returns how many each backend answered.
+// None may fail.
 func (s *subject) traffic(requests int) map[string]int {
 	client := s.client()
 	got := map[string]int{}

@@ -27,7 +27,8 @@ func (b *Balancer) call(ctx context.Context, scope string, request func(context.
 	kind := provider.Temporary
 	switch {
 	case code == "":
-		// No answer, or one that cannot be read; or an error of the credentials' source, which has its kind.
+		// No answer, or one that cannot be read; or an error of the credentials' source, which has its
+		// kind.
 		return err
 	case amazon.Throttles(code):
 		return errors.Join(provider.ThrottledFor(b.gate.Throttled()), err)

@@ -34,7 +34,8 @@ type Balancer struct {
 
 var _ balancer.Balancer = (*Balancer)(nil)
 
-// Capabilities are those of target groups: they count no connections and know no weights of targets.
+// Capabilities are those of target groups: they count no connections and know no weights of
+// targets.
 func (b *Balancer) Capabilities() balancer.Capabilities {
 	return balancer.Capabilities{
 		CallTimeout: b.timeout, Consistency: b.consistency, Health: true, DrainEnds: true, Leaves: true,
@@ -244,7 +245,8 @@ func read(d types.TargetHealthDescription) (t target, err error) {
 		}
 		t.status.Health = balancer.Checking
 	case types.TargetHealthStateEnumUnused:
-		// No load balancer uses the group, or not in this zone: it gets no traffic, and that is not its fault.
+		// No load balancer uses the group, or not in this zone: it gets no traffic, and that is not its
+		// fault.
 		t.status.Health = balancer.Checking
 	default: // initial, and what later versions of the API may say: it proves nothing
 		t.status.Health = balancer.Checking

@@ -233,7 +233,8 @@ func TestAnswersThatAreLost(t *testing.T) {
 	}
 }
 
-// A member joins all groups; one of which Amazon refuses or does not know is told apart from the others.
+// A member joins all groups; one of which Amazon refuses or does not know is told apart from the
+// others.
 //
 // proves LB-2, LB-3
 func TestSeveralGroups(t *testing.T) {
@@ -265,7 +266,8 @@ func TestSeveralGroups(t *testing.T) {
 	}
 }
 
-// Requests are bounded: one whose turn would come too late is not sent, and says when to come again.
+// Requests are bounded: one whose turn would come too late is not sent, and says when to come
+// again.
 //
 // proves PROV-5
 func TestThrottles(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 const bootstrapPath = "/etc/leasehold/bootstrap.json"
 
-// BootstrapOf is the bootstrap document that cloud-init would write for user data: the one in the last
-// cloud-config, which has to be JSON.
+// BootstrapOf is the bootstrap document that cloud-init would write for user data: the one in the
+// last cloud-config, which has to be JSON.
 func BootstrapOf(userData []byte) ([]byte, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(userData))
 	if err == nil {

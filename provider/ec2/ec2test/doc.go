@@ -3,10 +3,11 @@
 //
 //   - What was made shows after Lag, its tags after TagLag.
 //   - Requests beyond a bucket of tokens are refused with RequestLimitExceeded.
-//   - A client token yields the same machine for the same request in the same availability zone, and
-//     IdempotentParameterMismatch for another, until 24 hours after its end.
+//   - A client token yields the same machine for the same request in the same availability zone,
+//     and IdempotentParameterMismatch for another, until 24 hours after its end.
 //   - Lists have pages. Terminated machines are listed for an hour.
-//   - Types run out in a zone, subnets run out of addresses, accounts of processors and Spot machines.
+//   - Types run out in a zone, subnets run out of addresses, accounts of processors and Spot
+//     machines.
 //   - Signatures (version 4), their dates and session tokens are checked.
 //
 // What a machine does is a function of the test's.

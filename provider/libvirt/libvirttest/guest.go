@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Cmdline is a kernel's command line for a guest of Initrd: it writes to the serial port, and a broken
-// guest ends instead of waiting.
+// Cmdline is a kernel's command line for a guest of Initrd: it writes to the serial port, and a
+// broken guest ends instead of waiting.
 const Cmdline = "console=ttyS0 panic=-1 quiet"
 
 // modules are what a guest needs of a kernel in which they are no fixed part.

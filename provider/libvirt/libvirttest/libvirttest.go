@@ -1,6 +1,6 @@
-// Package libvirttest starts a real libvirtd for tests, with QEMU by emulation and nothing in it but an
-// empty storage pool, and takes it down again whatever becomes of them. It looks at libvirt with virsh,
-// to catch the provider in the wrong.
+// Package libvirttest starts a real libvirtd for tests, with QEMU by emulation and nothing in it
+// but an empty storage pool, and takes it down again whatever becomes of them. It looks at libvirt
+// with virsh, to catch the provider in the wrong.
 //
 // It needs root and Linux. What is missing is installed (scripts/libvirt.sh).
 package libvirttest
@@ -26,8 +26,8 @@ const Pool = "default"
 // Libvirt is a running libvirtd.
 type Libvirt struct{ *harness.Daemon }
 
-// Start starts a libvirtd with a storage pool. Several do not meet. With more arguments, a port and a
-// directory, it serves TLS as well (scripts/libvirt.sh).
+// Start starts a libvirtd with a storage pool. Several do not meet. With more arguments, a port and
+// a directory, it serves TLS as well (scripts/libvirt.sh).
 func Start(more ...string) (*Libvirt, error) {
 	daemon, err := harness.StartDaemon("libvirtd", "scripts/libvirt.sh", append([]string{"run"}, more...)...)
 	if err != nil {

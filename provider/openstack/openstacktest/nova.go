@@ -105,7 +105,8 @@ func (c *Cloud) server1(w http.ResponseWriter, r *http.Request) *Server {
 	return s
 }
 
-// list has the newest first. With a filter or a marker it leaves out what a part that is down holds.
+// list has the newest first. With a filter or a marker it leaves out what a part that is down
+// holds.
 func (c *Cloud) list(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package openstacktest is a small OpenStack for tests. It is ours: it answers what the provider asks
-// in the way in which Nova's, Keystone's, Glance's and Neutron's documentation and a trial with the
-// release Zed have it, and shares what we got wrong. The real ones are tried at night
+// Package openstacktest is a small OpenStack for tests. It is ours: it answers what the provider
+// asks in the way in which Nova's, Keystone's, Glance's and Neutron's documentation and a trial
+// with the release Zed have it, and shares what we got wrong. The real ones are tried at night
 // (scripts/openstack.sh).
 //
 // Servers are built, stopped and removed in the background, names are not unique, and all pages of
@@ -49,7 +49,8 @@ type Cloud struct {
 	Quota int
 	// NoAddress are networks without a free address.
 	NoAddress map[string]bool
-	// Availability tells free addresses of networks by ID; nil: it is forbidden to ask, as in most clouds.
+	// Availability tells free addresses of networks by ID; nil: it is forbidden to ask, as in most
+	// clouds.
 	Availability map[string]int
 	// Hidden are servers in a part of Nova that is down, by ID.
 	Hidden map[string]bool
@@ -164,7 +165,8 @@ func (c *Cloud) Add(s Server) string {
 	return s.ID
 }
 
-// Kill ends what runs in a server, as a guest that crashes or powers itself off: Nova shows it SHUTOFF.
+// Kill ends what runs in a server, as a guest that crashes or powers itself off: Nova shows it
+// SHUTOFF.
 func (c *Cloud) Kill(id string) error {
 	var end func(bool)
 	if !c.Change(id, func(s *Server) {

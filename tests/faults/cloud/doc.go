@@ -21,8 +21,8 @@
 //     when no process of it runs any more. Until then List shows it.
 //   - A fault is recorded before it is caused, and its end after it has ended.
 //   - No process outlives its machine, and none the test: those that are left when Close returns
-//     are reported as an error, and a keeper ends
-//     all if the test ends otherwise than in order. For this every process carries a mark in its environment, which workloads inherit.
+//     are reported as an error, and a keeper ends all if the test ends otherwise than in order. For
+//     this every process carries a mark in its environment, which workloads inherit.
 //
 // # What it does not do
 //

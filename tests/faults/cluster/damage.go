@@ -197,7 +197,8 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 	able := 0
 	if len(strangers) > 0 {
 		for _, m := range c.candidates() {
-			// The leader may refuse one in place of an instance whose machine runs, however often it is ordered.
+			// The leader may refuse one in place of an instance whose machine runs, however often it is
+			// ordered.
 			if m.Adoptable() && (m.InPlaceOf == "" || !slices.Contains(due, m.Instance)) {
 				able++
 			}

@@ -4,6 +4,6 @@
 //	ext4.go    a disk in a file, which can freeze or be slow
 //	guard.go   the process that removes them, even if the test is killed
 //
-// Both require root, and say so. They affect only processes that use them: nothing else of the machine
-// is changed.
+// Both require root, and say so. They affect only processes that use them: nothing else of the
+// machine is changed.
 package disk

@@ -5,7 +5,8 @@
 //
 // # Invariants
 //
-//   - The first third of a series is warm-up and counts for nothing. Of the rest the middle of the first third is compared with that of the last: a
-//     reading that stands out says nothing, and what has stopped to grow before the rest begins is flat.
+//   - The first third of a series is warm-up and counts for nothing. Of the rest the middle of the
+//     first third is compared with that of the last: a reading that stands out says nothing, and
+//     what has stopped to grow before the rest begins is flat.
 //   - Too few readings are no verdict, and nobody may take them for one.
 package growth

@@ -8,6 +8,7 @@
 //
 // # Invariants
 //
-//   - Times are of the machine's monotonic clock, which no process here can set and all share: what is earlier in it happened earlier.
+//   - Times are of the machine's monotonic clock, which no process here can set and all share: what
+//     is earlier in it happened earlier.
 //   - A log only grows. Its file gets whole lines, so a killed process loses at most its last line.
 package history

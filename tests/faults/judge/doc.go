@@ -25,12 +25,14 @@
 //
 // # Invariants
 //
-//   - It is a function of the history and the terms. It has no clock, and never depends on the order of a map.
+//   - It is a function of the history and the terms. It has no clock, and never depends on the
+//     order of a map.
 //   - In doubt it finds no violation: each check says what it tolerates, and why. What it calls a
 //     violation is one, however slow the
 //     machine of the run was.
-//   - The watcher beside etcd is late by an unknown time, never early, and sees revisions in order. What two revisions mean to each other is
-//     exact; what a revision means to a call or to a harm is so only within Terms.Slack.
+//   - The watcher beside etcd is late by an unknown time, never early, and sees revisions in order.
+//     What two revisions mean to each other is exact; what a revision means to a call or to a harm
+//     is so only within Terms.Slack.
 //   - After etcd was wiped or restored (another line), nothing counts as a violation that only the
 //     lost past would explain.
 package judge

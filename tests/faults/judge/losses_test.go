@@ -60,8 +60,8 @@ func TestNoReplicaCreatesAShard(t *testing.T) {
 	s.innocent()
 }
 
-// A transaction of the leader that went down with an etcd is not taken for an operator's write of the same key in the
-// next etcd, at the same revision: its journal entry is missing there.
+// A transaction of the leader that went down with an etcd is not taken for an operator's write of
+// the same key in the next etcd, at the same revision: its journal entry is missing there.
 func TestATransactionOfALostEtcdIsNoOther(t *testing.T) {
 	shard := store.Shard{Schema: 1, ID: "t", Name: "default"}
 	s := web(t)

@@ -11,7 +11,9 @@
 //
 // # Invariants
 //
-//   - The source on disk is never touched: go build -overlay puts other texts in the place of files.
-//   - What an edit replaces stands exactly once in its file, and the changed package compiles; the test says so within seconds, so that whoever
-//     changes such a place learns that a mutant lives there.
+//   - The source on disk is never touched: go build -overlay puts other texts in the place of
+//     files.
+//   - What an edit replaces stands exactly once in its file, and the changed package compiles; the
+//     test says so within seconds, so that whoever changes such a place learns that a mutant lives
+//     there.
 package mutants

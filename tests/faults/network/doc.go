@@ -10,14 +10,16 @@
 //
 // # Invariants
 //
-//   - Bytes arrive in the order in which they were sent, each once, whatever rules were imposed and lifted meanwhile.
+//   - Bytes arrive in the order in which they were sent, each once, whatever rules were imposed and
+//     lifted meanwhile.
 //   - The end of a party's data arrives like its data: in order, and not before a silence ends.
-//   - What is held does not grow: the switch stops reading, and the sender's writes block as soon as the kernel's buffers are full.
+//   - What is held does not grow: the switch stops reading, and the sender's writes block as soon
+//     as the kernel's buffers are full.
 //   - Close ends every connection and waits for every goroutine.
 //
 // # What it does not do
 //
-// It handles bytes, not packets: lost data arrives when TCP would have retransmitted it. The kernel of
-// a party that sends into silence gets acknowledgements, so TCP's own time-outs do not run; and what
-// was passed to the receiver's kernel before a rule was imposed arrives.
+// It handles bytes, not packets: lost data arrives when TCP would have retransmitted it. The kernel
+// of a party that sends into silence gets acknowledgements, so TCP's own time-outs do not run; and
+// what was passed to the receiver's kernel before a rule was imposed arrives.
 package network

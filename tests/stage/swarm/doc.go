@@ -12,7 +12,8 @@
 // # Invariants
 //
 //   - The machines live and die with their process, and not with a coordinator.
-//   - What a coordinator learns of a machine it learns by List or from the agent, never from the test.
+//   - What a coordinator learns of a machine it learns by List or from the agent, never from the
+//     test.
 //
 // # What it does not do
 //

@@ -14,9 +14,10 @@
 //
 //   - A connection has one goroutine that reads, and one that writes while it has something to
 //     write. A stream has none.
-//   - A [Listener] is called by the goroutine that reads, never with a lock held, and for the last time by Ended. After Cancel it may be called
-//     once more, where it was being called.
-//   - Flow control is respected: what does not fit into a stream's window is not sent, and Send reports that.
+//   - A [Listener] is called by the goroutine that reads, never with a lock held, and for the last
+//     time by Ended. After Cancel it may be called once more, where it was being called.
+//   - Flow control is respected: what does not fit into a stream's window is not sent, and Send
+//     reports that.
 //
 // # What it does not do
 //

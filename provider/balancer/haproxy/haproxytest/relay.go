@@ -115,7 +115,8 @@ func (r *Relay) serve(client net.Conn, mode Mode) {
 		return
 	}
 	if mode == Part {
-		// Behind a line, where it is hardest to notice. The last server is missing, and the empty line at the end.
+		// Behind a line, where it is hardest to notice. The last server is missing, and the empty line at
+		// the end.
 		lines := strings.SplitAfter(string(answer), "\n")
 		answer = []byte(strings.Join(lines[:max(1, len(lines)-3)], ""))
 	}

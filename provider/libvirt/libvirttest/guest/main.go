@@ -1,8 +1,8 @@
 // Command guest is the first process of a virtual machine for tests, in an initial file system with
-// little else (libvirttest.Initrd). It loads the modules that are there, gives the interface the address
-// that QEMU's own network has for a guest, starts the agent if there is one, and passes on the power
-// button. What anybody sends to its port 7 it writes to the console. When the agent has ended, the
-// machine ends.
+// little else (libvirttest.Initrd). It loads the modules that are there, gives the interface the
+// address that QEMU's own network has for a guest, starts the agent if there is one, and passes on
+// the power button. What anybody sends to its port 7 it writes to the console. When the agent has
+// ended, the machine ends.
 package main
 
 import (
@@ -93,8 +93,8 @@ func run() error {
 	}
 }
 
-// documentOf is where the agent finds its document: in a seed for cloud-init if there is one, else in
-// the SMBIOS tables.
+// documentOf is where the agent finds its document: in a seed for cloud-init if there is one, else
+// in the SMBIOS tables.
 func documentOf() (string, error) {
 	disks, err := filepath.Glob("/dev/vd*")
 	if err != nil {
