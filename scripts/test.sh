@@ -82,7 +82,7 @@ in_list() { # list flag…
 
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
 in_list_plain() { CGO_ENABLED=0 in_list "$@" -trimpath; }
-in_list_raced() { CGO_ENABLED=1 in_list "$@" -race; }
+in_list_raced() { CGO_ENABLED=1 in_list "$@" -race -trimpath; }
 # Tests that start real programs are never answered from the cache, which does not know the programs.
 in_list_clusters() { in_list_plain "$@" -count=1; }
 in_list_clusters_raced() { in_list_raced "$@" -count=1; }
