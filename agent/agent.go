@@ -97,7 +97,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	case deps.Certificate == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
 		deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
 		return nil,
-			errors.New("new agent: certificate, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
+			errors.New("new agent: certificate, logger, host, workload, drain hook, checks, " +
+				"the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":

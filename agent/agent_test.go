@@ -39,7 +39,8 @@ func TestReportsAtOnceAndThenEveryInterval(t *testing.T) {
 		first := r.shard.take()
 		wantHeard(t, first, "a hello", "a report 1 healthy")
 		hello := first[0].message.GetHello()
-		if hello.GetProtocol() != protocol.Oldest || hello.GetNewestProtocol() != protocol.Newest || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
+		if hello.GetProtocol() != protocol.Oldest || hello.GetNewestProtocol() != protocol.Newest ||
+			hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
 			hello.GetBootId() != "boot-1" ||
 			hello.GetEpoch() != 1 || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
 			t.Errorf("hello is %v", hello)
@@ -542,7 +543,8 @@ func TestConnectionToASecondReplicaIsKeptReady(t *testing.T) {
 		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
 		r.shard.mu.Unlock()
 		if dialled != 1 || shaken != 2 {
-			t.Fatalf("replica b was dialled %d times beside the stream to a, with %d handshakes in all; want once, and two", dialled, shaken)
+			t.Fatalf("replica b was dialled %d times beside the stream to a, with %d handshakes in all; want once, and two",
+				dialled, shaken)
 		}
 		r.shard.take()
 		r.shard.replicas["a"].stop()

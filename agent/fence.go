@@ -16,7 +16,8 @@ const (
 )
 
 // ErrPoweredOff means that the agent powered its machine off because it could not renew its lease.
-var ErrPoweredOff = errors.New("the lease could not be renewed: the machine is powered off, as report.on_lease_lost says")
+var ErrPoweredOff = errors.New("the lease could not be renewed: the machine is powered off, " +
+	"as report.on_lease_lost says")
 
 // Fence is what ends more than the workload.
 type Fence interface {

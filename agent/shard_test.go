@@ -261,9 +261,11 @@ func answer(act script, sequence uint64, lease int64) *protocol.GatewayMessage {
 	case act.mute:
 		return &protocol.GatewayMessage{} // an unknown kind: ignored
 	case act.nack:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence, Message: "etcd is out of reach"}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence,
+			Message: "etcd is out of reach"}}}
 	default:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence, Lease: lease, Report: act.report}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence,
+			Lease: lease, Report: act.report}}}
 	}
 }
 
@@ -420,7 +422,8 @@ func summary(all []heard) []string {
 			}
 			out = append(out, fmt.Sprintf("%s report %d %s", h.replica, k.Report.GetSequence(), health))
 		case *protocol.AgentMessage_Heartbeat:
-			out = append(out, fmt.Sprintf("%s heartbeat %d of %d", h.replica, k.Heartbeat.GetSequence(), k.Heartbeat.GetReport()))
+			out = append(out, fmt.Sprintf("%s heartbeat %d of %d", h.replica, k.Heartbeat.GetSequence(),
+				k.Heartbeat.GetReport()))
 		case *protocol.AgentMessage_RenewCertificate:
 			out = append(out, h.replica+" renew")
 		case *protocol.AgentMessage_Goodbye:

@@ -89,7 +89,8 @@ func TestSeveralMachinesOfOneInstance(t *testing.T) {
 		w.until(time.Minute, "it is removed", func() bool { return len(p.gone()) == 1 })
 		p.copy(of(ids[1], "by-hand", p.calls[ids[1]], provider.StateCrashed))
 		w.until(time.Minute, "the copy is told of", func() bool { return len(w.status("web").Blocked) == 1 })
-		if b := w.status("web").Blocked[0]; b.Rule != "PROV-4" || b.Instance != ids[1] || !strings.Contains(b.Why, "by-hand") {
+		if b := w.status("web").Blocked[0]; b.Rule != "PROV-4" || b.Instance != ids[1] ||
+			!strings.Contains(b.Why, "by-hand") {
 			t.Errorf("blocked: %+v", b)
 		}
 		w.always(5*time.Minute, "the instances run on", func() bool { return slices.Equal(w.ids(), ids) && w.settled(2) })

@@ -31,7 +31,8 @@ func (r *Replica) listenForDownloads(ctx context.Context) (net.Listener, error) 
 
 func (r *Replica) serveDownloads(ctx context.Context, listener net.Listener, shard string) error {
 	own := identity.Identity{Shard: shard, Role: identity.Coordinator, Name: r.cfg.ID}
-	server := download.New(r.deps.Agents, func() (*tls.Certificate, error) { return r.deps.Authority.Certificate(own) }, r.log)
+	server := download.New(r.deps.Agents, func() (*tls.Certificate, error) { return r.deps.Authority.Certificate(own) },
+		r.log)
 	r.log.Info("serving agent programs", "address", r.cfg.AdvertiseDownloads)
 	return server.Run(ctx, listener)
 }

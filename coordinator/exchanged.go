@@ -12,7 +12,8 @@ import (
 // A restored or exchanged etcd may be older than the machines: the shard is held before anything is
 // decided (SAFE-12).
 
-const restoredAdvice = "; it may have been restored from a snapshot: compare the instances with their machines before the release"
+const restoredAdvice = "; it may have been restored from a snapshot: compare the instances with " +
+	"their machines before the release"
 
 // checkStore holds the shard if etcd is another, or older, than what this replica knows, or than
 // when a leader last worked. It precedes everything else in a term, and records what etcd is now,

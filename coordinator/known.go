@@ -32,7 +32,8 @@ func (k Known) exchanged(shard store.Shard, v store.Vitals) string {
 	case k.ShardID == "" || shard.Generation > k.Generation:
 		return ""
 	case shard.Generation < k.Generation:
-		return fmt.Sprintf("etcd's data is older than what this replica knows: the shard's record is of generation %d, and was of %d", shard.Generation, k.Generation)
+		return fmt.Sprintf("etcd's data is older than what this replica knows: the shard's record is of generation %d, "+
+			"and was of %d", shard.Generation, k.Generation)
 	case k.Cluster != "" && k.Cluster != v.ClusterName():
 		return fmt.Sprintf("etcd is another cluster (%s) than the one this replica knows (%s)", v.ClusterName(),
 			k.Cluster)
@@ -81,7 +82,8 @@ func openKnowledge(path, shard string) (*knowledge, error) {
 		return nil, fmt.Errorf("read what this replica knows of its etcd: %s: %w", path, store.ErrSchema)
 	case k.now.Shard != shard:
 		return nil,
-			fmt.Errorf("read what this replica knows of its etcd: %s is of shard %q: name another directory, or remove the file", path, k.now.Shard)
+			fmt.Errorf("read what this replica knows of its etcd: %s is of shard %q: name another directory, "+
+				"or remove the file", path, k.now.Shard)
 	}
 	k.saved = k.now
 	return k, nil

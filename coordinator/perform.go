@@ -151,7 +151,8 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 	call, cancel := context.WithDeadline(ctx, c.Deadline)
 	defer cancel()
 	if own := p.Capabilities().Site; rec.Site != "" && rec.Site != own {
-		out.Err = fmt.Errorf("the machine is at site %s, and this coordinator's provider %s sees only those at site %s: run a coordinator there",
+		out.Err = fmt.Errorf("the machine is at site %s, and this coordinator's provider %s sees only "+
+			"those at site %s: run a coordinator there",
 			rec.Site, rec.Spec.Provider, own)
 		return out
 	}

@@ -61,8 +61,9 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 		capabilities[name] = p.Capabilities()
 	}
 	t.evidence = evidence.New(evidence.Config{
-		Keys: r.keys, Capabilities: capabilities, Balancers: r.balancerCapabilities(), SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
-		Now: time.Now, Jitter: jitter, Wake: t.poke, Suspect: t.inbox.requestList, Validate: r.validate,
+		Keys: r.keys, Capabilities: capabilities, Balancers: r.balancerCapabilities(), SessionTTL: r.cfg.SessionTTL,
+		Seed: rand.Uint64(),
+		Now:  time.Now, Jitter: jitter, Wake: t.poke, Suspect: t.inbox.requestList, Validate: r.validate,
 	})
 	t.leader = leader.New(leader.Config{
 		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities,

@@ -181,7 +181,8 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 // only older.
 func (r *Replica) saveKnown() {
 	if err := r.known.save(); err != nil {
-		r.log.Error("what this replica knows of its etcd could not be saved: after a restart it may not notice that data was lost", "error", err)
+		r.log.Error("what this replica knows of its etcd could not be saved: after a restart it may not notice that data "+
+			"was lost", "error", err)
 	}
 }
 

@@ -54,7 +54,8 @@ const mostBalancers = 16
 const inBalancers = "load_balancers[]."
 
 // balancerField is a field of each load balancer.
-func balancerField[T any](path, kind, def, rule, allowed, doc string, get func(*LoadBalancer) T, ok func(T) bool) Field {
+func balancerField[T any](path, kind, def, rule, allowed, doc string, get func(*LoadBalancer) T,
+	ok func(T) bool) Field {
 	return Field{
 		Path: inBalancers + path, Type: kind, Default: def, Allowed: allowed, Rule: rule, Doc: doc,
 		wrong: func(g *Group) []FieldError {
@@ -93,7 +94,8 @@ var balancerFields = []Field{
 		func(b *LoadBalancer) map[string]any { return b.Settings },
 		func(m map[string]any) bool { return len(Encode(m)) <= maxSettings }),
 	durationField("max_opening_traffic_duration", "0s", "LB-2",
-		"An instance that a load balancer has not called healthy so long after it joined has failed, once the balancer answers; 0: no limit.",
+		"An instance that a load balancer has not called healthy so long after it joined has failed, "+
+			"once the balancer answers; 0: no limit.",
 		0, 24*time.Hour, func(g *Group) Duration { return g.MaxOpening }),
 }
 

@@ -55,8 +55,9 @@ const (
 	portAllowed = "1 to 65535, or a text such as ${port}"
 	hostDoc     = "Where the server is."
 	skipDoc     = "Take any certificate."
-	caDoc       = "The file on the machine with the certificates that the server's must be signed by; none: the machine's own."
-	nameDoc     = "The name that the certificate must have; none: the host."
+	caDoc       = "The file on the machine with the certificates that the server's must be signed " +
+		"by; none: the machine's own."
+	nameDoc = "The name that the certificate must have; none: the host."
 )
 
 func anyPort(_ *Check, p Port) bool      { return p.ok() }

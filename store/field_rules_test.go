@@ -165,11 +165,12 @@ func TestWhatALostSessionReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := newMemory(t)
-				err := store.NewSessions(db.Connect(), sessionTTL).Run(t.Context(), func(ctx context.Context, lease store.Lease) error {
-					db.Faults().DropLease(lease.ID)
-					<-ctx.Done()
-					return test.work(ctx)
-				})
+				err := store.NewSessions(db.Connect(), sessionTTL).Run(t.Context(),
+					func(ctx context.Context, lease store.Lease) error {
+						db.Faults().DropLease(lease.ID)
+						<-ctx.Done()
+						return test.work(ctx)
+					})
 				if !errors.Is(err, store.ErrSessionLost) || test.also != nil && !errors.Is(err, test.also) {
 					t.Errorf("got %v", err)
 				}

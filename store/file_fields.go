@@ -66,12 +66,15 @@ func fileFields() []Field {
 	return []Field{
 		{
 			Path: "files", Type: "list of files", Default: "none", Rule: "FILE-1",
-			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, each of exactly one of text, template and secret",
+			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, "+
+				"each of exactly one of text, template and secret",
 				MaxFiles, maxFilesText>>10),
-			Doc:   "Files that the agent writes, before the workload is started and whenever they change: see [files.md](files.md).",
+			Doc: "Files that the agent writes, before the workload is started and whenever they change: " +
+				"see [files.md](files.md).",
 			wrong: wrongFiles,
 		},
-		fileField("path", "string", "", fmt.Sprintf("an absolute path without .. of at most %d bytes, which may begin with ${dir}", maxFilePath),
+		fileField("path", "string", "", fmt.Sprintf("an absolute path without .. of at most %d bytes, "+
+			"which may begin with ${dir}", maxFilePath),
 			"FILE-1", "Where it is, below a `--files-root` of the agent. The directory must exist.",
 			func(f *File) any { return f.Path }, func(f *File) bool { return filePathOK(f.Path) }),
 		{
@@ -80,21 +83,26 @@ func fileFields() []Field {
 		},
 		{
 			Path: inFiles + "template", Type: "string", Default: "none", Rule: "FILE-1",
-			Allowed: fmt.Sprintf("a template over .Vars, .Facts and .Peers that makes at most %d KiB", filetemplate.MostBytes>>10),
-			Doc:     "The content, as Go's text/template: `{{.Vars.name}}`, `{{.Facts.slot}}`, `{{range .Peers}}{{.Address}}{{end}}`.",
-			wrong:   wrongTemplates,
+			Allowed: fmt.Sprintf("a template over .Vars, .Facts and .Peers that makes at most %d KiB",
+				filetemplate.MostBytes>>10),
+			Doc: "The content, as Go's text/template: `{{.Vars.name}}`, `{{.Facts.slot}}`, " +
+				"`{{range .Peers}}{{.Address}}{{end}}`.",
+			wrong: wrongTemplates,
 		},
 		fileField("secret", "string", "none", SecretNames, "SEC-6",
 			"The content is the value of this secret, which `leasehold secret set` sets.",
 			func(f *File) any { return f.Secret }, func(f *File) bool { return f.Secret == "" || IsSecretName(f.Secret) }),
-		fileField("owner", "string", "the agent's", "a user, or a user and a group like www-data:adm, by name or number", "FILE-3",
+		fileField("owner", "string", "the agent's", "a user, or a user and a group like www-data:adm, by name or number",
+			"FILE-3",
 			"Whom it belongs to.",
 			func(f *File) any { return f.Owner }, func(f *File) bool { return f.Owner == "" || ownerForm.MatchString(f.Owner) }),
 		fileField("mode", "string", "0644, and 0600 for a secret", "three octal digits, like 0640", "FILE-3",
 			"Its permissions, written as text: \"0640\".",
 			func(f *File) any { return f.Mode }, func(f *File) bool { return modeForm.MatchString(f.Mode) }),
-		fileField("on_change", "word or command", "none", `"none", "reload", "restart" or {run: [a program, its arguments]}`, "FILE-3",
-			"What follows a change. reload: the workload gets SIGHUP. run: a command, which has 30s. restart: a change of the group restarts the workload, one instance after the other, under the budgets.",
+		fileField("on_change", "word or command", "none", `"none", "reload", "restart" or {run: [a program, its arguments]}`,
+			"FILE-3",
+			"What follows a change. reload: the workload gets SIGHUP. run: a command, which has 30s. restart: "+
+				"a change of the group restarts the workload, one instance after the other, under the budgets.",
 			func(f *File) any { return f.OnChange }, func(f *File) bool { return f.OnChange.ok() }),
 		fileField("settle", "duration", "5s", "1s to 1h0m0s, and only with a template", "FILE-1",
 			"How long changes of .Peers are gathered: the file is written for them once in this time, at most.",
@@ -165,7 +173,8 @@ func wrongTemplates(g *Group) []FieldError {
 
 // templateError is an error of a template, with its place.
 func templateError(i int, err error) FieldError {
-	e := FieldError{Path: fmt.Sprintf("files[%d].template", i), Value: err.Error(), Rule: "FILE-1", Allowed: "a template that can be rendered"}
+	e := FieldError{Path: fmt.Sprintf("files[%d].template", i), Value: err.Error(), Rule: "FILE-1",
+		Allowed: "a template that can be rendered"}
 	var at *filetemplate.Error
 	if errors.As(err, &at) {
 		e.Line, e.Column = at.Line, at.Column

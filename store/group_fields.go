@@ -92,15 +92,18 @@ func (g Group) Warnings() []string {
 	if g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0 {
 		w = append(w, "budget: max_expansion and max_unavailable are both 0: only dead instances heal (HEAL-3)")
 	}
-	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
+	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) ||
+		aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
 		w = append(w,
-			"report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease, and when their record is lost: SAFE-5 and SAFE-14 are given up (SAFE-9)")
+			"report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease, "+
+				"and when their record is lost: SAFE-5 and SAFE-14 are given up (SAFE-9)")
 		if third := g.Report.LeaseTTL / 3; l.Do != LeaseLostRun && g.StopTimeout > third {
 			w = append(w,
-				fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
+				fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed "+
+					"after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}
 	}
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
@@ -110,7 +113,8 @@ func (g Group) Warnings() []string {
 		w = append(w, "budget: max_expansion is 0: nothing returns to spot, since its replacement is made first (SPOT-4)")
 	}
 	if g.Capacity.Spot == 0 && g.Capacity != (CapacitySpec{}) {
-		w = append(w, "capacity: capacity.spot is 0: the group has no spot machines, and nothing else of capacity has an effect (SPOT-4)")
+		w = append(w, "capacity: capacity.spot is 0: the group has no spot machines, and nothing else "+
+			"of capacity has an effect (SPOT-4)")
 	}
 	if (g.Spot.Enabled || g.Capacity.Spot > 0) && !g.Spot.Watched() {
 		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
@@ -239,7 +243,8 @@ var fieldsBefore = []Field{
 	intField("size", "0", "", "How many instances are wanted.", 0, MaxSize, func(g *Group) int { return g.Size }),
 	{
 		Path: "lifecycle", Type: "string", Default: LifecycleService, Allowed: `"service" or "task"`, Rule: "REC-12",
-		Doc:   "service: an instance that ends is replaced. task: one whose workload ends with exit code 0 is finished and not replaced.",
+		Doc: "service: an instance that ends is replaced. task: one whose workload ends with exit " +
+			"code 0 is finished and not replaced.",
 		value: func(g *Group) any { return g.Lifecycle },
 		ok:    func(g *Group) bool { return g.Lifecycle == LifecycleService || g.Lifecycle == LifecycleTask },
 	},
@@ -331,7 +336,9 @@ var fieldsBefore = []Field{
 	{
 		Path: "report.on_lease_lost", Type: "word or command", Default: "none",
 		Allowed: `"none", "stop", "poweroff" or {run: [a program, its arguments]}`, Rule: "SAFE-9",
-		Doc:   "What an agent does that could not renew its lease, before that can have ended. stop: the workload is stopped until the agent is accepted again. poweroff: then the machine is powered off. run: a command, which has a third of the lease. Anything but none stops machines where coordinators or etcd are away.",
+		Doc: "What an agent does that could not renew its lease, before that can have ended. stop: " +
+			"the workload is stopped until the agent is accepted again. poweroff: then the machine is powered off. run: " +
+			"a command, which has a third of the lease. Anything but none stops machines where coordinators or etcd are away.",
 		value: func(g *Group) any { return g.Report.OnLeaseLost },
 		ok:    func(g *Group) bool { return g.Report.OnLeaseLost.ok() },
 	},
@@ -350,14 +357,16 @@ var fieldsAfter = []Field{
 		func(g *Group) Duration { return g.MaxChecking }),
 	{
 		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate", "restart" or "none"`,
-		Rule:  "HEAL-1",
-		Doc:   "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, before it is replaced. none: it is left alone.",
+		Rule: "HEAL-1",
+		Doc: "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, " +
+			"before it is replaced. none: it is left alone.",
 		value: func(g *Group) any { return g.Heal.Policy },
 		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
 	},
 	{
 		Path: "heal.on_load_balancer", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "LB-2",
-		Doc:   "An instance that a load balancer has confirmed and later calls down has failed, unless it calls most of its members down: then the balancer has.",
+		Doc: "An instance that a load balancer has confirmed and later calls down has failed, " +
+			"unless it calls most of its members down: then the balancer has.",
 		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
 		ok:    func(*Group) bool { return true },
 	},
@@ -368,7 +377,8 @@ var fieldsAfter = []Field{
 	{
 		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place",
 		Allowed: fmt.Sprintf("0 to %d", mostBudget), Rule: "HEAL-3",
-		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count.",
+		Doc: "How many instances may be taken down at once: restarted, or removed before their replacement is healthy. " +
+			"Those that are down already count.",
 		value: func(g *Group) any { return g.MaxUnavailable(false) },
 		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= mostBudget },
 	},
@@ -380,8 +390,9 @@ var fieldsAfter = []Field{
 		func(g *Group) int { return g.Budget.MaxDeleting }),
 	{
 		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`,
-		Rule:  "REC-17",
-		Doc:   "at_creation: new instances keep the zones even, and nothing that runs is moved. even: instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
+		Rule: "REC-17",
+		Doc: "at_creation: new instances keep the zones even, and nothing that runs is moved. even: " +
+			"instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
 		value: func(g *Group) any { return string(cmp.Or(g.Spread, SpreadAtCreation)) },
 		ok:    func(g *Group) bool { return g.Spread.IsZero() || g.Spread == SpreadEven },
 	},
@@ -412,8 +423,9 @@ var fieldsAfter = []Field{
 		func(g *Group) Duration { return g.Flap.GiveUpTime }),
 	{
 		Path: "rollout.strategy", Type: "string", Default: StrategyProactive, Allowed: `"proactive" or "opportunistic"`,
-		Rule:  "ROLL-1",
-		Doc:   "proactive: a change of the template is brought to all instances, under the budgets. opportunistic: only to those that are replaced for another reason.",
+		Rule: "ROLL-1",
+		Doc: "proactive: a change of the template is brought to all instances, under the budgets. opportunistic: " +
+			"only to those that are replaced for another reason.",
 		value: func(g *Group) any { return g.Rollout.Strategy },
 		ok:    func(g *Group) bool { return oneOf(g.Rollout.Strategy, StrategyProactive, StrategyOpportunistic) },
 	},
@@ -457,7 +469,8 @@ var fieldsAfter = []Field{
 		}),
 	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
-	durationField("drain.timeout", "5m", "DRAIN-1", "How long the connections through load balancers and the drain hook may take; 0: they are not waited for.", 0,
+	durationField("drain.timeout", "5m", "DRAIN-1", "How long the connections through load balancers and the drain hook "+
+		"may take; 0: they are not waited for.", 0,
 		24*time.Hour,
 		func(g *Group) Duration { return g.Drain.Timeout }),
 	{
@@ -479,8 +492,9 @@ var fieldsAfter = []Field{
 		func(g *Group) Duration { return g.Spot.MaxLifetime }),
 	{
 		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`,
-		Rule:  "SPOT-1",
-		Doc:   "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, or a file that somebody writes. It does so whether spot.enabled is set or not.",
+		Rule: "SPOT-1",
+		Doc: "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, " +
+			"or a file that somebody writes. It does so whether spot.enabled is set or not.",
 		value: func(g *Group) any { return g.Spot.Source },
 		ok: func(g *Group) bool {
 			return oneOf(g.Spot.Source, NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure, NoticeFile)
@@ -489,7 +503,9 @@ var fieldsAfter = []Field{
 	{
 		Path: "spot.file", Type: "string", Default: "none",
 		Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
-		Doc:   "A file on the machine: once it is there the machine is given up, also if it goes again. All machines of the process provider see the same file. It may say kind, why, and in (2m) or at (a time), as JSON or line by line.",
+		Doc: "A file on the machine: once it is there the machine is given up, also if it goes again. " +
+			"All machines of the process provider see the same file. It may say kind, why, " +
+			"and in (2m) or at (a time), as JSON or line by line.",
 		value: func(g *Group) any { return g.Spot.File },
 		ok: func(g *Group) bool {
 			n := g.Spot.NoticeSpec
@@ -510,11 +526,13 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "slots.name", Type: "string", Default: "the instance's ID",
-		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless size is 1; ${group} and the variables of vars are filled in too",
-		Rule:    "SLOT-1",
-		Doc:     "The name of the machine in a slot, which its replacement gets as well: the fact ${name}, LEASEHOLD_NAME for the workload, and the host's name where cloud-init sets that.",
-		value:   func(g *Group) any { return g.Slots.Name },
-		ok:      func(g *Group) bool { return g.slotNameOK() },
+		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless size is 1; ${group} " +
+			"and the variables of vars are filled in too",
+		Rule: "SLOT-1",
+		Doc: "The name of the machine in a slot, which its replacement gets as well: the fact ${name}, " +
+			"LEASEHOLD_NAME for the workload, and the host's name where cloud-init sets that.",
+		value: func(g *Group) any { return g.Slots.Name },
+		ok:    func(g *Group) bool { return g.slotNameOK() },
 	},
 	{
 		Path: "capacity.on_demand_base", Type: "integer", Default: "0", Allowed: "0 to size", Rule: "SPOT-4",
@@ -524,7 +542,8 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "capacity.spot", Type: "integer", Default: "0", Allowed: "0 to 100, and 0 with spot.enabled", Rule: "SPOT-4",
-		Doc:   "The percentage of spot machines, which the provider may take away, among the instances beyond capacity.on_demand_base. Unlike spot.enabled, it can fall back to machines on demand.",
+		Doc: "The percentage of spot machines, which the provider may take away, among the instances beyond " +
+			"capacity.on_demand_base. Unlike spot.enabled, it can fall back to machines on demand.",
 		value: func(g *Group) any { return g.Capacity.Spot },
 		ok: func(g *Group) bool {
 			n := g.Capacity.Spot
@@ -532,8 +551,10 @@ var fieldsAfter = []Field{
 		},
 	},
 	{
-		Path: "capacity.fallback", Type: "string", Default: FallbackOnDemand, Allowed: `"on_demand" or "wait"`, Rule: "SPOT-4",
-		Doc:   "What becomes of an instance for which there is no spot capacity: on_demand makes it on demand after capacity.fallback_after, wait keeps trying.",
+		Path: "capacity.fallback", Type: "string", Default: FallbackOnDemand, Allowed: `"on_demand" or "wait"`,
+		Rule: "SPOT-4",
+		Doc: "What becomes of an instance for which there is no spot capacity: on_demand makes it on demand after " +
+			"capacity.fallback_after, wait keeps trying.",
 		value: func(g *Group) any { return cmp.Or(g.Capacity.Fallback, FallbackOnDemand) },
 		ok:    func(g *Group) bool { return oneOf(g.Capacity.Fallback, "", FallbackOnDemand, FallbackWait) },
 	},
@@ -542,7 +563,8 @@ var fieldsAfter = []Field{
 		func(g *Group) Duration { return Duration(g.Capacity.Patience()) }),
 	{
 		Path: "capacity.return_after", Type: "duration", Default: "30m", Allowed: "0s, or 5m0s to 24h0m0s", Rule: "SPOT-4",
-		Doc:   "How long after a fallback one instance tries to return to spot; each failure doubles it, up to 24h. Until then no spot machine is asked for. 0: nothing returns.",
+		Doc: "How long after a fallback one instance tries to return to spot; each failure doubles it, up to 24h. " +
+			"Until then no spot machine is asked for. 0: nothing returns.",
 		value: func(g *Group) any { return Duration(g.Capacity.Return()) },
 		ok: func(g *Group) bool {
 			d := g.Capacity.Return()

@@ -62,7 +62,8 @@ func TestPlaceholdersAreVariablesOrFacts(t *testing.T) {
 				g.Checks[3].Exec = &ExecCheck{Run: []string{"./check", "${a}"}}
 				g.Checks[4].Process = &ProcessCheck{PIDFile: "/${a}"}
 			},
-			"checks[0].http.port checks[0].http.path checks[0].http.headers.X checks[0].http.body checks[1].tcp.host checks[2].grpc.service checks[3].exec.run[1] checks[4].process.pid_file",
+			"checks[0].http.port checks[0].http.path checks[0].http.headers.X checks[0].http.body checks[1].tcp.host " +
+				"checks[2].grpc.service checks[3].exec.run[1] checks[4].process.pid_file",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

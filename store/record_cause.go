@@ -61,7 +61,8 @@ const (
 var Counterfactuals = []Counterfactual{
 	UnlessReported, UnlessChecksPassed, UnlessListedRunning, UnlessReady, UnlessDown, UnlessRoom, UnlessSize,
 	UnlessProvider, UnlessFilled, UnlessKept, UnlessAdopted, UnlessStarted, UnlessEndedBadly, UnlessOrdered,
-	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger, UnlessNoticed,
+	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger,
+	UnlessNoticed,
 	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded,
 }
 

@@ -134,7 +134,8 @@ func TestLeaderRecords(t *testing.T) {
 		if got := fmt.Sprint(n, " ", kind); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", kinds, got, err, want)
 		}
-		if n, kind, err := store.LeaderRecords(t.Context(), answering{Store: s, list: func() error { return errors.New("broken") }},
+		if n, kind, err := store.LeaderRecords(t.Context(),
+			answering{Store: s, list: func() error { return errors.New("broken") }},
 			keys); err == nil || n != 0 || kind != "" {
 			t.Errorf("a failing list: %d %q %v", n, kind, err)
 		}
@@ -162,7 +163,8 @@ func TestSettingsBesideEachOther(t *testing.T) {
 	}{
 		{set(), nil},
 		{set("reconnect_min", "30s", "reconnect_max", "30s"), nil},
-		{set("reconnect_min", "30s", "reconnect_max", "29s"), []string{"reconnect_min: 30s: ", "at most reconnect_max (29s)"}},
+		{set("reconnect_min", "30s", "reconnect_max", "29s"), []string{"reconnect_min: 30s: ",
+			"at most reconnect_max (29s)"}},
 		{set("eligible_age", "1h", "forced_age", "1h"), nil},
 		{set("eligible_age", "0", "forced_age", "1h"), nil},
 		{set("eligible_age", "1h", "forced_age", "0"), nil},
@@ -180,7 +182,8 @@ func TestSettingsBesideEachOther(t *testing.T) {
 		}
 	}
 	s := set("provider_poll", "7s", "orphan_grace", "2h")
-	if err := s.Set("provider_poll", "default"); err != nil || s.Value("provider_poll") != "5s" || s.Value("orphan_grace") != "2h0m0s" ||
+	if err := s.Set("provider_poll", "default"); err != nil || s.Value("provider_poll") != "5s" ||
+		s.Value("orphan_grace") != "2h0m0s" ||
 		s.Value("nothing") != "" {
 		t.Errorf("%v, %s, %s", err, s.Value("provider_poll"), s.Value("orphan_grace"))
 	}
@@ -189,14 +192,16 @@ func TestSettingsBesideEachOther(t *testing.T) {
 		len(e.Known) != len(store.Settings) || !slices.Contains(e.Known, "provider_poll") {
 		t.Errorf("%+v", e)
 	}
-	if err := s.Set("provider_poll", "0s"); !errors.As(err, &e) || e.Path != "provider_poll" || e.Rule != "DET-12" || e.Value != "0s" {
+	if err := s.Set("provider_poll", "0s"); !errors.As(err, &e) || e.Path != "provider_poll" || e.Rule != "DET-12" ||
+		e.Value != "0s" {
 		t.Errorf("%+v", e)
 	}
 	for _, one := range store.Settings {
 		if one.Rule == "" && one.Name != "events_kept" && one.Name != "compact_after" || one.Doc == "" || one.Allowed == "" {
 			t.Errorf("%s has no rule, no words or no bounds", one.Name)
 		}
-		if zero := set(); zero.Set(one.Name, "0") == nil && strings.Contains(one.Name, "age") && !strings.HasPrefix(one.Allowed, "0s, or ") {
+		if zero := set(); zero.Set(one.Name, "0") == nil && strings.Contains(one.Name, "age") &&
+			!strings.HasPrefix(one.Allowed, "0s, or ") {
 			t.Errorf("%s may be 0, and says it must be %s", one.Name, one.Allowed)
 		}
 	}
@@ -230,12 +235,14 @@ func TestRefusedSettingsAreKept(t *testing.T) {
 		}
 	}
 	var s store.ShardSettings
-	if err := json.Unmarshal([]byte(`{"provider_poll": "0s", "orphan_grace": "-1s", "tomorrow": 7, "later": 8}`), &s); err != nil {
+	if err := json.Unmarshal([]byte(`{"provider_poll": "0s", "orphan_grace": "-1s", "tomorrow": 7, "later": 8}`),
+		&s); err != nil {
 		t.Fatal(err)
 	}
 	before := string(store.Encode(s))
 	changed := s
-	if err := changed.Set("provider_poll", "3s"); err != nil || len(changed.Refused) != 1 || changed.Refused[0].Path != "orphan_grace" {
+	if err := changed.Set("provider_poll", "3s"); err != nil || len(changed.Refused) != 1 ||
+		changed.Refused[0].Path != "orphan_grace" {
 		t.Errorf("%v, %+v", err, changed.Refused)
 	}
 	if after := string(store.Encode(s)); after != before || !strings.Contains(after, `"tomorrow":7`) ||
@@ -254,8 +261,10 @@ func TestRefusedSettingsAreKept(t *testing.T) {
 		t.Fatal(err, s.Refused)
 	}
 	low, high := s.Refused[0], s.Refused[1]
-	if low.Path != "eligible_age" || low.Value != "2h0m0s" || low.Rule == "" || !strings.Contains(low.Allowed, "at most forced_age (1h0m0s)") ||
-		high.Path != "forced_age" || high.Value != "1h0m0s" || high.Rule == "" || !strings.Contains(high.Allowed, "at least eligible_age (2h0m0s)") {
+	if low.Path != "eligible_age" || low.Value != "2h0m0s" || low.Rule == "" || !strings.Contains(low.Allowed,
+		"at most forced_age (1h0m0s)") ||
+		high.Path != "forced_age" || high.Value != "1h0m0s" || high.Rule == "" || !strings.Contains(high.Allowed,
+		"at least eligible_age (2h0m0s)") {
 		t.Errorf("%+v\n%+v", low, high)
 	}
 }

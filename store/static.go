@@ -34,7 +34,8 @@ func ReadOverride(value []byte) (Override, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil {
 		return o,
-			fmt.Errorf("%w: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", err)
+			fmt.Errorf("%w: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)",
+				err)
 	}
 	return o, nil
 }
@@ -113,6 +114,7 @@ func (s Status) LostBeside(static Group, dynamic Revision) *Beside {
 
 // Missing describes that it has vanished, and what to do.
 func (b Beside) Missing(inForce Group) string {
-	return fmt.Sprintf("what was set beside the static group at revision %d is missing from groups/%s; leasehold group scale %s %d has it back, leasehold group apply -f FILE sets something else",
+	return fmt.Sprintf("what was set beside the static group at revision %d is missing from groups/%s; "+
+		"leasehold group scale %s %d has it back, leasehold group apply -f FILE sets something else",
 		b.Revision, inForce.Name, inForce.Name, inForce.Size)
 }

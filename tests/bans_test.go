@@ -94,8 +94,8 @@ var bans = []ban{
 	},
 	{
 		name: "leader has no clock, goroutine or I/O",
-		why: "a simulator drives the same code in virtual time, and a seed must repeat it to the byte: every method takes the time, " +
-			"and the shell around it waits, calls and writes",
+		why: "a simulator drives the same code in virtual time, and a seed must repeat it to the byte: " +
+			"every method takes the time, and the shell around it waits, calls and writes",
 		find: func(f sourceFile) []breach {
 			in := product("coordinator/leader")
 			if !in(f) {
@@ -109,8 +109,8 @@ var bans = []ban{
 	},
 	{
 		name: "simulated worlds have no clock, goroutine or I/O",
-		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
-			"of the coordinator, and nothing that waits, reads or runs beside it",
+		why: "a seed must repeat a world to the byte, on any machine and however fast: " +
+			"it knows records, providers and the pure parts of the coordinator, and nothing that waits, reads or runs beside it",
 		find: func(f sourceFile) []breach {
 			in := product("coordinator/sim")
 			if !in(f) {
@@ -178,7 +178,8 @@ var bans = []ban{
 	{
 		name: "nothing builds on cmd",
 		why: "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests. " +
-			"Any test may ask tests/tier in which tier it runs and tests/ports for a free port, and start programs with tests/harness",
+			"Any test may ask tests/tier in which tier it runs and tests/ports for a free port, " +
+			"and start programs with tests/harness",
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
 			func(f sourceFile, p string) bool {
@@ -190,8 +191,8 @@ var bans = []ban{
 	},
 	{
 		name: "a crowd knows what agents know",
-		why: "a simulated agent that looked anything up behind its stream would prove nothing about one that cannot: of the coordinator it needs " +
-			"the authority that makes its certificates, and of records nothing",
+		why: "a simulated agent that looked anything up behind its stream would prove nothing about one " +
+			"that cannot: of the coordinator it needs the authority that makes its certificates, and of records nothing",
 		find: refuseImports(product("cmd/bench/crowd"), func(_ sourceFile, p string) bool {
 			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") &&
 				p != module+"/coordinator/pki"
@@ -199,7 +200,8 @@ var bans = []ban{
 	},
 	{
 		name: "benches alone have crowds",
-		why:  "the crowd's streams cut every corner that an agent on a machine must not cut: nothing else is to speak through them",
+		why: "the crowd's streams cut every corner that an agent on a machine must not cut: " +
+			"nothing else is to speak through them",
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd/bench", "tests") },
 			func(_ sourceFile, p string) bool { return within(p, module+"/cmd/bench/crowd") }),
@@ -216,16 +218,16 @@ var bans = []ban{
 	},
 	{
 		name: "prometheus in web",
-		why: "who has something to count tells it through an interface of its own, so that numbers can be told in another way and a test needs no " +
-			"registry",
+		why: "who has something to count tells it through an interface of its own, so that numbers can " +
+			"be told in another way and a test needs no registry",
 		find: refuseImports(
 			func(f sourceFile) bool { return f.folder() != "coordinator/web" },
 			func(_ sourceFile, p string) bool { return within(p, "github.com/prometheus") }),
 	},
 	{
 		name: "xDS and DNS in their servers",
-		why: "Envoy's messages are large, and what is in service is decided in coordinator/discovery, whatever clients speak. " +
-			"Tests may speak to a server",
+		why: "Envoy's messages are large, and what is in service is decided in coordinator/discovery, " +
+			"whatever clients speak. Tests may speak to a server",
 		find: refuseImports(
 			func(f sourceFile) bool {
 				return !f.forTests() && !withinAny(f.folder(), "coordinator/discovery/xdsserver", "coordinator/discovery/dnsserver")
@@ -279,8 +281,8 @@ var bans = []ban{
 	},
 	{
 		name: "one seed every day",
-		why: "two runs of the everyday tier on the same source must say the same: a property draws from a fixed seed there, which tests/tier " +
-			"sets for who imports it, and from fresh ones at night",
+		why: "two runs of the everyday tier on the same source must say the same: a property draws from " +
+			"a fixed seed there, which tests/tier sets for who imports it, and from fresh ones at night",
 		find: func(f sourceFile) []breach {
 			if f.folder() == "tests/tier" {
 				return nil

@@ -68,8 +68,9 @@ func plain(err error, now time.Time) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the coordinator's certificate is not valid now: %w", untimely(invalid.Cert, now))
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the coordinator's certificate is of no authority that this machine believes: this is no coordinator of the shard, "+
-			"or the authorities were exchanged while the machine was away (then replace the instance): %w", err)
+		return fmt.Errorf("the coordinator's certificate is of no authority that this machine believes: "+
+			"this is no coordinator of the shard, or the authorities were exchanged while the machine was away (then replace "+
+			"the instance): %w", err)
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate is that of another shard or service, not of a coordinator of this shard: %w",
 			err)

@@ -76,7 +76,8 @@ func TestACrashLeavesTheOldFileOrTheNewOne(t *testing.T) {
 	where := place{root, "a"}
 	attrs := attributes{0o640, -1, -1}
 	must(t, replace(where, []byte("old"), attrs, func(step string) error { steps = append(steps, step); return nil }))
-	if want := "remove what a crash left, create, write, chown, chmod, sync, rename, sync directory"; strings.Join(steps, ", ") != want {
+	if want := "remove what a crash left, create, write, chown, chmod, sync, rename, sync directory"; strings.Join(steps,
+		", ") != want {
 		t.Fatalf("steps are %v", steps)
 	}
 	died := errors.New("died")

@@ -112,7 +112,8 @@ type try struct {
 
 // New starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
-	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil || cfg.StateDir == "" {
+	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil ||
+		cfg.StateDir == "" {
 		return nil, errors.New("new manager of files: a logger, a state directory and what follows changes are needed")
 	}
 	for i, root := range cfg.Roots {

@@ -149,7 +149,8 @@ func TestFilesAreDeliveredAndMended(t *testing.T) {
 		if m.on("a") != "a long content" || m.Settled("c1") {
 			t.Errorf("a is %q, settled %t", m.on("a"), m.Settled("c1"))
 		}
-		if why := m.Missing(); !strings.Contains(why, "/etc/passwd: "+errOutside.Error()) && !strings.Contains(why, "/etc/passwd") {
+		if why := m.Missing(); !strings.Contains(why, "/etc/passwd: "+errOutside.Error()) &&
+			!strings.Contains(why, "/etc/passwd") {
 			t.Error(why)
 		}
 		m.want("c2", a)
@@ -164,7 +165,8 @@ func TestFilesAreDeliveredAndMended(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(m.root, "a"), []byte("another"), 0o600))
 		<-time.After(2 * checkEvery)
 		synctest.Wait()
-		if s := m.States()[0]; m.on("a") != "a long content" || s.State != Delivered || !strings.Contains(s.Why, "changed on the machine") {
+		if s := m.States()[0]; m.on("a") != "a long content" || s.State != Delivered ||
+			!strings.Contains(s.Why, "changed on the machine") {
 			t.Errorf("a is %q, %+v", m.on("a"), s)
 		}
 		m.want("c3")
@@ -248,7 +250,8 @@ func TestDamagedContentIsNotWritten(t *testing.T) {
 		if asked := m.asked; asked < 8 || asked > 60 {
 			t.Errorf("asked %d times in ten minutes", asked)
 		}
-		if s := m.States()[0]; s.State != Missing || s.Why != "its content was damaged on the way" || !strings.Contains(m.on("a"), "no such file") {
+		if s := m.States()[0]; s.State != Missing || s.Why != "its content was damaged on the way" ||
+			!strings.Contains(m.on("a"), "no such file") {
 			t.Errorf("%+v, %q", s, m.on("a"))
 		}
 		m.mu.Lock()

@@ -54,7 +54,8 @@ func Document(path string) ([]byte, error) {
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("the SMBIOS tables have %d bootstrap documents among %d OEM strings, want one: the provider writes it when it creates the machine",
+		return nil, fmt.Errorf("the SMBIOS tables have %d bootstrap documents among %d OEM strings, want one: "+
+			"the provider writes it when it creates the machine",
 			len(found), len(all))
 	}
 	document, err := base64.StdEncoding.DecodeString(found[0])

@@ -130,7 +130,8 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 const defaultFilesRoot = "/etc/leasehold-files"
 
 // files returns what keeps the group's files on this machine.
-func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, reload func() error) (*files.Manager, error) {
+func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, reload func() error) (*files.Manager,
+	error) {
 	roots := slices.Clone(c.FilesRoot)
 	if len(roots) == 0 {
 		root := defaultFilesRoot
@@ -170,7 +171,8 @@ func sourceOf(told string) (netip.Addr, error) {
 	source, err := netip.ParseAddr(told)
 	if err != nil || source.IsUnspecified() || source.IsMulticast() {
 		return source,
-			fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name, such as 192.0.2.7", told)
+			fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, "+
+				"without port or name, such as 192.0.2.7", told)
 	}
 	return source, nil
 }

@@ -27,7 +27,8 @@ func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "ev
 // Run writes the file, and prints what will follow: for a while nothing on this machine shows it.
 func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
-		return fmt.Errorf("cannot find the agent to evacuate: give its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
+		return fmt.Errorf("cannot find the agent to evacuate: give its --state-dir or its --bootstrap document, or set %s",
+			provider.EnvBootstrap)
 	}
 	dir, err := stateDir(c.StateDir, c.Bootstrap)
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 	}
 	_,
 		err = fmt.Fprintf(told,
-		"evacuation of %s requested: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
-			"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
+		"evacuation of %s requested: its agent reports this within seconds, or once it runs; "+
+			"then the instance is replaced, drained and removed\nwatch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
 	return err
 }

@@ -281,15 +281,19 @@ func (c *Compare) notes(r *comparison) []string {
 		fmt.Sprintf("%s agents report every %s, leases of %s, %s. Ratios are relative to Leasehold's figures.",
 			output.Thousands(r.Agents), r.Interval, r.Lease,
 			output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
-		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
-		fmt.Sprintf("Detector: for the first two, a process of the bench that watches for deleted keys and does nothing about them; for Leasehold, %d replicas, which also plan, record and serve agents.", compareReplicas),
+		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: " +
+			"the same with KeepAliveOnce, a stream for each report.",
+		fmt.Sprintf("Detector: for the first two, a process of the bench that watches for deleted keys and does nothing "+
+			"about them; for Leasehold, %d replicas, which also plan, record and serve agents.", compareReplicas),
 		"If it waits: the agents that were still away two intervals later. A detector that waits " +
 			"notices real failures two intervals later. Leasehold's figures include its waits.",
-		"The agents' costs are not comparable: the first two use an etcd client for each agent, Leasehold's agents are simulated.",
+		"The agents' costs are not comparable: the first two use an etcd client for each agent, " +
+			"Leasehold's agents are simulated.",
 	}
 	if c.Shared == 0 {
 		all = append(all,
-			"Each agent has its own connection. Leasehold's agents use TLS and keep a second connection warm; the others do neither.")
+			"Each agent has its own connection. Leasehold's agents use TLS and keep a second connection "+
+				"warm; the others do neither.")
 	} else {
 		all = append(all, fmt.Sprintf("All agents share %s, without TLS: one for each would cost the others most.",
 			output.Counted(c.Shared, "connection", "connections")))

@@ -227,7 +227,8 @@ func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	if err == nil {
 		ours, err = count(store.Root)
 	}
-	const next = "start another etcd and name it, or leave --endpoints out and the bench starts its own; --used-etcd measures this one all the same"
+	const next = "start another etcd and name it, or leave --endpoints out and the bench starts its own; " +
+		"--used-etcd measures this one all the same"
 	switch {
 	case errors.Is(err, store.ErrDenied):
 		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key",

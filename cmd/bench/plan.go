@@ -160,14 +160,16 @@ func showPlanning(s *Session, r planning.Result) error {
 	}
 	if cs := r.ColdStart; cs != nil {
 		fmt.Fprintf(scr.W,
-			"\ncold start from etcd: %d records in memory after %s, the first plan after %s, all planned after %s (CPU %s, etcd's %s); it keeps %s, and had %s at most; "+
+			"\ncold start from etcd: %d records in memory after %s, the first plan after %s, "+
+				"all planned after %s (CPU %s, etcd's %s); it keeps %s, and had %s at most; "+
 				"then from a write to its plan p50 %s, p99 %s\n",
 			cs.Records, short(cs.Listed), short(cs.First), short(cs.All), short(cs.CPU), short(cs.EtcdCPU),
 			output.Bytes(cs.Heap), output.Bytes(cs.Most), short(cs.Changes.P50), short(cs.Changes.P99))
 	}
 	if st := r.Storm; st != nil {
 		fmt.Fprintf(scr.W,
-			"\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), %d replaced; as before %s after their return\n",
+			"\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), "+
+				"%d replaced; as before %s after their return\n",
 			st.Lost, output.Counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU),
 			short(st.Longest), st.Replaced, short(st.Returned.Took))
 	}

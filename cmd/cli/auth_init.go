@@ -116,7 +116,8 @@ func (s *Session) enable(ctx context.Context, etcd rights.Etcd, rootPassword str
 	}
 	err := rights.Enable(ctx, etcd, root, as, s.env.RandomID())
 	if errors.Is(err, rights.ErrLockedOut) {
-		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it authenticates by certificate; or give --passwords FILE"
+		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it authenticates by " +
+			"certificate; or give --passwords FILE"
 		if rootPassword != "" {
 			next = "run leasehold auth init again; etcd's log says why root could not log in"
 		}

@@ -62,7 +62,8 @@ func TestALostRaceChangesNothing(t *testing.T) {
 			if code != Conflict || stdout != "" {
 				t.Errorf("exit %d, printed %q", code, stdout)
 			}
-			want := "error: group web: it was changed (revision 3) after revision 2, on which this edit was based; that change stands, and nothing was written\nnext: " + c.next
+			want := "error: group web: it was changed (revision 3) after revision 2, on which this edit was based; " +
+				"that change stands, and nothing was written\nnext: " + c.next
 			if !strings.HasPrefix(stderr, want) {
 				t.Errorf("got  %s\nwant %s", stderr, want)
 			}

@@ -169,7 +169,8 @@ func (c change) inForceWith(static store.Group) store.Group {
 // notStatic returns why a group that is in groups/ as a whole cannot become static: its spec cannot
 // be expressed as an override.
 func notStatic(ch change) error {
-	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, leasehold config apply again", ch.name, ch.name)
+	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, "+
+		"leasehold config apply again", ch.name, ch.name)
 	if ch.broken != nil {
 		return failure(Failed, next,
 			"group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.was,
@@ -186,7 +187,8 @@ func notStatic(ch change) error {
 		}
 	}
 	return failure(Failed, next,
-		"group %s is in groups/ already (revision %d), as a complete spec: only size, template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
+		"group %s is in groups/ already (revision %d), as a complete spec: only size, "+
+			"template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
 		ch.name, ch.was, strings.Join(fields, ", "))
 }
 

@@ -19,12 +19,15 @@ import (
 func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, file := range map[string]string{
-		"grow.yaml":      "name: web\nprovider: mem\nsize: 5\nworkload: {run: [./web]}\n",
-		"shrink.yaml":    "name: web\nprovider: mem\nsize: 1\nworkload: {run: [./web]}\n",
-		"roll.yaml":      "name: web\nprovider: mem\nsize: 5\nworkload: {run: [./web]}\ntemplate: {instance_type: large}\n",
-		"roll-two.yaml":  "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: {instance_type: large}\nbudget: {max_expansion: 2}\n",
-		"remove.yaml":    "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: {instance_type: large}\nbudget: {max_expansion: 0, max_unavailable: 1}\n",
-		"no-budget.yaml": "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: {instance_type: large}\nbudget: {max_expansion: 0}\n",
+		"grow.yaml":   "name: web\nprovider: mem\nsize: 5\nworkload: {run: [./web]}\n",
+		"shrink.yaml": "name: web\nprovider: mem\nsize: 1\nworkload: {run: [./web]}\n",
+		"roll.yaml":   "name: web\nprovider: mem\nsize: 5\nworkload: {run: [./web]}\ntemplate: {instance_type: large}\n",
+		"roll-two.yaml": "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: " +
+			"{instance_type: large}\nbudget: {max_expansion: 2}\n",
+		"remove.yaml": "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: " +
+			"{instance_type: large}\nbudget: {max_expansion: 0, max_unavailable: 1}\n",
+		"no-budget.yaml": "name: web\nprovider: mem\nsize: 3\nworkload: {run: [./web]}\ntemplate: " +
+			"{instance_type: large}\nbudget: {max_expansion: 0}\n",
 	} {
 		if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
 			t.Fatal(err)

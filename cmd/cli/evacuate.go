@@ -54,12 +54,14 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if there == "" {
 		there = "it has no instances now"
 	}
-	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and removed (%s), and no new ones are created there", c.Zone, there)
+	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and removed (%s), "+
+		"and no new ones are created there", c.Zone, there)
 	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
 		return err
 	}
 	return c.order(ctx, s, store.RequestEvacuate, shard,
-		fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until leasehold evacuate %s --end", there, c.Zone))
+		fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until "+
+			"leasehold evacuate %s --end", there, c.Zone))
 }
 
 // end orders the end of the evacuation.

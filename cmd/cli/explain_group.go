@@ -218,7 +218,8 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			if i.Drain.Done != "" {
 				until = "it is over: " + i.Drain.Done
 			}
-			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, reason.Clause(i.Drain.Cause, i.Drain.Why), until))
+			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, reason.Clause(i.Drain.Cause, i.Drain.Why),
+				until))
 		case i.Doomed != nil:
 			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, i.Doomed.Why, i.Doomed.Rule))
 		case i.Protected != "":

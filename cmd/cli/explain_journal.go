@@ -136,7 +136,8 @@ func (l life) stopped(id string, now time.Time) string {
 	if !l.older {
 		return ""
 	}
-	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; older entries: leasehold events -i %s --since %dh",
+	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; "+
+		"older entries: leasehold events -i %s --since %dh",
 		clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
 }
 

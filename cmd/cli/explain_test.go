@@ -315,7 +315,8 @@ func TestExplainKeepsClaimsApart(t *testing.T) {
 	}
 	out := w.must("explain", "web-0-a")
 	story, claims, apart := strings.Cut(out,
-		"Refused requests under this name, which any client can give; they had no effect (the last 3; 2 before: leasehold events -i web-0-a)\n")
+		"Refused requests under this name, which any client can give; they had no effect (the last 3; "+
+			"2 before: leasehold events -i web-0-a)\n")
 	if !apart || !strings.HasPrefix(story, "web-0-a was DELETED ") || strings.Contains(story, "join refused") ||
 		strings.Count(claims, "join refused") != 3 ||
 		!strings.Contains(out, "next: leasehold explain web\n") {

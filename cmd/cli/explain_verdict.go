@@ -112,8 +112,9 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 			by = by.Add(-i.Spec.Report.Interval.D() * 3 / 2)
 		}
 		return []look{{
-			At:   by,
-			What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17",
+			At: by,
+			What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; "+
+				"it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17",
 		}}
 	case v.Told == nil:
 		return nil

@@ -22,18 +22,24 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 	}{
 		"overdue": {
 			func(w *shard, id string) { w.say(id, w.boot(id), store.StreamOverdue) },
-			"suspect (DET-6, recorded *, rev *): its report is overdue\nevidence: stream overdue since rev *, epoch 1 at coord-a; provider: running",
-			"in 8s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once that is confirmed and no grace runs (DET-17)",
+			"suspect (DET-6, recorded *, rev *): its report is overdue\nevidence: stream overdue since rev *, " +
+				"epoch 1 at coord-a; provider: running",
+			"in 8s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once " +
+				"that is confirmed and no grace runs (DET-17)",
 		},
 		"stream lost": {
 			func(w *shard, id string) { w.say(id, w.boot(id), store.StreamLost) },
-			"suspect (DET-3, recorded *, rev *): its stream was lost: connection reset\nevidence: stream lost since rev *, epoch 1 at coord-a; provider: running",
-			"in 16s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once that is confirmed and no grace runs (DET-17)",
+			"suspect (DET-3, recorded *, rev *): its stream was lost: connection reset\nevidence: " +
+				"stream lost since rev *, epoch 1 at coord-a; provider: running",
+			"in 16s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once " +
+				"that is confirmed and no grace runs (DET-17)",
 		},
 		"lease ended under an open stream": {
 			func(w *shard, id string) { w.drop(id) },
-			"suspect (DET-17, recorded *, rev *): its lease ended; to be confirmed for 17s\nevidence: alive absent, last state open; provider: running",
-			"in 16s: by then it is confirmed that the lease of ID has ended, unless its agent reports; it is lost then if no grace runs (DET-17)",
+			"suspect (DET-17, recorded *, rev *): its lease ended; to be confirmed for 17s\nevidence: " +
+				"alive absent, last state open; provider: running",
+			"in 16s: by then it is confirmed that the lease of ID has ended, unless its agent reports; " +
+				"it is lost then if no grace runs (DET-17)",
 		},
 		"lease ended after a disturbance": {
 			func(w *shard, id string) {
@@ -46,8 +52,10 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 				w.pass(17 * time.Second)
 				w.drop(id)
 			},
-			"suspect (SAFE-1, recorded *, rev *): its lease ended, but agents have time to return: *\nevidence: alive absent, last state lost; provider: running",
-			": by then agents have had time to return, unless there is another disturbance; ID is lost if its agent has not (SAFE-1)",
+			"suspect (SAFE-1, recorded *, rev *): its lease ended, but agents have time to return: *\nevidence: " +
+				"alive absent, last state lost; provider: running",
+			": by then agents have had time to return, unless there is another disturbance; " +
+				"ID is lost if its agent has not (SAFE-1)",
 		},
 		"unhealthy": {
 			func(w *shard, id string) { w.run("group", "pause", "web"); w.falls(id, "it feels unwell") },
@@ -109,7 +117,8 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 		boot := w.boot(id)
 		w.loses(id)
 		w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
-		w.explains(id, id+" is DRAINING since ", "because it was LOST", "It would have been kept if its agent had reported before",
+		w.explains(id, id+" is DRAINING since ", "because it was LOST",
+			"It would have been kept if its agent had reported before",
 			"Next look: ")
 		w.say(id, boot, store.StreamOpen)
 		w.until("it is back", func() bool { return w.running() == id })

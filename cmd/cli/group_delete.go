@@ -105,7 +105,8 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	d.after.Name, d.after.Provider = name, "none"
 	d.after.Complete()
 	d.unusable = d.after.Validate() != nil
-	d.act = fmt.Sprintf("group %s, of which no spec is in force, is deleted permanently, with any instances that it has", name)
+	d.act = fmt.Sprintf("group %s, of which no spec is in force, is deleted permanently, "+
+		"with any instances that it has", name)
 	d.instead = what + ", and no spec is in force: an empty one is written in its place, to be deleted"
 	return d, nil
 }

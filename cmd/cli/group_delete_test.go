@@ -39,7 +39,8 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 				w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1}`)
 				w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3))
 			}, Done, 3,
-			[]string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the spec in force, of revision 5,"},
+			[]string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the spec in force, " +
+				"of revision 5,"},
 			"web deleting rev 4\n",
 		},
 		{"wrong and marked by hand", func(w *world) {

@@ -138,7 +138,8 @@ func (c change) draft() ([]byte, error) {
 		return nil, err
 	}
 	text := fmt.Appendf(nil,
-		"# Group %s is static: only size, template.instance_type and vars can be overridden, here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
+		"# Group %s is static: only size, template.instance_type and vars can be overridden, "+
+			"here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
 	for line := range bytes.Lines(force) {
 		text = append(append(text, "#   "...), line...)
 	}

@@ -20,7 +20,8 @@ func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
 	}
 	st := g.Status.Record
 	if st.Flapping == 0 && st.Errored == 0 {
-		s.warn("no slot of %s is backing off or given up, as last reported by its leader: there may be nothing to retry", c.Group)
+		s.warn("no slot of %s is backing off or given up, as last reported by its leader: there may be nothing to retry",
+			c.Group)
 	}
 	return s.orderGroup(ctx, g, store.RequestRetry,
 		"slots that are backing off or were given up are retried at once, and their failures are forgotten")

@@ -164,7 +164,8 @@ func rollbackOf(ch change, good *store.GoodSpec) error {
 			"group %s: there is nothing to roll back to: its template %s is the last good one", ch.name, good.Template)
 	case ch.static != nil:
 		return failure(Failed,
-			"put template "+good.Template+" back into the shard's file, then leasehold config apply -f FILE; or leasehold group edit "+ch.name+", if it is the instance type or a variable",
+			"put template "+good.Template+" back into the shard's file, then leasehold config apply -f FILE; "+
+				"or leasehold group edit "+ch.name+", if it is the instance type or a variable",
 			"group %s is static: its template is in the shard's file; the last good template is %s, of revision %d",
 			ch.name, good.Template, good.Revision)
 	default:

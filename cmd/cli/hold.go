@@ -49,7 +49,8 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	if hold == nil && was.Extras > 0 {
 		grace := shard.Record.Settings.WithDefaults().OrphanGrace
 		s.note("the reason for the hold was: %s", was.Why)
-		s.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed permanently", grace)
+		s.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed "+
+			"permanently", grace)
 		s.note("check them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
 	}
 	return nil

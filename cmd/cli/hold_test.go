@@ -61,7 +61,8 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	lost := held
 	lost.Hold = &store.Hold{By: "leasehold", Why: "2 records are lost", At: noon, Damage: 2}
 	w.put(store.KindShard, "", lost)
-	if code, _, stderr := w.run("release"); code != Usage || !strings.Contains(stderr, "--confirm=default") || shard().Hold == nil {
+	if code, _, stderr := w.run("release"); code != Usage || !strings.Contains(stderr, "--confirm=default") ||
+		shard().Hold == nil {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if code, _, stderr := w.run("release", "--dry-run"); code != Done || shard().Hold == nil {

@@ -59,7 +59,9 @@ func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
-	s.note("the leader looks for a machine of this shard with this ID and no record, and adopts it or says why not; where no agent can prove its template, a roll replaces it unless it is protected; watch it with: leasehold events --follow")
+	s.note("the leader looks for a machine of this shard with this ID and no record, " +
+		"and adopts it or says why not; where no agent can prove its template, a roll replaces it unless it is protected; " +
+		"watch it with: leasehold events --follow")
 	return s.warnWithoutLeader(ctx)
 }
 

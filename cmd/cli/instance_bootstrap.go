@@ -89,7 +89,8 @@ func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Sh
 		return shard, failure(Failed, "leasehold status", "no coordinator serves agents: the machine could not join")
 	case shard.CA == "":
 		return shard, failure(Failed, "leasehold pki init --help",
-			"the coordinators have no certificate authority: a machine that is set up by hand can only join where streams are encrypted")
+			"the coordinators have no certificate authority: a machine that is set up by hand can only "+
+				"join where streams are encrypted")
 	}
 	return shard, nil
 }
@@ -136,7 +137,8 @@ func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.
 	}
 	switch {
 	case ctx.Err() != nil:
-		return failure(Interrupted, "leasehold instance bootstrap --help", "stopped waiting: the order was withdrawn, and nothing was made")
+		return failure(Interrupted, "leasehold instance bootstrap --help",
+			"stopped waiting: the order was withdrawn, and nothing was made")
 	case waiting.Err() != nil:
 		return failure(TimedOut, "leasehold status",
 			"no leader carried the order out within %s: it was withdrawn, and nothing was made", output.Span(limit))
@@ -160,7 +162,8 @@ func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Re
 	case errors.Is(err, store.ErrConflict):
 		return c.made(ctx, s, r)
 	default:
-		s.warn("it is not known whether an instance was made: leasehold instance list -g %s shows it; without its script it ends by itself after %s",
+		s.warn("it is not known whether an instance was made: leasehold instance list -g %s shows it; "+
+			"without its script it ends by itself after %s",
 			c.Group, output.Span(c.Valid))
 		return store.Instance{}, why
 	}
@@ -187,7 +190,8 @@ func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Reques
 			return store.Instance{}, failure(Failed, "leasehold group show "+c.Group, "the leader refused: %s", v.Record.Why)
 		}
 	}
-	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group, "the order was not carried out, and nothing was made")
+	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group,
+		"the order was not carried out, and nothing was made")
 }
 
 // refuses reports whether an entry is about an order.
@@ -215,7 +219,8 @@ func (c *InstanceBootstrap) print(s *Session, shard bootstrap.Shard, rec store.I
 		return fmt.Errorf("print the script: %w", err)
 	}
 	s.note("instance %s of group %s awaits its machine until %s", rec.ID, rec.Group, until.UTC().Format(time.RFC3339))
-	s.note("run the script there as root, for example by piping it to: ssh root@HOST sh; one machine can join with it, so keep it secret until then")
+	s.note("run the script there as root, for example by piping it to: ssh root@HOST sh; " +
+		"one machine can join with it, so keep it secret until then")
 	if len(agent.Addresses) == 0 {
 		s.warn("no coordinator serves the agent (--downloads): the machine needs leasehold-agent on its PATH")
 	}

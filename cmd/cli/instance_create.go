@@ -26,7 +26,8 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 		return failure(Failed, "leasehold group start "+c.Group,
 			"group %s is stopped: no instance is created in it, and no order was given", c.Group)
 	}
-	effect := "an instance is created on demand: it does not count towards the size and is not healed; remove it with leasehold instance delete"
+	effect := "an instance is created on demand: it does not count towards the size and is not healed; " +
+		"remove it with leasehold instance delete"
 	if age := g.Spec.OnDemandAge; g.Bad == nil && age > 0 {
 		effect += fmt.Sprintf(", or it goes after %s", age)
 	}

@@ -123,7 +123,8 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	case len(entries) > 0:
 		s.note("%s is gone, and its workload had not exited by itself: the journal has only the output above", id)
 	default:
-		s.note("%s is gone, and the journal has no failure of it: the output of an instance that was removed while healthy is not kept; see leasehold events -i %s%s", id, id, farBackFlag)
+		s.note("%s is gone, and the journal has no failure of it: the output of an instance that was removed while healthy "+
+			"is not kept; see leasehold events -i %s%s", id, id, farBackFlag)
 	}
 	return nil
 }

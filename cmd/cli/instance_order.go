@@ -42,7 +42,8 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	effect := "it is stopped and removed; then its slot is filled again"
 	switch {
 	case v.Record.Spec.Provider == store.ProviderNone:
-		effect = "its agent stops the workload, and confirms that; then its record ends, and the machine is yours again; if it never returns: leasehold instance delete --gone " + c.Instance
+		effect = "its agent stops the workload, and confirms that; then its record ends, " +
+			"and the machine is yours again; if it never returns: leasehold instance delete --gone " + c.Instance
 	case !v.Record.Managed:
 		effect = "it is stopped and removed"
 	}
@@ -53,10 +54,12 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned[store.Instance]) error {
 	if v.Record.Spec.Provider != store.ProviderNone {
 		return failure(Usage, "leasehold instance delete "+c.Instance,
-			"--gone is for machines that were set up by hand: the machine of %s is kept by provider %s, which says when it is gone",
+			"--gone is for machines that were set up by hand: the machine of %s is kept by provider %s, "+
+				"which says when it is gone",
 			c.Instance, v.Record.Spec.Provider)
 	}
-	act := fmt.Sprintf("the record of instance %s (%s) of group %s is deleted, and nothing makes sure that its machine is gone",
+	act := fmt.Sprintf("the record of instance %s (%s) of group %s is deleted, and nothing makes "+
+		"sure that its machine is gone",
 		v.Record.ID, v.Record.Phase, v.Record.Group)
 	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err

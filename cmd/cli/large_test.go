@@ -237,7 +237,8 @@ func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
 				told++
 			}
 		}
-		const stopped = "The journal was read from 02-22 12:00:00 on, which does not include its creation; older entries: leasehold events -i web-0-old --since 672h\n"
+		const stopped = "The journal was read from 02-22 12:00:00 on, which does not include its creation; " +
+			"older entries: leasehold events -i web-0-old --since 672h\n"
 		if code != Done || told != test.entries || p.parts[events] > test.most ||
 			strings.Contains(out, stopped) != test.stopped ||
 			strings.Contains(out, "The journal was read") != test.stopped {

@@ -250,7 +250,8 @@ func (p *pkiState) warn() {
 	for _, r := range p.Replicas {
 		if !r.Believes {
 			p.Warnings = append(p.Warnings,
-				fmt.Sprintf("replica %s uses other authorities than these files: copy them to its host, unless it reloads them within a few seconds", r.ID))
+				fmt.Sprintf("replica %s uses other authorities than these files: copy them to its host, "+
+					"unless it reloads them within a few seconds", r.ID))
 		}
 	}
 }

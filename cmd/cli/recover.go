@@ -79,7 +79,8 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, not %s",
 			waits.ShardID, id)
 	}
-	act := fmt.Sprintf("shard %s is created again under its old ID %s, on hold, because its records are lost permanently", s.flags.Shard, id)
+	act := fmt.Sprintf("shard %s is created again under its old ID %s, on hold, because its records are lost "+
+		"permanently", s.flags.Shard, id)
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -202,7 +203,8 @@ func (s *Session) recoveryHold() *store.Hold {
 }
 
 func (s *Session) noteApplying() {
-	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
+	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: " +
+		"most agents report within seconds, the last within reconnect_max (30s by default)")
 }
 
 // recoverable reads what is known about machines without a record.
@@ -263,7 +265,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 		return err
 	}
 	if len(plan) == 0 {
-		s.note("no machine without a record is known; most agents report within seconds, the last within reconnect_max (30s by default), and providers are listed every few seconds")
+		s.note("no machine without a record is known; most agents report within seconds, " +
+			"the last within reconnect_max (30s by default), and providers are listed every few seconds")
 		return nil
 	}
 	if err := showCandidates(s, plan); err != nil {
@@ -275,7 +278,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 			counted(n, "machine", "machines"))
 	}
 	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
-		s.note("the leader lists machines at their providers every few seconds: if one is not listed yet, run leasehold recover again")
+		s.note("the leader lists machines at their providers every few seconds: if one is not listed " +
+			"yet, run leasehold recover again")
 	}
 	if len(able) == 0 {
 		return nil
@@ -283,7 +287,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	unproven := slices.DeleteFunc(slices.Clone(able),
 		func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
 	if n := len(unproven); n > 0 {
-		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
+		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, "+
+			"and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
 	}
 	act := "restore " + counted(len(able), "machine to its slot", "machines to their slots")
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {

@@ -33,7 +33,8 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 		return nil
 	}
 	if hold != nil && hold.Damage > 0 && made > 0 {
-		act := fmt.Sprintf("release %s: %d machines are made, and those whose records were lost may still run; leasehold repair or leasehold recover puts records back instead",
+		act := fmt.Sprintf("release %s: %d machines are made, and those whose records were lost may still run; "+
+			"leasehold repair or leasehold recover puts records back instead",
 			s.flags.Shard, made)
 		if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 			return err
@@ -90,9 +91,11 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made i
 		s.note("%s", text)
 	}
 	if quiet {
-		s.note("after the release nothing is created or removed at once, according to etcd; providers' answers may add to that")
+		s.note("after the release nothing is created or removed at once, according to etcd; " +
+			"providers' answers may add to that")
 	} else {
-		s.note("lost agents have time to return before they are replaced; providers' answers may add to that; to look without releasing: leasehold release --dry-run")
+		s.note("lost agents have time to return before they are replaced; providers' answers may add to that; " +
+			"to look without releasing: leasehold release --dry-run")
 	}
 	return made, nil
 }

@@ -64,7 +64,8 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	}
 	if len(found) == 0 {
 		if c.At != 0 {
-			s.note("everything that was there at revision %d is there now, or was deleted on purpose; leasehold repair shows what else is damaged", c.At)
+			s.note("everything that was there at revision %d is there now, or was deleted on purpose; "+
+				"leasehold repair shows what else is damaged", c.At)
 			return nil
 		}
 		s.note("nothing is damaged")
@@ -78,7 +79,8 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	}
 	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
 	if n := len(found) - len(able); n > 0 {
-		s.warn("%s cannot be restored from etcd's history: apply a group again; for the shard and its instances, see leasehold recover --help, or declare an instance's record lost with --forget", counted(n, "key", "keys"))
+		s.warn("%s cannot be restored from etcd's history: apply a group again; for the shard and its instances, "+
+			"see leasehold recover --help, or declare an instance's record lost with --forget", counted(n, "key", "keys"))
 	}
 	if len(able) == 0 {
 		return nil
@@ -104,7 +106,8 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 		i := slices.IndexFunc(found, func(r repair) bool { return r.Key == key })
 		if i < 0 {
 			return nil, failure(NotFound, "leasehold repair",
-				"%s is not known to be damaged: it can be read, or no other record refers to it; to inspect an older state: --at REVISION", name)
+				"%s is not known to be damaged: it can be read, or no other record refers to it; to inspect an older state: "+
+					"--at REVISION", name)
 		}
 		chosen = append(chosen, found[i])
 	}
@@ -291,7 +294,8 @@ func (s *Session) lostSpec(name string, status store.Versioned[store.Status], no
 		return repair{}, false
 	}
 	return repair{
-		Key: key, What: store.DamageLost, Why: "the key is gone without an order to delete it; its status holds the spec in force",
+		Key: key, What: store.DamageLost, Why: "the key is gone without an order to delete it; " +
+			"its status holds the spec in force",
 		From: status.Modified, value: store.Encode(*spec), group: name,
 	}, true
 }
@@ -430,7 +434,8 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	}
 	for _, r := range all {
 		name := r.Key[strings.LastIndex(r.Key, "/")+1:]
-		act := fmt.Sprintf("%s is declared lost for good: if its machine exists, its workload is stopped and it is removed", name)
+		act := fmt.Sprintf("%s is declared lost for good: if its machine exists, its workload is stopped and it is "+
+			"removed", name)
 		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
 			return err
 		}

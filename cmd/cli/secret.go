@@ -49,7 +49,8 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	}
 	return "",
 		failure(Failed,
-			"create one with leasehold secret new-key FILE, the same file for every coordinator; then give it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
+			"create one with leasehold secret new-key FILE, the same file for every coordinator; "+
+				"then give it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
 			"there is no key file: looked for %s", strings.Join(places, " and "))
 }
 
@@ -190,7 +191,8 @@ func groupsShown(names []string) string {
 // secretTold says what a new value means for a group.
 func (s *Session) secretTold(groups []string) {
 	for _, g := range groups {
-		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: leasehold group restart %s", g, g)
+		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: "+
+			"leasehold group restart %s", g, g)
 	}
 }
 

@@ -36,7 +36,8 @@ func (c *SecretNewKey) Run(s *Session) error {
 		return failure(Failed, "leasehold secret new-key FILE, in a directory that you may write to", "%s", err)
 	}
 	fmt.Fprintf(s.env.Stdout, "%s made with key %s\n", c.File, k.ID)
-	s.note("give the same file to every coordinator of the shard, with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE, and keep a copy: without it no secret can be read")
+	s.note("give the same file to every coordinator of the shard, with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE, " +
+		"and keep a copy: without it no secret can be read")
 	return nil
 }
 
@@ -179,7 +180,8 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file",
 			"cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
-	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: leasehold secret rotate --prune")
+	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: " +
+		"leasehold secret rotate --prune")
 	return nil
 }
 
@@ -209,6 +211,7 @@ func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of seali
 		return failure(Failed, "leasehold secret rotate --prune", "%s", err)
 	}
 	fmt.Fprintf(s.env.Stdout, "%s has lost %s\n", path, strings.Join(gone, ", "))
-	s.note("remove them from the other coordinators' key files too; secrets in older snapshots of etcd cannot be read without them")
+	s.note("remove them from the other coordinators' key files too; secrets in older snapshots of " +
+		"etcd cannot be read without them")
 	return nil
 }

@@ -40,7 +40,8 @@ func (c *SecretList) Run(ctx context.Context, s *Session) error {
 	all, unreadable := decodeReadable[store.Secret](l)
 	for _, key := range slices.Sorted(maps.Keys(unreadable)) {
 		_, name, _ := s.keys().Split(key)
-		s.warn("the record of secret %.200q cannot be read: leasehold secret set gives it a new value, leasehold secret delete removes it", name)
+		s.warn("the record of secret %.200q cannot be read: leasehold secret set gives it a new value, "+
+			"leasehold secret delete removes it", name)
 	}
 	groups, _, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {

@@ -110,7 +110,8 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MostSecret)
 	case bytes.IndexByte(value, 0) >= 0:
 		return nil, failure(Usage, next,
-			"secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64", c.Name)
+			"secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64",
+			c.Name)
 	}
 	if len(value) < shortSecret {
 		s.warn("the value has fewer than %d bytes: it is too short to be redacted from workload output", shortSecret)

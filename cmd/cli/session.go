@@ -134,20 +134,24 @@ func whatHelps(why string) string {
 	case strings.Contains(why, "remote error: tls:"):
 		return "give --cert and --key issued by the authority in etcd's --trusted-ca-file"
 	case strings.Contains(why, "x509: certificate has expired"):
-		return "etcd's certificate has expired, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
+		return "etcd's certificate has expired, or a clock is wrong; where it was issued: " +
+			"leasehold pki issue NAME --host HOST --renew"
 	case strings.Contains(why, "x509:"):
 		return "give --cacert of the authority that issued etcd's certificate, and use an address that the certificate names"
 	case strings.Contains(why, "server preface"):
-		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; for a leasehold dev with another --data-dir: --config DIR/config.yaml"
+		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; " +
+			"for a leasehold dev with another --data-dir: --config DIR/config.yaml"
 	default:
 		return startEtcd
 	}
 }
 
-const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
+const startEtcd = "start etcd there, or everything with leasehold dev; or name another with " +
+	"--endpoints or LEASEHOLD_ENDPOINTS"
 
 // makeRoom is the next step for an etcd that has raised its NOSPACE alarm.
-const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
+const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, " +
+	"etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
 // unreachable explains what an operator can do about a store that does not answer or rejects a
 // request.

@@ -251,21 +251,25 @@ var lossBeginnings = map[string]func(*world){
 }
 
 var transcriptFiles = map[string]string{
-	"shard.yaml":          "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\nvars: {colour: red}\n---\nname: api\nprovider: process\nsize: 2\n",
-	"next.yaml":           "name: web\nprovider: process\nsize: 2\nworkload: {run: [./web, -v]}\nvars: {colour: red}\n",
-	"more.yaml":           "name: web\nsize: 5\ntemplate: {instance_type: large}\nvars: {colour: blue}\n",
-	"less.yaml":           "name: web\nsize: 1\n",
-	"whole.yaml":          "name: web\nprovider: process\nsize: 5\nheal: {policy: none}\n",
-	"web.yaml":            "name: web\nprovider: process\nsize: 4\nworkload: {run: [./web, -v]}\n",
-	"same.yaml":           "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
-	"small.yaml":          "name: web\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",
-	"two.yaml":            "name: a\nprovider: process\n---\nname: b\nprovider: process\nbudget: {max_expansion: 0}\n",
-	"cloud.yaml":          "name: cloud\nprovider: moon\n",
-	"small-scenario.yaml": "length: 5m\nprovider: {boot: 10s}\nevents:\n- {at: 2m, kill: {count: 2}}\nexpect: {worst_availability: 60%, machines_created: 5}\n",
-	"wrong-scenario.yaml": "length: 5m\nevents:\n- {at: 2m, kil: {}}\n- {at: 6m, kill: {cuont: 2}}\n- {at: 3m, apply: typo.yaml}\n- {at: 3m, apply: gone.yaml}\n",
-	"zones.yaml":          "name: zones\nprovider: process\nsize: 2\ntemplate: {zones: [mars, venus]}\n",
-	"large.yaml":          "name: web\nprovider: process\nsize: 4\ntemplate: {instance_type: large}\nworkload: {run: [./web]}\n",
-	"typo.yaml":           "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
+	"shard.yaml": "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\nvars: " +
+		"{colour: red}\n---\nname: api\nprovider: process\nsize: 2\n",
+	"next.yaml":  "name: web\nprovider: process\nsize: 2\nworkload: {run: [./web, -v]}\nvars: {colour: red}\n",
+	"more.yaml":  "name: web\nsize: 5\ntemplate: {instance_type: large}\nvars: {colour: blue}\n",
+	"less.yaml":  "name: web\nsize: 1\n",
+	"whole.yaml": "name: web\nprovider: process\nsize: 5\nheal: {policy: none}\n",
+	"web.yaml":   "name: web\nprovider: process\nsize: 4\nworkload: {run: [./web, -v]}\n",
+	"same.yaml":  "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
+	"small.yaml": "name: web\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",
+	"two.yaml":   "name: a\nprovider: process\n---\nname: b\nprovider: process\nbudget: {max_expansion: 0}\n",
+	"cloud.yaml": "name: cloud\nprovider: moon\n",
+	"small-scenario.yaml": "length: 5m\nprovider: {boot: 10s}\nevents:\n- {at: 2m, kill: {count: " +
+		"2}}\nexpect: {worst_availability: 60%, machines_created: 5}\n",
+	"wrong-scenario.yaml": "length: 5m\nevents:\n- {at: 2m, kil: {}}\n- {at: 6m, kill: {cuont: 2}}\n- {at: 3m, " +
+		"apply: typo.yaml}\n- {at: 3m, apply: gone.yaml}\n",
+	"zones.yaml": "name: zones\nprovider: process\nsize: 2\ntemplate: {zones: [mars, venus]}\n",
+	"large.yaml": "name: web\nprovider: process\nsize: 4\ntemplate: {instance_type: " +
+		"large}\nworkload: {run: [./web]}\n",
+	"typo.yaml": "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
 }
 
 // TestTranscripts runs the commands in testdata/*.txt and compares what they print. A line "$

@@ -213,7 +213,8 @@ func (w *waiting) opportunistic(c slotCount) error {
 		next += ", and likewise for each of them"
 	}
 	return failure(Failed, next,
-		"group %s: the spec is in force, but %d of %s outdated (%s), and rollout.strategy opportunistic replaces none for that alone",
+		"group %s: the spec is in force, but %d of %s outdated (%s), and rollout.strategy opportunistic "+
+			"replaces none for that alone",
 		w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), someOf(c.outdated))
 }
 

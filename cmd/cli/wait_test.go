@@ -152,7 +152,8 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 				}}
 				w.put(store.KindStatus, "web", st)
 			}, Failed,
-			"each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web",
+			"each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: " +
+				"slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web",
 		},
 		{"a change is not confirmed yet", func(w *world) {
 			st := outdatedWorld(w)
@@ -209,7 +210,8 @@ func TestWaitForAnOpportunisticRoll(t *testing.T) {
 		r := w.start("group scale web 2 --wait")
 		w.put(store.KindStatus, "web", outdatedWorldAt(w, 10))
 		r.expect(Failed,
-			"but 1 of 2 instances is outdated (web-1-b), and rollout.strategy opportunistic replaces none for that alone\nnext: leasehold instance replace web-1-b\n")
+			"but 1 of 2 instances is outdated (web-1-b), and rollout.strategy opportunistic replaces none for that "+
+				"alone\nnext: leasehold instance replace web-1-b\n")
 	})
 }
 
@@ -296,11 +298,13 @@ func TestWaitInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
 		{
 			"changed", "group scale web 2 --wait",
-			"stopped waiting: group web keeps its spec (revision 9), and work in progress continues\nnext: leasehold events -g web --follow\n",
+			"stopped waiting: group web keeps its spec (revision 9), and work in progress continues\nnext: " +
+				"leasehold events -g web --follow\n",
 		},
 		{
 			"unchanged", "group scale web 1 --wait",
-			"stopped waiting: group web keeps its spec (revision 8), and work in progress continues\nnext: leasehold events -g web --follow\n",
+			"stopped waiting: group web keeps its spec (revision 8), and work in progress continues\nnext: " +
+				"leasehold events -g web --follow\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

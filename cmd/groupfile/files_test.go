@@ -11,19 +11,25 @@ import (
 func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 	const head = "name: web\nsize: 2\nprovider: process\nvars: {greeting: hello}\nfiles:\n- path: /etc/app/a\n"
 	for text, want := range map[string]string{
-		"  template: |\n    first\n    {{.Vars.greting}}\n":                   "there is no .Vars.greting, there is greeting: must be a template that can be rendered (FILE-1) (f:9:12)",
-		"  template: |\n\n    first\n    {{if .Vars.greeting}}\n":             "unexpected EOF",
-		"  template: |\n    {{range .Peers}}\n      {{.Zoen}}\n    {{end}}\n": "can't evaluate field Zoen in type filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
-		"  template: \"{{.Facts.nothing}}\"\n":                                "(f:7:13)",
-		"  template: a {{.Facts.nothing}}\n":                                  "(f:7:23)",
-		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y", 20<<10) + "{{end}}\"\n  settle: 5s\n": "",
-		"  text: a\n  template: b\n":                      "files[0]: several of them: must be exactly one of text, template and secret (FILE-1) (f:6:3)",
-		"  text: " + strings.Repeat("x", 64<<10+1) + "\n": "files: 65537 bytes of text and templates: must be at most 64 KiB (FILE-1) (f:6:1)",
-		"  text: a\n  mode: 0644\n":                       `files[0].mode: 0644: must be text: write "0644" (f:8:9)`,
-		"  text: a\n  on_change: {run: []}\n":             "(f:8:14)",
-		"  text: a\n  on_chnage: reload\n":                "files[0].on_chnage: unknown field: did you mean files[0].on_change? (f:8:3)",
-		"  secret: a\n- path: /etc/../b\n  text: c\n":     "files[1].path: \"/etc/../b\"",
-		"  secret: a\n- path: ${dirr}/b\n  text: c\n":     "did you mean ${dir}? (f:8:9)",
+		"  template: |\n    first\n    {{.Vars.greting}}\n": "there is no .Vars.greting, " +
+			"there is greeting: must be a template that can be rendered (FILE-1) (f:9:12)",
+		"  template: |\n\n    first\n    {{if .Vars.greeting}}\n": "unexpected EOF",
+		"  template: |\n    {{range .Peers}}\n      {{.Zoen}}\n    {{end}}\n": "can't evaluate field Zoen in type " +
+			"filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
+		"  template: \"{{.Facts.nothing}}\"\n": "(f:7:13)",
+		"  template: a {{.Facts.nothing}}\n":   "(f:7:23)",
+		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y",
+			20<<10) + "{{end}}\"\n  settle: 5s\n": "",
+		"  text: a\n  template: b\n": "files[0]: several of them: " +
+			"must be exactly one of text, template and secret (FILE-1) (f:6:3)",
+		"  text: " + strings.Repeat("x", 64<<10+1) + "\n": "files: 65537 bytes of text and templates: " +
+			"must be at most 64 KiB (FILE-1) (f:6:1)",
+		"  text: a\n  mode: 0644\n":           `files[0].mode: 0644: must be text: write "0644" (f:8:9)`,
+		"  text: a\n  on_change: {run: []}\n": "(f:8:14)",
+		"  text: a\n  on_chnage: reload\n": "files[0].on_chnage: unknown field: " +
+			"did you mean files[0].on_change? (f:8:3)",
+		"  secret: a\n- path: /etc/../b\n  text: c\n": "files[1].path: \"/etc/../b\"",
+		"  secret: a\n- path: ${dirr}/b\n  text: c\n": "did you mean ${dir}? (f:8:9)",
 	} {
 		_, err := Read("f", strings.NewReader(head+text))
 		switch {
@@ -38,7 +44,8 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 // What is written is read back as it was, each line of it.
 func TestFilesAreWrittenAndRead(t *testing.T) {
 	const text = "name: web\nprovider: process\nfiles:\n- path: /etc/a\n  text: |2\n      indented\n\n    less \n" +
-		"- path: /etc/b\n  template: \"{{len .Peers}}\\t\\n\"\n  on_change: {run: [nginx, -s, reload]}\n- path: /etc/c\n  text: \"\"\n- path: /etc/d\n  secret: key\n"
+		"- path: /etc/b\n  template: \"{{len .Peers}}\\t\\n\"\n  on_change: {run: [nginx, -s, reload]}\n- path: " +
+		"/etc/c\n  text: \"\"\n- path: /etc/d\n  secret: key\n"
 	groups, err := Read("f", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +59,8 @@ func TestFilesAreWrittenAndRead(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	a, b := groups[0].InstanceSpec(), again[0].InstanceSpec()
-	if a.ConfigHash() != b.ConfigHash() || *a.Files[0].Text != "  indented\n\nless \n" || !strings.Contains(string(out), "  text: |") || *a.Files[2].Text != "" ||
+	if a.ConfigHash() != b.ConfigHash() || *a.Files[0].Text != "  indented\n\nless \n" || !strings.Contains(string(out),
+		"  text: |") || *a.Files[2].Text != "" ||
 		a.Files[3].Mode != "0600" || a.Files[0].Mode != "0644" {
 		t.Errorf("%+v\nis written as\n%s", groups[0].Files, out)
 	}

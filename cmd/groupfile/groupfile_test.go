@@ -194,21 +194,27 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"the first wait longer than the last by default", head + "flap: {max_delay: 20s}\n",
-			"flap.min_delay: 30s, which is its default here: must be 1s to 1h0m0s, and at most flap.max_delay (20s) (FLAP-2) (web.yaml:3:7)",
+			"flap.min_delay: 30s, which is its default here: must be 1s to 1h0m0s, and at most " +
+				"flap.max_delay (20s) (FLAP-2) (web.yaml:3:7)",
 		},
 		{
 			"eligible when it is forced already", head + "expiry: {eligible_age: 2h, forced_age: 1h}\n",
-			"expiry.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most expiry.forced_age (1h0m0s) (EXP-1) (web.yaml:3:24)",
+			"expiry.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most expiry.forced_age " +
+				"(1h0m0s) (EXP-1) (web.yaml:3:24)",
 		},
 		{
 			"a placeholder that nothing fills",
 			head + "workload:\n  run: [./web, --port, \"${prt}\"]\nvars: {greeting: hello}\n",
-			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${: did you mean ${port}? (web.yaml:4:24)",
+			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, " +
+				"group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${: " +
+				"did you mean ${port}? (web.yaml:4:24)",
 		},
 		{
 			"a check's placeholder that nothing fills",
 			head + "checks: [{http: {port: \"${port}\", headers: {Host: \"${hots}\"}}}]\n",
-			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${ (DET-9): did you mean ${host}? (web.yaml:3:51)",
+			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, " +
+				"group, host, instance, name, port, shard, slot, zone); a literal ${ is written $${ (DET-9): " +
+				"did you mean ${host}? (web.yaml:3:51)",
 		},
 		{
 			"a placeholder without an end", head + "drain: {hook: [./leave, \"a${port\"]}\n",
@@ -292,11 +298,13 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"checks that are no list", head + "checks: {http: {port: 80}}\n",
-			"checks: fields: must be a list: at most 32 checks with different names, each of exactly one kind: http, tcp, grpc, exec, process (web.yaml:3:9)",
+			"checks: fields: must be a list: at most 32 checks with different names, each of exactly one kind: http, " +
+				"tcp, grpc, exec, process (web.yaml:3:9)",
 		},
 		{
 			"a check that is none", head + "checks: [80]\n",
-			"checks[0]: 80: must have fields: name, http, tcp, grpc, exec, process, interval, timeout, unhealthy_threshold, healthy_threshold, optional (web.yaml:3:10)",
+			"checks[0]: 80: must have fields: name, http, tcp, grpc, exec, process, interval, timeout, " +
+				"unhealthy_threshold, healthy_threshold, optional (web.yaml:3:10)",
 		},
 		{
 			"two checks of one name", head + "checks: [{name: a, tcp: {port: 1}}, {name: a, tcp: {port: 2}}]\n",
@@ -326,7 +334,8 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		{"a list", "- name: web\n", "a list: must be fields like name: web (web.yaml:1:1)"},
 		{
 			"a typo and a range at once", head + "sise: 1\nstop_timeout: 1h\n",
-			"sise: unknown field: did you mean size? (web.yaml:3:1)\nstop_timeout: 1h0m0s: must be 0s to 10m0s (HEAL-14) (web.yaml:4:15)",
+			"sise: unknown field: did you mean size? (web.yaml:3:1)\nstop_timeout: 1h0m0s: " +
+				"must be 0s to 10m0s (HEAL-14) (web.yaml:4:15)",
 		},
 		{
 			"two at once, in order", "nam: web\nsize: many\n",
@@ -384,7 +393,8 @@ func TestReadChecks(t *testing.T) {
   optional: true
 `))
 	if err == nil ||
-		err.Error() != "checks[0].timeout: 500ms: must be 1s to 1m0s, and at least 1s less than the interval (DET-9) (web.yaml:11:12)" {
+		err.Error() != "checks[0].timeout: 500ms: must be 1s to 1m0s, and at least 1s less than the interval (DET-9) "+
+			"(web.yaml:11:12)" {
 		t.Fatalf("got %v", err)
 	}
 	groups, err := Read("web.yaml", strings.NewReader(web+`checks:
@@ -430,8 +440,9 @@ func TestReadIsBounded(t *testing.T) {
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
-		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
-		"list of checks": "[]", "list of load balancers": "[]", "list of files": "[]",
+		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
+		"list of status codes": "[]",
+		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

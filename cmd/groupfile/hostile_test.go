@@ -100,7 +100,8 @@ func FuzzRead(f *testing.F) {
 	for _, text := range hostile() {
 		f.Add(text[:min(len(text), 2000)])
 	}
-	f.Add("name: web\nprovider: process\nsize: 2\nworkload: {run: [sleep, \"${port}\"]}\nchecks:\n- tcp: {port: 80}\n---\nname: db\n")
+	f.Add("name: web\nprovider: process\nsize: 2\nworkload: {run: [sleep, \"${port}\"]}\nchecks:\n- " +
+		"tcp: {port: 80}\n---\nname: db\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		groups, err := groupfile.Read("web.yaml", strings.NewReader(text))
 		if err != nil {

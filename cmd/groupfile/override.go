@@ -15,7 +15,8 @@ func (d document) override(static store.Group) Entry {
 	for _, f := range store.Fields {
 		if node := d.walk.at[f.Path]; node != nil && !besideStatic[f.Path] {
 			d.walk.Wrong(node, f.Path,
-				"%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", yamlfile.Shown(node))
+				"%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it "+
+					"(REC-6)", yamlfile.Shown(node))
 			d.unread[f.Path] = true
 		}
 	}

@@ -57,7 +57,8 @@ func TestOfAStaticGroupAFileSaysLittle(t *testing.T) {
 
 // proves REC-6
 func TestOfAStaticGroupAFileSaysNothingElse(t *testing.T) {
-	const beside = ": cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)"
+	const beside = ": cannot be set: the group is static, and only size, template.instance_type and " +
+		"vars can be set beside it (REC-6)"
 	for _, c := range []struct{ name, text, want string }{
 		{
 			"two fields", "name: web\nprovider: qemu\nsize: 1\nbudget:\n  max_expansion: 2\n",

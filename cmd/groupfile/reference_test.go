@@ -125,7 +125,8 @@ The last column of the table says how a change comes to the instances that there
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc),
 			f.Rule, change)
 	}
-	b.WriteString("\n## Not in this version\n\nThese fields are promised and refused for now, so that no file says what nothing does:\n\n")
+	b.WriteString("\n## Not in this version\n\nThese fields are promised and refused for now, " +
+		"so that no file says what nothing does:\n\n")
 	for _, p := range store.Planned {
 		fmt.Fprintf(&b, "- `%s`\n", p)
 	}

@@ -71,10 +71,12 @@ func childrenOf(t testing.TB, parent int) (all, zombies int) {
 // The first process of a machine collects processes that have lost their parents, and ends the
 // machine in order, whichever signal asks for it.
 func TestFirstProcessOfAMachine(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"power": syscall.SIGPWR, "halt of systemd": 37, "terminate": syscall.SIGTERM} {
+	for name, sig := range map[string]syscall.Signal{"power": syscall.SIGPWR, "halt of systemd": 37,
+		"terminate": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			g := startGateway(t)
-			b := newBox(t, []string{"sh", "-c", "for i in 1 2 3; do (sleep 0.1 &) ; done; trap 'touch ended; exit' TERM; touch up; while :; do sleep 0.05; done"}, g)
+			b := newBox(t, []string{"sh", "-c", "for i in 1 2 3; do (sleep 0.1 &) ; done; trap 'touch ended; " +
+				"exit' TERM; touch up; while :; do sleep 0.05; done"}, g)
 			p := b.asFirst()
 			g.healthy()
 			for deadline := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {

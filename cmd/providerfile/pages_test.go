@@ -120,7 +120,8 @@ func TestThePolicyOfEC2(t *testing.T) {
 		}
 	}
 	for _, needed := range []string{
-		"RunInstances", "DescribeInstances", "DescribeSubnets", "DescribeImages", "StopInstances", "StartInstances", "RebootInstances",
+		"RunInstances", "DescribeInstances", "DescribeSubnets", "DescribeImages", "StopInstances", "StartInstances",
+		"RebootInstances",
 		"TerminateInstances", "GetConsoleOutput", "CreateTags",
 	} {
 		if !slices.Contains(actions, "ec2:"+needed) {

@@ -223,7 +223,8 @@ func read(r *yamlfile.Reader, path, of string, kinds []string, name, value *yaml
 		r.Wrong(name, path, "must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter")
 		return i, false
 	case value.Kind != yaml.MappingNode || len(value.Content) != 2:
-		r.Wrong(value, path, "must be one kind of %s and its settings, for example exec: {command: [/path]}; the kinds are %s", of, known)
+		r.Wrong(value, path, "must be one kind of %s and its settings, for example exec: {command: [/path]}; "+
+			"the kinds are %s", of, known)
 		return i, false
 	}
 	kind, settings := value.Content[0], value.Content[1]

@@ -47,8 +47,9 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"providers:\n  a:\n    exec: {comand: [true]}":          `:3: providers.a.exec: unknown field "comand"`,
-		"providers:\n  a:\n    exec: {command: true}":           ":3: providers.a.exec: command: must be a list, but is a bool",
+		"providers:\n  a:\n    exec: {comand: [true]}": `:3: providers.a.exec: unknown field "comand"`,
+		"providers:\n  a:\n    exec: {command: true}": ":3: providers.a.exec: command: " +
+			"must be a list, but is a bool",
 		"providers: {a: {exec: {command: [/no/such/program]}}}": "command: ",
 		"providers: {a: {lxd: {url: \"http://x\"}}}":            "must be https",
 		"providers: {a: {libvirt: {zones: {}}}}":                "zones: at least one is needed",
@@ -61,7 +62,8 @@ func TestWhatIsRefused(t *testing.T) {
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%s: %v, %v", text, entries, err)
 		}
-		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := entries[0].Open(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(),
+			says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}

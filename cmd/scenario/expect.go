@@ -26,12 +26,14 @@ func (r *reading) expect(f *fields, s *Scenario) {
 		return &n
 	}
 	s.Expect.Availability = percent("worst_availability", "In no group are fewer instances healthy.")
-	s.Expect.Serving = percent("worst_serving", "In no group do fewer instances run with passing checks, whether or not their agents are heard.")
+	s.Expect.Serving = percent("worst_serving", "In no group do fewer instances run with passing "+
+		"checks, whether or not their agents are heard.")
 	s.Expect.Created = most("machines_created", "No more machines are created.")
 	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
 	s.Expect.Storms = most("storms", "No more storms occur (SAFE-2).")
 	if d := m.length("converged_within", "not asked", time.Second, maxLength,
-		"After each event, everything is as wanted within this time. For an event that lasts, the time may also count from its end."); m.has("converged_within") {
+		"After each event, everything is as wanted within this time. For an event that lasts, "+
+			"the time may also count from its end."); m.has("converged_within") {
 		s.Expect.Converged = &d
 	}
 	s.Expect.Whole = m.flagOr("converged", true, "At the end everything is as wanted.")

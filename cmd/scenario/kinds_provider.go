@@ -32,7 +32,8 @@ func providerKinds() []Kind {
 		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
 		{
 			"extra_machine", "",
-			"A machine of the shard has no record: it was deleted on purpose or, if its agent registers, its record was lost.", readExtra,
+			"A machine of the shard has no record: it was deleted on purpose or, if its agent registers, " +
+				"its record was lost.", readExtra,
 		},
 		{"stuck_hooks", "percent", "Drain hooks never end, from now on.", readHooks},
 		{"calm", "", "All faults end: of providers, zones, leases and drain hooks.", readCalm},

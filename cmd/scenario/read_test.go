@@ -28,7 +28,8 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"provider: {zones: {a: 3}}", "provider.zones: group web wants zone b, which is not among a (s.yaml:1:19)"},
 		{
 			"provider: {zones: [a, b]}",
-			"provider.zones: a list: must be zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10} (s.yaml:1:19)",
+			"provider.zones: a list: must be zones with the number of machines for which each has room (0: any number), " +
+				"like {a: 10, b: 10} (s.yaml:1:19)",
 		},
 		{"provider: [a]", "provider: a list: must have fields, like name: value (s.yaml:1:11)"},
 		{"shard: {replicas: 9}", "shard.replicas: 9: must be a whole number, 1 to 5 (s.yaml:1:19)"},
@@ -126,7 +127,8 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 func TestAllThatIsWrongIsToldInTheOrderOfTheFile(t *testing.T) {
 	_, err := Read("s.yaml", strings.NewReader("events:\n- {at: 1m, kill: {cont: 1}}\nsed: 1\nlength: x\n"), setting())
 	got := fmt.Sprint(err)
-	want := "events[0].kill.cont: unknown field: did you mean count? (s.yaml:2:19)\nsed: unknown field: did you mean seed? (s.yaml:3:1)\n" +
+	want := "events[0].kill.cont: unknown field: did you mean count? (s.yaml:2:19)\nsed: " +
+		"unknown field: did you mean seed? (s.yaml:3:1)\n" +
 		`length: "x": must be a length of time like 90s, 10m or 1h30m, 1s to 168h (s.yaml:4:9)`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

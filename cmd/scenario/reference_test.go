@@ -52,7 +52,8 @@ func reference() string {
 			}
 		}
 	}
-	b.WriteString("\nAn event has a time, `at`, and one of these. Where nothing else is said, the group is every group or the only one, and a length of time without\na default is for good.\n")
+	b.WriteString("\nAn event has a time, `at`, and one of these. Where nothing else is said, " +
+		"the group is every group or the only one, and a length of time without\na default is for good.\n")
 	for _, part := range []struct {
 		title string
 		kinds []Kind
@@ -68,7 +69,8 @@ func reference() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Doc, fieldsOf(k))
 		}
 	}
-	b.WriteString("\n`whom` stands for `group`, `zone`, `slot` and `count` (1) or `percent`: so many instances, or so many of all, chosen by chance.\n\n")
+	b.WriteString("\n`whom` stands for `group`, `zone`, `slot` and `count` (1) or `percent`: so many instances, " +
+		"or so many of all, chosen by chance.\n\n")
 	return b.String()
 }
 

@@ -56,7 +56,8 @@ func TestServingIsNotTheSameAsHeard(t *testing.T) {
 // What goes on while nobody leads is no fault of the machines.
 func TestCoordinatorsThatDieCostNothing(t *testing.T) {
 	res := play(t,
-		"length: 12m\nevents:\n- {at: 4m, coordinator_dies: {}}\n- {at: 6m, etcd_away: {for: 1m}}\n- {at: 8m, dropped_leases: {percent: 100}}\n")
+		"length: 12m\nevents:\n- {at: 4m, coordinator_dies: {}}\n- {at: 6m, etcd_away: {for: 1m}}\n- {at: "+
+			"8m, dropped_leases: {percent: 100}}\n")
 	if g := res.Groups[0]; g.Availability != 100 || res.Machines.Created != 6 {
 		t.Errorf("got %+v, %+v", g, res.Machines)
 	}
@@ -146,7 +147,8 @@ func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
 
 func TestManyRunsAreSummedUp(t *testing.T) {
 	s := readIt(t,
-		"seed: 3\nlength: 10m\nprovider: {create_fails: 30%}\nevents:\n- {at: 4m, kill: {count: 3}}\nexpect: {machines_created: 10, converged: false}\n")
+		"seed: 3\nlength: 10m\nprovider: {create_fails: 30%}\nevents:\n- {at: 4m, kill: {count: "+
+			"3}}\nexpect: {machines_created: 10, converged: false}\n")
 	told := 0
 	runs := s.PlayMany(t.Context(), 8, func(int) { told++ })
 	if runs.Seeds != 8 || runs.First != 3 || runs.Cut || told != 8 {
@@ -207,7 +209,8 @@ func TestATaskThatIsDoneIsAsWanted(t *testing.T) {
 	s.Groups[0].Lifecycle = store.LifecycleTask
 	sc,
 		err := Read("s.yaml",
-		strings.NewReader("length: 30h\nevents:\n- {at: 4m, workload_exits: {count: 2, code: 0}}\n- {at: 29h, workload_exits: {percent: 100, code: 0}}\n"), s)
+		strings.NewReader("length: 30h\nevents:\n- {at: 4m, workload_exits: {count: 2, code: 0}}\n- {at: "+
+			"29h, workload_exits: {percent: 100, code: 0}}\n"), s)
 	if err != nil {
 		t.Fatal(err)
 	}

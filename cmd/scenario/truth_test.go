@@ -56,7 +56,8 @@ func TestPlannedReplacementsDoNotCountAgainstAnEvent(t *testing.T) {
 // A replacement for age that comes to nothing is seen as soon as nobody in its slot is healthy.
 func TestAPlannedReplacementHidesNoLoss(t *testing.T) {
 	res := playOf(t, func(g *store.Group) { g.Expiry.ForcedAge = new(store.Duration(time.Hour)) },
-		"length: 1h30m\nevents:\n- {at: 50m, no_capacity: {}}\n- {at: 1h10m, kill: {percent: 100}}\nexpect: {converged: false}\n")
+		"length: 1h30m\nevents:\n- {at: 50m, no_capacity: {}}\n- {at: 1h10m, kill: {percent: "+
+			"100}}\nexpect: {converged: false}\n")
 	if e := res.Events[1]; e.Converged != nil || res.Whole || e.Worst != 0 {
 		t.Errorf("all were killed, and none can be made: %+v", e)
 	}
@@ -92,7 +93,8 @@ func TestAnEventTellsWhomItBefell(t *testing.T) {
 // availability.
 func TestAGroupThatWasNeverCompleteMeetsNoAvailability(t *testing.T) {
 	res := play(t,
-		"length: 10m\nprovider: {zones: {a: 2, b: 2}}\nexpect: {worst_availability: 100%, worst_serving: 1%, converged: false}\n")
+		"length: 10m\nprovider: {zones: {a: 2, b: 2}}\nexpect: {worst_availability: 100%, "+
+			"worst_serving: 1%, converged: false}\n")
 	if g := res.Groups[0]; !g.Never || g.Best != 4 || g.Availability != 0 || g.Serving != 0 {
 		t.Errorf("room for four of six: %+v", g)
 	}

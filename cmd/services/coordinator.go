@@ -170,7 +170,8 @@ func (c *Coordinator) agents() (download.Agents, error) {
 	}
 	agents, err := download.Read(dir)
 	if err != nil {
-		return nil, problem("name a directory that has them with --agents (make agents builds them), or leave --downloads out",
+		return nil, problem("name a directory that has them with --agents (make agents builds them), "+
+			"or leave --downloads out",
 			"--downloads: %s", err)
 	}
 	return agents, nil

@@ -226,7 +226,8 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	showing.Wait()
 	w.print("\nstopping: machines, coordinator, etcd (the next start resumes everything)\n")
 	slow := time.AfterFunc(2*time.Second, func() {
-		w.print("machines have up to their stop_timeout to stop in order; Ctrl-C again exits at once and leaves them running\n")
+		w.print("machines have up to their stop_timeout to stop in order; Ctrl-C again exits at once " +
+			"and leaves them running\n")
 	})
 	defer slow.Stop()
 	w.replica.Abdicate()

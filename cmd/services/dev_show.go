@@ -148,7 +148,8 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 		if !w.isUsual() {
 			config = "--config " + quotedIfNeeded(DevSettings(w.dir)) + " "
 		}
-		w.print("\nGroup %[1]s is complete. Watch it heal: in another terminal,\n\n    kill -9 %[2]d        # the agent of %[3]s%[4]s\n    %[5]s %[6]sexplain %[3]s\n    %[5]s %[6]sstatus\n\nCtrl-C stops everything.\n\n",
+		w.print("\nGroup %[1]s is complete. Watch it heal: in another terminal,\n\n    kill -9 %[2]d        # the agent of "+
+			"%[3]s%[4]s\n    %[5]s %[6]sexplain %[3]s\n    %[5]s %[6]sstatus\n\nCtrl-C stops everything.\n\n",
 			group, pid, m.Instance, serves(m.Address), os.Args[0], config)
 		return true
 	}

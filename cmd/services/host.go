@@ -124,7 +124,8 @@ func agentCommand(named string) ([]string, error) {
 // listenProblem explains why listening on an address failed.
 func listenProblem(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return problem("stop the program that listens there, or choose another address with "+flag+" (port 0 takes a free one)", "%s: %s is taken by another program", flag, address)
+		return problem("stop the program that listens there, or choose another address with "+flag+" (port 0 takes a free "+
+			"one)", "%s: %s is taken by another program", flag, address)
 	}
 	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
 }

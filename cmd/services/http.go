@@ -84,7 +84,8 @@ func (f HTTP) problem(err error) error {
 	case errors.As(err, &unsafe):
 		return problem(unsafe.Next, "%s", unsafe.What)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return problem("stop the program that listens there, choose another address with --http (port 0 takes a free one), or --http off", "--http: %s is taken by another program", f.HTTP)
+		return problem("stop the program that listens there, choose another address with --http (port 0 takes a free one), "+
+			"or --http off", "--http: %s is taken by another program", f.HTTP)
 	case err != nil:
 		return problem("choose an address of this machine with --http, or --http off", "--http: %s", err)
 	}

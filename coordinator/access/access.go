@@ -96,7 +96,8 @@ func (a *Access) Safe(flag, listen string, local bool, instead string) error {
 	case a.identity == nil:
 		return &UnsafeError{
 			fmt.Sprintf("%s: %s: others than this machine can reach it, and there is no TLS", flag, listen),
-			fmt.Sprintf("give --http-cert and --http-key, and --http-token-file or --http-client-ca; or %[1]s %[2]s, or %[1]s off",
+			fmt.Sprintf("give --http-cert and --http-key, and --http-token-file or --http-client-ca; "+
+				"or %[1]s %[2]s, or %[1]s off",
 				flag, instead),
 		}
 	case a.token == nil && a.cfg.ClientCAFile == "":

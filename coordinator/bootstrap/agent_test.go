@@ -15,12 +15,15 @@ func TestWhereMachinesFetchTheAgent(t *testing.T) {
 		replicas map[string]store.Replica
 		want     string
 	}{
-		"nowhere":              {map[string]store.Replica{"a": {}, "b": {Agents: one}}, "[] map[]"},
-		"at the leader":        {map[string]store.Replica{"a": {Downloads: "A", Agents: one}, "b": {}}, "[A] map[amd64:1]"},
-		"at another":           {map[string]store.Replica{"a": {}, "b": {Downloads: "B", Agents: one}}, "[B] map[amd64:1]"},
-		"at all":               {map[string]store.Replica{"a": {Downloads: "A", Agents: one}, "b": {Downloads: "B", Agents: one}}, "[A B] map[amd64:1]"},
-		"of two releases":      {map[string]store.Replica{"a": {Downloads: "A", Agents: two}, "b": {Downloads: "B", Agents: one}}, "[A] map[amd64:2]"},
-		"without the leader's": {map[string]store.Replica{"b": {Downloads: "B", Agents: two}, "c": {Downloads: "C", Agents: one}}, "[B] map[amd64:2]"},
+		"nowhere":       {map[string]store.Replica{"a": {}, "b": {Agents: one}}, "[] map[]"},
+		"at the leader": {map[string]store.Replica{"a": {Downloads: "A", Agents: one}, "b": {}}, "[A] map[amd64:1]"},
+		"at another":    {map[string]store.Replica{"a": {}, "b": {Downloads: "B", Agents: one}}, "[B] map[amd64:1]"},
+		"at all": {map[string]store.Replica{"a": {Downloads: "A", Agents: one},
+			"b": {Downloads: "B", Agents: one}}, "[A B] map[amd64:1]"},
+		"of two releases": {map[string]store.Replica{"a": {Downloads: "A", Agents: two},
+			"b": {Downloads: "B", Agents: one}}, "[A] map[amd64:2]"},
+		"without the leader's": {map[string]store.Replica{"b": {Downloads: "B", Agents: two},
+			"c": {Downloads: "C", Agents: one}}, "[B] map[amd64:2]"},
 	} {
 		shard := Shard{ID: "s", Replicas: test.replicas}
 		got := shard.Agent("a")
@@ -38,7 +41,8 @@ func TestWhatAMachineIsTold(t *testing.T) {
 	rec.Spec.Slots.Name = "${group}-${slot}"
 	shard := Shard{ID: "s", Name: "main"}
 	got := shard.Document(rec, "")
-	if got.Name != "web-3" || fmt.Sprint(got.Facts) != "map[group:web instance:web-3-abc name:web-3 shard:main slot:3 zone:a]" {
+	if got.Name != "web-3" || fmt.Sprint(got.Facts) != "map[group:web instance:web-3-abc name:web-3 shard:main slot:3 "+
+		"zone:a]" {
 		t.Errorf("the document says %s and %v", got.Name, got.Facts)
 	}
 }

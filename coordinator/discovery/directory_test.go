@@ -110,7 +110,8 @@ func drawEvent(rt *rapid.T) event {
 // play has events happen, and returns what went wrong after one of them.
 func play(t *testing.T, events []event) string {
 	p := &played{
-		t: t, db: memstore.New(memstore.Config{}), phase: map[string]store.Phase{}, ill: map[string]bool{}, told: map[string]bool{},
+		t: t, db: memstore.New(memstore.Config{}), phase: map[string]store.Phase{}, ill: map[string]bool{},
+		told: map[string]bool{},
 	}
 	defer p.db.Close()
 	p.store, p.replica = p.db.Connect(), p.db.Connect()
@@ -126,7 +127,8 @@ func play(t *testing.T, events []event) string {
 	defer running.Wait()
 	defer cancel()
 	groups := []string{"db", "web"}
-	p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{Schema: 1, ID: "s", Settings: store.DefaultShardSettings()})))
+	p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{Schema: 1, ID: "s",
+		Settings: store.DefaultShardSettings()})))
 	for _, g := range groups {
 		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(3)})))
 	}
@@ -242,7 +244,8 @@ func TestOnlyChangedGroupsAreTold(t *testing.T) {
 		s, c := db.Connect(), cache.New(keys)
 		put := func(id string, phase store.Phase, address string) {
 			rec := store.Instance{Schema: 1, ID: id, Group: group(id), Phase: phase, Address: address}
-			if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(keys.Instance(id), store.Encode(rec))}}); err != nil {
+			if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(keys.Instance(id),
+				store.Encode(rec))}}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -80,7 +80,8 @@ func TestServingPrograms(t *testing.T) {
 	content := strings.Repeat("program", 10_000)
 	agents := download.Agents{"amd64": {Content: []byte(content), SHA256: "abc"}}
 	var failing error
-	s := download.New(agents, func() (*tls.Certificate, error) { return &certificate, failing }, slog.New(slog.DiscardHandler))
+	s := download.New(agents, func() (*tls.Certificate, error) { return &certificate, failing },
+		slog.New(slog.DiscardHandler))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -255,7 +255,8 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 		}
 		add(store.Damaged{
 			Key: key, Instance: id, Slot: &slot, What: store.DamageLost,
-			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and nobody deleted one on purpose", id, slot),
+			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, "+
+				"and nobody deleted one on purpose", id, slot),
 		})
 	}
 }
@@ -384,8 +385,9 @@ func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string
 		d := store.Damaged{
 			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost,
 			Since: e.cfg.Now().UTC(), Seen: status.Counted,
-			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: nobody deleted the others on purpose; to go on without them, "+
-				"put the shard on hold, unless it is, and release it", *status.Records, status.Counted, there),
+			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: "+
+				"nobody deleted the others on purpose; to go on without them, put the shard on hold, unless it is, "+
+				"and release it", *status.Records, status.Counted, there),
 		}
 		found[d.Key] = d
 	}
@@ -412,9 +414,11 @@ func (e *Evidence) Damaged(c *cache.Content) string {
 	}
 	switch h := c.Shard.Record.Hold; {
 	case n > 0:
-		return fmt.Sprintf("records are lost or cannot be read (%d): etcd's history is kept, so that leasehold repair can read them from it", n)
+		return fmt.Sprintf("records are lost or cannot be read (%d): etcd's history is kept, "+
+			"so that leasehold repair can read them from it", n)
 	case h != nil && h.Damage > 0:
-		return "the shard is on hold for damaged records: etcd's history is kept, so that leasehold repair can read them from it"
+		return "the shard is on hold for damaged records: etcd's history is kept, so that leasehold " +
+			"repair can read them from it"
 	default:
 		return ""
 	}

@@ -142,7 +142,8 @@ func TestMachinesOfOneInstance(t *testing.T) {
 		},
 		"only another call's": {machines: []provider.Machine{spare}, want: "b"},
 		"nothing registered": {
-			unjoined: true, machines: []provider.Machine{spare, own}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other"}},
+			unjoined: true, machines: []provider.Machine{spare, own}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: "other"}},
 		},
 		"nothing registered, all down": {
 			unjoined: true, machines: []provider.Machine{spare, crashed}, want: "b", down: true,

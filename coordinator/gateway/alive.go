@@ -248,8 +248,9 @@ func (s *session) mayOpen(f found) *protocol.Refused {
 	a := f.alive.Record
 	if a.BootID != s.bootID && (a.State == store.StreamOpen || a.State == store.StreamOverdue) && s.g.mayBeServed(a) {
 		return &protocol.Refused{
-			Reason:  protocol.Refused_BOOT_CONFLICT,
-			Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " + s.ttlOf(f),
+			Reason: protocol.Refused_BOOT_CONFLICT,
+			Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " +
+				s.ttlOf(f),
 		}
 	}
 	if a.BootID == s.bootID && a.Epoch >= s.epoch && !s.ownWrite(f) {

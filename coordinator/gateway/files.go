@@ -18,8 +18,9 @@ import (
 // Why an agent gets no content of a file.
 const (
 	fileOldAgent = "the agent is of a release that writes no files: upgrade it"
-	fileNoPeers  = "the group's peers are not known: records of the shard are lost, and none is left out for that (SAFE-18)"
-	fileOther    = "it has another version by now"
+	fileNoPeers  = "the group's peers are not known: records of the shard are lost, " +
+		"and none is left out for that (SAFE-18)"
+	fileOther = "it has another version by now"
 )
 
 // fileWants are the files that a record wants of its agent. It is rendered here and not on the

@@ -440,7 +440,8 @@ func TestAgentThatBelievesSomethingElseIsToldAgain(t *testing.T) {
 		for range 24 { // two minutes
 			pass(interval)
 			a.number++
-			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number, Healthy: true, Trust: "other"}}})
+			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number,
+				Healthy: true, Trust: "other"}}})
 			synctest.Wait()
 			for len(a.in) > 0 {
 				if m := a.next(); m.GetTrust() != nil {

@@ -301,7 +301,8 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 		w.record("web-1", store.Running)
 		b := r.welcomed(hello("web-1", "boot1", 1))
 		defer b.hangUp()
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: strings.Repeat("x", 300<<10)}}})
+		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: strings.Repeat("x",
+			300<<10)}}})
 		a.ends()
 		pass(time.Second)
 		w.shows("web-0", "one", 1, store.StreamLost)

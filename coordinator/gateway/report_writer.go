@@ -125,7 +125,8 @@ func (w *reportWriter) take() []entry {
 			}
 			taken++
 			if s.unwrittenReport.queue == kind && !s.unwrittenReport.writing { // else it has been taken from the other queue
-				batch = append(batch, entry{s: s, rec: s.unwrittenReport.due, wrote: s.wroteAt(), tries: s.unwrittenReport.tries + 1})
+				batch = append(batch, entry{s: s, rec: s.unwrittenReport.due, wrote: s.wroteAt(), tries: s.unwrittenReport.tries +
+					1})
 				s.unwrittenReport.due, s.unwrittenReport.queue, s.unwrittenReport.writing = nil, notQueued, true
 			}
 		}

@@ -48,7 +48,8 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 			t.Errorf("%d are welcomed and %d sent away, want %d and %d", welcomed, sentAway, atOnce, crowd-atOnce)
 		}
 		if soonest <= 0 || latest < soonest+time.Second || latest > 30*time.Second {
-			t.Errorf("the first is to come again after %s and the last after %s: too many would come at once, or too late", soonest, latest)
+			t.Errorf("the first is to come again after %s and the last after %s: too many would come at once, or too late",
+				soonest, latest)
 		}
 		defer r.welcomed(hello("web-99", "boot1", 2)).hangUp()
 	})

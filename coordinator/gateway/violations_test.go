@@ -243,7 +243,8 @@ func TestFloodsAreCutOff(t *testing.T) {
 		{"unknown kinds", &protocol.AgentMessage{}},
 		{
 			"large messages",
-			&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_MOVING, Message: strings.Repeat("x", 200<<10)}}},
+			&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_MOVING,
+				Message: strings.Repeat("x", 200<<10)}}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -262,7 +263,8 @@ func TestFloodsAreCutOff(t *testing.T) {
 					for {
 						msg := c.message
 						if msg == nil {
-							msg = &protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: uint64(sent + 1), Healthy: true}}}
+							msg = &protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: uint64(sent +
+								1), Healthy: true}}}
 						}
 						if bad.stream.Send(msg) != nil {
 							return

@@ -75,7 +75,8 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 			all.Wait()
 			least := agents * c.takes / admitAtOnce
 			if last.Seconds() > c.most*least.Seconds() || most != admitAtOnce || hellos > c.hellos*agents {
-				t.Errorf("where each takes %s: the last is served after %s, with %d at once and %d hellos; it takes %s at the least", c.takes, last, most, hellos, least)
+				t.Errorf("where each takes %s: the last is served after %s, with %d at once and %d hellos; "+
+					"it takes %s at the least", c.takes, last, most, hellos, least)
 			}
 			t.Logf("where each takes %s: the last is served after %s, with %d hellos; at the least %s", c.takes, last,
 				hellos, least)

@@ -150,7 +150,8 @@ func readRaw(dir string) (raw, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return r,
 			problem(err,
-				"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority in %s", dir)
+				"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; "+
+					"leasehold pki init makes a new one", "there is no certificate authority in %s", dir)
 	case err != nil:
 		return r, fmt.Errorf("read certificate authority: %w", err)
 	case info.Mode().Perm()&0o022 != 0:
@@ -201,7 +202,9 @@ func (r raw) parse() (Files, error) {
 	}
 	if len(ca) == 0 {
 		return f, problem(fs.ErrNotExist,
-			"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority: %s is missing", filepath.Join(r.dir, caCert))
+			"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; "+
+				"leasehold pki init makes a new one", "there is no certificate authority: %s is missing", filepath.Join(r.dir,
+				caCert))
 	}
 	f.Issuer = Signer{Certificate: ca[0], Above: ca[1:]}
 	// Between the two renames of a step the key of ca.crt is still called next.key.

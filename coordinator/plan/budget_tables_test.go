@@ -400,7 +400,8 @@ func TestWhatAStormSays(t *testing.T) {
 			store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
 		},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm, tally: Tally{Now: 3, Of: 6}}
+		d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm,
+			tally: Tally{Now: 3, Of: 6}}
 		if !d.heldByStorm(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)

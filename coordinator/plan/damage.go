@@ -42,8 +42,8 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if len(names) == 1 {
 		are = "1 record is"
 	}
-	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; leasehold repair restores them, "+
-		"or look at the machines and release the hold", are, listed(names))
+	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; "+
+		"leasehold repair restores them, or look at the machines and release the hold", are, listed(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
 		hold = *rec.Hold
@@ -310,7 +310,8 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	if r := s.Shard.Record.Reviewed; r != nil && seen <= r.Extras {
 		return Action{}, false // an operator has looked at them
 	}
-	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s", seen, s.Recorded, listed(names))
+	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the "+
+		"machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s", seen, s.Recorded, listed(names))
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
@@ -495,7 +496,8 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 	}
 	n, onDemand, known := x.place()
 	if known && !onDemand && (n < d.spec.Size || d.hasPlace(n, x)) {
-		if sl = d.slots.get(n); sl == nil || (!sl.used() || sl.deserted(x) != "") && (sl.damaged == nil || sl.damaged.Instance == x.Instance) {
+		if sl = d.slots.get(n); sl == nil || (!sl.used() || sl.deserted(x) != "") &&
+			(sl.damaged == nil || sl.damaged.Instance == x.Instance) {
 			sl = d.slot(n)
 			return sl, sl.touched
 		}

@@ -62,7 +62,8 @@ func TestWhatAHoldForDamageSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := v.Record.Hold
-		if a.What != c.what || h.By != c.by || !strings.HasPrefix(h.Why, c.why) || h.Damage != c.damage || h.Seen != s.Revision {
+		if a.What != c.what || h.By != c.by || !strings.HasPrefix(h.Why, c.why) || h.Damage != c.damage ||
+			h.Seen != s.Revision {
 			t.Errorf("%s: %s, %+v", c.name, a.What, h)
 		}
 		if !slices.Equal(a.Conditions, []store.Condition{s.Shard.Unchanged()}) || a.Rule != "SAFE-15" ||
@@ -85,7 +86,8 @@ func TestALostInstanceOnDemandIsToldAlone(t *testing.T) {
 	w.place("a", 0, store.Running)
 	s := w.snapshot()
 	s.Damaged = []store.Damaged{{
-		Key: w.keys.Instance("web-x-b"), Instance: "web-x-b", OnDemand: true, What: store.DamageLost, Why: "it is gone", Last: 5,
+		Key: w.keys.Instance("web-x-b"), Instance: "web-x-b", OnDemand: true, What: store.DamageLost, Why: "it is gone",
+		Last: 5,
 		Seen: 7,
 	}}
 	s.Groups[0].Damaged = s.Damaged
@@ -134,7 +136,8 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 	slot := func(n int) *int { return &n }
 	step := func(from, to store.Phase) Action { return Action{Slot: slot(0), From: from, To: to} }
 	writes := func(op store.Write, conditions ...store.Condition) Action {
-		return Action{Slot: slot(0), From: store.Running, To: store.Running, Writes: []store.Write{op}, Conditions: conditions}
+		return Action{Slot: slot(0), From: store.Running, To: store.Running, Writes: []store.Write{op},
+			Conditions: conditions}
 	}
 	of := keys.Instance("web-0-b")
 	for name, c := range map[string]struct {
@@ -283,7 +286,8 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 			false, time.Minute, "", "",
 		},
 		"a hold was released long ago": {
-			nil, func(s *Snapshot) { s.Shard.Record.Reviewed = &store.Reviewed{At: now.Add(-grace)} }, true, 0, "web", "its record",
+			nil, func(s *Snapshot) { s.Shard.Record.Reviewed = &store.Reviewed{At: now.Add(-grace)} }, true, 0, "web",
+			"its record",
 		},
 		"a hold was released, says a clock ahead of ours": {
 			nil, func(s *Snapshot) { s.Shard.Record.Reviewed = &store.Reviewed{At: now.Add(time.Hour)} }, false, grace, "", "",
@@ -293,7 +297,8 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 			false, time.Second, "", "",
 		},
 		"and its record was deleted, so that its agent is told to stop": {
-			nil, func(s *Snapshot) { s.UnnotedUntil = now.Add(time.Second) }, true, 0, "web", "its record was deleted on purpose",
+			nil, func(s *Snapshot) { s.UnnotedUntil = now.Add(time.Second) }, true, 0, "web",
+			"its record was deleted on purpose",
 		},
 	} {
 		s := Snapshot{Keys: store.KeysOf("test"), Revision: 9}
@@ -412,7 +417,8 @@ func TestWhatIsNotedOfDeletions(t *testing.T) {
 func TestNamesInASentence(t *testing.T) {
 	names := strings.Split("a b c d e f g h i j k l", " ")
 	for n, want := range map[int]string{
-		1: "a", 2: "a, b", mostNamed: "a, b, c, d, e, f, g, h, i, j", mostNamed + 1: "a, b, c, d, e, f, g, h, i, j and 1 more",
+		1: "a", 2: "a, b", mostNamed: "a, b, c, d, e, f, g, h, i, j",
+		mostNamed + 1: "a, b, c, d, e, f, g, h, i, j and 1 more",
 		mostNamed + 2: "a, b, c, d, e, f, g, h, i, j and 2 more",
 	} {
 		if got := listed(names[:n]); got != want {

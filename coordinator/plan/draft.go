@@ -289,7 +289,8 @@ func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 	from.spec.Spot, fallback = d.buy(sl)
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
-		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
+		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec),
+		Template: from.hash,
 		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", because(why)),
 	}
 	rec.Config = rec.Spec.ConfigHash()
@@ -357,7 +358,8 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	rec := m.Record
 	a := Action{
 		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what,
-		Why: reason.Short(why), Cause: reason.Recorded(why), Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
+		Why: reason.Short(why), Cause: reason.Recorded(why), Evidence: evidence, From: rec.Phase, To: to,
+		Verdict:        m.judgment.Verdict,
 		Counterfactual: counterfactual(rule, m.judgment.Verdict),
 		Conditions:     []store.Condition{m.Unchanged()},
 	}

@@ -28,7 +28,8 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 			"a call is under way, which may be the one that works", limit,
 			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Busy = true }) }, "", 0,
 		},
-		{"slow, but nothing has failed", time.Hour, func(w *world) { w.see("b", func(in *Instance) { in.Calls.Problem = "" }) }, "", 0},
+		{"slow, but nothing has failed", time.Hour,
+			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Problem = "" }) }, "", 0},
 		{"no limit is set: registration_timeout", 5 * time.Minute, func(w *world) {
 			v := w.instance("b")
 			v.Record.Spec.MaxChecking = 0

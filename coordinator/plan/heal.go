@@ -127,7 +127,8 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, because(m.judgment.Why), m.evidence(), func(r *store.Instance) { r.Counted = true })
+	a := d.step(m, m.phase, rule, what, because(m.judgment.Why), m.evidence(),
+		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
 }
@@ -394,7 +395,8 @@ func (d *draft) moveZone(m *member) {
 	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"), []string{m.Calls.Problem},
+	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"),
+		[]string{m.Calls.Problem},
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to
@@ -566,7 +568,8 @@ func (m *member) reachable() bool {
 }
 
 // restart begins one. The caller has applied the budgets.
-func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool, change func(*store.Instance)) *Action {
+func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool,
+	change func(*store.Instance)) *Action {
 	rec := store.Restart{
 		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
 		At: d.now.UTC(), Heals: heals,

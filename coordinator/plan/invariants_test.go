@@ -172,7 +172,8 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 	if a.Rule != last.Rule || !strings.HasPrefix(a.What, what) || !strings.HasPrefix(a.Why, last.Why) ||
 		a.Cause != last.Cause ||
 		a.Group != next.Group || a.Instance != next.ID || a.From != old.Record.Phase || a.To != next.Phase {
-		w.t.Fatalf("%s of %s (%s, %s) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To, last)
+		w.t.Fatalf("%s of %s (%s, %s) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To,
+			last)
 	}
 	began := old.Record.Since
 	if old.Record.Phase != next.Phase ||

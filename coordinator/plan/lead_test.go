@@ -111,7 +111,8 @@ func (l *lead) perform(c leader.Command) {
 	case leader.Compute:
 		l.step(leader.Planned{Plan: l.o.Compute(c.Snapshot)})
 	case leader.Commit:
-		rev, err := l.o.Commit(c.Snapshot, c.Plan, c.Actions, c.Conditions, append(plan.GoneWrites(c.Actions, 0), c.Writes...))
+		rev, err := l.o.Commit(c.Snapshot, c.Plan, c.Actions, c.Conditions, append(plan.GoneWrites(c.Actions, 0),
+			c.Writes...))
 		l.step(leader.Committed{Revision: rev, Err: err})
 	case leader.List:
 		l.o.List(func(machines []provider.Machine, err error) {

@@ -394,7 +394,8 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	}
 	if d.mayDelete(old.task(store.WorkExpire), old) {
 		a := d.retire(old, old.age.rule, "deleting",
-			store.Cause{Kind: store.CauseAge, Text: old.age.why + ", and its replacement was tried: " + tried.Calls.Problem}, old.evidence(), old.proof(d.s.Keys)...)
+			store.Cause{Kind: store.CauseAge, Text: old.age.why + ", and its replacement was tried: " + tried.Calls.Problem},
+			old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }

@@ -311,8 +311,9 @@ func (d *draft) orphaned() *store.InvalidSpec {
 	if len(left) == 0 {
 		return nil
 	}
-	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; %s left as they are and healed by nobody: %s; "+
-		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)),
+	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
+		"%s left as they are and healed by nobody: %s; apply the group again to have them looked after: "+
+		"leasehold group apply -f FILE", isAre(len(left)),
 		listed(left))}
 }
 

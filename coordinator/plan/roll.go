@@ -553,7 +553,8 @@ func (d *draft) blame() {
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size) {
 		return
 	}
-	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failures, slots)
+	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
+		"the template is taken for the cause", d.hash, failures, slots)
 	d.tell("FLAP-5", "roll stopped", r.Blamed)
 }
 

@@ -307,7 +307,8 @@ func TestWhenARestartHasHappened(t *testing.T) {
 	}{
 		"asked of the agent": {store.RestartWorkload, func(*Instance) {}, ""},
 		"by its agent": {
-			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "t" }, "its agent has restarted the workload",
+			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "t" },
+			"its agent has restarted the workload",
 		},
 		"by its agent, another time": {
 			store.RestartWorkload, func(in *Instance) { in.Report.Record.Restarted = "s" }, "",
@@ -425,7 +426,8 @@ func TestWhatARestartRecords(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 		a, next := w.decided("a")
 		r := next.Restart
-		if a.To != store.Stopping || r == nil || r.Level != c.level || !r.Heals || r.Renews != c.renews || r.Rule != "HEAL-1" ||
+		if a.To != store.Stopping || r == nil || r.Level != c.level || !r.Heals || r.Renews != c.renews ||
+			r.Rule != "HEAL-1" ||
 			!r.At.Equal(w.now) || r.Boot != w.bootID("a") {
 			t.Errorf("%s: %s %s records %+v", name, a.Rule, a.What, r)
 		}

@@ -194,7 +194,8 @@ func (d *draft) convertOne(spot bool, what task) {
 	}
 	why := because("the group has more spot machines than it wants")
 	if !spot {
-		why = because(fmt.Sprintf("%d of %d wanted instances are spot machines", d.spots, d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)))
+		why = because(fmt.Sprintf("%d of %d wanted instances are spot machines", d.spots,
+			d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)))
 	}
 	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)

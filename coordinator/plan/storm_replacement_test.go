@@ -14,7 +14,8 @@ import (
 // proves SAFE-2
 func TestStormKeepsALostReplacement(t *testing.T) {
 	s := newStory(t)
-	s.play("group type=small size=6 probe_after=0s\nsettle\nsick small\nunhealthy 0a\nrun 20s\ncut-off 0b 1a 2a\nrun 10s\ncut-off 0a\nrun 10s")
+	s.play("group type=small size=6 probe_after=0s\nsettle\nsick small\nunhealthy 0a\nrun " +
+		"20s\ncut-off 0b 1a 2a\nrun 10s\ncut-off 0a\nrun 10s")
 	st := read[store.Status](s.world, s.keys.Status(s.group)).Record
 	judged := Compute(s.snapshot(), s.now).Judgments
 	if in := s.instance(s.id("0b")); in.Record.Phase != store.Checking {

@@ -370,7 +370,8 @@ func (d *draft) judgeTraffic(m *member) {
 			}
 			m.judgment = Judgment{
 				Verdict: store.Stuck, Rule: "DET-10",
-				Why:      fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", e.Balancer, e.Timer.For, d.notOpen(&e)),
+				Why: fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", e.Balancer, e.Timer.For,
+					d.notOpen(&e)),
 				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": " + d.notOpen(&e)},
 			}
 		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&

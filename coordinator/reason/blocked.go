@@ -81,7 +81,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByStaleState:
 		return "a record that concerns every group is missing or cannot be read: " + of.Text
 	case store.BlockedByMissingList:
-		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: until then nobody knows whether records were lost", of.Name)
+		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to "+
+			"the present one: until then nobody knows whether records were lost", of.Name)
 	case store.BlockedNotStarted:
 		return "the group was applied with --no-start"
 	case store.BlockedByEvacuation:
@@ -183,7 +184,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByRefusal:
 		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
 	case store.BlockedByCopies:
-		return fmt.Sprintf("the provider lists %s more with its tags, which none of our calls made: %s", number(of.Count, "machine"), of.Text)
+		return fmt.Sprintf("the provider lists %s more with its tags, which none of our calls made: %s",
+			number(of.Count, "machine"), of.Text)
 	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
 		return of.Text
 	default:

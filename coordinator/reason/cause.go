@@ -69,25 +69,30 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessRoom:          "it would have been kept if no instance had failed, or if there had been room for both",
 	store.UnlessSize:          "it would have been kept if size had not been lowered, or if it were protected",
 	store.UnlessProvider:      "it would have waited longer if the provider had not failed for so long",
-	store.UnlessFilled:        "it would not have been created if the slot had been filled, its wait not over, or a budget used up",
-	store.UnlessKept:          "it would have been kept if the group had not been deleted",
-	store.UnlessAdopted:       "it would have been kept if its agent had connected or an operator had adopted it",
-	store.UnlessStarted:       "it would have been kept if the group had not been stopped",
-	store.UnlessEndedBadly:    "it would have been replaced if its workload had failed",
-	store.UnlessOrdered:       "it would not have happened without the order",
-	store.UnlessUneven:        "it would have been kept if the zones had been even, or spread were at_creation",
-	store.UnlessShared:        "it would have been left as it is if there had been spot capacity, or if capacity.spot asked for less",
-	store.UnlessStrategy:      "it would have been left as it is under the strategy opportunistic, or if it were protected",
+	store.UnlessFilled: "it would not have been created if the slot had been filled, " +
+		"its wait not over, or a budget used up",
+	store.UnlessKept:       "it would have been kept if the group had not been deleted",
+	store.UnlessAdopted:    "it would have been kept if its agent had connected or an operator had adopted it",
+	store.UnlessStarted:    "it would have been kept if the group had not been stopped",
+	store.UnlessEndedBadly: "it would have been replaced if its workload had failed",
+	store.UnlessOrdered:    "it would not have happened without the order",
+	store.UnlessUneven:     "it would have been kept if the zones had been even, or spread were at_creation",
+	store.UnlessShared: "it would have been left as it is if there had been spot capacity, " +
+		"or if capacity.spot asked for less",
+	store.UnlessStrategy: "it would have been left as it is under the strategy opportunistic, " +
+		"or if it were protected",
 	store.UnlessProgress:      "the roll would have continued if one more instance had become healthy",
 	store.UnlessSteady:        "it would have been tried again if it had stayed healthy for flap.reset once",
 	store.UnlessTemplateWorks: "the roll would have continued if one instance on the new template had become healthy",
 	store.UnlessYounger:       "it would have been kept if it had been younger or protected",
 	store.UnlessNoticed:       "it would have been kept if there had been no notice",
-	store.UnlessDrained:       "it would still drain if its hook had not ended, nobody had acknowledged the drain, and its time had not run out",
-	store.UnlessEvacuated:     "it would have been kept if it had not been evacuated",
-	store.UnlessManyLost:      "the lost instances would have been replaced one after another if fewer had been lost at once",
-	store.UnlessDamaged:       "work would have continued if at most one record had been damaged",
-	store.UnlessUnrecorded:    "work would have continued if there had been fewer machines without a record",
+	store.UnlessDrained: "it would still drain if its hook had not ended, nobody had " +
+		"acknowledged the drain, and its time had not run out",
+	store.UnlessEvacuated: "it would have been kept if it had not been evacuated",
+	store.UnlessManyLost: "the lost instances would have been replaced one after another if " +
+		"fewer had been lost at once",
+	store.UnlessDamaged:    "work would have continued if at most one record had been damaged",
+	store.UnlessUnrecorded: "work would have continued if there had been fewer machines without a record",
 }
 
 // IsVerdict reports whether a journal entry tells a verdict. Releases without kinds wrote the

@@ -31,7 +31,8 @@ func TestCauses(t *testing.T) {
 		{store.Cause{Kind: store.CauseAge, Text: "it is old"}, "it is old", "it is old"},
 		{store.Cause{Kind: store.CauseUnneeded, Text: "b serves"}, "b serves", "it was no longer needed: b serves"},
 		{store.Cause{Kind: store.CauseSmaller, Text: "size 2"}, "size 2", "its group got smaller: size 2"},
-		{store.Cause{Kind: store.CauseGroupEnds, Text: "the group is stopped"}, "the group is stopped", "the group is stopped"},
+		{store.Cause{Kind: store.CauseGroupEnds, Text: "the group is stopped"}, "the group is stopped",
+			"the group is stopped"},
 		{store.Cause{Kind: store.CauseCalm, Text: "healthy"}, "healthy", "healthy"},
 	} {
 		short := Short(test.cause)
@@ -66,7 +67,8 @@ func TestCounterfactuals(t *testing.T) {
 	if len(otherwise) != len(store.Counterfactuals) {
 		t.Errorf("%d counterfactuals, %d rendered", len(store.Counterfactuals), len(otherwise))
 	}
-	if text := Otherwise(store.UnlessReported, "14:03:41"); text != "it would have been kept if its agent had reported before 14:03:41" {
+	if text := Otherwise(store.UnlessReported, "14:03:41"); text != "it would have been kept if its agent had reported "+
+		"before 14:03:41" {
 		t.Errorf("got %q", text)
 	}
 }

@@ -63,7 +63,8 @@ func ParseRing(text string) (Ring, error) {
 		id, encoded = strings.TrimSpace(id), strings.TrimSpace(encoded)
 		if !found || !idForm.MatchString(id) {
 			return Ring{},
-				fmt.Errorf("line %d: must be ID:BASE64, with an ID of at most 40 letters, digits, dots, dashes and underscores", i+1)
+				fmt.Errorf("line %d: must be ID:BASE64, with an ID of at most 40 letters, digits, dots, dashes and underscores",
+					i+1)
 		}
 		data, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(data) != keySize {

@@ -189,7 +189,8 @@ func sharesLine(s *store.Shares) string {
 func fallbackProblem(group string, st store.Status, now time.Time) Problem {
 	s := st.Shares
 	p := Problem{
-		About: group, Rule: "SPOT-4", What: reason.Counted(s.Fallback, "instance is", "instances are") + " on demand because there was no spot capacity",
+		About: group, Rule: "SPOT-4", What: reason.Counted(s.Fallback, "instance is", "instances are") +
+			" on demand because there was no spot capacity",
 		Next: "leasehold explain " + group,
 	}
 	if s.Why != "" {

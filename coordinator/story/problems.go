@@ -40,13 +40,15 @@ func issuerProblem(r store.Replica, now time.Time) *Problem {
 	case now.Before(ends):
 		return &Problem{
 			About: r.ID, Rule: "SEC-3", Next: "leasehold pki rotate --wait",
-			What: fmt.Sprintf("the agents' authority that it issues with ends on %s%s, and every agent's certificate with it", Day(now, ends), Within(now, ends)),
+			What: fmt.Sprintf("the agents' authority that it issues with ends on %s%s, and every agent's certificate with it",
+				Day(now, ends), Within(now, ends)),
 		}
 	}
 	return &Problem{
 		About: r.ID, Rule: "SEC-3",
 		Next: "leasehold pki rotate --force, step by step; then replace the instances, which cannot come back",
-		What: fmt.Sprintf("the agents' authority that it issues with has ended on %s, and every agent's certificate with it: it can serve none, and nothing is judged lost", Day(now, ends)),
+		What: fmt.Sprintf("the agents' authority that it issues with has ended on %s, "+
+			"and every agent's certificate with it: it can serve none, and nothing is judged lost", Day(now, ends)),
 	}
 }
 
@@ -93,7 +95,8 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 	for _, e := range st.Shard.Record.Settings.Refused {
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-20",
-			What: fmt.Sprintf("a setting in etcd is refused: %s: %s: must be %s; the last good value stays in force, and the default (%s) for coordinators that started since",
+			What: fmt.Sprintf("a setting in etcd is refused: %s: %s: must be %s; the last good value stays in force, "+
+				"and the default (%s) for coordinators that started since",
 				e.Path, e.Value, e.Allowed, st.Shard.Record.Settings.Value(e.Path)),
 			Next: fmt.Sprintf("leasehold config set %s=VALUE | leasehold config show", e.Path),
 		})
@@ -109,7 +112,8 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 		e := st.Shard.Record.Evacuated[zone]
 		found = append(found, Problem{
 			About: st.Name, Rule: "DRAIN-3",
-			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, and no new ones are created there", zone, reason.Age(now, e.At), e.By),
+			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, "+
+				"and no new ones are created there", zone, reason.Age(now, e.At), e.By),
 			Next: "when it may be used again: leasehold evacuate " + zone + " --end",
 		})
 	}
@@ -259,7 +263,8 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 	case g.Bad != nil:
 		next := fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name)
 		if st.Accepted != nil && !json.Valid(g.Stored.Value) && !g.IsStatic() {
-			next = fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name, g.Name)
+			next = fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name,
+				g.Name)
 		}
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10", Next: next,
@@ -292,7 +297,8 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 	case len(lost) > 1:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-15",
-			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; nothing is created or deleted for their slots", len(lost), FewNames(lost)),
+			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; "+
+				"nothing is created or deleted for their slots", len(lost), FewNames(lost)),
 			Next: "leasehold repair restores them from etcd's history; leasehold recover, if that does not have them",
 		})
 	}
@@ -380,7 +386,8 @@ func SiteProblems(st *Shard) []Problem {
 		}
 		found = append(found, Problem{
 			About: st.Name, Rule: "PROV-1",
-			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; what one of them made the others cannot list, restart or remove: group %s",
+			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; "+
+				"what one of them made the others cannot list, restart or remove: group %s",
 				name, strings.Join(apart, ", "), strings.Join(used[name], ", ")),
 			Next: "run the coordinators on one host with the same --machines, or use a provider that all of them reach",
 		})

@@ -47,7 +47,8 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 			}
 			found = append(found, Problem{
 				About: s.Instance, Rule: "REC-8", Next: next,
-				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); its workload keeps running", s.From, reason.Age(now, s.At)),
+				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); "+
+					"its workload keeps running", s.From, reason.Age(now, s.At)),
 			})
 		}
 	}

@@ -42,7 +42,8 @@ func secretProblems(st *Shard) []Problem {
 			}
 			what := fmt.Sprintf("secrets.%s: there is no secret %s: no workload is started without it", variable, name)
 			if _, there := st.Secrets[name]; there {
-				what = fmt.Sprintf("secrets.%s: the record of secret %s cannot be read: no workload is started without it", variable, name)
+				what = fmt.Sprintf("secrets.%s: the record of secret %s cannot be read: no workload is started without it",
+					variable, name)
 			}
 			found = append(found, Problem{
 				About: g.Name, Rule: "SEC-6", What: what,
@@ -101,7 +102,8 @@ func fileSecretProblems(g Known, secrets map[string]store.Secret) []Problem {
 		}
 		what := fmt.Sprintf("files[%d]: there is no secret %s: no workload is started without %s", i, f.Secret, f.Path)
 		if _, there := secrets[f.Secret]; there {
-			what = fmt.Sprintf("files[%d]: the record of secret %s cannot be read: no workload is started without %s", i, f.Secret, f.Path)
+			what = fmt.Sprintf("files[%d]: the record of secret %s cannot be read: no workload is started without %s", i,
+				f.Secret, f.Path)
 		}
 		found = append(found, Problem{About: g.Name, Rule: "SEC-6", What: what, Next: "leasehold secret set " + f.Secret})
 	}

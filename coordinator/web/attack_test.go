@@ -278,13 +278,16 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"no TLS, without a host", "--http-cert", web.Config{Listen: ":0"}},
 		{"a token without TLS", "--http-cert", web.Config{Listen: "0.0.0.0:0", Access: access.Config{TokenFile: file}}},
 		{"TLS, and nobody is asked who he is", "--http-token-file", p.everywhere()},
-		{"a certificate without its key", "both", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File}}},
-		{"another's key", "belongs", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: other.Key}}},
+		{"a certificate without its key", "both", web.Config{Listen: loopback,
+			Access: access.Config{CertFile: p.server.File}}},
+		{"another's key", "belongs", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File,
+			KeyFile: other.Key}}},
 		{
 			"a key that others may read", "chmod 600",
 			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: openKey}},
 		},
-		{"a token that others may read", "chmod 600", web.Config{Listen: loopback, Access: access.Config{TokenFile: readable}}},
+		{"a token that others may read", "chmod 600", web.Config{Listen: loopback,
+			Access: access.Config{TokenFile: readable}}},
 		{"a token that can be guessed", "urandom", web.Config{Listen: loopback, Access: access.Config{TokenFile: short}}},
 		{"no such token", "can be read", web.Config{Listen: loopback, Access: access.Config{TokenFile: "/nowhere"}}},
 		{
@@ -293,7 +296,8 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		},
 		{
 			"an authority that is none", "as PEM",
-			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: p.server.Key, ClientCAFile: file}},
+			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: p.server.Key,
+				ClientCAFile: file}},
 		},
 		{"an address that is none", "HOST:PORT", web.Config{Listen: "here"}},
 	} {

@@ -48,7 +48,8 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		grace: desc("grace_remaining_seconds",
 			"For how long nobody is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
 		history: desc("etcd_history_seconds",
-			"How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, means that nobody compacts it."),
+			"How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, "+
+				"means that nobody compacts it."),
 		replicas:   desc("replicas", "Replicas that serve agents."),
 		hold:       desc("held", "Whether the shard is on hold (SAFE-12)."),
 		unreadable: desc("unreadable_records", "Records in etcd that this version cannot read."),

@@ -79,9 +79,11 @@ func NewMetrics(version string) *Metrics {
 			Help: "How long it took to plan the groups that had changed.", Buckets: quick,
 		}),
 		decisions: counter("decisions_total",
-			"Decisions that were committed, by the phase that they lead to (gone: the record's end; note: no change of phase) and the rule.", "action", "rule"),
+			"Decisions that were committed, by the phase that they lead to (gone: the record's end; note: "+
+				"no change of phase) and the rule.", "action", "rule"),
 		refusals: counter("refusals_total",
-			"What was not done though there was reason to, by why: a rule that holds it (told once for each), a stale cache, a lost fence, a conflict.", "kind"),
+			"What was not done though there was reason to, by why: a rule that holds it (told once for each), "+
+				"a stale cache, a lost fence, a conflict.", "kind"),
 		waits: times("provider_queue_seconds", "How long calls to providers waited for their turn.", slow, "call"),
 		calls: counter("provider_calls_total", "Calls to providers that are over, by how they ended.", "provider",
 			"call", "result"),
@@ -91,7 +93,8 @@ func NewMetrics(version string) *Metrics {
 			"From the first sign of trouble that the leader saw of an instance until the verdict that it has failed.",
 			slow, "verdict"),
 		repairs: times("repair_seconds",
-			"From the verdict that an instance has failed until its replacement, or itself after a restart, is healthy.", slow, "verdict"),
+			"From the verdict that an instance has failed until its replacement, or itself after a restart, is healthy.", slow,
+			"verdict"),
 
 		opened: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: prefix + "stream_opens_total",

@@ -279,7 +279,8 @@ func TestReadiness(t *testing.T) {
 	ready := func() (int, string) { code, body, _ := site.get("/readyz?verbose"); return code, body }
 	eventually(t, "being ready", func() bool { code, _ := ready(); return code == http.StatusOK })
 	if _,
-		body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]cache ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
+		body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]cache ok\n[+]certificates ok\n[+]agents ok\nreadyz check "+
+		"passed\n" {
 		t.Errorf("told\n%s", body)
 	}
 	conn.Faults().Cut()

@@ -81,7 +81,8 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	p := &Provider{
 		zones: c.Zones, image: c.Image, groups: slices.Clone(c.SecurityGroups), schema: schemaOf(c), log: c.Logger,
 		gate: amazon.NewGate(c.CallsPerMinute), region: c.Region, young: map[key]newborn{}, spent: map[key]int{},
-		gone: map[string]time.Time{}, batches: map[string]*batch{}, roots: map[string]string{}, free: map[string]freeSubnets{},
+		gone: map[string]time.Time{}, batches: map[string]*batch{}, roots: map[string]string{},
+		free: map[string]freeSubnets{},
 		lookup: func(name string) (string, error) {
 			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
 		},

@@ -61,7 +61,8 @@ func (p *Provider) existing(k key, s sight) (m provider.Machine, is bool, err er
 	}
 	for _, i := range s.strange {
 		if !i.ending() {
-			return m, false, fmt.Errorf("%s has this instance's tags, and Leasehold did not make it: remove its tags leasehold:*", i.id())
+			return m, false, fmt.Errorf("%s has this instance's tags, and Leasehold did not make it: "+
+				"remove its tags leasehold:*", i.id())
 		}
 	}
 	return m, false, nil

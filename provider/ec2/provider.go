@@ -106,7 +106,8 @@ func (p *Provider) Validate(t provider.Template) error {
 	case s.LaunchTemplate == nil && s.Image == "" && p.image == "":
 		invalid("settings.image: is missing, and the provider's configuration has no image either")
 	case s.LaunchTemplate == nil && len(t.InstanceTypes) == 0:
-		invalid("instance_type: is missing: name one, such as m7g.large, or several as instance_types, in order of preference")
+		invalid("instance_type: is missing: name one, such as m7g.large, or several as instance_types, " +
+			"in order of preference")
 	case s.RootDisk != nil && s.Image == "" && (s.LaunchTemplate != nil || p.image == ""):
 		invalid("settings.root_disk: needs settings.image, whose root device it describes")
 	}

@@ -113,7 +113,8 @@ func TestCopiesAreLeftAlone(t *testing.T) {
 			t.Errorf("the copy was touched: %+v", l)
 		}
 		sleep(2 * time.Hour)
-		if _, err := w.provider(nil).Create(t.Context(), request("web-1", "b")); err == nil || !strings.Contains(err.Error(), imitation) {
+		if _, err := w.provider(nil).Create(t.Context(), request("web-1", "b")); err == nil || !strings.Contains(err.Error(),
+			imitation) {
 			t.Errorf("an instance of which there is a copy alone: %v", err)
 		}
 	})
@@ -129,7 +130,8 @@ func TestTypesAndSubnetsInOrder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := slow()
 				c.RefusedBind = bind
-				c.Subnets[testSubnet], c.Subnets[otherSubnet] = ec2test.Subnet{Zone: "test-1a", Free: 2}, ec2test.Subnet{Zone: "test-1a", Free: 1}
+				c.Subnets[testSubnet], c.Subnets[otherSubnet] = ec2test.Subnet{Zone: "test-1a",
+					Free: 2}, ec2test.Subnet{Zone: "test-1a", Free: 1}
 				w := imagine(t, c)
 				p := w.provider(nil)
 				w.server.SetRoom("m7g.large", "test-1a", -1) // not there at all
@@ -150,7 +152,8 @@ func TestTypesAndSubnetsInOrder(t *testing.T) {
 				}
 				req.Bootstrap.Instance = "web-9"
 				var full *provider.Error
-				if _, err := p.Create(t.Context(), req); !errors.As(err, &full) || full.Kind != provider.Capacity || full.Scope != "zone a" {
+				if _, err := p.Create(t.Context(), req); !errors.As(err, &full) || full.Kind != provider.Capacity ||
+					full.Scope != "zone a" {
 					t.Errorf("when all is used up: %v", err)
 				}
 				if doubles := w.server.Doubles(); len(doubles) > 0 || len(w.server.Live()) != 3 {
@@ -175,7 +178,8 @@ func TestHowMachinesEnd(t *testing.T) {
 		spot.Template.Spot = true
 		m := create(t, p, spot)
 		spot.Bootstrap.Instance = "spot-2"
-		if _, err := p.Create(t.Context(), spot); !errors.Is(err, provider.ErrQuota) && provider.KindOf(err) != provider.Quota {
+		if _, err := p.Create(t.Context(), spot); !errors.Is(err, provider.ErrQuota) &&
+			provider.KindOf(err) != provider.Quota {
 			t.Errorf("one Spot machine too many: %v", err)
 		}
 		w.server.BreakNext("Client.VolumeLimitExceeded")
@@ -250,8 +254,9 @@ func TestWhatIsMade(t *testing.T) {
 		req := request("web-1", "a")
 		yes := true
 		req.Template.Settings = map[string]any{
-			"key_name": "ops", "security_groups": []string{"sg-01234567"}, "instance_profile": "arn:aws:iam::1:instance-profile/web",
-			"root_disk": map[string]any{"gib": 20, "type": "gp3", "encrypted": yes}, "public_address": true, "metadata_hops": 2,
+			"key_name": "ops", "security_groups": []string{"sg-01234567"},
+			"instance_profile": "arn:aws:iam::1:instance-profile/web",
+			"root_disk":        map[string]any{"gib": 20, "type": "gp3", "encrypted": yes}, "public_address": true, "metadata_hops": 2,
 			"image": testImage, "user_data": "#!/bin/sh\necho first\n",
 		}
 		if err := p.Validate(req.Template); err != nil {
@@ -360,14 +365,16 @@ func TestWhatIsRefused(t *testing.T) {
 		"leasehold: and aws:":     func(t *provider.Template) { t.Tags = map[string]string{"leasehold:shard": "x"} },
 		"template.settings.image": func(t *provider.Template) { t.Settings = map[string]any{"image": "debian"} },
 		"settings.root_disk": func(t *provider.Template) {
-			t.Settings = map[string]any{"root_disk": map[string]any{"gib": 1}, "launch_template": map[string]any{"id": "lt-01234567"}}
+			t.Settings = map[string]any{"root_disk": map[string]any{"gib": 1},
+				"launch_template": map[string]any{"id": "lt-01234567"}}
 		},
 		"template.settings":        func(t *provider.Template) { t.Settings = map[string]any{"disk": 1} },
 		"settings.launch_template": func(t *provider.Template) { t.Settings = map[string]any{"launch_template": map[string]any{}} },
 	} {
 		tpl := plain
 		change(&tpl)
-		if err := p.Validate(tpl); !errors.Is(err, provider.ErrInvalid) && provider.KindOf(err) != provider.Invalid || !strings.Contains(err.Error(), says) {
+		if err := p.Validate(tpl); !errors.Is(err, provider.ErrInvalid) && provider.KindOf(err) != provider.Invalid ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("want %q: %v", says, err)
 		}
 	}

@@ -56,7 +56,8 @@ func (p *Provider) subnetsOf(ctx context.Context, zone string) ([]string, error)
 		} else if at != where {
 			return nil, &provider.Error{
 				Kind: provider.Invalid, Scope: "zone " + zone,
-				Message: fmt.Sprintf("its subnets are in %s and in %s: correct the provider's zones, each is one availability zone", where, at),
+				Message: fmt.Sprintf("its subnets are in %s and in %s: correct the provider's zones, "+
+					"each is one availability zone", where, at),
 			}
 		}
 	}

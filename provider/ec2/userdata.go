@@ -35,7 +35,8 @@ func userData(req provider.CreateRequest, more string) (string, error) {
 	}
 	if more != "" {
 		if strings.Contains(more, boundary) {
-			return "", fmt.Errorf("%w: settings.user_data: contains the line that divides it from Leasehold's part", provider.ErrInvalid)
+			return "", fmt.Errorf("%w: settings.user_data: contains the line that divides it from Leasehold's part",
+				provider.ErrInvalid)
 		}
 		if text, err = parts(more, text); err != nil {
 			return "", err
@@ -48,7 +49,8 @@ func userData(req provider.CreateRequest, more string) (string, error) {
 		return "", fmt.Errorf("write user data: %w", err)
 	}
 	if packed.Len() > maxSize {
-		return "", fmt.Errorf("%w: user data is %d bytes and EC2 allows %d: shorten settings.user_data or the workload's command and variables",
+		return "", fmt.Errorf("%w: user data is %d bytes and EC2 allows %d: shorten settings.user_data "+
+			"or the workload's command and variables",
 			provider.ErrInvalid, packed.Len(), maxSize)
 	}
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
@@ -77,7 +79,8 @@ func parts(texts ...string) (string, error) {
 	if err := w.Close(); err != nil {
 		return "", fmt.Errorf("write user data: %w", err)
 	}
-	return fmt.Sprintf("Content-Type: multipart/mixed; boundary=%q\r\nMIME-Version: 1.0\r\n\r\n%s", boundary, body.String()), nil
+	return fmt.Sprintf("Content-Type: multipart/mixed; boundary=%q\r\nMIME-Version: 1.0\r\n\r\n%s", boundary,
+		body.String()), nil
 }
 
 // decodeConsole reads the base64 of GetConsoleOutput.

@@ -69,7 +69,8 @@ func TestHostilePrograms(t *testing.T) {
 		"another result":          {`echo '{"result": [1]}'`, "result cannot be read"},
 		"an unknown code":         {`echo '{"error": {"code": "sorry"}}'`, `"sorry", which is none`},
 		"a part of a list":        {`echo '{"result": {"machines": []}}'`, "a part proves nothing"},
-		"a list without end":      {`echo '{"result": {"machines": [], "next": "x", "complete": true}}'`, "a part proves nothing"},
+		"a list without end": {`echo '{"result": {"machines": [], "next": "x", "complete": true}}'`,
+			"a part proves nothing"},
 		"another shard's machine": {
 			`echo '{"result": {"complete": true, "machines": [{"instance": "i", "shard": "other", "ref": "r", "state": "running"}]}}'`,
 			`of shard "other"`,
@@ -194,7 +195,8 @@ func TestErrorsOfAProgram(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != kind || e.Scope != "zone a" || e.Message != "so it is" {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if after, throttled := provider.RetryAfter(err); throttled != (kind == provider.Throttled) || throttled && after != 7*time.Second {
+		if after, throttled := provider.RetryAfter(err); throttled != (kind == provider.Throttled) || throttled &&
+			after != 7*time.Second {
 			t.Errorf("%s: ask again in %s", kind, after)
 		}
 		// What is gone need not be deleted.

@@ -121,7 +121,8 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 			program.Clip(m.State))
 	}
 	if m.Instance == "" || m.Ref == "" || m.Shard != shard {
-		return provider.Machine{}, fmt.Errorf("machine %q (ref %q) is of shard %q, and %q was asked for; instance, ref and shard must be set",
+		return provider.Machine{}, fmt.Errorf("machine %q (ref %q) is of shard %q, and %q was asked "+
+			"for; instance, ref and shard must be set",
 			program.Clip(m.Instance), program.Clip(m.Ref), program.Clip(m.Shard), shard)
 	}
 	return provider.Machine{

@@ -73,7 +73,8 @@ func (p *Provider) describe(ctx context.Context) error {
 	}
 	c := provider.Capabilities{
 		Zones: d.Zones, Boots: d.Capabilities.Boots, Crashes: d.Capabilities.Crashes,
-		Remembers: d.Capabilities.Remembers, Copies: d.Capabilities.Copies, MaxBootstrap: d.MaxBootstrap, Settings: d.Settings,
+		Remembers: d.Capabilities.Remembers, Copies: d.Capabilities.Copies, MaxBootstrap: d.MaxBootstrap,
+		Settings: d.Settings,
 	}
 	for _, f := range []struct {
 		name      string
@@ -227,7 +228,8 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		case r.Complete && r.Next == "":
 			return machines, nil
 		case r.Complete || r.Next == "":
-			return nil, errors.New("the last page of the list must say \"complete\": true, and no other may: a part proves nothing")
+			return nil, errors.New("the last page of the list must say \"complete\": true, " +
+				"and no other may: a part proves nothing")
 		}
 		page = r.Next
 	}

@@ -115,7 +115,8 @@ func open(c Config) (*Provider, error) {
 	for name, t := range c.InstanceTypes {
 		memory, err := parseSize(t.Memory)
 		if err != nil || t.VCPUs < 1 || t.VCPUs > maxVCPUs || name == "" {
-			return nil, fmt.Errorf("instance_types: %q: must be a name with vcpus from 1 to %d and memory such as 2GiB", name, maxVCPUs)
+			return nil, fmt.Errorf("instance_types: %q: must be a name with vcpus from 1 to %d and memory such as 2GiB", name,
+				maxVCPUs)
 		}
 		p.types[name] = size{name: name, vcpus: t.VCPUs, memory: memory}
 	}
@@ -151,7 +152,8 @@ func open(c Config) (*Provider, error) {
 
 func (c Config) readTLS() (*tls.Config, error) {
 	if c.Cert == "" || c.Key == "" || c.CA == "" {
-		return nil, errors.New("a hypervisor that is reached by TLS needs cert, key and ca: the files of the client's certificate and key, and of the authority of the hypervisors' certificates")
+		return nil, errors.New("a hypervisor that is reached by TLS needs cert, key and ca: " +
+			"the files of the client's certificate and key, and of the authority of the hypervisors' certificates")
 	}
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {
@@ -202,7 +204,8 @@ func hypervisorOf(name string, z Zone) (*hypervisor, error) {
 		}
 		h.host, h.port, h.serverName = u.Hostname(), port, u.Hostname()
 	default:
-		return nil, fmt.Errorf("uri %q: Leasehold reaches hypervisors by their unix socket or by TLS alone: qemu:///system or qemu+tls://HOST/system", z.URI)
+		return nil, fmt.Errorf("uri %q: Leasehold reaches hypervisors by their unix socket or by TLS alone: "+
+			"qemu:///system or qemu+tls://HOST/system", z.URI)
 	}
 	return h, nil
 }

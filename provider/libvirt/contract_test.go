@@ -138,7 +138,8 @@ func TestOnARealLibvirt(t *testing.T) {
 	t.Run("contract", func(t *testing.T) {
 		t.Parallel()
 		h := harnessOf(onReal(t, l, nil), small(), l)
-		guests := harnessOf(onReal(t, l, func(c *Config) { c.Image, c.Networks, c.UserNetwork = "", nil, true }), booting(), l)
+		guests := harnessOf(onReal(t, l, func(c *Config) { c.Image, c.Networks, c.UserNetwork = "", nil, true }), booting(),
+			l)
 		for _, promise := range suite.Promises() {
 			t.Run(promise, func(t *testing.T) {
 				t.Parallel()

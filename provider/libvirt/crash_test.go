@@ -64,7 +64,8 @@ const crashShard = "sh-crashes"
 // everyCrash has a call crash with its packets, one after the other, until it does not need so
 // many. By day it leaves out most. Whatever has happened, the next coordinator completes the call
 // by repeating it, and a Delete leaves nothing.
-func everyCrash(t *testing.T, l *libvirttest.Libvirt, prepare func(instance string), call func(p *Provider, instance string) error,
+func everyCrash(t *testing.T, l *libvirttest.Libvirt, prepare func(instance string),
+	call func(p *Provider, instance string) error,
 	judge func(instance string),
 ) {
 	t.Helper()

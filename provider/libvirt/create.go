@@ -83,7 +83,8 @@ func (p *Provider) create(ctx context.Context, h *hypervisor, req provider.Creat
 			return nil, errors.New("the domain was removed meanwhile")
 		}
 		if !d.isOf(k) {
-			return nil, fmt.Errorf("the hypervisor has a domain %s that is not this instance's (shard %q, instance %q by its metadata): rename or remove it",
+			return nil, fmt.Errorf("the hypervisor has a domain %s that is not this instance's (shard %q, "+
+				"instance %q by its metadata): rename or remove it",
 				d.Name, d.Shard, d.Instance)
 		}
 		done, err := p.complete(ctx, h, pl, d)

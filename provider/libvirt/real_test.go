@@ -115,7 +115,8 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 	}
 	virsh(t, l, "dominfo", name)
 	// What it says of itself and cannot be read is no proof that it is nobody's.
-	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set", "<machine shard='"+shard+"' memory='many'/>")
+	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set",
+		"<machine shard='"+shard+"' memory='many'/>")
 	if all, err := p.List(t.Context(), shard); err == nil || !strings.Contains(err.Error(), "whose it is cannot be told") {
 		t.Errorf("with metadata that cannot be read: %+v, %v", all, err)
 	}

@@ -86,15 +86,17 @@ func schemaOf(c Config) json.RawMessage {
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false,
 		"properties": map[string]any{
 			"image": image, "networks": networks, "memory": memory, "cmdline": cmdline,
-			"kernel":    text("volume in the pool: a kernel that is booted without a disk, instead of an image", volumeForm),
-			"initrd":    text("volume in the pool: the kernel's first file system", volumeForm),
-			"vcpus":     map[string]any{"type": "integer", "minimum": 1, "maximum": maxVCPUs, "default": 1, "description": "processors"},
+			"kernel": text("volume in the pool: a kernel that is booted without a disk, instead of an image", volumeForm),
+			"initrd": text("volume in the pool: the kernel's first file system", volumeForm),
+			"vcpus": map[string]any{"type": "integer", "minimum": 1, "maximum": maxVCPUs, "default": 1,
+				"description": "processors"},
 			"disk":      text("size of the root disk, such as 20GiB; by default the image's", sizeForm),
 			"data_disk": text("size of a second, empty disk; it is deleted with the machine", sizeForm),
 			"machine":   map[string]any{"enum": []string{"pc", "q35"}, "default": "q35", "description": "kind of mainboard"},
 			"bootstrap": map[string]any{
-				"enum":        []string{bySMBIOS, byCloudInit},
-				"description": "how the machine gets its bootstrap document; by default cloud-init with an image, smbios with a kernel",
+				"enum": []string{bySMBIOS, byCloudInit},
+				"description": "how the machine gets its bootstrap document; by default cloud-init with an " +
+					"image, smbios with a kernel",
 			},
 		},
 	})

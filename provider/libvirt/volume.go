@@ -38,7 +38,8 @@ var pools = []string{"dir", "fs", "netfs"}
 func poolOf(l *link, name string) (pool api.StoragePool, dir string, err error) {
 	pool, err = l.StoragePoolLookupByName(name)
 	if is(err, api.ErrNoStoragePool) {
-		return pool, "", fmt.Errorf("the hypervisor has no storage pool %s: virsh pool-define-as %s dir --target DIRECTORY: %w", name, name, err)
+		return pool, "", fmt.Errorf("the hypervisor has no storage pool %s: virsh pool-define-as %s dir --target DIRECTORY: "+
+			"%w", name, name, err)
 	}
 	if err != nil {
 		return pool, "", err
@@ -53,7 +54,8 @@ func poolOf(l *link, name string) (pool api.StoragePool, dir string, err error) 
 	}
 	if !slices.Contains(pools, x.Type) || x.Target.Path == "" {
 		return pool, "", &provider.Error{Kind: provider.Invalid, Message: fmt.Sprintf(
-			"storage pool %s is of the type %s: machines need one with files in a directory (%s)", name, x.Type, strings.Join(pools, ", "))}
+			"storage pool %s is of the type %s: machines need one with files in a directory (%s)", name, x.Type,
+			strings.Join(pools, ", "))}
 	}
 	return pool, x.Target.Path, nil
 }

@@ -104,7 +104,8 @@ func newClient(c Config) (*client, error) {
 		return nil, fmt.Errorf("url %q: must be https://HOST:PORT", c.URL)
 	}
 	if c.Cert == "" || c.Key == "" || c.ServerCert == "" {
-		return nil, errors.New("a url needs cert, key and server_cert: the files of the client's certificate and key, and of the server's certificate")
+		return nil, errors.New("a url needs cert, key and server_cert: the files of the client's certificate and key, " +
+			"and of the server's certificate")
 	}
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {

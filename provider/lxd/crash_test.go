@@ -51,7 +51,8 @@ func crashAt(t *testing.T, l *lxdtest.LXD, n int) *Provider {
 
 // everyCrash has a call crash with its requests, one after the other, until it does not need so
 // many. By day it leaves out some.
-func everyCrash(t *testing.T, l *lxdtest.LXD, prepare func(t *testing.T, instance string), call func(p *Provider, instance string) error,
+func everyCrash(t *testing.T, l *lxdtest.LXD, prepare func(t *testing.T, instance string),
+	call func(p *Provider, instance string) error,
 	judge func(t *testing.T, instance string),
 ) {
 	t.Helper()

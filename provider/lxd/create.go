@@ -74,7 +74,8 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (*con
 		}
 	}
 	if !c.isOf(b.Shard, b.Instance) {
-		return nil, fmt.Errorf("LXD has a container %s that is not this instance's (shard %q, instance %q by its tags): rename or remove it",
+		return nil, fmt.Errorf("LXD has a container %s that is not this instance's (shard %q, "+
+			"instance %q by its tags): rename or remove it",
 			name, c.Config[tagShard], c.Config[tagInstance])
 	}
 	if what, _ := c.step(); what == stepStarted {

@@ -47,7 +47,8 @@ var (
 	}
 	taken = []string{"already exists"}
 	full  = []string{
-		"no space left on device", "disk quota exceeded", "out of space", "out of disk space", "not enough space", "cannot allocate memory",
+		"no space left on device", "disk quota exceeded", "out of space", "out of disk space", "not enough space",
+		"cannot allocate memory",
 		"couldn't find a cluster member", "no suitable cluster member", "failed getting cluster member",
 		"no available cluster members",
 	}

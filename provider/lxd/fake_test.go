@@ -79,11 +79,13 @@ func ended(code int, text string) http.HandlerFunc {
 
 // ours is a container of instance i1 of shard s1.
 func ours(status string, more map[string]string) map[string]any {
-	config := map[string]string{tagShard: "s1", tagInstance: "i1", tagZone: "local", keyStep: noteOf(stepStarted, time.Now())}
+	config := map[string]string{tagShard: "s1", tagInstance: "i1", tagZone: "local", keyStep: noteOf(stepStarted,
+		time.Now())}
 	for k, v := range more {
 		config[k] = v
 	}
-	return map[string]any{"name": "ls-i1", "status": status, "config": config, "last_used_at": "2026-01-02T03:04:05.000000006Z"}
+	return map[string]any{"name": "ls-i1", "status": status, "config": config,
+		"last_used_at": "2026-01-02T03:04:05.000000006Z"}
 }
 
 func TestBusyIsWaitedOut(t *testing.T) {
@@ -103,7 +105,8 @@ func TestBusyIsWaitedOut(t *testing.T) {
 			case 2:
 				background("busy")(w, r)
 			case 3:
-				refuse(http.StatusInternalServerError, "Failed to add operation: A matching non-reusable operation has now succeeded")(w, r)
+				refuse(http.StatusInternalServerError, "Failed to add operation: A matching non-reusable operation has now "+
+					"succeeded")(w, r)
 			default:
 				background("done")(w, r)
 			}
@@ -165,8 +168,9 @@ func TestAStopThatFailsComesAgain(t *testing.T) {
 
 func TestBusyForeverEndsWithTheContext(t *testing.T) {
 	p := fake(t, map[string]http.HandlerFunc{
-		"GET /1.0/instances/ls-i1":    answer(ours("Stopped", nil)),
-		"DELETE /1.0/instances/ls-i1": refuse(http.StatusInternalServerError, "Instance is busy running a \"stop\" operation"),
+		"GET /1.0/instances/ls-i1": answer(ours("Stopped", nil)),
+		"DELETE /1.0/instances/ls-i1": refuse(http.StatusInternalServerError,
+			"Instance is busy running a \"stop\" operation"),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -202,7 +206,8 @@ func TestOperationWithoutAnEndIsTemporary(t *testing.T) {
 }
 
 func request1() provider.CreateRequest {
-	return provider.CreateRequest{Bootstrap: provider.Bootstrap{Shard: "s1", Instance: "i1", Group: "web", StopTimeout: "1s"}}
+	return provider.CreateRequest{Bootstrap: provider.Bootstrap{Shard: "s1", Instance: "i1", Group: "web",
+		StopTimeout: "1s"}}
 }
 
 // proves PROV-5
@@ -217,10 +222,12 @@ func TestErrorsHaveAKind(t *testing.T) {
 		"Failed getting cluster member with least instances: no members": {http.StatusInternalServerError, provider.Capacity},
 		"Create LVM: No space left on device":                            {http.StatusInternalServerError, provider.Capacity},
 		"Privileged containers are forbidden":                            {http.StatusForbidden, provider.Invalid},
-		"Failed to fetch image: unexpected EOF":                          {http.StatusInternalServerError, provider.Temporary},
+		"Failed to fetch image: unexpected EOF": {http.StatusInternalServerError,
+			provider.Temporary},
 	} {
 		t.Run(text, func(t *testing.T) {
-			for name, says := range map[string]http.HandlerFunc{"at once": refuse(c.code, text), "as an operation": background("op")} {
+			for name, says := range map[string]http.HandlerFunc{"at once": refuse(c.code, text),
+				"as an operation": background("op")} {
 				p := fake(t, map[string]http.HandlerFunc{
 					"GET /1.0/instances/ls-i1": refuse(http.StatusNotFound, "Instance not found"), "POST /1.0/instances": says,
 					"GET /1.0/operations/op/wait": ended(c.code, text),
@@ -285,7 +292,8 @@ func TestListIsNeverAPart(t *testing.T) {
 		}, "/1.0/instances/ls-i1", "/1.0/instances/ls-of-another-shard?project=default", "/1.0/instances/db"),
 		"GET /1.0/instances/ls-i1": refuse(http.StatusServiceUnavailable, "member is offline"),
 		"GET /1.0/instances/ls-of-another-shard": answer(map[string]any{
-			"name": "ls-of-another-shard", "status": "Running", "config": map[string]string{tagShard: "s2", tagInstance: "of-another-shard"},
+			"name": "ls-of-another-shard", "status": "Running", "config": map[string]string{tagShard: "s2",
+				tagInstance: "of-another-shard"},
 		}),
 	})
 	reachable = false
@@ -298,7 +306,8 @@ func TestListIsNeverAPart(t *testing.T) {
 	}
 	reachable = false
 	all, err := p.List(t.Context(), "s1")
-	if err != nil || len(all) != 1 || all[0].State != provider.StateUnknown || all[0].Instance != "i1" || all[0].Zone != "local" {
+	if err != nil || len(all) != 1 || all[0].State != provider.StateUnknown || all[0].Instance != "i1" ||
+		all[0].Zone != "local" {
 		t.Errorf("List: %+v, %v, want one that is unknown", all, err)
 	}
 }
@@ -318,13 +327,17 @@ func TestWhatAContainerIs(t *testing.T) {
 		"an earlier start stopped": {"Running", map[string]string{keyStopped: "2026-01-01T00:00:00Z"}, provider.StateRunning},
 		"stopped":                  {"Stopped", map[string]string{keyStopped: start}, provider.StateStopped},
 		"crashed":                  {"Stopped", map[string]string{keyStopped: "2026-01-01T00:00:00Z"}, provider.StateCrashed},
-		"new":                      {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Second))}, provider.StateStarting},
-		"new for long":             {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Hour))}, provider.StateFailed},
-		"between two boots":        {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now)}, provider.StateStarting},
-		"never came back":          {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now.Add(-time.Hour))}, provider.StateFailed},
-		"did not start":            {"Stopped", map[string]string{keyStep: noteOf(stepFailed, now)}, provider.StateFailed},
-		"out of reach":             {"Error", nil, provider.StateUnknown},
-		"a word of the future":     {"Hibernating", nil, provider.StateUnknown},
+		"new": {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Second))},
+			provider.StateStarting},
+		"new for long": {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Hour))},
+			provider.StateFailed},
+		"between two boots": {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now)},
+			provider.StateStarting},
+		"never came back": {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now.Add(-time.Hour))},
+			provider.StateFailed},
+		"did not start":        {"Stopped", map[string]string{keyStep: noteOf(stepFailed, now)}, provider.StateFailed},
+		"out of reach":         {"Error", nil, provider.StateUnknown},
+		"a word of the future": {"Hibernating", nil, provider.StateUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := json.Marshal(ours(c.status, c.keys))

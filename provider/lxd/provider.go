@@ -64,7 +64,8 @@ func (p *Provider) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones
 func (p *Provider) Validate(t provider.Template) error {
 	var errs []error
 	if len(t.InstanceTypes) > 0 {
-		errs = append(errs, fmt.Errorf("%w: instance_type %q: containers of LXD have none: use settings.cpu and settings.memory",
+		errs = append(errs, fmt.Errorf("%w: instance_type %q: containers of LXD have none: "+
+			"use settings.cpu and settings.memory",
 			provider.ErrInvalid, t.InstanceTypes[0]))
 	}
 	for _, z := range t.Zones {

@@ -150,7 +150,8 @@ func strangers(t *testing.T, l *lxdtest.LXD) {
 	if err := l.Do(http.MethodGet, "/1.0/instances/"+nameOf("stranger-1"), nil, &c); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := l.InitPID(c.Name); err != nil || now != pid || c.Config["user.mine"] != "yes" || c.Config[keyStep] != "" {
+	if now, err := l.InitPID(c.Name); err != nil || now != pid || c.Config["user.mine"] != "yes" ||
+		c.Config[keyStep] != "" {
 		t.Errorf("it was touched: init %d, then %d, %v, %v", pid, now, err, c.Config)
 	}
 }
@@ -190,7 +191,8 @@ func frozen(t *testing.T, l *lxdtest.LXD) {
 	if err := l.Do(http.MethodPut, "/1.0/instances/"+m.Ref+"/state", map[string]any{"action": "freeze"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := find(t, p, "frozen-1"); now.State != provider.StateRunning || now.Why != "frozen" || now.BootID != m.BootID {
+	if now, _ := find(t, p, "frozen-1"); now.State != provider.StateRunning || now.Why != "frozen" ||
+		now.BootID != m.BootID {
 		t.Errorf("listed as %+v", now)
 	}
 	if err := p.Stop(t.Context(), realShard, "frozen-1", time.Second); err != nil {
@@ -303,8 +305,9 @@ func refusals(t *testing.T, l *lxdtest.LXD) {
 		settings map[string]any
 		want     provider.Kind
 	}{
-		"no container allowed":    {func(c *Config) { c.Project = "none" }, nil, provider.Quota},
-		"too little memory":       {func(c *Config) { c.Project = "small" }, map[string]any{"memory": "128MiB"}, provider.Quota},
+		"no container allowed": {func(c *Config) { c.Project = "none" }, nil, provider.Quota},
+		"too little memory": {func(c *Config) { c.Project = "small" }, map[string]any{"memory": "128MiB"},
+			provider.Quota},
 		"no limit where needed":   {func(c *Config) { c.Project = "small" }, nil, provider.Invalid},
 		"pool is full":            {func(c *Config) { c.Pool = "full" }, nil, provider.Capacity},
 		"no such image":           {nil, map[string]any{"image": "nothing"}, provider.Invalid},
@@ -312,11 +315,12 @@ func refusals(t *testing.T, l *lxdtest.LXD) {
 		"no such profile":         {nil, map[string]any{"profiles": []any{"nothing"}}, provider.Invalid},
 		"no such network":         {nil, map[string]any{"network": map[string]any{"managed": "nothing"}}, provider.Invalid},
 		"no such bridge":          {nil, map[string]any{"network": map[string]any{"bridge": "nothing"}}, provider.Invalid},
-		"LXD refuses a value":     {nil, map[string]any{"config": map[string]any{"limits.processes": "many"}}, provider.Invalid},
-		"no root disk":            {func(c *Config) { c.Pool = "" }, nil, provider.Invalid},
-		"no such pool":            {func(c *Config) { c.Pool = "nothing" }, nil, provider.Invalid},
-		"no such project":         {func(c *Config) { c.Project = "nothing" }, nil, provider.Temporary},
-		"member of no cluster":    {func(c *Config) { c.Zones = map[string]string{"local": "other"} }, nil, provider.Invalid},
+		"LXD refuses a value": {nil, map[string]any{"config": map[string]any{"limits.processes": "many"}},
+			provider.Invalid},
+		"no root disk":         {func(c *Config) { c.Pool = "" }, nil, provider.Invalid},
+		"no such pool":         {func(c *Config) { c.Pool = "nothing" }, nil, provider.Invalid},
+		"no such project":      {func(c *Config) { c.Project = "nothing" }, nil, provider.Temporary},
+		"member of no cluster": {func(c *Config) { c.Zones = map[string]string{"local": "other"} }, nil, provider.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := onReal(t, l, c.change)
@@ -360,7 +364,8 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 		c.Socket, c.URL, c.Cert, c.Key, c.ServerCert = "", "https://"+host, cert, key, filepath.Join(l.Dir, "server.crt")
 		c.Project = "fenced"
 	})
-	if all, err := p.List(t.Context(), realShard); !errors.Is(err, provider.ErrCredentials) && provider.KindOf(err) != provider.Credentials {
+	if all, err := p.List(t.Context(), realShard); !errors.Is(err, provider.ErrCredentials) &&
+		provider.KindOf(err) != provider.Credentials {
 		t.Errorf("List with a certificate that LXD does not know: %+v, %v", all, err)
 	}
 	if _, err := p.Create(t.Context(), realRequest("https-1", nil)); provider.KindOf(err) != provider.Credentials {

@@ -42,16 +42,17 @@ func TestSettingsAreChecked(t *testing.T) {
 		"settings.disk: must be a size":                                   {"disk": "10"},
 		"settings.profiles[1]: must be":                                   {"profiles": []any{"a", 1}},
 		"settings.profiles: must be a list":                               {"profiles": "a"},
-		"settings.network: must have exactly one":                         {"network": map[string]any{"bridge": "a", "none": true}},
-		"settings.network.none: can only be":                              {"network": map[string]any{"none": false}},
-		"settings.network.vlan: is no":                                    {"network": map[string]any{"vlan": 1}},
-		"settings.network: must be a mapping":                             {"network": "none"},
-		"settings.config.security.privileged: may":                        {"config": map[string]any{"security.privileged": "true"}},
-		"settings.config.raw.lxc: may":                                    {"config": map[string]any{"raw.lxc": ""}},
-		"settings.config.user.leasehold.shard: may":                       {"config": map[string]any{"user.leasehold.shard": "x"}},
-		"settings.config.environment.LEASEHOLD_BOOT_ID: may":              {"config": map[string]any{"environment.LEASEHOLD_BOOT_ID": "x"}},
-		"settings.config.user.: may":                                      {"config": map[string]any{"user.": "x"}},
-		"settings.config.limits.processes: must be text":                  {"config": map[string]any{"limits.processes": 5}},
+		"settings.network: must have exactly one": {"network": map[string]any{"bridge": "a",
+			"none": true}},
+		"settings.network.none: can only be":                 {"network": map[string]any{"none": false}},
+		"settings.network.vlan: is no":                       {"network": map[string]any{"vlan": 1}},
+		"settings.network: must be a mapping":                {"network": "none"},
+		"settings.config.security.privileged: may":           {"config": map[string]any{"security.privileged": "true"}},
+		"settings.config.raw.lxc: may":                       {"config": map[string]any{"raw.lxc": ""}},
+		"settings.config.user.leasehold.shard: may":          {"config": map[string]any{"user.leasehold.shard": "x"}},
+		"settings.config.environment.LEASEHOLD_BOOT_ID: may": {"config": map[string]any{"environment.LEASEHOLD_BOOT_ID": "x"}},
+		"settings.config.user.: may":                         {"config": map[string]any{"user.": "x"}},
+		"settings.config.limits.processes: must be text":     {"config": map[string]any{"limits.processes": 5}},
 	} {
 		if err := validate(bad); !errors.Is(err, provider.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", bad, err, want)
@@ -101,7 +102,8 @@ func TestSchemaIsOfTheSettings(t *testing.T) {
 		t.Errorf("image: %+v", schema.Properties["image"])
 	}
 	allowed := regexp.MustCompile(schema.Properties["config"].PropertyNames.Pattern)
-	for _, key := range []string{"environment.A", "limits.processes", "raw.lxc", "security.nesting", "user.x", "limits.cpu"} {
+	for _, key := range []string{"environment.A", "limits.processes", "raw.lxc", "security.nesting", "user.x",
+		"limits.cpu"} {
 		if mayPass(key) != allowed.MatchString(key) {
 			t.Errorf("%s: the schema says %t", key, allowed.MatchString(key))
 		}
@@ -113,7 +115,8 @@ func TestNamesAreThoseOfHosts(t *testing.T) {
 	seen := map[string]string{}
 	long := strings.Repeat("a", 70)
 	for _, id := range []string{
-		"web-3-ab12cd", "Web-3-ab12cd", "web_3-ab12cd", "web-3-ab12cd-", "web.3", "ü", long, long + "b", strings.Repeat("b", 60), "-",
+		"web-3-ab12cd", "Web-3-ab12cd", "web_3-ab12cd", "web-3-ab12cd-", "web.3", "ü", long, long + "b",
+		strings.Repeat("b", 60), "-",
 	} {
 		name := nameOf(id)
 		if !form.MatchString(name) || len(name) > maxName || seen[name] != "" {
@@ -149,7 +152,8 @@ func TestMachinesAreDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"profiles":[]`, `"limits.cpu":"2"`, `"limits.memory":"1GiB"`, `"size":"5GiB"`, `"pool":"fast"`, `"eth0":{"type":"none"}`,
+		`"profiles":[]`, `"limits.cpu":"2"`, `"limits.memory":"1GiB"`, `"size":"5GiB"`, `"pool":"fast"`,
+		`"eth0":{"type":"none"}`,
 		`"user.mine":"x"`, `"alias":"tiny"`, `"name":"ls-i1"`, `"user.leasehold.step":"new 2026-`,
 	} {
 		if !strings.Contains(string(got), want) {

@@ -155,11 +155,14 @@ func (c Config) check() error {
 	user, application := c.User != "", c.ApplicationCredential != ""
 	switch {
 	case user == application:
-		return errors.New("must have either user, project and password_secret, or application_credential and application_credential_secret")
+		return errors.New("must have either user, project and password_secret, or application_credential and " +
+			"application_credential_secret")
 	case user && (c.Project == "" || c.PasswordSecret == ""):
-		return errors.New("a user needs a project and password_secret, the name of the secret with its password: leasehold secret set NAME")
+		return errors.New("a user needs a project and password_secret, the name of the secret with its " +
+			"password: leasehold secret set NAME")
 	case application && c.ApplicationCredentialSecret == "":
-		return errors.New("application_credential needs application_credential_secret, the name of the secret with its secret: leasehold secret set NAME")
+		return errors.New("application_credential needs application_credential_secret, " +
+			"the name of the secret with its secret: leasehold secret set NAME")
 	case c.Rate < 0:
 		return errors.New("rate: must be more than 0")
 	}

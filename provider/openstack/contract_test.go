@@ -54,7 +54,8 @@ func on(t *testing.T, c *openstacktest.Cloud, change func(*Config)) *Provider {
 // proves PROV-1, PROV-4, PROV-8
 func TestContract(t *testing.T) {
 	c := newCloud(t)
-	c.Add(openstacktest.Server{Name: "somebody's", Status: "ACTIVE", Metadata: map[string]string{"role": "db"}, Launched: true})
+	c.Add(openstacktest.Server{Name: "somebody's", Status: "ACTIVE", Metadata: map[string]string{"role": "db"},
+		Launched: true})
 	c.Set(func(c *openstacktest.Cloud) { c.Page = 2 })
 	p := on(t, c, nil)
 	providertest.Run(t, "openstack (our server)", providertest.Harness{

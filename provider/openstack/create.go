@@ -117,7 +117,8 @@ func (p *Provider) try(ctx context.Context, req provider.CreateRequest, pl plan)
 			continue
 		}
 		if s == nil {
-			return provider.Machine{}, &provider.Error{Kind: provider.Deleted, Message: "its server was deleted while it was made"}
+			return provider.Machine{}, &provider.Error{Kind: provider.Deleted,
+				Message: "its server was deleted while it was made"}
 		}
 		fault := s.Fault.Message
 		switch {
@@ -133,7 +134,8 @@ func (p *Provider) try(ctx context.Context, req provider.CreateRequest, pl plan)
 		default:
 			return s.machine(), nil // failed; List says why
 		}
-		p.log.Info("a server came to nothing", "instance", req.Bootstrap.Instance, "flavor", options.FlavorRef, "fault", fault)
+		p.log.Info("a server came to nothing", "instance", req.Bootstrap.Instance, "flavor", options.FlavorRef, "fault",
+			fault)
 		if err := p.remove(ctx, s); err != nil {
 			return provider.Machine{}, err
 		}

@@ -32,7 +32,8 @@ func TestTypesInOrderOfPreference(t *testing.T) {
 	req.Template.InstanceTypes = []string{openstacktest.LargeFlavor}
 	_, err := p.Create(t.Context(), req)
 	var told *provider.Error
-	if !errors.As(err, &told) || told.Kind != provider.Capacity || told.Scope != "zone a, type "+openstacktest.LargeFlavor {
+	if !errors.As(err, &told) || told.Kind != provider.Capacity ||
+		told.Scope != "zone a, type "+openstacktest.LargeFlavor {
 		t.Errorf("%v, want capacity", err)
 	}
 	if all := c.Servers(); len(all) != 1 {
@@ -116,11 +117,13 @@ func TestServersAreDescribed(t *testing.T) {
 	req := request("i-1")
 	req.Template.Tags = map[string]string{"team": "web"}
 	req.Template.Settings = map[string]any{
-		"key_name": "ops", "security_groups": []any{"web", "ssh"}, "networks": []any{openstacktest.Network}, "config_drive": true,
+		"key_name": "ops", "security_groups": []any{"web", "ssh"}, "networks": []any{openstacktest.Network},
+		"config_drive": true,
 	}
 	m := mustCreate(t, p, req)
 	s := c.Servers()[0]
-	if s.Key != "ops" || strings.Join(s.SecurityGroups, " ") != "web ssh" || !s.ConfigDrive || s.Zone != "nova" || s.Name != "ls-i-1" {
+	if s.Key != "ops" || strings.Join(s.SecurityGroups, " ") != "web ssh" || !s.ConfigDrive || s.Zone != "nova" ||
+		s.Name != "ls-i-1" {
 		t.Errorf("made %+v", s)
 	}
 	for key, want := range map[string]string{
@@ -163,7 +166,8 @@ func TestTheLargestDocument(t *testing.T) {
 		}
 		data, err := userData(req)
 		if err != nil || base64.StdEncoding.EncodedLen(len(data)) > maxUserData {
-			t.Fatalf("%d bytes of document are %d of user data, %v", len(document), base64.StdEncoding.EncodedLen(len(data)), err)
+			t.Fatalf("%d bytes of document are %d of user data, %v", len(document), base64.StdEncoding.EncodedLen(len(data)),
+				err)
 		}
 	}
 }

@@ -127,7 +127,8 @@ func noAddress(text string) bool {
 
 // full: no host has room for the server.
 func full(text string) bool {
-	return says(text, "no valid host", "exhausted all hosts", "exceeded max scheduling attempts", "insufficient compute resources")
+	return says(text, "no valid host", "exhausted all hosts", "exceeded max scheduling attempts",
+		"insufficient compute resources")
 }
 
 // ofTheTemplate: Nova refuses what is to be made. It answers 403 to some of that too, such as a

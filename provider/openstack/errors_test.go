@@ -74,10 +74,12 @@ func TestErrorsHaveAKind(t *testing.T) {
 		want         provider.Kind
 		scope        string
 	}{
-		"quota":        {403, "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances", "", provider.Quota, "project machines"},
-		"ports":        {403, "Maximum number of ports exceeded", "", provider.Quota, "project machines"},
-		"old quota":    {413, "Quota exceeded for cores", "", provider.Quota, "project machines"},
-		"policy":       {403, "Policy doesn't allow os_compute_api:servers:create to be performed.", "", provider.Credentials, "a right is missing"},
+		"quota": {403, "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances", "",
+			provider.Quota, "project machines"},
+		"ports":     {403, "Maximum number of ports exceeded", "", provider.Quota, "project machines"},
+		"old quota": {413, "Quota exceeded for cores", "", provider.Quota, "project machines"},
+		"policy": {403, "Policy doesn't allow os_compute_api:servers:create to be performed.", "", provider.Credentials,
+			"a right is missing"},
 		"too fast":     {429, "Too many requests", "7", provider.Throttled, ""},
 		"over limit":   {413, "Over limit", "7", provider.Throttled, ""},
 		"bad template": {400, "Invalid key_name provided.", "", provider.Invalid, ""},
@@ -131,7 +133,8 @@ func TestTokensExpire(t *testing.T) {
 		return secretsOf(name)
 	})
 	c.Expire()
-	if _, err := p.List(t.Context(), shard); !errors.Is(err, provider.ErrCredentials) && provider.KindOf(err) != provider.Credentials {
+	if _, err := p.List(t.Context(), shard); !errors.Is(err, provider.ErrCredentials) &&
+		provider.KindOf(err) != provider.Credentials {
 		t.Errorf("with the wrong password: %v", err)
 	}
 	wrong.Store(false)
@@ -139,7 +142,8 @@ func TestTokensExpire(t *testing.T) {
 
 	p.UseSecrets(func(string) (string, error) { return "", errors.New("there is no such secret") })
 	c.Expire()
-	if _, err := p.List(t.Context(), shard); provider.KindOf(err) != provider.Credentials || !strings.Contains(err.Error(), "no such secret") {
+	if _, err := p.List(t.Context(), shard); provider.KindOf(err) != provider.Credentials || !strings.Contains(err.Error(),
+		"no such secret") {
 		t.Errorf("without a secret: %v", err)
 	}
 }
@@ -238,7 +242,8 @@ func TestAPartOfNovaIsDown(t *testing.T) {
 	for _, page := range []int{1000, 1} { // on the first page, or left out of a later one
 		hide(page)
 		all := mustList(t, p)
-		if m := all[first.Ref]; len(all) != 3 || m.State != provider.StateUnknown || m.Instance != "i-1" || m.Zone != "a" || m.Call != first.Call {
+		if m := all[first.Ref]; len(all) != 3 || m.State != provider.StateUnknown || m.Instance != "i-1" || m.Zone != "a" ||
+			m.Call != first.Call {
 			t.Errorf("pages of %d: %+v", page, all)
 		}
 	}

@@ -60,7 +60,8 @@ func TestFaults(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if kind := provider.KindOf(err); kind != provider.Temporary && kind != provider.Throttled && kind != provider.Credentials {
+			if kind := provider.KindOf(err); kind != provider.Temporary && kind != provider.Throttled &&
+				kind != provider.Credentials {
 				t.Errorf("%s: %s: %v", what, kind, err)
 				return
 			}

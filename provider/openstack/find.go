@@ -46,7 +46,8 @@ func (p *Provider) page(ctx context.Context, query url.Values) (servers []*serve
 		return nil, false, err
 	}
 	if answer.Servers == nil {
-		return nil, false, errors.New("the list of servers has none in it, and does not say that there are none: something else than Nova answered")
+		return nil, false, errors.New("the list of servers has none in it, and does not say that there " +
+			"are none: something else than Nova answered")
 	}
 	for _, s := range *answer.Servers {
 		if s == nil || s.ID == "" {
@@ -177,7 +178,8 @@ func (p *Provider) ofShard(ctx context.Context, shard string) ([]*server, error)
 			k, is := p.known[s.ID]
 			p.mu.Unlock()
 			if !is {
-				return nil, fmt.Errorf("a part of Nova is down that holds server %s: whether it is of this shard cannot be told", s.ID)
+				return nil, fmt.Errorf("a part of Nova is down that holds server %s: whether it is of this shard cannot be told",
+					s.ID)
 			}
 			if k.shard == shard {
 				ours = append(ours, s)

@@ -70,7 +70,8 @@ func (p *Provider) Validate(t provider.Template) error {
 		wrong = append(wrong, errors.New("spot: OpenStack has no spot machines: remove it"))
 	}
 	if len(t.InstanceTypes) == 0 && len(p.config.Flavors) == 0 {
-		wrong = append(wrong, errors.New("instance_types: are missing, and the provider's configuration has no flavors either"))
+		wrong = append(wrong, errors.New("instance_types: are missing, and the provider's configuration has no flavors "+
+			"either"))
 	}
 	for _, z := range t.Zones {
 		if _, is := p.config.Zones[z]; !is {

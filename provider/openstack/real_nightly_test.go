@@ -52,7 +52,8 @@ func startReal(t *testing.T) string {
 	}
 	dir := strings.TrimSpace(line)
 	mux := http.NewServeMux()
-	for path, socket := range map[string]string{"/identity/": "keystone.sock", "/compute/": "nova.sock", "/image/": "glance.sock"} {
+	for path, socket := range map[string]string{"/identity/": "keystone.sock", "/compute/": "nova.sock",
+		"/image/": "glance.sock"} {
 		transport := &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -81,7 +82,8 @@ func TestOnARealOpenStack(t *testing.T) {
 	p, err := New(Config{
 		AuthURL: url + "/identity/v3", User: "leasehold", Project: "machines", PasswordSecret: "openstack",
 		Endpoints: map[string]string{"compute": url + "/compute/v2.1", "image": url + "/image"},
-		Image:     "debian-12", Flavors: []string{"m1.huge", "m1.small"}, Zones: map[string]Zone{"a": {AvailabilityZone: "nova"}},
+		Image:     "debian-12", Flavors: []string{"m1.huge", "m1.small"},
+		Zones:       map[string]Zone{"a": {AvailabilityZone: "nova"}},
 		CallTimeout: "2m",
 	})
 	if err != nil {

@@ -54,7 +54,8 @@ func TestStrangers(t *testing.T) {
 	c := newCloud(t)
 	p := on(t, c, nil)
 	for _, metadata := range []map[string]string{
-		nil, {tagInstance: "i-1"}, {tagShard: shard}, {tagShard: "sh-2", tagInstance: "i-1"}, {tagShard: shard, tagInstance: "i-2"},
+		nil, {tagInstance: "i-1"}, {tagShard: shard}, {tagShard: "sh-2", tagInstance: "i-1"},
+		{tagShard: shard, tagInstance: "i-2"},
 	} {
 		c.Add(openstacktest.Server{Name: nameOf("i-1"), Status: "ACTIVE", Launched: true, Metadata: metadata})
 	}
@@ -138,7 +139,8 @@ func TestTemplatesAreChecked(t *testing.T) {
 		}
 	}
 	bare := on(t, newCloud(t), func(c *Config) { c.Image, c.Flavors = "", nil })
-	if err := bare.Validate(provider.Template{}); err == nil || !strings.Contains(err.Error(), "instance_types: are missing") ||
+	if err := bare.Validate(provider.Template{}); err == nil || !strings.Contains(err.Error(),
+		"instance_types: are missing") ||
 		!strings.Contains(err.Error(), "settings.image: is missing") {
 		t.Errorf("without defaults: %v", err)
 	}
@@ -149,7 +151,8 @@ func TestTemplatesAreChecked(t *testing.T) {
 	} {
 		req := request("i-1")
 		change(&req)
-		if _, err := p.Create(t.Context(), req); provider.KindOf(err) != provider.Invalid || !strings.Contains(err.Error(), want) {
+		if _, err := p.Create(t.Context(), req); provider.KindOf(err) != provider.Invalid || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -175,7 +178,8 @@ func TestConfigurationIsChecked(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "openstack provider: ") || !strings.Contains(err.Error(), want) {
+		if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "openstack provider: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

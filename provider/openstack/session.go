@@ -169,7 +169,8 @@ func (p *Provider) authenticate(ctx context.Context) (*session, error) {
 				ProviderClient: client, Type: service.kind, Endpoint: versioned(endpoint, service.major, service.version),
 			}
 		case service.kind != "network":
-			return nil, fmt.Errorf("the service catalog has no %s endpoint for the interface %s and the region %q: correct region or interface, or set endpoints",
+			return nil, fmt.Errorf("the service catalog has no %s endpoint for the interface %s and the region %q: "+
+				"correct region or interface, or set endpoints",
 				service.kind, c.Interface, c.Region)
 		}
 	}
@@ -190,7 +191,8 @@ func (p *Provider) endpoint(catalog *tokens.ServiceCatalog, kind string) string 
 }
 
 var hasVersion = map[string]*regexp.Regexp{
-	"v2": regexp.MustCompile(`^https?://[^/]+/(.*/)?v2(\.[0-9]+)?/`), "v3": regexp.MustCompile(`^https?://[^/]+/(.*/)?v3/`),
+	"v2": regexp.MustCompile(`^https?://[^/]+/(.*/)?v2(\.[0-9]+)?/`),
+	"v3": regexp.MustCompile(`^https?://[^/]+/(.*/)?v3/`),
 }
 
 // versioned is an endpoint with its version: catalogs have it in some clouds, and not in others.

@@ -46,7 +46,8 @@ func schemaOf(c Config) json.RawMessage {
 			"image": image, "key_name": key, "security_groups": groups,
 			"networks": list("names or IDs of networks; an interface on each. None: []; by default one of the zone's"),
 			"config_drive": map[string]any{
-				"type": "boolean", "default": false, "description": "user data on a drive as well, for networks without a metadata service",
+				"type": "boolean", "default": false, "description": "user data on a drive as well, " +
+					"for networks without a metadata service",
 			},
 		},
 	})

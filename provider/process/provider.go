@@ -132,7 +132,8 @@ func New(c Config) (*Provider, error) {
 
 func dirError(dir string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("process provider: make directory for machines: %w: choose a directory that user %d may write to, or change the owner of %s",
+		return fmt.Errorf("process provider: make directory for machines: %w: choose a directory that user %d may write to, "+
+			"or change the owner of %s",
 			err, os.Getuid(), dir)
 	}
 	return fmt.Errorf("process provider: make directory for machines: %w", err)
@@ -208,7 +209,8 @@ func checkName(what, name string) error {
 			r == '-')
 	}
 	if !ok {
-		return fmt.Errorf("%w: %s %q: must be 1 to 120 of letters, digits, '.', '_' and '-', beginning with a letter, a digit or '_'", provider.ErrInvalid, what, name)
+		return fmt.Errorf("%w: %s %q: must be 1 to 120 of letters, digits, '.', '_' and '-', beginning with a letter, "+
+			"a digit or '_'", provider.ErrInvalid, what, name)
 	}
 	return nil
 }

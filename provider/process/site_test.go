@@ -35,7 +35,8 @@ func TestSiteOfADirectory(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(dir, newDir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if a, b := open(t, t.TempDir(), "plain"), open(t, t.TempDir(), "plain"); a.Capabilities().Site == b.Capabilities().Site {
+	if a, b := open(t, t.TempDir(), "plain"), open(t, t.TempDir(),
+		"plain"); a.Capabilities().Site == b.Capabilities().Site {
 		t.Errorf("two directories are in one site %q", a.Capabilities().Site)
 	}
 	if err := os.WriteFile(filepath.Join(dir, siteFile), []byte("\n"), 0o600); err != nil {

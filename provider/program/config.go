@@ -64,7 +64,8 @@ func (c *Config) check() (command, error) {
 		p.env = append(p.env, name+"="+value)
 	}
 	if os.Geteuid() == 0 && c.User == "" {
-		return p, errors.New("user: is missing: the coordinator is root, so name the user that the program runs as (root too must be named)")
+		return p, errors.New("user: is missing: the coordinator is root, so name the user that the " +
+			"program runs as (root too must be named)")
 	}
 	if c.User != "" {
 		if p.as, err = credential(c.User); err != nil {

@@ -55,7 +55,8 @@ func authority(t *testing.T) (tls.Certificate, string) {
 	is := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{host},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, is, is, &key.PublicKey, key)
 	if err != nil {
@@ -196,10 +197,12 @@ func TestAPlainMachineFetchesItsAgent(t *testing.T) {
 					t.Errorf("%s: %v, %v", file, info, err)
 				}
 			}
-			if got := m.read("var/lib/leasehold/called"); got != "--bootstrap /etc/leasehold/bootstrap.json --state-dir /var/lib/leasehold\n" {
+			if got := m.read("var/lib/leasehold/called"); got != "--bootstrap /etc/leasehold/bootstrap.json --state-dir "+
+				"/var/lib/leasehold\n" {
 				t.Errorf("called with %q", got)
 			}
-			if out, err := m.run(script, path, `[ "$(wc -l </var/lib/leasehold/called)" = 2 ]`); err != nil || asked.Load() != before+1 {
+			if out, err := m.run(script, path, `[ "$(wc -l </var/lib/leasehold/called)" = 2 ]`); err != nil ||
+				asked.Load() != before+1 {
 				t.Errorf("again: %v, asked for %d times:\n%s", err, asked.Load()-before, out)
 			}
 		})
@@ -237,7 +240,8 @@ func TestAnImageWithItsAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := newMachine(t).run(script, paths, "true"); err == nil || !strings.Contains(out, "start them with --downloads") {
+	if out, err := newMachine(t).run(script, paths, "true"); err == nil ||
+		!strings.Contains(out, "start them with --downloads") {
 		t.Errorf("no agent anywhere: %v:\n%s", err, out)
 	}
 }

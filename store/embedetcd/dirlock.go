@@ -120,7 +120,8 @@ func explainDir(dir string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("start embedded etcd: data directory %s is not writable: %w: give its owner the right to write, or give another directory", dir, cause)
+		return fmt.Errorf("start embedded etcd: data directory %s is not writable: %w: "+
+			"give its owner the right to write, or give another directory", dir, cause)
 	case errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("start embedded etcd: data directory %s: a file is in the way: give another directory", dir)
 	}

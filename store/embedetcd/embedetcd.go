@@ -84,7 +84,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); !ip.IsLoopback() && cfg.TLS == nil {
-		cfg.Logger.Warn("embedded etcd listens for other machines without asking who they are: keep the port from them, or listen on 127.0.0.1", "address", cfg.Listen)
+		cfg.Logger.Warn("embedded etcd listens for other machines without asking who they are: keep the port from them, "+
+			"or listen on 127.0.0.1", "address", cfg.Listen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
 	defer cancel()
@@ -107,7 +108,8 @@ func splitListen(listen string) (host, port string, err error) {
 	}
 	if net.ParseIP(host) == nil {
 		return "", "",
-			fmt.Errorf("start embedded etcd: listen address: %q: the host must be an IP address, for example 127.0.0.1:%s", listen, port)
+			fmt.Errorf("start embedded etcd: listen address: %q: the host must be an IP address, for example 127.0.0.1:%s",
+				listen, port)
 	}
 	return host, port, nil
 }

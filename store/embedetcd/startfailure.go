@@ -31,7 +31,8 @@ func explainListen(address string, err error) error {
 		return fmt.Errorf("start embedded etcd on %s: %w: stop what listens there, or give another address", address,
 			errPortTaken)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("start embedded etcd on %s: this machine does not have the address: give one that it has, for example 127.0.0.1:2379", address)
+		return fmt.Errorf("start embedded etcd on %s: this machine does not have the address: give one that it has, "+
+			"for example 127.0.0.1:2379", address)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("start embedded etcd on %s: not allowed to listen there: give a port above 1023", address)
 	}
@@ -53,5 +54,6 @@ func explainStart(dir, address string, err error) error {
 }
 
 func explainData(dir, said string) error {
-	return fmt.Errorf("start embedded etcd: cannot read the data in %s: %s: restore a snapshot with etcdutl, or move the directory away to begin anew", dir, said)
+	return fmt.Errorf("start embedded etcd: cannot read the data in %s: %s: restore a snapshot with etcdutl, "+
+		"or move the directory away to begin anew", dir, said)
 }

@@ -47,17 +47,22 @@ func TestRender(t *testing.T) {
 // proves FILE-1
 func TestErrorsHaveAPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\n{{.Vars.greting}}":                         "line 2, column 8: there is no .Vars.greting, there is greeting",
-		"a\n  {{if false}}{{.Facts.port}}{{end}}":      "line 2, column 23: there is no .Facts.port, there is address, group, instance, slot, zone",
-		"a\n\n{{.Vars.greeting":                        "line 3, column 1: unclosed action",
-		"{{range .Peers}}x":                            "line 1, column 1: unexpected EOF",
-		"{{.Nothing}}":                                 "line 1, column 3: can't evaluate field Nothing in type filetemplate.Data",
-		"{{range .Peers}}{{.Vars.greeting}}{{end}}":    "line 1, column 24: can't evaluate field Vars in type filetemplate.Peer",
-		"{{shell `id`}}":                               "line 1, column 1: function \"shell\" not defined",
-		"x {{printf `%d` 1}}":                          "line 1, column 5: function printf is not supported",
-		"{{.Vars.greeting | html}}":                    "line 1, column 20: function html is not supported",
-		"{{define `a`}}b{{end}}":                       "line 1, column 1: define and block are not supported: write what they hold where it is used",
-		"{{template `a`}}":                             "line 1, column 12: template is not supported: write what it holds where it is used",
+		"a\n{{.Vars.greting}}": "line 2, column 8: there is no .Vars.greting, there is greeting",
+		"a\n  {{if false}}{{.Facts.port}}{{end}}": "line 2, column 23: there is no .Facts.port, " +
+			"there is address, group, instance, slot, zone",
+		"a\n\n{{.Vars.greeting": "line 3, column 1: unclosed action",
+		"{{range .Peers}}x":     "line 1, column 1: unexpected EOF",
+		"{{.Nothing}}": "line 1, column 3: can't evaluate field Nothing " +
+			"in type filetemplate.Data",
+		"{{range .Peers}}{{.Vars.greeting}}{{end}}": "line 1, column 24: can't evaluate field Vars " +
+			"in type filetemplate.Peer",
+		"{{shell `id`}}":            "line 1, column 1: function \"shell\" not defined",
+		"x {{printf `%d` 1}}":       "line 1, column 5: function printf is not supported",
+		"{{.Vars.greeting | html}}": "line 1, column 20: function html is not supported",
+		"{{define `a`}}b{{end}}": "line 1, column 1: define and block are not supported: " +
+			"write what they hold where it is used",
+		"{{template `a`}}": "line 1, column 12: template is not supported: " +
+			"write what it holds where it is used",
 		`{{index .Vars "x"}}{{(index .Peers 9).Zone}}`: "line 1, column 23: error calling index: index out of range: 9",
 		"{{call .Vars.greeting}}":                      "line 1, column 3: function call is not supported",
 	} {
@@ -98,7 +103,8 @@ func TestRenderingIsBounded(t *testing.T) {
 // Templates of any shape do no harm, and rendering the same twice gives the same.
 func TestAnyTemplate(t *testing.T) {
 	part := rapid.SampledFrom([]string{
-		"{{", "}}", "range ", ".Peers", "end", "if ", ".Vars", ".greeting", "$x := ", "$x", " | ", "quote ", "host ", "(", ")",
+		"{{", "}}", "range ", ".Peers", "end", "if ", ".Vars", ".greeting", "$x := ", "$x", " | ", "quote ", "host ", "(",
+		")",
 		"1000000", "`", "\n", "else", "break", "len ", "index ", "{{end}}", "{{range .Peers}}", "text", "with ", "$",
 	})
 	rapid.Check(t, func(t *rapid.T) {

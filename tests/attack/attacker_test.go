@@ -73,7 +73,8 @@ func (e *attacker) with(own *tls.Certificate) credentials.TransportCredentials {
 var errRefused = errors.New("refused")
 
 // hello sends a hello, and returns the result: nil only for a welcome.
-func (e *attacker) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient, error) {
+func (e *attacker) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient,
+	error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

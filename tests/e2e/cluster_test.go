@@ -123,7 +123,8 @@ func (c *cluster) put(key string, value []byte) store.Revision {
 // groupFile writes the file of a group. more are further lines of it.
 func (w *world) groupFile(name string, size int, more ...string) string {
 	w.t.Helper()
-	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nworkload: {run: [sleep, \"100000\"]}\nreport: {interval: %s, lease_ttl: %s}\nstop_timeout: 2s\n%s",
+	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nworkload: {run: [sleep, \"100000\"]}\nreport: {interval: "+
+		"%s, lease_ttl: %s}\nstop_timeout: 2s\n%s",
 		name, size, interval, leaseTTL, strings.Join(append(more, ""), "\n"))
 	file := filepath.Join(w.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -25,7 +25,8 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := store.KeysOf("other").Group("web")
-	if _, err := old.Store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(was, []byte("{}"))}}); err != nil {
+	if _, err := old.Store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(was,
+		[]byte("{}"))}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Close(); err != nil {

@@ -30,8 +30,9 @@ func newRegion(t *testing.T, dir string, spots int) *region {
 	r := &region{guests: guests{filepath.Join(dir, "region")}}
 	r.Server = ec2test.New(ec2test.Config{
 		Region: "test-1", Keys: map[string]string{"AKIATEST": "s3cret/"}, Images: map[string]string{regionImage: "/dev/xvda"},
-		Subnets: map[string]ec2test.Subnet{regionSubnet: {Zone: "test-1a", Free: 100}}, Types: map[string]int{"m7g.large": 2}, Spots: spots,
-		Lag: 200 * time.Millisecond, TagLag: 400 * time.Millisecond, BootTime: 100 * time.Millisecond,
+		Subnets: map[string]ec2test.Subnet{regionSubnet: {Zone: "test-1a", Free: 100}}, Types: map[string]int{"m7g.large": 2},
+		Spots: spots,
+		Lag:   200 * time.Millisecond, TagLag: 400 * time.Millisecond, BootTime: 100 * time.Millisecond,
 		StopTime: 100 * time.Millisecond, Run: func(ctx context.Context, b ec2test.Boot) { r.run(ctx, t, b) },
 	})
 	over := httptest.NewServer(r.Server)
@@ -162,7 +163,8 @@ capacity: {spot: 100, fallback_after: 0s}
 		shown = l.must("group", "show", "web")
 		return strings.Contains(shown, wanted)
 	})
-	if status := l.must("status"); !strings.Contains(status, "2 instances are on demand because there was no spot capacity") ||
+	if status := l.must("status"); !strings.Contains(status, "2 instances are on demand because there was no spot "+
+		"capacity") ||
 		!strings.Contains(status, "spot is tried again in") {
 		t.Errorf("status does not say it:\n%s", status)
 	}

@@ -122,7 +122,8 @@ func TestFiles(t *testing.T) {
 	c.unreplaced("web", ids)
 
 	replaceIn(t, file, "{{.Facts.slot}}", "{{.Facts.solt}}")
-	if p := c.cli("group", "apply", "-f", file); p.ExitCode() == 0 || !strings.Contains(p.stderr.String(), "there is no .Facts.solt") ||
+	if p := c.cli("group", "apply", "-f", file); p.ExitCode() == 0 || !strings.Contains(p.stderr.String(),
+		"there is no .Facts.solt") ||
 		!strings.Contains(p.stderr.String(), "web.yaml:12:63") {
 		t.Errorf("a wrong template: exit %d, %s", p.ExitCode(), p.stderr.String())
 	}
@@ -155,7 +156,8 @@ func TestFiles(t *testing.T) {
 func TestFilesOnABadDisk(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a")
-	id := c.apply("web", 1, "vars: {greeting: hello}", "files:\n- {path: \"${dir}/files/app.conf\", template: \"{{.Vars.greeting}}\"}")[0]
+	id := c.apply("web", 1, "vars: {greeting: hello}", "files:\n- {path: \"${dir}/files/app.conf\", "+
+		"template: \"{{.Vars.greeting}}\"}")[0]
 	bad, err := disk.Mount(filepath.Dir(c.managed(id, "app.conf")), 1<<20)
 	if err != nil {
 		t.Fatal(err)

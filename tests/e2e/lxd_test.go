@@ -70,7 +70,8 @@ func newContainers(t *testing.T) *containers {
 	}))
 	c.providers = filepath.Join(c.dir, "providers.yaml")
 	if err := os.WriteFile(c.providers, fmt.Appendf(nil,
-		"providers: {lxd: {lxd: {socket: %s, pool: %s, profiles: [], image: agent, call_timeout: 20s}}}\n", l.Socket(), lxdtest.Pool),
+		"providers: {lxd: {lxd: {socket: %s, pool: %s, profiles: [], image: agent, call_timeout: 20s}}}\n", l.Socket(),
+		lxdtest.Pool),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,8 @@ func (c *containers) fromNothing(id string) {
 		return info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid
 	}
 	_, itsRoot := owner("/")
-	for path, want := range map[string]fs.FileMode{userdata.DocumentPath: 0o600, filepath.Dir(userdata.DocumentPath): 0o700} {
+	for path, want := range map[string]fs.FileMode{userdata.DocumentPath: 0o600,
+		filepath.Dir(userdata.DocumentPath): 0o700} {
 		if mode, uid := owner(path); mode != want || uid != itsRoot {
 			c.t.Errorf("%s: %s is of user %d and has mode %o", id, path, uid, mode)
 		}
@@ -141,7 +142,8 @@ func (c *containers) fromNothing(id string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if fetched, err := os.ReadFile(root + "/usr/local/bin/leasehold-agent"); err != nil || string(fetched) != string(served) {
+	if fetched, err := os.ReadFile(root + "/usr/local/bin/leasehold-agent"); err != nil ||
+		string(fetched) != string(served) {
 		c.t.Errorf("%s: the agent is not the one that is served: %v", id, err)
 	}
 	if _, err := os.Lstat(root + "/etc/systemd/system/multi-user.target.wants/leasehold-agent.service"); err != nil {
@@ -163,7 +165,8 @@ func (c *containers) tokenIsWorthNothing(id string) {
 	}
 	epoch := c.h.alive(id).Record.Epoch
 	stolen := c.file("stolen.json", string(text))
-	thief := c.start("thief", c.command(bin("leasehold-agent"), "--bootstrap", stolen, "--state-dir", filepath.Join(c.dir, "thief")))
+	thief := c.start("thief", c.command(bin("leasehold-agent"), "--bootstrap", stolen, "--state-dir",
+		filepath.Join(c.dir, "thief")))
 	c.await("the refusal of a token that was used", func() bool {
 		for _, p := range c.replicas {
 			if strings.Contains(p.stderr.String(), "token unknown or expired") ||

@@ -71,7 +71,8 @@ func TestAMachineFromNothing(t *testing.T) {
 		return c.h.leader() != "" && len(currentOf[store.Replica](c.h, store.KindReplicas)) == 3
 	})
 	group := write("web.yaml", fmt.Sprintf(
-		"name: web\nsize: 2\nprovider: plain\nworkload: {run: [sleep, infinity]}\nreport: {interval: %s, lease_ttl: %s}\nstop_timeout: 2s\n",
+		"name: web\nsize: 2\nprovider: plain\nworkload: {run: [sleep, infinity]}\nreport: {interval: "+
+			"%s, lease_ttl: %s}\nstop_timeout: 2s\n",
 		interval, leaseTTL))
 	c.must("group", "apply", "-f", group, "--wait")
 	c.awaitComplete("web", 2)

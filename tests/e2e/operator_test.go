@@ -17,7 +17,8 @@ import (
 func (c *cluster) edit(group string, size int) (p *program, finish func()) {
 	c.t.Helper()
 	name := filepath.Join(c.dir, fmt.Sprintf("edit-%d", size))
-	script := fmt.Sprintf("#!/bin/sh\ntouch %q\nwhile [ ! -e %q ]; do sleep 0.02; done\nsed -i 's/^size: .*/size: %d/' \"$1\"\n", name+".begun", name+".go", size)
+	script := fmt.Sprintf("#!/bin/sh\ntouch %q\nwhile [ ! -e %q ]; do sleep 0.02; done\nsed -i 's/^size: .*/size: "+
+		"%d/' \"$1\"\n", name+".begun", name+".go", size)
 	if err := os.WriteFile(name, []byte(script), 0o755); err != nil {
 		c.t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func TestTheExampleInPython(t *testing.T) {
 	providers := w.file("providers.yaml", fmt.Sprintf(
 		"providers: {acme: {exec: {command: [%s], %sconfig: {socket: %s, pool: %s, profiles: []}}}}\n",
 		example, user, l.Socket(), lxdtest.Pool))
-	group := w.file("web.yaml", "name: web\nsize: 1\nprovider: acme\ntemplate: {settings: {image: tiny}}\nworkload: {run: [/bin/wait]}\n")
+	group := w.file("web.yaml", "name: web\nsize: 1\nprovider: acme\ntemplate: {settings: {image: "+
+		"tiny}}\nworkload: {run: [/bin/wait]}\n")
 	curl := "curl -sf --unix-socket " + l.Socket() + " http://lxd/1.0/instances/$REF"
 	out := w.must("provider", "test", "--providers", providers, "-f", group, "--poll", "100ms", "-o", "json",
 		"--kill", "kill -9 $("+curl+"/state | jq .metadata.pid)", "--remains", curl+" || true")

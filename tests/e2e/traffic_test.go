@@ -37,7 +37,8 @@ func newServed(t *testing.T) *served {
 	s := &served{cluster: newCluster(t), haproxy: p, relay: haproxytest.NewRelay(t, p)}
 	s.options = []string{"--providers", s.file("providers.yaml", fmt.Sprintf(
 		"providers: {process: {process: {dir: %s, agent: [%s], zones: [local]}}}\n"+
-			"balancers: {front: {haproxy: {sockets: [\"unix:%s\"], backend: web, timeout: 500ms, server: check inter 100ms rise 2 fall 2}}}\n",
+			"balancers: {front: {haproxy: {sockets: [\"unix:%s\"], backend: web, timeout: 500ms, server: "+
+			"check inter 100ms rise 2 fall 2}}}\n",
 		s.machines, s.agentScript(), s.relay.Socket))}
 	for _, id := range []string{"a", "b"} {
 		s.startReplica(id)
@@ -198,7 +199,8 @@ func (s *served) lossless(l *load, what string, do func()) {
 	began, before, failures := time.Now(), l.answered.Load(), len(l.failed())
 	do()
 	took, answered := time.Since(began), l.answered.Load()-before
-	s.t.Logf("%s: %d requests in %s, %.0f/s", what, answered, took.Round(time.Millisecond), float64(answered)/took.Seconds())
+	s.t.Logf("%s: %d requests in %s, %.0f/s", what, answered, took.Round(time.Millisecond),
+		float64(answered)/took.Seconds())
 	if now := l.failed(); len(now) > failures || answered == 0 {
 		s.t.Errorf("%s: %d requests failed: %v", what, len(now)-failures, now[failures:min(len(now), failures+5)])
 	}
@@ -214,7 +216,8 @@ func TestNoRequestIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServed(t)
 	notice := filepath.Join(s.dir, "notice")
-	s.applyWeb(4, "rollout: {minimal_action: restart}", "budget: {max_expansion: 4}", fmt.Sprintf("spot: {source: file, file: %q}", notice))
+	s.applyWeb(4, "rollout: {minimal_action: restart}", "budget: {max_expansion: 4}",
+		fmt.Sprintf("spot: {source: file, file: %q}", notice))
 	s.inService(4)
 	l := s.load()
 	dies := func() {}
@@ -305,7 +308,8 @@ func (s *served) killHard(l *load) {
 	s.awaitComplete("web", 3)
 	s.inService(3)
 	lost := l.failed()[failures:]
-	s.t.Logf("killed hard: %d requests failed; out of service %s later", len(lost), noticed.Sub(killed).Round(time.Millisecond))
+	s.t.Logf("killed hard: %d requests failed; out of service %s later", len(lost),
+		noticed.Sub(killed).Round(time.Millisecond))
 	for _, f := range lost {
 		if f.at.After(noticed) {
 			s.t.Errorf("a request failed that was sent %s after it was out of service: %v", f.at.Sub(noticed), f.err)

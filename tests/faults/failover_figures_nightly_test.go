@@ -39,7 +39,8 @@ type kill struct {
 }
 
 func (k kill) String() string {
-	return fmt.Sprintf("%s led with %d operations in flight, %d calls under way and %d agents; %s was elected after %s, wrote after %s, acted after %s, called after %s; agents back after %s; all done after %s",
+	return fmt.Sprintf("%s led with %d operations in flight, %d calls under way and %d agents; "+
+		"%s was elected after %s, wrote after %s, acted after %s, called after %s; agents back after %s; all done after %s",
 		k.Leader, k.InFlight, k.UnderWay, k.Served, k.Next, k.Elected, k.Wrote, k.Acted, k.Called, last(k.Back), k.Done)
 }
 
@@ -107,7 +108,8 @@ func (f figures) String() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b,
-		"leases lost %d, instances judged %d, operations carried out twice %d, calls that overlapped %d; %d machines made, %d of them asked for again",
+		"leases lost %d, instances judged %d, operations carried out twice %d, calls that overlapped %d; "+
+			"%d machines made, %d of them asked for again",
 		len(f.LeasesLost), len(f.Judged), len(f.Double), len(f.Overlapping), f.Made, f.AskedAgain)
 	return b.String()
 }

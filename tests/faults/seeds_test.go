@@ -60,7 +60,8 @@ func play(t *testing.T, seed uint64) {
 	}
 	again := fmt.Sprintf("make faults SEED=%d", seed)
 	if *onlyFlag != "" || *withoutFlag != "" || *oftenFlag != "" || *troubleFlag != 10 {
-		again = fmt.Sprintf("go test ./tests/faults -count=1 -v -run '^TestSeeds$' -seed %d -troubles %d -only '%s' -without '%s' -often '%s'", seed, *troubleFlag, *onlyFlag, *withoutFlag, *oftenFlag)
+		again = fmt.Sprintf("go test ./tests/faults -count=1 -v -run '^TestSeeds$' -seed %d -troubles %d -only '%s' "+
+			"-without '%s' -often '%s'", seed, *troubleFlag, *onlyFlag, *withoutFlag, *oftenFlag)
 	}
 	t.Logf("seed %d:\n%s", seed, plan)
 	c := cluster.New(t, cluster.Config{Programs: built, Again: again, Disks: true, Groups: cluster.Usual()})

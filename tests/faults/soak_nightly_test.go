@@ -224,7 +224,8 @@ func tellVitals(now []cluster.Vital) string {
 		sums[who+" "+v.What] += v.Value
 	}
 	mib := func(what string) string { return fmt.Sprintf("%.1f", sums[what]/(1<<20)) }
-	return fmt.Sprintf("replicas %s MiB, heap %s (goal %s), %.0f goroutines, %.0f descriptors; agents %s MiB; members %s MiB, data %s in files of %s MiB; %.0f keys (%.0f events), %.0f leases, %.0f revisions",
+	return fmt.Sprintf("replicas %s MiB, heap %s (goal %s), %.0f goroutines, %.0f descriptors; agents %s MiB; "+
+		"members %s MiB, data %s in files of %s MiB; %.0f keys (%.0f events), %.0f leases, %.0f revisions",
 		mib("replica "+cluster.Memory), mib("replica "+cluster.HeapInUse), mib("replica "+cluster.HeapGoal),
 		sums["replica "+cluster.Goroutines], sums["replica "+cluster.Descriptors],
 		mib("agent "+cluster.Memory), mib("member "+cluster.Memory), mib("member "+cluster.DataInUse),

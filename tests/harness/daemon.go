@@ -28,7 +28,8 @@ type Daemon struct {
 // StartDaemon starts the service of that name by a script of the module.
 func StartDaemon(name, script string, args ...string) (*Daemon, error) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return nil, fmt.Errorf("a real %s needs Linux and root: run the tests as root, in a virtual machine for example, or leave this package out", name)
+		return nil, fmt.Errorf("a real %s needs Linux and root: run the tests as root, "+
+			"in a virtual machine for example, or leave this package out", name)
 	}
 	root, err := moduleRoot()
 	if err != nil {

@@ -193,7 +193,8 @@ func (r *rewriter) enter(n ast.Node) bool {
 // mutant.
 func onOneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	return strings.NewReplacer("( ", "(", ", )", ")", " )", ")", "{ ", "{", ", }", "}", " }", "}", "[ ", "[", ", ]", "]").Replace(text)
+	return strings.NewReplacer("( ", "(", ", )", ")", " )", ")", "{ ", "{", ", }", "}", " }", "}", "[ ", "[", ", ]",
+		"]").Replace(text)
 }
 
 // new adds a mutant.

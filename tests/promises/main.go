@@ -59,7 +59,8 @@ func page(dir string) (string, error) {
 
 	var b strings.Builder
 	b.WriteString("# What each provider was seen to keep\n\n")
-	b.WriteString("Made by `make promises`: do not edit. `leasehold provider test` plays the same suite against any provider.\n\n")
+	b.WriteString("Made by `make promises`: do not edit. `leasehold provider test` plays the same " +
+		"suite against any provider.\n\n")
 	fmt.Fprintf(&b, "| Promise | %s |\n|---%s|\n", strings.Join(names, " | "), strings.Repeat("|---", len(names)))
 	var notes []string
 	for _, promise := range suite.Promises() {

@@ -65,7 +65,8 @@ drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit
 
 // proves SEC-6
 func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
-	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(), "file-key": "key/" + rand.Text()}
+	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(),
+		"file-key": "key/" + rand.Text()}
 	r := start(t)
 	file := filepath.Join(r.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {

@@ -181,7 +181,8 @@ func (in *inquiry) unavailable(members []store.Instance) {
 		}
 		most := spec.MaxUnavailable(c.next.Phase == store.Stopping)
 		if n := spec.Size - len(up); !covered && n > most {
-			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: %s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
+			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: "+
+				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}
 	}
 }

@@ -224,7 +224,8 @@ func (tr *trial) scene() string {
 		g := f.spec
 		st := sim.Read[store.Status](w, w.Keys().Status(name)).Record
 		fmt.Fprintf(&b,
-			"group %s: size %d, %s, heal %s, budget %+v (max_unavailable %d, %d), paused %t, stopped %t, deleting %t, state %s, healthy %d\n",
+			"group %s: size %d, %s, heal %s, budget %+v (max_unavailable %d, %d), paused %t, stopped %t, "+
+				"deleting %t, state %s, healthy %d\n",
 			name, g.Size, g.Lifecycle, g.Heal.Policy, g.Budget, g.MaxUnavailable(false), g.MaxUnavailable(true),
 			g.Paused, g.Stopped, g.Deleting, st.State, st.Healthy)
 		if st.Storm != nil {
@@ -244,7 +245,8 @@ func (tr *trial) scene() string {
 		report := sim.Read[store.Report](w, w.Keys().Report(id)).Record
 		m, there := w.Machine(id)
 		fmt.Fprintf(&b,
-			"%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; machine %t %s boot %d, sound %t\n",
+			"%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; "+
+				"machine %t %s boot %d, sound %t\n",
 			id, rec.Slot, rec.Phase, rec.Template, rec.Zone, marks(rec), j.Verdict, j.Why, alive.State, alive.BootID,
 			report.Healthy, report.BootID, there, m.State, m.Boot, w.Sound(id))
 	}

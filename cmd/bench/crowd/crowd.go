@@ -68,7 +68,8 @@ func New(cfg Config, deps Deps) (*Crowd, error) {
 		return nil, errors.New("new crowd: shared connections, rate and interval cannot be below 0")
 	case cfg.Shared == 0 && cfg.Authority == "":
 		return nil,
-			errors.New("new crowd: agents with connections of their own need an authority that certifies them; next: name its directory, or share connections")
+			errors.New("new crowd: agents with connections of their own need an authority that certifies them; next: " +
+				"name its directory, or share connections")
 	}
 	c := &Crowd{cfg: cfg, deps: deps, started: time.Now(), now: time.Now, agents: map[string]*agent{}}
 	if c.cfg.Interval == 0 {

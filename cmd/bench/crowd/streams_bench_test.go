@@ -65,7 +65,8 @@ func BenchmarkStreams(b *testing.B) {
 						}
 					}
 					b.ReportMetric(float64(processor(b)-used)/float64(b.N), "cpu-ns/op")
-					b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(size.streams), "B/stream")
+					b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(size.streams),
+						"B/stream")
 					b.ReportMetric(float64(goroutines)/float64(size.streams), "goroutines/stream")
 				})
 		}

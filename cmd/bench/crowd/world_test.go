@@ -252,7 +252,8 @@ func (w *world) until(most time.Duration, what string, is func() bool) time.Dura
 
 func (w *world) describe() string {
 	s := w.crowd.Stats()
-	out := fmt.Sprintf("agents %d, begun %d, registered %d, silent %d, served %v, reports %d, acks %d, nacks %d, streams %d, refused %v, troubles %v, connections %d\n",
+	out := fmt.Sprintf("agents %d, begun %d, registered %d, silent %d, served %v, reports %d, acks %d, "+
+		"nacks %d, streams %d, refused %v, troubles %v, connections %d\n",
 		s.Agents, s.Begun, s.Registered, s.Silent, s.Served, s.Reports, s.Acks, s.Nacks, s.Streams, s.Refused,
 		s.Troubles, s.Connections)
 	for id, in := range w.instances() {

@@ -48,8 +48,9 @@ func (r *Result) Problems() (all []string) {
 // Verdict says in a sentence what the planner can carry on this machine, and what limits it.
 func (r *Result) Verdict() string {
 	return fmt.Sprintf(
-		"one leader plans %d instances in %d groups on this machine: it has planned all of them after %s of processor time and keeps %d MiB of them; "+
-			"then one processor plans about %.0f changes a second, limited by the size of a group (%d), as each change plans its whole group",
+		"one leader plans %d instances in %d groups on this machine: it has planned all of them after %s of processor time "+
+			"and keeps %d MiB of them; then one processor plans about %.0f changes a second, "+
+			"limited by the size of a group (%d), as each change plans its whole group",
 		r.Instances, r.Groups, r.Ready().Round(10*time.Millisecond), (r.Heap.Cache+r.Heap.Evidence)>>20, r.Rate(),
 		r.of(0))
 }

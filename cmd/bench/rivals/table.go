@@ -134,7 +134,8 @@ func Verdict(agents int, all []Named) string {
 		both = append(both, against(one.Everyday.Etcd.Cores+one.Everyday.Judges.Cores,
 			last.Everyday.Etcd.Cores+last.Everyday.Judges.Cores)+" "+one.Name)
 	}
-	v := fmt.Sprintf("CPU with %s: etcd %s; etcd and detector together %s. Declared dead, of %d live agents, while etcd was paused for %.0fs: %s; while the detector was: %s.",
+	v := fmt.Sprintf("CPU with %s: etcd %s; etcd and detector together %s. Declared dead, of %d live agents, "+
+		"while etcd was paused for %.0fs: %s; while the detector was: %s.",
 		last.Name, list(etcd), list(both), agents, last.EtcdStall.Seconds, list(still), list(judge))
 	if len(busy) > 0 {
 		v += fmt.Sprintf(" The machine was saturated with %s, so its costs are not reliable: try fewer --agents.", list(busy))

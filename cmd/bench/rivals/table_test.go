@@ -73,8 +73,10 @@ func TestVerdict(t *testing.T) {
 				{Name: "once", Figures: figures(0.05, 0.35, 1000)},
 				last,
 			},
-			"CPU with leasehold: etcd 3.00× less than keepalive and 2.00× more than once; etcd and detector together 1.25× more than keepalive and as much as once. " +
-				"Declared dead, of 1000 live agents, while etcd was paused for 20s: keepalive 999, once 1000 and leasehold 0; while the detector was: 0, 0 and 0.",
+			"CPU with leasehold: etcd 3.00× less than keepalive and 2.00× more than once; " +
+				"etcd and detector together 1.25× more than keepalive and as much as once. Declared dead, " +
+				"of 1000 live agents, while etcd was paused for 20s: keepalive 999, once 1000 and leasehold " +
+				"0; while the detector was: 0, 0 and 0.",
 		},
 		{"a machine with too much to do", []Named{busy, last}, "The machine was saturated with keepalive, so"},
 		{

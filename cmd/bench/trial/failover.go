@@ -157,7 +157,8 @@ func (r *Failover) judge() Verdict {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d instances were judged failed", r.Judged))
 	}
 	return v.said(
-		fmt.Sprintf("all %d agents of a killed replica were served by another within %.1fs, and no lease was lost; as many new connections take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
+		fmt.Sprintf("all %d agents of a killed replica were served by another within %.1fs, and no lease was lost; "+
+			"as many new connections take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
 		fmt.Sprintf("a replica with %d agents does not fail without consequences", r.Served))
 }
 

@@ -159,6 +159,7 @@ func (r *Storm) judge() Verdict {
 		}
 	}
 	return v.said(
-		fmt.Sprintf("%d agents were lost at once for %.0fs: nothing was replaced, everything was as before %.1fs after their return, and none of %d other healthy agents lost its lease", r.Lost, r.Away, r.AsBefore, r.Healthy),
+		fmt.Sprintf("%d agents were lost at once for %.0fs: nothing was replaced, everything was as before %.1fs after "+
+			"their return, and none of %d other healthy agents lost its lease", r.Lost, r.Away, r.AsBefore, r.Healthy),
 		fmt.Sprintf("losing %d agents at once has consequences", r.Lost))
 }

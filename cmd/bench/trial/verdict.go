@@ -51,7 +51,8 @@ func (r *Agents) judge() Verdict {
 	}
 	if r.Connections == OwnConnections {
 		if most, err := MostOwnConnections(); err == nil {
-			consider(fmt.Sprintf("the %d connections for which a replica has descriptors (ulimit -Hn), so more with more replicas", most), float64(most))
+			consider(fmt.Sprintf("the %d connections for which a replica has descriptors (ulimit -Hn), "+
+				"so more with more replicas", most), float64(most))
 		}
 	}
 	v.About = rounded(max(v.About, r.Agents))

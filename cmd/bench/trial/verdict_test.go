@@ -38,7 +38,8 @@ func TestAgentsVerdict(t *testing.T) {
 	}{
 		{
 			"by processors", func(*Agents) {},
-			"this shard can carry about 4000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd; estimated from 1000: measure with more",
+			"this shard can carry about 4000 agents at 10s, limited by its 2 processors, " +
+				"with 70% of them for replica and etcd; estimated from 1000: measure with more",
 		},
 		{
 			"by memory", func(r *Agents) { r.MemoryPerAgent = 0.8 * (16 << 30) / 1999 },
@@ -104,15 +105,18 @@ func TestStormAndFailoverVerdicts(t *testing.T) {
 	}{
 		{
 			kept.judge(),
-			"100 agents were lost at once for 34s: nothing was replaced, everything was as before 2.3s after their return, and none of 10 other healthy agents lost its lease",
+			"100 agents were lost at once for 34s: nothing was replaced, everything was as before 2.3s after their return, and " +
+				"none of 10 other healthy agents lost its lease",
 		},
 		{
 			(&Storm{Lost: 100, Replaced: 1, Made: 2, HealthyLost: 3, HealthyHurt: 4}).judge(),
-			"losing 100 agents at once has consequences: 1 of the lost agents were given up; 2 machines were created; 3 leases of healthy agents ended; 4 healthy instances were judged failed",
+			"losing 100 agents at once has consequences: 1 of the lost agents were given up; 2 machines were created; " +
+				"3 leases of healthy agents ended; 4 healthy instances were judged failed",
 		},
 		{
 			(&Failover{Served: 50, Last: 6.1, Cold: 4.2, Ratio: 1.45}).judge(),
-			"all 50 agents of a killed replica were served by another within 6.1s, and no lease was lost; as many new connections take 4.2s (1.45 of that)",
+			"all 50 agents of a killed replica were served by another within 6.1s, and no lease was lost; " +
+				"as many new connections take 4.2s (1.45 of that)",
 		},
 		{
 			(&Failover{Served: 50, LeasesLost: 1, Judged: 2}).judge(),

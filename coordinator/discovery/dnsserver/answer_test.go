@@ -74,25 +74,30 @@ func TestNamesAreAnswered(t *testing.T) {
 		kind uint16
 		want string
 	}{
-		{"web.main.leasehold.", dns.TypeA, "NOERROR | web.main.leasehold. 5 IN A 10.0.0.1; web.main.leasehold. 5 IN A 10.0.0.2"},
-		{"WeB.mAIN.LeaseHold.", dns.TypeA, "NOERROR | WeB.mAIN.LeaseHold. 5 IN A 10.0.0.1; WeB.mAIN.LeaseHold. 5 IN A 10.0.0.2"},
+		{"web.main.leasehold.", dns.TypeA, "NOERROR | web.main.leasehold. 5 IN A 10.0.0.1; web.main.leasehold. " +
+			"5 IN A 10.0.0.2"},
+		{"WeB.mAIN.LeaseHold.", dns.TypeA, "NOERROR | WeB.mAIN.LeaseHold. 5 IN A 10.0.0.1; WeB.mAIN.LeaseHold. " +
+			"5 IN A 10.0.0.2"},
 		{"web.main.leasehold.", dns.TypeAAAA, "NOERROR | SOA"},
 		{"web.main.leasehold.", dns.TypeTXT, "NOERROR | SOA"},
 		{"six.main.leasehold.", dns.TypeAAAA, "NOERROR | six.main.leasehold. 5 IN AAAA fd00::1"},
 		{"six.main.leasehold.", dns.TypeA, "NOERROR | six.main.leasehold. 5 IN A 10.0.0.3"},
 		{
 			"web.main.leasehold.", dns.TypeSRV,
-			"NOERROR | web.main.leasehold. 5 IN SRV 0 1 8080 web-0-a.web.main.leasehold.; web.main.leasehold. 5 IN SRV 0 1 8081 web-1-b.web.main.leasehold." +
-				" | web-0-a.web.main.leasehold. 5 IN A 10.0.0.1; web-1-b.web.main.leasehold. 5 IN A 10.0.0.2",
+			"NOERROR | web.main.leasehold. 5 IN SRV 0 1 8080 web-0-a.web.main.leasehold.; web.main.leasehold. " +
+				"5 IN SRV 0 1 8081 web-1-b.web.main.leasehold. | web-0-a.web.main.leasehold. " +
+				"5 IN A 10.0.0.1; web-1-b.web.main.leasehold. 5 IN A 10.0.0.2",
 		},
 		{
 			"_six._tcp.main.leasehold.", dns.TypeSRV,
-			"NOERROR | _six._tcp.main.leasehold. 5 IN SRV 0 1 80 six-0-a.six.main.leasehold.; _six._tcp.main.leasehold. 5 IN SRV 0 1 80 six-1-b.six.main.leasehold." +
-				" | six-0-a.six.main.leasehold. 5 IN AAAA fd00::1; six-1-b.six.main.leasehold. 5 IN A 10.0.0.3",
+			"NOERROR | _six._tcp.main.leasehold. 5 IN SRV 0 1 80 six-0-a.six.main.leasehold.; _six._tcp.main.leasehold. " +
+				"5 IN SRV 0 1 80 six-1-b.six.main.leasehold. | six-0-a.six.main.leasehold. 5 IN AAAA fd00::1; " +
+				"six-1-b.six.main.leasehold. 5 IN A 10.0.0.3",
 		},
 		{
 			"_9100._tcp.bare.main.leasehold.", dns.TypeSRV,
-			"NOERROR | _9100._tcp.bare.main.leasehold. 5 IN SRV 0 1 9100 bare-0-a.bare.main.leasehold. | bare-0-a.bare.main.leasehold. 5 IN A 10.0.0.4",
+			"NOERROR | _9100._tcp.bare.main.leasehold. 5 IN SRV 0 1 9100 bare-0-a.bare.main.leasehold. " +
+				"| bare-0-a.bare.main.leasehold. 5 IN A 10.0.0.4",
 		},
 		{"bare.main.leasehold.", dns.TypeSRV, "NOERROR | SOA"}, // its port is not known
 		{"bare.main.leasehold.", dns.TypeANY, "NOERROR | bare.main.leasehold. 5 IN A 10.0.0.4"},
@@ -122,7 +127,8 @@ func TestNamesAreAnswered(t *testing.T) {
 		{"_tcp.nosuch.main.leasehold.", dns.TypeA, "NXDOMAIN | SOA"},
 		{"a.b.c.d.main.leasehold.", dns.TypeA, "NXDOMAIN | SOA"},
 		{"main.leasehold.", dns.TypeA, "NOERROR | SOA"},
-		{"main.leasehold.", dns.TypeSOA, "NOERROR | main.leasehold. 5 IN SOA main.leasehold. hostmaster.main.leasehold. 1 5 5 300 5"},
+		{"main.leasehold.", dns.TypeSOA, "NOERROR | main.leasehold. 5 IN SOA main.leasehold. hostmaster.main.leasehold. " +
+			"1 5 5 300 5"},
 		{"main.leasehold.", dns.TypeAXFR, "REFUSED"},
 		{"main.leasehold.", dns.TypeIXFR, "REFUSED"},
 		{"example.com.", dns.TypeA, "REFUSED"},
@@ -175,12 +181,14 @@ func reasons(m *dns.Msg) string {
 func TestOldAndMissingPicture(t *testing.T) {
 	old := some
 	old.age = 90*time.Second + 1
-	got := zone{name: "main.leasehold.", directory: old}.answer(ask("bare.main.leasehold.", dns.TypeA).SetEdns0(1232, true), true)
+	got := zone{name: "main.leasehold.", directory: old}.answer(ask("bare.main.leasehold.", dns.TypeA).SetEdns0(1232,
+		true), true)
 	if told(got) != "NOERROR | bare.main.leasehold. 5 IN A 10.0.0.4" || reasons(got) != "3 etcd was heard 1m30s ago" ||
 		!got.IsEdns0().Do() {
 		t.Errorf("old: %s", got)
 	}
-	got = zone{name: "main.leasehold.", directory: some}.answer(ask("bare.main.leasehold.", dns.TypeA).SetEdns0(1232, false), true)
+	got = zone{name: "main.leasehold.", directory: some}.answer(ask("bare.main.leasehold.", dns.TypeA).SetEdns0(1232,
+		false), true)
 	if reasons(got) != "" {
 		t.Errorf("fresh: %s", got)
 	}
@@ -188,7 +196,8 @@ func TestOldAndMissingPicture(t *testing.T) {
 	if got.IsEdns0() != nil { // a client that did not ask may not understand it
 		t.Errorf("without EDNS: %s", got)
 	}
-	got = zone{name: "main.leasehold.", directory: known{}}.answer(ask("web.main.leasehold.", dns.TypeA).SetEdns0(1232, false), true)
+	got = zone{name: "main.leasehold.", directory: known{}}.answer(ask("web.main.leasehold.", dns.TypeA).SetEdns0(1232,
+		false), true)
 	if told(got) != "SERVFAIL" || !strings.HasPrefix(reasons(got), "14 ") {
 		t.Errorf("nothing read: %s", got)
 	}
@@ -248,7 +257,8 @@ func TestAnswersFit(t *testing.T) {
 		}
 		if len(wire) > test.most || len(reply.Answer) < test.answers || reply.Truncated != test.truncated ||
 			(extras > 0) != test.extra || (reply.IsEdns0() != nil) != (test.offered > 0) {
-			t.Errorf("%s: %d bytes, %d answers, %d beside, truncated %t", name, len(wire), len(reply.Answer), extras, reply.Truncated)
+			t.Errorf("%s: %d bytes, %d answers, %d beside, truncated %t", name, len(wire), len(reply.Answer), extras,
+				reply.Truncated)
 		}
 		one := map[string]bool{}
 		for _, rr := range reply.Answer {
@@ -278,7 +288,8 @@ func TestLargeGroupsAreSpread(t *testing.T) {
 
 // FuzzAnswer has an answer made for whatever parses as a query.
 func FuzzAnswer(f *testing.F) {
-	for _, q := range []*dns.Msg{ask("_80._tcp.web.main.leasehold.", dns.TypeSRV), ask(`a\.b.web.main.leasehold.`, dns.TypeA), ask(".", dns.TypeANY)} {
+	for _, q := range []*dns.Msg{ask("_80._tcp.web.main.leasehold.", dns.TypeSRV), ask(`a\.b.web.main.leasehold.`,
+		dns.TypeA), ask(".", dns.TypeANY)} {
 		wire, err := q.SetEdns0(600, true).Pack()
 		if err != nil {
 			f.Fatal(err)

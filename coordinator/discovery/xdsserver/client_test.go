@@ -46,7 +46,8 @@ func serve(t testing.TB, listen string, files access.Config) *shard {
 	c := cache.New(keys)
 	directory := discovery.NewDirectory(c)
 	var err error
-	if s.server, err = xdsserver.New(xdsserver.Config{Listen: listen, Access: files}, directory, slog.New(slog.DiscardHandler)); err != nil {
+	if s.server, err = xdsserver.New(xdsserver.Config{Listen: listen, Access: files}, directory,
+		slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.server.Listen(t.Context()); err != nil {

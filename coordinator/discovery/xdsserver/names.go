@@ -89,7 +89,8 @@ func (c *catalog) ask(names []string) {
 		case port == 0 || slices.Contains(c.ports[group], port):
 			continue
 		case len(c.ports[group]) >= mostPortsOfGroup || c.asked >= mostPorts:
-			c.log.Warn("xds client asks for another port of a group than the many asked for before; it is told that there is none",
+			c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
+				"it is told that there is none",
 				"group", group, "port", port)
 			continue
 		}

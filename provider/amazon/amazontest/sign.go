@@ -82,7 +82,8 @@ func (a Account) signed(r *http.Request, body []byte) *Fault {
 	toSign := strings.Join([]string{scheme, stamp, strings.Join(credential[1:], "/"), hexSum([]byte(canonical))}, "\n")
 	want := hex.EncodeToString(mac(key, toSign))
 	if !hmac.Equal([]byte(want), []byte(parts["Signature"])) {
-		return denied("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")
+		return denied("SignatureDoesNotMatch", "The request signature we calculated does not match the "+
+			"signature you provided.")
 	}
 	return nil
 }

@@ -58,19 +58,23 @@ func listing(targets string) string {
 func TestHostilePrograms(t *testing.T) {
 	const one = `{"instance": "i", "address": "10.0.0.1", "port": 80, "state": "ready", "health": "up", "connections": 3}`
 	for name, test := range map[string]struct{ capabilities, script, says string }{
-		"hangs":              {named, "sleep 1000", "killed"},
-		"exits":              {named, "echo 'no such region' >&2; exit 3", "exit status 3: it says: no such region"},
-		"talks":              {named, "echo hello", "cannot be read"},
-		"answers a part":     {named, `echo '{"result": {"targets": [{"na'; exit 0`, "cannot be read"},
-		"lists a part":       {named, `echo '{"result": {"targets": [{"name": "a"}]}}'`, "a part proves nothing"},
-		"no target":          {named, listing(""), "names no target"},
-		"no name":            {named, listing(`{"members": []}`), "a name of its own"},
-		"a target twice":     {named, listing(`{"name": "a"}, {"name": "a"}`), "a name of its own"},
-		"a member twice":     {named, listing(`{"name": "a", "members": [` + one + `,` + one + `]}`), "listed twice"},
-		"a state":            {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`), `"fine", which is none`},
-		"a health":           {named, listing(`{"name": "a", "members": [` + strings.Replace(one, `"up"`, `"good"`, 1) + `]}`), `"good", which is none`},
-		"no address":         {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "10.0.0.1", "web", 1) + `]}`), "must be an IP address"},
-		"connections":        {named, listing(`{"name": "a", "members": [` + strings.Replace(one, ": 3", ": -3", 1) + `]}`), "-3 connections"},
+		"hangs":          {named, "sleep 1000", "killed"},
+		"exits":          {named, "echo 'no such region' >&2; exit 3", "exit status 3: it says: no such region"},
+		"talks":          {named, "echo hello", "cannot be read"},
+		"answers a part": {named, `echo '{"result": {"targets": [{"na'; exit 0`, "cannot be read"},
+		"lists a part":   {named, `echo '{"result": {"targets": [{"name": "a"}]}}'`, "a part proves nothing"},
+		"no target":      {named, listing(""), "names no target"},
+		"no name":        {named, listing(`{"members": []}`), "a name of its own"},
+		"a target twice": {named, listing(`{"name": "a"}, {"name": "a"}`), "a name of its own"},
+		"a member twice": {named, listing(`{"name": "a", "members": [` + one + `,` + one + `]}`), "listed twice"},
+		"a state": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`),
+			`"fine", which is none`},
+		"a health": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, `"up"`, `"good"`, 1) +
+			`]}`), `"good", which is none`},
+		"no address": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "10.0.0.1", "web", 1) +
+			`]}`), "must be an IP address"},
+		"connections": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, ": 3", ": -3", 1) + `]}`),
+			"-3 connections"},
 		"what it cannot see": {unnamed, listing(`{"name": "a", "members": [` + one + `]}`), "is not recorded"},
 		"all targets silent": {named, listing(`{"name": "a", "error": "it burns"}`), "a: it burns"},
 	} {

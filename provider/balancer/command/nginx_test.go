@@ -67,7 +67,8 @@ http {
 }
 `
 	n.write("nginx.conf", text)
-	n.write("leasehold-web.conf", "upstream web {\n    server 127.0.0.1:9 down; # no traffic: keeps the upstream valid\n}\n")
+	n.write("leasehold-web.conf", "upstream web {\n    server 127.0.0.1:9 down; # no traffic: "+
+		"keeps the upstream valid\n}\n")
 	n.run()
 	t.Cleanup(n.stop)
 	return n
@@ -149,7 +150,8 @@ func TestTheExampleForNginxKeepsTheContract(t *testing.T) {
 		Poll:  50 * time.Millisecond,
 		Forget: func() error {
 			n.stop()
-			n.write("leasehold-web.conf", "upstream web {\n    server 127.0.0.1:9 down; # no traffic: keeps the upstream valid\n}\n")
+			n.write("leasehold-web.conf", "upstream web {\n    server 127.0.0.1:9 down; # no traffic: "+
+				"keeps the upstream valid\n}\n")
 			n.run()
 			return nil
 		},

@@ -56,7 +56,8 @@ func (c Config) open() (*Balancer, error) {
 	case !balancer.IsName(c.Name):
 		return nil, fmt.Errorf("name: %q: must be at most 40 of a-z, 0-9 and -, beginning with a letter", c.Name)
 	case len(c.Sockets) == 0:
-		return nil, errors.New("sockets: is missing: name each process's runtime socket, such as unix:/run/haproxy/admin.sock")
+		return nil, errors.New("sockets: is missing: name each process's runtime socket, " +
+			"such as unix:/run/haproxy/admin.sock")
 	case !backendForm.MatchString(c.Backend):
 		return nil, fmt.Errorf("backend: %q: must be a backend's name", c.Backend)
 	case c.Slots != "" && !slotsForm.MatchString(c.Slots):

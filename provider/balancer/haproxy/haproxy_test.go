@@ -47,8 +47,9 @@ func behindRelay(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.H
 		Open:  func() (balancer.Balancer, error) { return haproxy.New(c) },
 		Front: p.Front,
 		Break: map[suite.Way]func() func(){
-			suite.IsDown: as(haproxytest.Close), suite.Hangs: as(haproxytest.Hang), suite.TalksNonsense: as(haproxytest.Nonsense),
-			suite.AnswersPart: as(haproxytest.Part), suite.Refuses: as(haproxytest.NoRights),
+			suite.IsDown: as(haproxytest.Close), suite.Hangs: as(haproxytest.Hang),
+			suite.TalksNonsense: as(haproxytest.Nonsense),
+			suite.AnswersPart:   as(haproxytest.Part), suite.Refuses: as(haproxytest.NoRights),
 		},
 		Foreign: func(address string, port int) error {
 			name := hand(address, port)

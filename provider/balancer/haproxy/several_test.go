@@ -205,7 +205,8 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 		if err := b.Add(t.Context(), shard, m); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Ask(fmt.Sprintf("set server web/slot3 addr 127.0.0.1 port %d; set server web/slot3 state ready", m.Port)); err != nil {
+		if _, err := p.Ask(fmt.Sprintf("set server web/slot3 addr 127.0.0.1 port %d; set server web/slot3 state ready",
+			m.Port)); err != nil {
 			t.Fatal(err)
 		}
 		if s := standing(t, b, m); s.Several != 1 || s.InPlace() {

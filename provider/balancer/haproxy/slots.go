@@ -121,7 +121,8 @@ func (b *Balancer) freeSlot(servers []server, m balancer.Member) (free server, e
 	scope := "backend " + b.backend
 	switch {
 	case slots == 0:
-		return free, balancer.Errorf(provider.Invalid, scope, "there is no slot %s1, %s2 …: HAProxy needs a server-template %s 1-N",
+		return free, balancer.Errorf(provider.Invalid, scope, "there is no slot %s1, %s2 …: "+
+			"HAProxy needs a server-template %s 1-N",
 			b.slots, b.slots, b.slots)
 	case !found:
 		return free, balancer.Errorf(provider.Capacity, scope, "none of its %d slots is free: enlarge the server-template",

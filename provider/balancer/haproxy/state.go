@@ -76,7 +76,8 @@ func (b *Balancer) read(ctx context.Context, t *target) ([]server, error) {
 
 // noBackend is the error of a backend that HAProxy does not have.
 func noBackend(backend string) error {
-	return balancer.Errorf(provider.Invalid, "backend "+backend, "HAProxy has no such backend: name one of its configuration")
+	return balancer.Errorf(provider.Invalid, "backend "+backend,
+		"HAProxy has no such backend: name one of its configuration")
 }
 
 // whole returns the lines of an answer. HAProxy ends each answer with an empty line.
@@ -182,7 +183,8 @@ func readStatistics(text, backend string, servers []server) error {
 	for i, name := range rows[0] {
 		columns[name] = i
 	}
-	for _, name := range []string{"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise", "check_fall"} {
+	for _, name := range []string{"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise",
+		"check_fall"} {
 		if _, is := columns[name]; !is {
 			return fmt.Errorf("there is no field %s", name)
 		}

@@ -10,7 +10,8 @@ import (
 const (
 	stateHeader = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight " +
 		"srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state " +
-		"bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n"
+		"bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr " +
+		"srv_agent_addr srv_agent_port\n"
 	aServer     = "3 web 1 one 10.0.0.1 2 0 10 10 1 6 3 4 6 0 0 0 - 80 - 0 0 - - 0\n"
 	stats       = "# pxname,svname,qcur,scur,status,check_status,check_rise,check_fall,\n"
 	itsStats    = "web,one,2,5,UP,L7OK,2,3,\n"

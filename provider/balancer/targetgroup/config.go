@@ -72,9 +72,11 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 	for i, arn := range c.TargetGroups {
 		switch m := groupForm.FindStringSubmatch(arn); {
 		case m == nil:
-			return nil, fmt.Errorf("arns: %q: must be an ARN, arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID", arn)
+			return nil, fmt.Errorf("arns: %q: must be an ARN, "+
+				"arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID", arn)
 		case m[1] != c.Region:
-			return nil, fmt.Errorf("arns: %q: is in another region than %s: give each region a balancer of its own", arn, c.Region)
+			return nil, fmt.Errorf("arns: %q: is in another region than %s: give each region a balancer of its own", arn,
+				c.Region)
 		case slices.Contains(c.TargetGroups[:i], arn):
 			return nil, fmt.Errorf("arns: %q: is named twice", arn)
 		}

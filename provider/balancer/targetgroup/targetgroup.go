@@ -227,7 +227,8 @@ func read(d types.TargetHealthDescription) (t target, err error) {
 	t.at = netip.AddrPortFrom(address, uint16(port))
 	t.status = balancer.Status{
 		Member: balancer.Member{Address: address.String(), Port: int(port)}, State: balancer.Ready, Health: balancer.Down,
-		Connections: balancer.UnknownConnections, Why: strings.TrimSpace(string(d.TargetHealth.State) + " " + string(d.TargetHealth.Reason)),
+		Connections: balancer.UnknownConnections, Why: strings.TrimSpace(string(d.TargetHealth.State) + " " +
+			string(d.TargetHealth.Reason)),
 	}
 	t.absent = d.TargetHealth.Reason == types.TargetHealthReasonEnumNotRegistered
 	switch d.TargetHealth.State {

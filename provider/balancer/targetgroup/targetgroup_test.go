@@ -98,7 +98,8 @@ func (w *cloud) must(groups ...string) *targetgroup.Balancer {
 func refusal(status int, code string) faultproxy.Answer {
 	return faultproxy.Answer{
 		Status: status, Header: http.Header{"Content-Type": {"text/xml"}},
-		Body: "<ErrorResponse><Error><Code>" + code + "</Code><Message>because of the test</Message></Error><RequestId>x</RequestId></ErrorResponse>",
+		Body: "<ErrorResponse><Error><Code>" + code + "</Code><Message>because of the " +
+			"test</Message></Error><RequestId>x</RequestId></ErrorResponse>",
 	}
 }
 
@@ -135,10 +136,11 @@ func TestTargetGroupsKeepTheContract(t *testing.T) {
 			return w.server.Deregister(arn, place(address, port)), nil
 		},
 		Break: map[suite.Way]func() func(){
-			suite.IsDown:        fault(faultproxy.Fault{Kind: faultproxy.Lose}),
-			suite.AnswersPart:   fault(faultproxy.Fault{Kind: faultproxy.Cut}),
-			suite.TalksNonsense: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: 200, Body: "<html>hello"}}),
-			suite.Refuses:       fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: refusal(403, "AccessDenied")}),
+			suite.IsDown:      fault(faultproxy.Fault{Kind: faultproxy.Lose}),
+			suite.AnswersPart: fault(faultproxy.Fault{Kind: faultproxy.Cut}),
+			suite.TalksNonsense: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: 200,
+				Body: "<html>hello"}}),
+			suite.Refuses: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: refusal(403, "AccessDenied")}),
 			suite.Hangs: func() func() {
 				w.hangs.Store(true)
 				return func() { w.hangs.Store(false) }
@@ -157,10 +159,12 @@ func TestErrorsHaveKinds(t *testing.T) {
 	w := serve(t, account())
 	for code, want := range map[string]provider.Kind{
 		"Throttling": provider.Throttled, "RequestLimitExceeded": provider.Throttled,
-		"AccessDenied": provider.Credentials, "ExpiredToken": provider.Credentials, "SignatureDoesNotMatch": provider.Credentials,
-		"TooManyTargets": provider.Capacity, "TooManyRegistrationsForTargetId": provider.Capacity,
+		"AccessDenied": provider.Credentials, "ExpiredToken": provider.Credentials,
+		"SignatureDoesNotMatch": provider.Credentials,
+		"TooManyTargets":        provider.Capacity, "TooManyRegistrationsForTargetId": provider.Capacity,
 		"TargetGroupNotFound": provider.Invalid, "InvalidTarget": provider.Invalid, "ValidationError": provider.Invalid,
-		"InternalFailure": provider.Temporary, "ServiceUnavailable": provider.Temporary, "NobodyHasSeenThisYet": provider.Temporary,
+		"InternalFailure": provider.Temporary, "ServiceUnavailable": provider.Temporary,
+		"NobodyHasSeenThisYet": provider.Temporary,
 	} {
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: refusal(400, code)})
 		before := w.proxy.Hits()[faultproxy.Refuse]

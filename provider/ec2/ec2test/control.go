@@ -56,7 +56,8 @@ func (s *Server) changed(q *amazontest.Query, refused func(*machine) *amazontest
 }
 
 func wrongState(m *machine) *amazontest.Fault {
-	return amazontest.Refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which this is possible: %s", m.id,
+	return amazontest.Refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which this is possible: "+
+		"%s", m.id,
 		stateNames[m.state])
 }
 
@@ -66,7 +67,8 @@ func (s *Server) stop(q *amazontest.Query) (any, *amazontest.Fault) {
 	changes, f := s.changed(q, func(m *machine) *amazontest.Fault {
 		switch {
 		case m.spot:
-			return amazontest.Refuse("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot request.", m.id)
+			return amazontest.Refuse("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated "+
+				"with a one-time Spot request.", m.id)
 		case m.state == running, m.state == stopping, m.state == stopped:
 			return nil
 		}

@@ -50,8 +50,9 @@ func (m *machine) stateOf() stateOf { return stateOf{m.state, stateNames[m.state
 
 func (m *machine) item(tagged bool) item {
 	i := item{
-		ID: m.id, Image: m.image, State: m.stateOf(), Type: m.typ, Launched: m.launched.UTC().Format("2006-01-02T15:04:05.000Z"),
-		Zone: m.s.config.Subnets[m.subnet].Zone, Token: m.token,
+		ID: m.id, Image: m.image, State: m.stateOf(), Type: m.typ,
+		Launched: m.launched.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Zone:     m.s.config.Subnets[m.subnet].Zone, Token: m.token,
 	}
 	if m.spot {
 		i.Lifecycle = "spot"
@@ -128,7 +129,8 @@ func (s *Server) describe(q *amazontest.Query) (any, *amazontest.Fault) {
 	tagged := func(m *machine) bool { return time.Since(m.made) >= s.config.TagLag }
 next:
 	for _, m := range s.machines {
-		if m.id <= string(after) || time.Since(m.made) < s.config.Lag || m.state == terminated && time.Since(m.since) > listedFor {
+		if m.id <= string(after) || time.Since(m.made) < s.config.Lag || m.state == terminated &&
+			time.Since(m.since) > listedFor {
 			continue
 		}
 		for _, f := range filters {

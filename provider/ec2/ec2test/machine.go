@@ -121,7 +121,8 @@ func (m *machine) print(text string) {
 
 // shutDown is the machine's own doing.
 func (m *machine) shutDown() {
-	const reason, message = "Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
+	const reason, message = "Client.InstanceInitiatedShutdown",
+		"Client.InstanceInitiatedShutdown: Instance initiated shutdown"
 	switch {
 	case m.state != running:
 	case m.endsByShutdown:

@@ -154,7 +154,8 @@ func (s *Server) wanted(q *amazontest.Query) (m machine, f *amazontest.Fault) {
 		for _, t := range q.Groups(spec + "Tag") {
 			key := q.Text(t + "Key")
 			if tags[key] = q.Text(t + "Value"); len(tags) > 50 || strings.HasPrefix(key, "aws:") || len(key) > 128 {
-				return m, amazontest.Refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved; at most 50 tags of 128 characters")
+				return m, amazontest.Refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are "+
+					"reserved; at most 50 tags of 128 characters")
 			}
 		}
 		switch kind := q.Text(spec + "ResourceType"); kind {
@@ -210,12 +211,15 @@ func (s *Server) refused(want machine, zone string) *amazontest.Fault {
 	case want.spot && s.config.Spots > 0 && spots >= s.config.Spots:
 		return amazontest.Refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 	case !want.spot && s.config.Processors > 0 && processors > s.config.Processors:
-		return amazontest.Refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows",
+		return amazontest.Refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your "+
+			"current vCPU limit of %d allows",
 			s.config.Processors)
 	case s.used[want.subnet] >= subnet.Free:
-		return amazontest.Refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s'", want.subnet)
+		return amazontest.Refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s'",
+			want.subnet)
 	case limited && room < 0:
-		return amazontest.Refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
+		return amazontest.Refuse("Unsupported", "Your requested instance type (%s) is not supported in "+
+			"your requested Availability Zone (%s).",
 			want.typ, zone)
 	case limited && room == 0:
 		return &amazontest.Fault{Status: 500, Code: "InsufficientInstanceCapacity", Message: fmt.Sprintf(

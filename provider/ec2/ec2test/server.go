@@ -84,7 +84,8 @@ type token struct {
 // New makes an account without machines.
 func New(c Config) *Server {
 	s := &Server{
-		config: c, machines: map[string]*machine{}, tokens: map[string]token{}, room: map[[2]string]int{}, used: map[string]int{},
+		config: c, machines: map[string]*machine{}, tokens: map[string]token{}, room: map[[2]string]int{},
+		used:     map[string]int{},
 		requests: map[string]int{}, doubles: map[string]bool{}, bucket: rate.NewLimiter(rate.Inf, 0),
 	}
 	if c.PerSecond > 0 {

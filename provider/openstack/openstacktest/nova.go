@@ -57,7 +57,8 @@ func (c *Cloud) availability(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, "The resource could not be found.") // Neutron's word for forbidden
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"network_ip_availability": map[string]any{"total_ips": free + 10, "used_ips": 10}})
+	answer(w, http.StatusOK, map[string]any{"network_ip_availability": map[string]any{"total_ips": free + 10,
+		"used_ips": 10}})
 }
 
 // shown is a server as the API shows it.
@@ -180,7 +181,8 @@ func (c *Cloud) create(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Quota > 0 && len(c.servers) >= c.Quota {
-		Refuse(w, http.StatusForbidden, fmt.Sprintf("Quota exceeded for instances: Requested 1, but already used %d of %d instances",
+		Refuse(w, http.StatusForbidden, fmt.Sprintf("Quota exceeded for instances: Requested 1, "+
+			"but already used %d of %d instances",
 			len(c.servers), c.Quota))
 		return
 	}
@@ -311,7 +313,8 @@ func (c *Cloud) action(w http.ResponseWriter, r *http.Request) {
 		c.calls[what]++
 		conflict := func(in bool) bool {
 			if in || s.Task != "" {
-				Refuse(w, http.StatusConflict, fmt.Sprintf("Cannot '%s' instance %s while it is in vm_state %s", what, s.ID, s.Status))
+				Refuse(w, http.StatusConflict, fmt.Sprintf("Cannot '%s' instance %s while it is in vm_state %s", what, s.ID,
+					s.Status))
 				return true
 			}
 			return false

@@ -70,7 +70,8 @@ func allowed() error {
 	return nil
 }
 
-var errNeedsRoot = errors.New("only root may mount disks: run the tests as root, in a container say, or leave out with -skip those that need a disk")
+var errNeedsRoot = errors.New("only root may mount disks: run the tests as root, in a container say, " +
+	"or leave out with -skip those that need a disk")
 
 // explain adds the next step to a mount error.
 func explain(doing, dir string, err error) error {

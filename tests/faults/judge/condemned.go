@@ -46,7 +46,8 @@ func (in *inquiry) strangers(words deathWords) {
 				continue
 			}
 			in.violation("SAFE-14", s.at,
-				fmt.Sprintf("%s had no record, was well, and nobody had deleted it on purpose, and it was taken to be removed%s", t.id, s.because(t.id)),
+				fmt.Sprintf("%s had no record, was well, and nobody had deleted it on purpose, and it was taken to be removed%s",
+					t.id, s.because(t.id)),
 				in.evidence(s, t.id)...)
 		}
 	})

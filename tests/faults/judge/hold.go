@@ -217,7 +217,8 @@ func (in *inquiry) restored() {
 			if t.moves() {
 				held = true // once is enough
 				in.violation("SAFE-12", s.at,
-					fmt.Sprintf("etcd was restored to an older revision (%d, it was %d), and %s became %s before the shard was put on hold%s", s.revision, before, t.id, t.next.Phase, s.because(t.id)),
+					fmt.Sprintf("etcd was restored to an older revision (%d, it was %d), and %s became %s before the shard was put "+
+						"on hold%s", s.revision, before, t.id, t.next.Phase, s.because(t.id)),
 					in.evidence(s, t.id)...)
 				return
 			}

@@ -149,7 +149,8 @@ func (in *inquiry) leasesLeft(quiet history.Event) {
 	}
 	if len(journals) > excused {
 		in.violation("REC-15", quiet.At,
-			fmt.Sprintf("all is quiet, and the journal has %d leases, where one for each hour and replica is enough: %d are excused", len(journals), excused), quiet)
+			fmt.Sprintf("all is quiet, and the journal has %d leases, where one for each hour and replica is enough: "+
+				"%d are excused", len(journals), excused), quiet)
 	}
 	if len(bare) > excused {
 		var of []string

@@ -32,7 +32,8 @@ func (in *inquiry) doubles() {
 			case e.Machine.What != history.Made:
 			case removed != nil:
 				in.violation("SAFE-8", e.At,
-					fmt.Sprintf("a machine was made for %s after its machine had been removed: an ID is never used again", id), *removed, e)
+					fmt.Sprintf("a machine was made for %s after its machine had been removed: an ID is never used again", id),
+					*removed, e)
 			case made != nil:
 				in.violation("SAFE-8", e.At, fmt.Sprintf("a second machine was made for %s", id), *made, e)
 				made = &e

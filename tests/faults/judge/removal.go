@@ -38,7 +38,8 @@ func (in *inquiry) removals() {
 						s.at.Sub(late.At).Round(1e8)), append(in.evidence(s, t.id), late)...)
 			case !shown:
 				in.violation("SAFE-8", s.at,
-					fmt.Sprintf("the record of %s went, and no List that was begun after its machine was deleted had shown that it is gone", t.id), append(in.evidence(s, t.id), from)...)
+					fmt.Sprintf("the record of %s went, and no List that was begun after its machine was deleted had shown that it "+
+						"is gone", t.id), append(in.evidence(s, t.id), from)...)
 			}
 		}
 	})

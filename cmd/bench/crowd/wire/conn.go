@@ -29,7 +29,8 @@ var (
 	ErrClosed  = errors.New("the connection is closed")
 	ErrSilent  = errors.New("the connection is silent")
 	ErrLeaving = errors.New("the coordinator takes no more streams on this connection")
-	errTooMany = errors.New("the coordinator takes no more streams on one connection at once: allow more, or use more connections")
+	errTooMany = errors.New("the coordinator takes no more streams on one connection at once: " +
+		"allow more, or use more connections")
 )
 
 // Config is the same for all connections.

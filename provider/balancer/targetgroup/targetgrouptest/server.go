@@ -203,7 +203,8 @@ func (s *Server) chosen(q *amazontest.Query) (arn string, g Group, places []neti
 		id, port := q.Text(prefix+"Id"), q.Number(prefix+"Port")
 		at, err := netip.ParseAddr(id)
 		if g.Type != "ip" || err != nil || port < 1 || port > 65535 {
-			return arn, g, nil, amazontest.Refuse("InvalidTarget", "The target '%s' is not valid for a target group of type %s", id, g.Type)
+			return arn, g, nil, amazontest.Refuse("InvalidTarget", "The target '%s' is not valid for a target group of type "+
+				"%s", id, g.Type)
 		}
 		places = append(places, netip.AddrPortFrom(at, uint16(port)))
 	}
