@@ -420,7 +420,7 @@ func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {
 	})
 }
 
-// Even an agent that is to keep its workload does not keep that of a retired instance.
+// An agent stops the workload of a retired instance even with the flag that keeps workloads.
 //
 // proves DET-18
 func TestRetiredWorkloadIsNotKept(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// webCheck is a check of a port; those of another port are another check.
+// webCheck checks a port. Another port makes it another check.
 func webCheck(name, port string, optional bool) *protocol.CheckSpec {
 	return &protocol.CheckSpec{
 		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second),
@@ -228,7 +228,7 @@ func TestRetiredInstanceIsNotChecked(t *testing.T) {
 	})
 }
 
-// A machine whose making nobody knows has nothing to be checked, and says so soon (REC-8).
+// An agent without a record has nothing to check, and reports that soon (REC-8).
 //
 // proves DET-9
 func TestUnknownConfigurationHasNoChecks(t *testing.T) {

@@ -137,8 +137,7 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 				r.shard.act("a", act)
 				pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
 				r.machine.is(t, "before the lease can end", false, 1, 1)
-				// It comes back on the stream that is there, and nobody tells it again what is
-				// wanted.
+				// It comes back on the open stream, and no replica tells it again what is wanted.
 				r.shard.act("a", script{})
 				pass(2 * reconnectMost)
 				r.machine.is(t, "renewed", true, 2, 1)

@@ -21,8 +21,7 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	}
 }
 
-// wantFiles has the files of a duty kept. Those of which no replica has told stay as they are until
-// one does.
+// wantFiles keeps the files of a duty. It leaves files alone until a replica has described them.
 func (a *Agent) wantFiles(d duty) {
 	switch {
 	case !d.Files:

@@ -77,8 +77,10 @@ func TestWhatReplacesAReport(t *testing.T) {
 	report := func() *protocol.Report {
 		return &protocol.Report{
 			Sequence: 3, Sent: at, MachineUptime: durationpb.New(time.Hour), Healthy: true, ConfigHash: "c1",
-			Checks: []*protocol.Check{{Name: "web", Kind: "http", Healthy: true, Since: at,
-				Took: durationpb.New(time.Second)}},
+			Checks: []*protocol.Check{{
+				Name: "web", Kind: "http", Healthy: true, Since: at,
+				Took: durationpb.New(time.Second),
+			}},
 			Host:        &protocol.Host{CpuPercent: 10},
 			Notice:      &protocol.Notice{Kind: "terminate", Why: "wanted back", At: at, In: durationpb.New(time.Minute)},
 			Certificate: &protocol.OwnCertificate{Issuer: "i", Ends: at}, Trust: "t",

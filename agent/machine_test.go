@@ -110,7 +110,7 @@ func (m *machine) exit(code int) {
 	m.changed <- struct{}{}
 }
 
-// hook is a drain hook in memory. Its methods are those of the real one.
+// hook is a drain hook in memory, with the methods of the real one.
 type hook struct {
 	mu      sync.Mutex
 	drain   *workload.Drain // that runs

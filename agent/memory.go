@@ -35,7 +35,7 @@ type remembered struct {
 // duty is what the agent was told to be, as far as it has taken it over, and what it has done once
 // and must not do again.
 type duty struct {
-	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": all but the last are those of the
+	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": all but the last belong to the
 	// bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`

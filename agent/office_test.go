@@ -71,7 +71,7 @@ func (o *office) credentials(replica string) credentials.TransportCredentials {
 	}})
 }
 
-// certificate is that of the machine, on the disk that answering waits for.
+// certificate is the machine's, on the disk that answering waits for.
 func (o *office) certificate(t *testing.T, cfg *Config, log *slog.Logger, answering func()) *certificate.Holder {
 	t.Helper()
 	o.mu.Lock()

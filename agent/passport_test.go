@@ -282,8 +282,7 @@ func TestAuthoritiesAreExchangedUnderWay(t *testing.T) {
 	})
 }
 
-// The machine was off until its certificate had ended: it is shown, and nobody's token is used
-// again.
+// The machine was off until its certificate had expired: it shows it, and no token is used again.
 //
 // proves SEC-3, DET-14
 func TestACertificateThatHasEndedEndsNothing(t *testing.T) {

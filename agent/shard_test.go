@@ -129,7 +129,7 @@ func (s *shard) act(name string, as script) {
 	s.replicas[name].script = as
 }
 
-// handshakes are those of the agent so far.
+// handshakes returns how often the agent has connected.
 func (s *shard) handshakes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,11 +261,15 @@ func answer(act script, sequence uint64, lease int64) *protocol.GatewayMessage {
 	case act.mute:
 		return &protocol.GatewayMessage{} // an unknown kind: ignored
 	case act.nack:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence,
-			Message: "etcd is out of reach"}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
+			Sequence: sequence,
+			Message:  "etcd is out of reach",
+		}}}
 	default:
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence,
-			Lease: lease, Report: act.report}}}
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{
+			Sequence: sequence,
+			Lease:    lease, Report: act.report,
+		}}}
 	}
 }
 

@@ -173,7 +173,7 @@ func TestRestartIsCarriedOutOnce(t *testing.T) {
 }
 
 // An agent that is killed while it restarts the workload is followed by one that does it again,
-// since nobody can know how far it came.
+// since its progress is unknown.
 //
 // proves HEAL-1
 func TestRestartThatWasCutShortIsRepeated(t *testing.T) {
@@ -306,7 +306,7 @@ func TestDrainThatIsCalledOffKillsTheHook(t *testing.T) {
 		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
 		if !slices.Equal(r.hook.killed, []string{"d1", "d2"}) {
-			t.Errorf("hooks killed: %q, want that of the retired instance too", r.hook.killed)
+			t.Errorf("hooks killed: %q, want the retired instance's too", r.hook.killed)
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A replica's own record that somebody deletes or spoils is written anew: agents and operators
-// learn from it where the replica is.
+// A replica writes its own record again when it is deleted or spoilt: agents and operators learn
+// from it where the replica is.
 //
 // proves SAFE-16
 func TestAReplicaWritesItsRecordAnew(t *testing.T) {

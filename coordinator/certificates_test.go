@@ -28,7 +28,7 @@ func TestTheEndOfTheAuthorityCostsNoInstance(t *testing.T) {
 		r, err := store.Decode[store.Replica](w.list(w.keys.Of(store.KindReplicas))[0])
 		if last := r.Record.Last; err != nil || last == nil ||
 			!strings.HasPrefix(last.What, "agents cannot be served") || r.Record.IssuerEnds.After(time.Now()) {
-			t.Errorf("the replica says %+v (%v), want that it can serve nobody", r.Record, err)
+			t.Errorf("the replica says %+v (%v), want that it can serve no agent", r.Record, err)
 		}
 	})
 }

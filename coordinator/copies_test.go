@@ -68,8 +68,8 @@ func (p *copying) gone() []string {
 }
 
 // A machine that one of our calls made beside the one that registered is removed, once, and the
-// instance goes on. A copy that somebody made of it is left alone and told of. What a copy is in
-// tells nothing of the instance.
+// instance goes on. A copy that an operator made of it is left alone and reported. What a copy is
+// in tells nothing of the instance.
 //
 // proves PROV-4, SAFE-1, SAFE-8
 func TestSeveralMachinesOfOneInstance(t *testing.T) {

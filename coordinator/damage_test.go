@@ -50,7 +50,7 @@ func (w *world) damaged(group string) (keys []string) {
 	return keys
 }
 
-// Records that somebody deletes hold the shard at once; nothing is made, and no machine goes.
+// Records that are deleted by hand hold the shard at once; nothing is made, and no machine goes.
 // Records that the leader deletes leave notes, and hold nothing.
 //
 // proves SAFE-15
@@ -241,13 +241,13 @@ func TestUnreadableSlotIsWrittenBack(t *testing.T) {
 		w.always(time.Minute, "what a newer program wrote stays",
 			func() bool { return string(w.list(key)[0].Value) == string(newer) })
 		w.remove(key)
-		w.put(key, []byte(`garbage`)) // and its last value was that of a newer program
+		w.put(key, []byte(`garbage`)) // and a newer program wrote its last value
 		w.until(time.Minute, "it can be read", readable)
 	})
 }
 
-// An unreadable instance whose group nobody knows stops all groups, each of which says so at once,
-// and goes on once it is gone.
+// An unreadable instance of an unknown group stops all groups, each of which says so at once, and
+// goes on once it is gone.
 //
 // proves SAFE-16
 func TestAnUnreadableInstanceOfNoGroup(t *testing.T) {

@@ -34,7 +34,7 @@ func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
 		}, "revision went backwards"},
 	} {
 		for _, away := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", nobody was there"}[away], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", without a leader"}[away], func(t *testing.T) {
 				inWorld(t, quick, func(w *world) {
 					w.start("zero") // so that agents have where to go
 					w.leads(time.Second, "zero")

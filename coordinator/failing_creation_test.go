@@ -47,7 +47,7 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 			Err: errors.New("500 internal error"),
 		})
 		mend() // of all others
-		w.always(g.MaxChecking.D()-time.Second, "it is tried again and again, and nobody is made beside it",
+		w.always(g.MaxChecking.D()-time.Second, "it is tried again and again, and no other is made beside it",
 			func() bool {
 				return replacement() == failing && w.made() == 3
 			})

@@ -58,7 +58,7 @@ func TestEveryChangeHasItsEntryInTheSameTransaction(t *testing.T) {
 		g.Size = 1
 		w.apply(g)
 		w.until(time.Minute, "one is left", func() bool { return w.settled(1) })
-		last := w.put(w.keys.Request("end"), []byte(`{"schema": 1, "kind": "replace", "instance": "nobody"}`))
+		last := w.put(w.keys.Request("end"), []byte(`{"schema": 1, "kind": "replace", "instance": "unknown"}`))
 
 		changes, changed, explained := 0, map[store.Revision]string{}, map[store.Revision]bool{}
 		for b := range history {
@@ -146,7 +146,7 @@ func TestSpecThatIsWrongChangesNothing(t *testing.T) {
 				t.Errorf("%s: status says %+v, want what is wrong at revision %d", name, st.Invalid, rev)
 			}
 			if st.Accepted == nil || st.Accepted.Size != 2 || st.AcceptedRevision != accepted {
-				t.Errorf("%s: in force is %+v of revision %d, want that of %d", name, st.Accepted, st.AcceptedRevision,
+				t.Errorf("%s: in force is %+v of revision %d, want the one of %d", name, st.Accepted, st.AcceptedRevision,
 					accepted)
 			}
 		}
@@ -193,8 +193,8 @@ func TestOrders(t *testing.T) {
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
 		one.stop()
-		w.order("r1", store.RequestReplace, ids[0]) // nobody is up
-		w.order("r2", store.RequestReplace, "nobody")
+		w.order("r1", store.RequestReplace, ids[0]) // none is up
+		w.order("r2", store.RequestReplace, "unknown")
 		w.order("r3", "dance", ids[1])
 		w.start("two")
 		w.until(time.Minute, "the first is replaced",

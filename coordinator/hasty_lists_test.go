@@ -51,7 +51,7 @@ var lies = map[string]struct {
 	}},
 }
 
-// liar is a shard of three whose provider lies about the last two. The first, of whom it tells the
+// liar is a shard of three whose provider lies about the last two. The first, of which it tells the
 // truth, can make the leader ask.
 type liar struct {
 	*world
@@ -144,7 +144,7 @@ func TestListsThatAreApartCount(t *testing.T) {
 					l.suspect()
 					return l.made() == 3 && len(l.provider.Existing()) == 3
 				})
-				l.until(2*poll, "those of whom the provider said it twice are being replaced", func() bool {
+				l.until(2*poll, "the ones that the provider reported twice are being replaced", func() bool {
 					gone := 0
 					for _, in := range l.instances() {
 						if in.Record.Phase == store.Deleting && slices.Contains(l.three[1:], in.Record.ID) {

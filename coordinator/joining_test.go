@@ -198,13 +198,12 @@ func TestTokenGoesWhereItsCallIsNotRecorded(t *testing.T) {
 		w.apply(w.group("web", 1))
 		w.until(time.Minute, "the machine is made", func() bool { return len(w.provider.Existing()) == 1 })
 		if n := len(w.list(w.keys.Of(store.KindTokens))); n != 1 || !lost {
-			t.Errorf("%d tokens, want that of the call which was made", n)
+			t.Errorf("%d tokens, want the one of the call that was made", n)
 		}
 	})
 }
 
-// Somebody who finds a token that was used, or the certificate of a machine that is gone, gets
-// nowhere.
+// A thief of a used token, or of the certificate of a machine that is gone, gets nowhere.
 //
 // proves SEC-2
 func TestUsedTokenOfAMachineThatIsGoneIsRefused(t *testing.T) {

@@ -89,7 +89,7 @@ func count(lines []line, level slog.Level, msg, by string) map[string]int {
 // kept has a replica log into a book.
 func (b *logbook) kept(_ *coordinator.Config, deps *coordinator.Deps) { deps.Logger = slog.New(b) }
 
-// worst checks that of a level and above there are these messages, each once, and none else.
+// worst checks that the messages at a level and above are these, each once.
 func (b *logbook) worst(t *testing.T, mark int, level slog.Level, want ...string) {
 	t.Helper()
 	wanted, got := map[string]int{}, map[string]int{}

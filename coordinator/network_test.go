@@ -22,7 +22,7 @@ type port struct {
 
 func newNetwork() *network { return &network{ports: map[string]*port{}} }
 
-// listen takes an address, which may have been somebody's before.
+// listen takes an address, which may have been in use before.
 func (n *network) listen(_ context.Context, address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -36,7 +36,7 @@ func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	p := n.ports[address]
 	n.mu.Unlock()
 	if p == nil {
-		return nil, fmt.Errorf("dial %s: nobody listens", address)
+		return nil, fmt.Errorf("dial %s: connection refused", address)
 	}
 	conn, err := p.DialContext(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func (w *world) revision() store.Revision {
 	return l.Revision
 }
 
-// records are those of a kind. What they point to is not to be changed.
+// records are all records of a kind. What they point to must not be changed.
 func records[T any](w *world, kind string) []store.Versioned[T] {
 	w.t.Helper()
 	var out []store.Versioned[T]

@@ -133,8 +133,8 @@ func TestAPauseStopsRemovalsThatWait(t *testing.T) {
 	}
 }
 
-// A machine that nobody recorded is not condemned while the group that its tag names is paused:
-// there is no way back from that.
+// A machine without a record is not condemned while the group that its tag names is paused: there
+// is no way back from that.
 //
 // proves REC-8
 // proves REC-13

@@ -185,7 +185,7 @@ func TestCommandIsRolledByRestarts(t *testing.T) {
 	})
 }
 
-// Another template needs other machines: each is made first, within max_expansion, and nobody
+// Another template needs other machines: each is made first, within max_expansion, and no instance
 // misses one meanwhile.
 //
 // proves ROLL-1
@@ -231,7 +231,7 @@ func TestHealingComesBeforeTheRoll(t *testing.T) {
 		w.setMood(sick, mood{sick: true})
 		w.until(10*time.Minute, "the roll is complete",
 			func() bool { return w.status("web").Rollout == nil && w.settled(5) })
-		// After the one replacement under way, the next is that of the failed one.
+		// After the one replacement under way, the failed one is replaced next.
 		var order []string
 		failed := false
 		for _, e := range w.story() {
@@ -246,8 +246,8 @@ func TestHealingComesBeforeTheRoll(t *testing.T) {
 	})
 }
 
-// A template with which nobody gets healthy is taken for the cause: the roll stops, and the old
-// instances stay.
+// A template with which no instance gets healthy is taken for the cause: the roll stops, and the
+// old instances stay.
 //
 // proves FLAP-5
 // proves FLAP-7

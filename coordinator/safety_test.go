@@ -27,7 +27,7 @@ func TestFrozenStoreCostsNoMachine(t *testing.T) {
 				w.pass(5 * time.Minute)
 				w.unchanged(ids)
 				if w.leader() == "" {
-					t.Error("nobody leads")
+					t.Error("there is no leader")
 				}
 			})
 		})

@@ -56,7 +56,7 @@ func TestShardsShareNothing(t *testing.T) {
 			return w.settled(3) && !slices.Contains(w.ids(), ids[0]) && !slices.Contains(w.ids(), ids[1])
 		})
 		w.order("r1", store.RequestDelete, ids[2])
-		w.order("r2", store.RequestDelete, theirs[0]) // whom nobody knows here
+		w.order("r2", store.RequestDelete, theirs[0]) // which is unknown here
 		w.until(time.Minute, "the third is replaced",
 			func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[2]) })
 		w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ann", At: time.Now().UTC()} })

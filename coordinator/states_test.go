@@ -90,8 +90,8 @@ func TestTasksFinish(t *testing.T) {
 	})
 }
 
-// An instance on demand is made by an order, counted and healed by nobody, and removed by an order
-// or by its age.
+// An instance on demand is made by an order, not counted or healed, and removed by an order or by
+// its age.
 //
 // proves REC-2
 func TestInstancesOnDemand(t *testing.T) {
@@ -111,7 +111,7 @@ func TestInstancesOnDemand(t *testing.T) {
 		w.order("r3", store.RequestDelete, extra[0])
 		w.until(time.Minute, "it is removed", func() bool { return w.settled(3) })
 		w.provider.Crash(extra[1], "exit 1")
-		w.always(30*time.Minute, "nobody heals the other", func() bool { return w.made() == 4 && len(w.ids()) == 3 })
+		w.always(30*time.Minute, "the other is not healed", func() bool { return w.made() == 4 && len(w.ids()) == 3 })
 		w.until(time.Hour, "it is removed for its age",
 			func() bool { return w.settled(2) && slices.Equal(w.ids(), ids) })
 		if r := w.refusals(); len(r) > 0 {
@@ -153,8 +153,8 @@ func TestProtectedInstances(t *testing.T) {
 	})
 }
 
-// A machine that nobody recorded is taken into its group by order: into a slot that is missing,
-// else on demand.
+// A machine without a record is taken into its group by order: into a slot that is missing, else on
+// demand.
 //
 // proves REC-8
 // proves REC-16
@@ -172,7 +172,7 @@ func TestExtraMachineIsAdopted(t *testing.T) {
 		g.Paused = true // so that the slot is missing when the order comes
 		w.apply(g)
 		w.pass(5 * time.Second)
-		w.request("r1", store.Request{Kind: store.RequestAdopt, Instance: "nobody"})
+		w.request("r1", store.Request{Kind: store.RequestAdopt, Instance: "unknown"})
 		w.request("r2", store.Request{Kind: store.RequestAdopt, Instance: "old-1"})
 		w.until(time.Minute, "it is adopted", func() bool { return len(w.ids()) == 1 })
 		if in := w.instance("old-1"); !in.Managed || in.Slot != 0 {
@@ -185,7 +185,7 @@ func TestExtraMachineIsAdopted(t *testing.T) {
 		w.until(2*time.Minute, "it runs", func() bool { return w.settled(1) })
 		w.always(20*time.Minute, "it stays", func() bool { return slices.Equal(w.ids(), []string{"old-1"}) })
 		w.edit("web", func(g *store.Group) { g.Paused = false })
-		w.until(5*time.Minute, "a roll replaces it, since nobody knows what it was made from", func() bool {
+		w.until(5*time.Minute, "a roll replaces it, since what it was made from is unknown", func() bool {
 			return w.settled(1) && !slices.Contains(w.ids(), "old-1")
 		})
 		w.extra("old-2", "web")
@@ -324,7 +324,7 @@ func TestAgentSaysThatItsMachineMustBeEmptied(t *testing.T) {
 // proves SPOT-2
 func TestNoticeReplacesAndDrainsAtOnce(t *testing.T) {
 	config := quick
-	config.BootDelay = 20 * time.Second // long enough for nobody to wait for it
+	config.BootDelay = 20 * time.Second // longer than anything waits
 	inWorld(t, config, func(w *world) {
 		w.start("one")
 		g := w.draining(2, 5*time.Minute)

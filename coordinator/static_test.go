@@ -58,7 +58,7 @@ func TestStaticGroupAndItsOverride(t *testing.T) {
 				st.Invalid, w.made())
 		}
 		w.put(w.keys.Group("web"), store.Encode(store.Override{Schema: store.Schema, Name: "web"}))
-		w.until(5*time.Minute, "the file alone is in force, as somebody said",
+		w.until(5*time.Minute, "the file alone is in force, as ordered",
 			func() bool { return w.settled(2) && w.status("web").Rollout == nil && w.status("web").Invalid == nil })
 		if w.made() != 3 || w.instances()[0].Record.Spec.Vars["greeting"] != "hello" {
 			t.Errorf("%d machines were made; %v", w.made(), w.instances()[0].Record.Spec.Vars)

@@ -19,8 +19,8 @@ func (w *world) back(ids ...string) {
 	}
 }
 
-// Many cut off at once are a storm: nobody is replaced but who is dead, and when they are back it
-// is over.
+// Many cut off at once are a storm: only dead instances are replaced, and when the others are back
+// it is over.
 //
 // proves SAFE-2
 func TestStormReplacesOnlyTheDead(t *testing.T) {
@@ -33,11 +33,11 @@ func TestStormReplacesOnlyTheDead(t *testing.T) {
 		w.pass(5 * time.Minute)
 		w.cutOff(ids[:6]...)
 		w.until(time.Minute, "it is a storm", func() bool { return w.storms("web") })
-		w.always(time.Hour, "nobody is replaced", func() bool { return w.made() == 8 && slices.Equal(w.ids(), ids) })
+		w.always(time.Hour, "none is replaced", func() bool { return w.made() == 8 && slices.Equal(w.ids(), ids) })
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(time.Minute, "the dead one is replaced",
 			func() bool { return !slices.Contains(w.ids(), ids[0]) && w.made() == 9 })
-		w.always(10*time.Minute, "nobody else", func() bool { return w.made() == 9 })
+		w.always(10*time.Minute, "no other", func() bool { return w.made() == 9 })
 		w.back(ids[1:6]...)
 		began := time.Now()
 		w.until(10*time.Minute, "it is over", func() bool { return w.status("web").Storm == nil })
@@ -50,7 +50,7 @@ func TestStormReplacesOnlyTheDead(t *testing.T) {
 	})
 }
 
-// A storm outlasts its leader: the next one has the same losses before it and replaces nobody.
+// A storm outlasts its leader: the next one sees the same losses and replaces none.
 //
 // proves SAFE-2
 // proves SAFE-1
@@ -68,7 +68,7 @@ func TestStormSurvivesAChangeOfLeader(t *testing.T) {
 		w.until(time.Minute, "it is a storm", func() bool { return w.storms("web") })
 		one.kill()
 		w.leads(10*time.Second, "two")
-		w.always(time.Hour, "nobody is replaced", func() bool { return w.made() == 8 })
+		w.always(time.Hour, "none is replaced", func() bool { return w.made() == 8 })
 	})
 }
 
@@ -169,7 +169,7 @@ func TestStormOfTheShard(t *testing.T) {
 		if !w.status("web").Storm.Shard || !w.status("api").Storm.Shard {
 			t.Error("it is not said to be one of the shard")
 		}
-		w.always(time.Hour, "nobody is replaced", func() bool { return w.made() == 20 })
+		w.always(time.Hour, "none is replaced", func() bool { return w.made() == 20 })
 		w.back(cut...)
 		w.until(10*time.Minute, "it is over",
 			func() bool { return w.status("web").Storm == nil && w.status("api").Storm == nil })

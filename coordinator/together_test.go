@@ -112,7 +112,7 @@ func TestOneThatIsOvertakenHoldsUpNobody(t *testing.T) {
 		const size, victim = 100, "web-50-crowd"
 		var mu sync.Mutex
 		var together []string // in the transaction that is about to be tried
-		var beside []string   // in that of the victim, when its session changed
+		var beside []string   // in the victim's transaction, when its session changed
 		tries, seen := 0, false
 		var changed store.Revision
 		var at time.Time

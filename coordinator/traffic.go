@@ -115,7 +115,7 @@ func (t *term) tellMember(ctx context.Context, c plan.MemberCall) {
 	switch {
 	case c.Again:
 		entry.Rule, entry.What = "LB-3", "put back into load balancer "+c.Balancer
-		entry.Why = "it was there, and somebody else has changed or removed it"
+		entry.Why = "it was there, and another client has changed or removed it"
 	case c.Group == "":
 		entry.Rule, entry.What = "LB-3", "removed from load balancer "+c.Balancer
 		entry.Why = "the instance was deleted before"

@@ -37,7 +37,7 @@ func TestTheKeyOfTurnsGoesWithItsGroup(t *testing.T) {
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(time.Minute, "it is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		if now := turn(); now.Modified == before.Modified || now.Record.Rule == "" {
-			t.Errorf("nobody took a turn: %+v", now.Record)
+			t.Errorf("no turn was taken: %+v", now.Record)
 		}
 		g.Deleting = true
 		w.apply(g)

@@ -47,7 +47,7 @@ func TestUnreadableStatusStopsItsGroupAlone(t *testing.T) {
 	})
 }
 
-// A shard's record that cannot be read lets nobody lead; candidates do not race for it.
+// With an unreadable shard record no replica leads; candidates do not race for it.
 //
 // proves SAFE-16
 func TestUnreadableShardCausesNoElections(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Of instances that are being deleted, or whose records somebody removed by hand, a leader keeps
+// Of instances that are being deleted, or whose records were removed by hand, a leader keeps
 // nothing.
 func TestNothingIsKeptOfInstancesThatAreGone(t *testing.T) {
 	group := func(phases map[string]store.Phase) *plan.Group {

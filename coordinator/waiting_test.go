@@ -30,7 +30,7 @@ func (w *world) waits(id string) string {
 
 func (w *world) noElection() bool { return len(w.list(w.keys.Of(store.KindLeader))) == 0 }
 
-// A replica creates no shard: it waits until somebody does.
+// A replica creates no shard: it waits for one.
 //
 // proves SAFE-15
 func TestAReplicaCreatesNoShard(t *testing.T) {
@@ -73,9 +73,9 @@ func TestReplicasWaitForAShardThatIsLost(t *testing.T) {
 					w.until(10*time.Second, id+" waits",
 						func() bool { return strings.Contains(w.waits(id), "leasehold recover") })
 				}
-				w.until(10*time.Second, "nobody leads", w.noElection)
+				w.until(10*time.Second, "there is no leader", w.noElection)
 				w.provider.Crash(ids[0], "exit 1")
-				w.always(10*time.Minute, "nothing is made or removed, nobody leads", func() bool {
+				w.always(10*time.Minute, "nothing is made or removed, there is no leader", func() bool {
 					return w.made() == 2 && len(w.provider.Existing()) == 2 && w.noElection()
 				})
 				w.put(w.keys.Shard(), store.Encode(good))
@@ -196,7 +196,7 @@ func TestAShardWithAnotherIDStopsNothing(t *testing.T) {
 		w.edit("web", func(g *store.Group) { g.Deleting = true })
 		w.until(5*time.Minute, "its group is gone",
 			func() bool { return len(w.list(w.keys.Of(store.KindGroups))) == 0 })
-		w.always(time.Hour, "the old machines are there, and those of the group are gone",
+		w.always(time.Hour, "the old machines are there, and the group's are gone",
 			func() bool { return slices.Equal(w.provider.Existing(), old) })
 		for _, id := range old {
 			if told := w.refused[id]; told[protocol.Refused_WRONG_SHARD] == 0 || told[protocol.Refused_RETIRED] > 0 {

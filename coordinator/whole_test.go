@@ -25,8 +25,8 @@ var apart = tier.Pick(3, 1)
 // proves ELECT-3
 func TestLeaderDiesAtEveryBoundary(t *testing.T) { everyBoundary(t, apart, ofALife, lifeOfAGroup) }
 
-// As above, but while nobody leads the operator deletes the group: what the dead leader was about
-// to make, or has made unrecorded, is found and removed.
+// As above, but without a leader the operator deletes the group: what the dead leader was about to
+// make, or has made unrecorded, is found and removed.
 //
 // proves SAFE-8
 // proves REC-7

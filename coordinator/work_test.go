@@ -83,7 +83,7 @@ type work struct {
 	mu        sync.Mutex
 	w         *world
 	instance  string
-	config    string // taken over; "": that of the bootstrap document
+	config    string // taken over; "": the bootstrap document's
 	run       []string
 	vars      map[string]string
 	restarted string

@@ -299,8 +299,7 @@ func (w *world) told(by, rule string) int {
 // made counts the machines that were ever made.
 func (w *world) made() int { return w.provider.Made() }
 
-// unchanged checks that the instances are those that they were, and that nobody was made beside
-// them.
+// unchanged checks that the instances are the same, and that none was made beside them.
 func (w *world) unchanged(ids []string) {
 	w.t.Helper()
 	if now := w.ids(); !slices.Equal(now, ids) || w.made() != len(ids) || !w.settled(len(ids)) {
@@ -365,7 +364,7 @@ func manyFail(t *testing.T, size int, rate float64, burst int, callTime time.Dur
 	config.CallTime = callTime
 	inWorld(t, config, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = rate, burst })
-		w.setEveryone(mood{mute: true}) // their agents matter to nobody here
+		w.setEveryone(mood{mute: true}) // their agents do not matter here
 		w.start("one")
 		g := w.group("web", size)
 		g.RegistrationTimeout = store.Duration(24 * time.Hour)

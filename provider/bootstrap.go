@@ -15,7 +15,7 @@ type Bootstrap struct {
 	Schema       int      `json:"schema"`
 	Instance     string   `json:"instance"`
 	Group        string   `json:"group"`
-	Name         string   `json:"name,omitempty"` // of the machine: that of its slot, or the instance
+	Name         string   `json:"name,omitempty"` // of the machine: its slot's, or the instance
 	Slot         int      `json:"slot"`
 	Zone         string   `json:"zone"`
 	Shard        string   `json:"shard"` // the shard's random ID
@@ -67,7 +67,7 @@ func ReadBootstrap(data []byte) (Bootstrap, error) {
 	}
 	if len(b.Coordinators) == 0 {
 		return b,
-			fmt.Errorf("read bootstrap document: coordinators is empty: the agent would not know whom to speak to")
+			fmt.Errorf("read bootstrap document: coordinators is empty: the agent would have no coordinator to connect to")
 	}
 	for _, f := range []struct{ name, value string }{
 		{"report_interval", b.ReportInterval},

@@ -24,7 +24,7 @@ install_missing() { # of what, package…
 	there || fail "$name is not complete after installing it" "apt-get install $*"
 }
 
-# serve waits until a daemon answers, prints its directory, and returns when the standard input ends: nobody
+# serve waits until a daemon answers, prints its directory, and returns when the standard input ends: no process
 # holds the other end any more.
 serve() { # of what, process, directory, log, command that succeeds once it answers…
 	local name=$1 process=$2 directory=$3 log=$4

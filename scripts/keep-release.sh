@@ -8,7 +8,7 @@
 # tests/stage are made of, tests left out; what is embedded in them; go.mod and go.sum; the protocol, against which
 # `make check-protocol` compares the present one. The same commit always gives the same bytes.
 #
-# The modules that the release needs are not in it. They come from the module cache, as those of the present tree do, so the release has
+# The modules that the release needs are not in it. They come from the module cache, like the present tree's, so the release has
 # to be built with versions that the present go.sum knows: missing modules are reported, but are no failure here.
 set -euo pipefail
 cd "$(dirname "$0")/.."

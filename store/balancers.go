@@ -55,7 +55,8 @@ const inBalancers = "load_balancers[]."
 
 // balancerField is a field of each load balancer.
 func balancerField[T any](path, kind, def, rule, allowed, doc string, get func(*LoadBalancer) T,
-	ok func(T) bool) Field {
+	ok func(T) bool,
+) Field {
 	return Field{
 		Path: inBalancers + path, Type: kind, Default: def, Allowed: allowed, Rule: rule, Doc: doc,
 		wrong: func(g *Group) []FieldError {
@@ -87,7 +88,7 @@ var balancerFields = []Field{
 		func(b *LoadBalancer) Port { return b.Port },
 		func(p Port) bool { return p == "" || p.ok() }),
 	balancerField("weight", "integer", "the balancer's own", "LB-1", "0 to 256; 0 is the balancer's own",
-		"The share of the traffic that each instance gets, in proportion to that of the others.",
+		"The share of the traffic that each instance gets, relative to the others.",
 		func(b *LoadBalancer) int { return b.Weight }, func(n int) bool { return n >= 0 && n <= 256 }),
 	balancerField("settings", "nested values", "none", "LB-1", "as the balancer allows, at most 64 KiB",
 		"What else the balancer wants to know of a member.",
@@ -117,7 +118,7 @@ func wrongBalancers(g *Group) []FieldError {
 		b := &g.LoadBalancers[i]
 		if earlier, twice := first[b.Name]; twice {
 			wrong(fmt.Sprintf("load_balancers[%d].name", i), show(b.Name),
-				fmt.Sprintf("another name than that of load_balancers[%d]", earlier))
+				fmt.Sprintf("a name other than load_balancers[%d] has", earlier))
 		} else {
 			first[b.Name] = i
 		}

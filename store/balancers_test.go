@@ -87,7 +87,7 @@ func TestLoadBalancersAreNoPartOfTheTemplate(t *testing.T) {
 	}
 }
 
-// The timers of memberships run as those of the record do.
+// The timers of memberships run as the record's do.
 func TestTimersOfTraffic(t *testing.T) {
 	i := store.Instance{Traffic: []store.Traffic{
 		{Balancer: "a", Timer: &store.Timer{For: store.Duration(time.Minute)}}, {Balancer: "b"},

@@ -210,7 +210,7 @@ func wrongChecks(g *Group) []FieldError {
 		if earlier, twice := first[c.Name]; twice && c.Name != "" {
 			out = append(out, FieldError{
 				Path: at + ".name", Value: show(c.Name),
-				Allowed: fmt.Sprintf("another name than that of checks[%d]", earlier), Rule: "DET-9",
+				Allowed: fmt.Sprintf("a name other than checks[%d] has", earlier), Rule: "DET-9",
 			})
 			continue
 		}

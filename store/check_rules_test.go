@@ -89,7 +89,7 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 				`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`,
 				`{"tcp": {"port": 3}, "name": "a"}`,
 			},
-			[]string{"checks[1].name than that of checks[0]", "checks[2].name than that of checks[0]"},
+			[]string{"checks[1].name other than checks[0]", "checks[2].name other than checks[0]"},
 		},
 		{"two of no kind and no name", []string{`{}`, `{}`}, []string{"checks[0]", "checks[1]"}},
 		{"no kind and a wrong name", []string{`{"name": "a b"}`}, []string{"checks[0]", "checks[0].name"}},
@@ -109,7 +109,7 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 		var got []string
 		for _, e := range fieldErrors(err) {
 			path := e.Path
-			if at := strings.Index(e.Allowed, "than that of"); at >= 0 {
+			if at := strings.Index(e.Allowed, "other than"); at >= 0 {
 				path += " " + e.Allowed[at:]
 			}
 			got = append(got, path)

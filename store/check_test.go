@@ -210,7 +210,7 @@ func TestWhatIsWrongWithChecks(t *testing.T) {
 		},
 		"twice a name": {
 			[]string{tcp(`, "name": "a"`), tcp(""), tcp(`, "name": "a"`)},
-			`checks[2].name: "a": must be another name than that of checks[0] (DET-9)`,
+			`checks[2].name: "a": must be a name other than checks[0] has (DET-9)`,
 		},
 		"too many": {many, "checks: 33 checks: must be at most 32 checks (DET-9)"},
 		"two processes": {

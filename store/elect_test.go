@@ -291,7 +291,7 @@ func TestElectionWithinASessionEndsWithIt(t *testing.T) {
 
 func TestLeaderNow(t *testing.T) {
 	if _, ok := store.LeaderNow(nil); ok {
-		t.Error("somebody leads where nobody stands")
+		t.Error("there is a leader without a candidate")
 	}
 	now, ok := store.LeaderNow([]store.KV{
 		{Key: "b", Created: 7},

@@ -94,7 +94,7 @@ func fileFields() []Field {
 			func(f *File) any { return f.Secret }, func(f *File) bool { return f.Secret == "" || IsSecretName(f.Secret) }),
 		fileField("owner", "string", "the agent's", "a user, or a user and a group like www-data:adm, by name or number",
 			"FILE-3",
-			"Whom it belongs to.",
+			"The owner of the file on the machine.",
 			func(f *File) any { return f.Owner }, func(f *File) bool { return f.Owner == "" || ownerForm.MatchString(f.Owner) }),
 		fileField("mode", "string", "0644, and 0600 for a secret", "three octal digits, like 0640", "FILE-3",
 			"Its permissions, written as text: \"0640\".",
@@ -137,7 +137,7 @@ func wrongFiles(g *Group) []FieldError {
 			wrong(at, value, "exactly one of text, template and secret")
 		}
 		if earlier, twice := first[f.Path]; twice {
-			wrong(at+".path", show(f.Path), fmt.Sprintf("another path than that of files[%d]", earlier))
+			wrong(at+".path", show(f.Path), fmt.Sprintf("a path other than files[%d] has", earlier))
 			continue
 		}
 		first[f.Path] = i
@@ -148,8 +148,8 @@ func wrongFiles(g *Group) []FieldError {
 	return out
 }
 
-// wrongTemplates judges what can be judged without variables: those of a static group may be set
-// beside it.
+// wrongTemplates judges what can be judged without variables: an override of a static group may set
+// more.
 func wrongTemplates(g *Group) []FieldError {
 	var out []FieldError
 	for i := range g.Files {
@@ -173,8 +173,10 @@ func wrongTemplates(g *Group) []FieldError {
 
 // templateError is an error of a template, with its place.
 func templateError(i int, err error) FieldError {
-	e := FieldError{Path: fmt.Sprintf("files[%d].template", i), Value: err.Error(), Rule: "FILE-1",
-		Allowed: "a template that can be rendered"}
+	e := FieldError{
+		Path: fmt.Sprintf("files[%d].template", i), Value: err.Error(), Rule: "FILE-1",
+		Allowed: "a template that can be rendered",
+	}
 	var at *filetemplate.Error
 	if errors.As(err, &at) {
 		e.Line, e.Column = at.Line, at.Column

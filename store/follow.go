@@ -52,7 +52,8 @@ const (
 // If the store forgets the revision meanwhile, f is interrupted, and all is listed again.
 //
 // When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f
-// is told so and all is listed again, after 50ms at first and up to 2s when that keeps failing.
+// is told, and everything is listed again, after 50ms at first and up to 2s when that keeps
+// failing.
 func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Follower) error {
 	if len(wanted) == 0 {
 		wanted = []string{prefix}

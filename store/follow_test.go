@@ -115,7 +115,7 @@ func (p *cache) Interrupted(err error) {
 	p.told.lastBreak = time.Now()
 }
 
-// showsAll checks that the cache is that of the store below the wanted prefixes.
+// showsAll checks that the cache equals the store below the wanted prefixes.
 func (p *cache) showsAll(s store.Store, wanted ...string) {
 	p.t.Helper()
 	now, want := p.now(), map[string]string{}

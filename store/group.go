@@ -367,7 +367,7 @@ func decodeGroup(value []byte) (Group, error) {
 }
 
 // InstanceSpec is the part of the spec that a machine is made from. Of a group that is divided
-// between spot machines and others, it is that of a spot machine.
+// between spot machines and others, it is a spot machine's.
 func (g Group) InstanceSpec() InstanceSpec {
 	var notices NoticeSpec
 	if g.Spot.Watched() {

@@ -117,7 +117,7 @@ func (g Group) Warnings() []string {
 			"of capacity has an effect (SPOT-4)")
 	}
 	if (g.Spot.Enabled || g.Capacity.Spot > 0) && !g.Spot.Watched() {
-		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
+		w = append(w, "spot: no source is named: agents do not look for interruption notices (SPOT-1)")
 	}
 	return w
 }
@@ -494,7 +494,7 @@ var fieldsAfter = []Field{
 		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`,
 		Rule: "SPOT-1",
 		Doc: "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, " +
-			"or a file that somebody writes. It does so whether spot.enabled is set or not.",
+			"or a file that another program writes. It looks whether spot.enabled is set or not.",
 		value: func(g *Group) any { return g.Spot.Source },
 		ok: func(g *Group) bool {
 			return oneOf(g.Spot.Source, NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure, NoticeFile)

@@ -395,7 +395,7 @@ func TestReadGroupRefuses(t *testing.T) {
 	}
 }
 
-// Where notices come from needs a file, or can have an endpoint, and never says what nobody looks
+// The source of notices needs a file, or can have an endpoint, and never says what is not looked
 // at.
 //
 // proves SPOT-1
@@ -433,7 +433,7 @@ func TestNoticeSources(t *testing.T) {
 	}
 	g.Spot.Enabled = true
 	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "SPOT-1") {
-		t.Errorf("spot machines whose notices nobody looks for: %v", w)
+		t.Errorf("spot machines without a source of notices: %v", w)
 	}
 }
 
@@ -487,8 +487,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Where nobody says how many may be taken down, it is one where instances are restarted in their
-// place, and else none.
+// Without a setting one may be taken down where instances are restarted in their place, and else
+// none.
 //
 // proves HEAL-3
 func TestMaxUnavailable(t *testing.T) {

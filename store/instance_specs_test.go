@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Records read one after the other are what each is by itself, and those of one group share what
-// they were made from.
+// Records read one after the other are what each is by itself, and the records of one group share
+// what they were made from.
 func TestInstanceSpecsReadWhatDecodeReads(t *testing.T) {
 	web := DefaultGroup()
 	web.Name, web.Provider, web.Workload.Run = "web", "mem", []string{"/bin/web", "--listen"}

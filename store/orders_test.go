@@ -29,10 +29,14 @@ func TestWhatAReleaseAcknowledges(t *testing.T) {
 		"damage":               {&store.Hold{Damage: 3, Seen: 80}, nil, &store.Reviewed{Damage: 3, Seen: 80, At: at}},
 		"one damaged":          {&store.Hold{Damage: 1, Seen: 80}, nil, &store.Reviewed{Damage: 1, Seen: 80, At: at}},
 		"one extra":            {&store.Hold{Extras: 1}, nil, &store.Reviewed{Extras: 1, At: at}},
-		"damage, later": {&store.Hold{Damage: 3, Seen: 80}, earlier, &store.Reviewed{Extras: 5, Damage: 3, Seen: 80,
-			At: at}},
-		"extras and damage": {&store.Hold{Extras: 1, Damage: 1, Seen: 90}, earlier, &store.Reviewed{Extras: 1, Damage: 1,
-			Seen: 90, At: at}},
+		"damage, later": {&store.Hold{Damage: 3, Seen: 80}, earlier, &store.Reviewed{
+			Extras: 5, Damage: 3, Seen: 80,
+			At: at,
+		}},
+		"extras and damage": {&store.Hold{Extras: 1, Damage: 1, Seen: 90}, earlier, &store.Reviewed{
+			Extras: 1, Damage: 1,
+			Seen: 90, At: at,
+		}},
 	} {
 		s := store.Shard{Hold: test.hold, Reviewed: test.before}
 		s.Release(at)
@@ -104,10 +108,14 @@ func TestFieldsThatBoundEachOther(t *testing.T) {
 		{"ages", func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(time.Hour), age(time.Hour) }, ""},
 		{"one age", func(g *store.Group) { g.Expiry.EligibleAge = age(time.Hour) }, ""},
 		{"the other age", func(g *store.Group) { g.Expiry.ForcedAge = age(time.Hour) }, ""},
-		{"one age switched off", func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(time.Hour), age(0) },
-			""},
-		{"the other switched off", func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(0), age(time.Hour) },
-			""},
+		{
+			"one age switched off", func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(time.Hour), age(0) },
+			"",
+		},
+		{
+			"the other switched off", func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(0), age(time.Hour) },
+			"",
+		},
 		{
 			"ages the wrong way round",
 			func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(2*time.Hour), age(time.Hour) }, "expiry.eligible_age",

@@ -41,7 +41,7 @@ const (
 	RequestProtect RequestKind = "protect"
 	// RequestCreate: another instance of the group, on demand (REC-2).
 	RequestCreate RequestKind = "create"
-	// RequestBootstrap: an instance on demand, whose machine somebody sets up by hand (PROV-9).
+	// RequestBootstrap: an instance on demand, whose machine an operator sets up by hand (PROV-9).
 	RequestBootstrap RequestKind = "bootstrap"
 	// RequestGone: the machine of an instance that is being deleted was set up by hand, and the
 	// operator vouches that it is gone (PROV-9).

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// proves SEC-4 for the names: etcd's roles of one shard are taken for those of no other
+// proves SEC-4 for the names: etcd's roles of one shard match no other shard's
 func TestRoleNames(t *testing.T) {
 	for _, shard := range []string{"default", "a", "a-viewer", "shop-operator-b"} {
 		for _, r := range Roles() {
@@ -22,7 +22,7 @@ func TestRoleNames(t *testing.T) {
 	}
 }
 
-// proves SEC-4: nobody but coordinators may write what is, and nobody writes outside a shard
+// proves SEC-4: only coordinators may write the actual state, and no role writes outside a shard
 func TestPermissionsOfRoles(t *testing.T) {
 	k := KeysOf("a")
 	writes := func(r Role, key string) bool {

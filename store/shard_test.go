@@ -163,8 +163,10 @@ func TestSettingsBesideEachOther(t *testing.T) {
 	}{
 		{set(), nil},
 		{set("reconnect_min", "30s", "reconnect_max", "30s"), nil},
-		{set("reconnect_min", "30s", "reconnect_max", "29s"), []string{"reconnect_min: 30s: ",
-			"at most reconnect_max (29s)"}},
+		{set("reconnect_min", "30s", "reconnect_max", "29s"), []string{
+			"reconnect_min: 30s: ",
+			"at most reconnect_max (29s)",
+		}},
 		{set("eligible_age", "1h", "forced_age", "1h"), nil},
 		{set("eligible_age", "0", "forced_age", "1h"), nil},
 		{set("eligible_age", "1h", "forced_age", "0"), nil},

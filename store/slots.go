@@ -13,8 +13,8 @@ type SlotsSpec struct {
 
 var hostForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// NameIn is the name of the machine that is made for an instance: that of its slot, or the
-// instance's ID where its group does not name slots or it is in none.
+// NameIn is the name of the machine that is made for an instance: the slot's, or the instance's ID
+// where its group does not name slots or it is in none.
 func (s InstanceSpec) NameIn(group string, slot int, instance string) string {
 	if s.Slots.Name == "" || slot < 0 {
 		return instance

@@ -41,8 +41,8 @@ var (
 	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
 	// ErrDenied means that the caller lacks the right, or failed to authenticate.
 	ErrDenied = errors.New("permission denied")
-	// ErrNobody is an ErrDenied: the store wants to know who asks, and nothing said so.
-	ErrNobody = fmt.Errorf("%w: nobody is logged in", ErrDenied)
+	// ErrNotLoggedIn is an ErrDenied: the store wants to know who asks, and nothing said so.
+	ErrNotLoggedIn = fmt.Errorf("%w: no user is logged in", ErrDenied)
 	// ErrLogin is an ErrDenied: there is no such user, or the password is another.
 	ErrLogin = fmt.Errorf("%w: user name or password is wrong", ErrDenied)
 )

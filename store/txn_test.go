@@ -61,7 +61,7 @@ func TestConditionHolds(t *testing.T) {
 	}
 }
 
-// What one store refuses the other refuses too: the limits are those of both.
+// What one store refuses the other refuses too: both have the same limits.
 func TestTransactionsThatAreRefused(t *testing.T) {
 	write := []store.Write{store.Put("k", nil)}
 	conditions := func(n int, c store.Condition) (out []store.Condition) {

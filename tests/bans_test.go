@@ -23,7 +23,7 @@ type breach struct {
 	what string
 }
 
-// bans are all of them. The order is that of the layers, from the core outwards; then come habits.
+// bans are all of them. The order follows the layers, from the core outwards; then come habits.
 var bans = []ban{
 	{
 		name: "contracts stand alone",
@@ -267,7 +267,7 @@ var bans = []ban{
 	},
 	{
 		name: "names say something",
-		why:  "a name like this says where nobody thought of one: name the package or file for what it decides or holds",
+		why:  "a name like this says nothing: name the package or file for what it decides or holds",
 		find: func(f sourceFile) (found []breach) {
 			file := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.path), ".go"), "_test")
 			names := append(strings.Split(f.folder(), "/"), f.tree.Name.Name, file)

@@ -1,6 +1,6 @@
 // Package tests holds what is proved about the project as a whole: its source keeps the rules about
-// who may import whom (imports_test.go), and every promise that docs/rules.md calls kept has a test
-// that proves it (rules_test.go).
+// which package may import which (imports_test.go), and every promise that docs/rules.md calls kept
+// has a test that proves it (rules_test.go).
 //
 // # Invariants
 //

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestImports checks who imports whom, and some habits that only the source can show.
+// TestImports checks which package imports which, and some habits that only the source can show.
 func TestImports(t *testing.T) {
 	for _, f := range projectSource(t) {
 		for _, b := range bans {

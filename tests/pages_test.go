@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// pages say what is protected from whom, and what holds whatever happens, and which test shows it.
+// pages say what is protected from which attacker, and what holds whatever happens, and which test
+// shows it.
 var pages = []string{"docs/security.md", "docs/reliability.md"}
 
 var (

@@ -65,7 +65,7 @@ func (f sourceFile) forTests() bool {
 	return f.test() || within(f.folder(), "tests") || suite(f.folder())
 }
 
-// suite reports whether a path is that of a suite for the contract above it, as store/storetest is.
+// suite reports whether a path belongs to a suite for the contract above it, like store/storetest.
 func suite(p string) bool { return path.Base(p) == path.Base(path.Dir(p))+"test" }
 
 // line formats a position as editors understand it.

@@ -56,7 +56,7 @@ func (secured) Info() credentials.ProtocolInfo {
 func (s secured) Clone() credentials.TransportCredentials { return s }
 
 func (secured) OverrideServerName(string) error {
-	return errors.New("whom an agent speaks to is not to be overridden")
+	return errors.New("the server name of an agent's connection cannot be overridden")
 }
 
 // plain explains what is wrong with a coordinator's certificate, for a person to act on.
@@ -72,7 +72,7 @@ func plain(err error, now time.Time) error {
 			"this is no coordinator of the shard, or the authorities were exchanged while the machine was away (then replace "+
 			"the instance): %w", err)
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate is that of another shard or service, not of a coordinator of this shard: %w",
+		return fmt.Errorf("the certificate belongs to another shard or service, not to a coordinator of this shard: %w",
 			err)
 	}
 	return err

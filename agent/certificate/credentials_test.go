@@ -25,8 +25,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// handshake is that of the certificate with a coordinator that has this certificate. It returns
-// whom the coordinator saw, "" for nobody.
+// handshake connects to a coordinator with this certificate. It returns the name that the
+// coordinator saw, "" for none.
 func handshake(t *testing.T, h *holder, bare bool, server *tls.Certificate, trust identity.Trust) (seen string,
 	err error,
 ) {

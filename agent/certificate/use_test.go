@@ -364,8 +364,8 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 		if request == nil {
 			t.Fatal("no early request")
 		}
-		// A replica that has not heard of it yet: once more, but not in a circle.
-		// and it takes nobody's trust
+		// A replica that has not heard of it yet: once more, but not in a circle. and the agents' trust
+		// stays
 		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}})
 		synctest.Wait()
 		request, look := h.Renewal(time.Now())

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// shrinkBacklog has a listener keep one connection that nobody takes.
+// shrinkBacklog limits a listener's backlog to one connection.
 func shrinkBacklog(t *testing.T, raw syscall.RawConn) {
 	t.Helper()
 	var failed error
@@ -170,7 +170,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = zombie.Wait() }()
-	await(t, "the end of a process that nobody asks for its exit code", func() bool {
+	await(t, "the end of a process whose exit code is not collected", func() bool {
 		_, runs := look(strconv.Itoa(zombie.Pid))
 		return !runs
 	})
@@ -183,7 +183,7 @@ func TestProcess(t *testing.T) {
 	}{
 		"by name":        {&protocol.ProcessCheck{Name: filepath.Base(os.Args[0])}, ""},
 		"by kernel name": {&protocol.ProcessCheck{Name: own}, ""},
-		"nobody's name":  {&protocol.ProcessCheck{Name: "no-such-name"}, `no process is called "no-such-name"`},
+		"unknown name":   {&protocol.ProcessCheck{Name: "no-such-name"}, `no process is called "no-such-name"`},
 		"part of a name": {
 			&protocol.ProcessCheck{Name: own[:len(own)-1]},
 			Result(fmt.Sprintf("no process is called %q", own[:len(own)-1])),

@@ -20,7 +20,7 @@ import (
 )
 
 // One run of a check of each kind, where the servers that are asked are in the same process: what
-// they cost is in the figures. That of exec is the start of /bin/true.
+// they cost is in the figures. For exec that is the start of /bin/true.
 func BenchmarkProbe(b *testing.B) {
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,7 +61,7 @@ func BenchmarkProbe(b *testing.B) {
 		},
 		{
 			"process absent",
-			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "nobody-at-all"}}},
+			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "no-such-process"}}},
 		},
 	} {
 		b.Run(c.name, func(b *testing.B) {

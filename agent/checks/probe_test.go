@@ -89,8 +89,8 @@ func listen(t *testing.T, serve func(net.Conn)) (port string) {
 	return portOf(t, l.Addr().String())
 }
 
-// nobody is a port at which nobody listens.
-func nobody(t *testing.T) string {
+// closedPort returns a port without a listener.
+func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +162,7 @@ func TestHTTP(t *testing.T) {
 			`the answer does not match "^version"`,
 		},
 		"an endless answer": {&protocol.HTTPCheck{Port: port, Path: "/long", Body: "y"}, `"y" is not in the answer`},
-		"nobody there":      {&protocol.HTTPCheck{Port: nobody(t)}, "connection refused"},
+		"no listener":       {&protocol.HTTPCheck{Port: closedPort(t)}, "connection refused"},
 		"no TLS there": {
 			&protocol.HTTPCheck{Port: port, Scheme: "https"},
 			"http: server gave HTTP response to HTTPS client",
@@ -208,10 +208,10 @@ func TestHTTPOverTLS(t *testing.T) {
 		tls  *protocol.TLSOptions
 		want Result
 	}{
-		"nobody knows the authority": {nil, "x509: certificate signed by unknown authority"},
-		"taken as it is":             {&protocol.TLSOptions{SkipVerify: true}, ""},
-		"known by its file":          {&protocol.TLSOptions{CaFile: ca}, ""},
-		"by another name":            {&protocol.TLSOptions{CaFile: ca, ServerName: "example.com"}, ""},
+		"unknown authority": {nil, "x509: certificate signed by unknown authority"},
+		"taken as it is":    {&protocol.TLSOptions{SkipVerify: true}, ""},
+		"known by its file": {&protocol.TLSOptions{CaFile: ca}, ""},
+		"by another name":   {&protocol.TLSOptions{CaFile: ca, ServerName: "example.com"}, ""},
 		"by a wrong name": {
 			&protocol.TLSOptions{CaFile: ca, ServerName: "shop.test"},
 			"x509: certificate is valid for example.com, *.example.com, not shop.test",
@@ -237,7 +237,7 @@ func TestTCP(t *testing.T) {
 		port string
 		want Result
 	}{
-		"open": {mute(t), ""}, "closed": {nobody(t), "connection refused"},
+		"open": {mute(t), ""}, "closed": {closedPort(t), "connection refused"},
 	} {
 		if got := try(t, door(&protocol.TCPCheck{Port: c.port})); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -278,11 +278,11 @@ func TestGRPC(t *testing.T) {
 		check *protocol.GRPCCheck
 		want  Result
 	}{
-		"server":       {&protocol.GRPCCheck{Port: plain}, ""},
-		"service":      {&protocol.GRPCCheck{Port: plain, Service: "shop"}, ""},
-		"ill service":  {&protocol.GRPCCheck{Port: plain, Service: "bank"}, "NOT_SERVING"},
-		"no service":   {&protocol.GRPCCheck{Port: plain, Service: "none"}, `the server has no service "none"`},
-		"nobody there": {&protocol.GRPCCheck{Port: nobody(t)}, "connection refused"},
+		"server":      {&protocol.GRPCCheck{Port: plain}, ""},
+		"service":     {&protocol.GRPCCheck{Port: plain, Service: "shop"}, ""},
+		"ill service": {&protocol.GRPCCheck{Port: plain, Service: "bank"}, "NOT_SERVING"},
+		"no service":  {&protocol.GRPCCheck{Port: plain, Service: "none"}, `the server has no service "none"`},
+		"no listener": {&protocol.GRPCCheck{Port: closedPort(t)}, "connection refused"},
 		"TLS": {
 			&protocol.GRPCCheck{Port: secret, Encrypted: true, Tls: &protocol.TLSOptions{CaFile: ca}},
 			"",

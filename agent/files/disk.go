@@ -88,7 +88,7 @@ func look(p place, known found) (found, error) {
 		return known, nil
 	}
 	if now.stamp.size > protocol.MostFile {
-		return now, nil // its sum is that of no file that is wanted
+		return now, nil // its hash matches no wanted file
 	}
 	f, err := root.Open(p.name)
 	if err != nil {

@@ -45,8 +45,8 @@ type Deps struct {
 	Reload func() error
 	// Command runs a command and waits for its end.
 	Command func(ctx context.Context, run []string, vars map[string]string) error
-	// Hide is told every content of a secret, before it is anywhere else. Hidden is called when that
-	// of every file on the machine was told.
+	// Hide gets the content of every secret file before the content is used anywhere else. Hidden is
+	// called when Hide knows the secrets of all files on the machine.
 	Hide   func(path string, content []byte)
 	Hidden func()
 	// At is called before each step of replacing a file; nil: nothing is.
@@ -66,7 +66,7 @@ const (
 	Error     = "error"
 )
 
-// Manager keeps files. Its methods can be called at any time, those of a nil Manager too: it has no
+// Manager keeps files. Its methods can be called at any time, also on a nil Manager, which has no
 // files.
 type Manager struct {
 	cfg   Config
@@ -186,7 +186,7 @@ func (m *Manager) Piece(p *protocol.FilePiece) {
 	}
 	select {
 	case m.piece <- p:
-	default: // nobody waits for it
+	default: // no signal is pending
 	}
 }
 

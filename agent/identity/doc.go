@@ -1,6 +1,6 @@
 // Package identity says who is at the other end of a stream: the names that certificates carry,
-// whom to believe, and the TLS 1.3 that both sides of a stream speak. Agents and coordinators use
-// it alike.
+// which authorities to trust, and the TLS 1.3 that both sides of a stream speak. Agents and
+// coordinators use it alike.
 //
 // # Names
 //

@@ -92,6 +92,6 @@ func TestHostsOfAShardAreOneAndOfTwoAreTwo(t *testing.T) {
 		t.Errorf("two replicas have the hosts %s and %s", a.Host(), b.Host())
 	}
 	if a.Host() == Host("r", Coordinator) || a.Host() == Host("s", Agent) {
-		t.Errorf("%s is somebody else's too", a.Host())
+		t.Errorf("another identity has %s too", a.Host())
 	}
 }

@@ -32,7 +32,7 @@ func TestTimesAtWhichACoordinatorIsBelieved(t *testing.T) {
 		{"its clock is right", []time.Time{now, now.AddDate(-1, 0, 0)}, "s", true},
 		{"its clock is 20 years ahead, and it was told", []time.Time{wrong, now}, "s", true},
 		{"its clock is 20 years behind, and it was told", []time.Time{now.AddDate(-20, 0, 0), now}, "s", true},
-		{"its clock is wrong, and nobody told it", []time.Time{wrong}, "s", false},
+		{"its clock is wrong, and it does not know", []time.Time{wrong}, "s", false},
 		{"both are wrong", []time.Time{wrong, now.AddDate(-20, 0, 0)}, "s", false},
 		{"another shard's, at any time", []time.Time{wrong, now}, "other", false},
 	} {

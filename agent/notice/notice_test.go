@@ -427,7 +427,7 @@ func TestOtherServicesThatAreBroken(t *testing.T) {
 		spec   Spec
 		answer http.HandlerFunc
 	}{
-		"gcp: somebody else": {Spec{Source: GCP}, answers("TRUE")},
+		"gcp: another machine": {Spec{Source: GCP}, answers("TRUE")},
 		"gcp: garbage": {Spec{Source: GCP}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Metadata-Flavor", "Google")
 			fmt.Fprint(w, "MAYBE")

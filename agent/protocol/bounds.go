@@ -19,6 +19,6 @@ const (
 	Leeway = 4
 
 	MostMessage = 256 << 10 // bytes
-	// fields of a message, those of its parts included; a report of the most checks has below 1,000
+	// fields of a message, including nested messages; a report of the most checks has below 1,000
 	MostParts = 8192
 )

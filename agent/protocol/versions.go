@@ -6,7 +6,7 @@ import "fmt"
 // must know of a change in order to understand it. Unknown fields are ignored, so most changes need
 // no new version. A release speaks its own version and the one before, because during an upgrade or
 // a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
-// check-protocol` compares the messages with those of the release before.
+// check-protocol` compares the messages with the previous release.
 //
 // Versions 2 and 3 come with the same release: the one before it speaks version 1.
 const (

@@ -20,8 +20,8 @@ type Told struct {
 // Format prints no value, whatever the verb.
 func (t Told) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
 
-// Holder is the secrets of one machine. Its methods can be called at any time; those of a nil
-// Holder know no secrets.
+// Holder is the secrets of one machine. Its methods can be called at any time; on a nil Holder know
+// no secrets.
 type Holder struct {
 	mu     sync.Mutex
 	wanted map[string]string // variable → name
@@ -154,8 +154,8 @@ func (h *Holder) Environ() []string {
 	return out
 }
 
-// Hide has a value removed from texts that is in no environment, such as that of a file. The name
-// is what is shown instead.
+// Hide removes from texts a value that is in no environment, such as the content of a file. The
+// name is what is shown instead.
 func (h *Holder) Hide(name string, value []byte) {
 	if h == nil {
 		return

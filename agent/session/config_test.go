@@ -405,8 +405,8 @@ func TestWaitsOfAFrozenAgent(t *testing.T) {
 		t.Errorf("the next report was not due: ordered %q, want one at once all the same", got)
 	}
 
-	// b is asked at 4s, and has to answer by 9s; the report of 4s is overdue at 9s, too, that of 0s
-	// at 5s.
+	// b is asked at 4s, and has to answer by 9s; the report of 4s is overdue at 9s, too, the report of
+	// 0s at 5s.
 	c = welcomedByA()
 	c.Step(at(4*second), ack(1, 1, 7))
 	c.Step(at(4*second), move(1))

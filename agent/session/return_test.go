@@ -91,7 +91,7 @@ func timeToReturn(known, bootstrap []string, deadFor time.Duration, seed uint64)
 func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
 	for lease, want := range map[int64]time.Duration{
 		7: 3 * second, // when the report was sent that was acknowledged last
-		8: 0,          // when the stream was opened: nobody has renewed this lease since
+		8: 0,          // when the stream was opened: no replica has renewed this lease since
 	} {
 		start := time.Now()
 		c := New(ordered("a", "b"))
@@ -110,7 +110,7 @@ func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
 	}
 }
 
-// A welcome without a lease grants one that nobody has renewed: it counts from when the stream was
+// A welcome without a lease grants one that was never renewed: it counts from when the stream was
 // opened, whatever the stream before had acknowledged.
 //
 // proves SAFE-9

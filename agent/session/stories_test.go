@@ -78,7 +78,7 @@ func stories() map[string]story {
 			{2 * second, welcome(3, 7, "a", "b"), "warm b, report 3.1"},
 			{0, waiting(3, second), ""},
 		}},
-		"nobody is let wait for longer than the longest back-off": {ordered("a", "b"), joined("b"), []step{
+		"no replica is left untried for longer than the longest back-off": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, ended(1), "open 2 b epoch 2 lease 7"},
 			{2 * second, waiting(2, 100*second), ""},
 			{30 * second, nil, "close 2 cut"},
@@ -89,7 +89,7 @@ func stories() map[string]story {
 		"a replica that does not welcome in time is left": {ordered("a", "b"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
 			{5 * second, nil, "close 1 cut, open 2 b epoch 2 lease 0"},
-			{0, welcome(1, 3, "a", "b"), ""}, // too late: nobody listens
+			{0, welcome(1, 3, "a", "b"), ""}, // too late: ignored
 			{0, welcome(2, 4, "a", "b"), "warm a, report 2.1"},
 		}},
 		"unavailable: another at once, then back-off": {ordered("a", "b"), nil, []step{
@@ -158,7 +158,7 @@ func stories() map[string]story {
 			{0, nack(3, 1), ""},
 			{2 * second, nil, "open 4 b epoch 4 lease 7"},
 		}},
-		"silent for a whole lease and nobody else: begins anew": {ordered("a"), joined(), []step{
+		"silent for a whole lease and no other replica: starts over": {ordered("a"), joined(), []step{
 			{5 * second, nil, "report 1.2"},
 			{5 * second, nil, "report 1.3"},
 			{5 * second, nil, "report 1.4"},
@@ -218,7 +218,7 @@ func stories() map[string]story {
 			{0, waiting(1, 8*second), ""},
 			{8 * second, nil, "close 1 cut, open 2 b epoch 2 lease 0"},
 		}},
-		"no room, however often: nobody else is looked for": {func() Config {
+		"no room, however often: no other replica is tried": {func() Config {
 			c := ordered("old")
 			c.Memory = Memory{Replicas: []string{"a"}}
 			return c

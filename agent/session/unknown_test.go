@@ -69,7 +69,7 @@ func TestOnlyARecordStopsTheWorkload(t *testing.T) {
 }
 
 // An agent of an earlier release does not know the reason UNKNOWN. It takes it as this one takes a
-// reason of the future: as that of a replica that cannot serve it now.
+// reason of the future: as a replica that cannot serve it now.
 //
 // proves SAFE-14
 func TestAReasonOfTheFutureLeavesTheWorkloadAlone(t *testing.T) {

@@ -214,7 +214,7 @@ func TestNewConfigurationIsThatOfTheNextStart(t *testing.T) {
 	// Without a command there is nothing to run any more, but what runs can still be stopped.
 	r.Configure(nil, nil)
 	if s := r.State(); !s.Wanted || s.Exit == nil {
-		t.Errorf("state is %+v, want that of what ran last", s)
+		t.Errorf("state is %+v, want the state of the last run", s)
 	}
 	r.Stop(t.Context())
 	r.start()
@@ -392,7 +392,7 @@ func TestNextBootStartsAnewAndLeavesNothingOfTheFormer(t *testing.T) {
 	second.eventually("workload of the former boot ends", func() bool { return !lives(pid) })
 }
 
-// A process that has the recorded ID but began at another time is somebody else's.
+// A process that has the recorded ID but began at another time is not ours.
 func TestProcessIDOfSomebodyElse(t *testing.T) {
 	r := begin(t, "serve", nil)
 	old := record{Boot: "boot-1", Kernel: kernelBoot(), PID: os.Getpid(), Start: "1"}
@@ -401,7 +401,7 @@ func TestProcessIDOfSomebodyElse(t *testing.T) {
 	}
 	r.start()
 	if e := r.exit(); e.Code != -1 {
-		t.Errorf("exit is %+v, want one nobody saw", e)
+		t.Errorf("exit is %+v, want an unknown exit", e)
 	}
 }
 

@@ -131,7 +131,8 @@ const defaultFilesRoot = "/etc/leasehold-files"
 
 // files returns what keeps the group's files on this machine.
 func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, reload func() error) (*files.Manager,
-	error) {
+	error,
+) {
 	roots := slices.Clone(c.FilesRoot)
 	if len(roots) == 0 {
 		root := defaultFilesRoot

@@ -114,7 +114,7 @@ func TestStreamsComeFromTheAddressThatIsTold(t *testing.T) {
 	}()
 	c, err := replica.Accept()
 	if err != nil {
-		t.Fatalf("nobody came: %v; agent ended: %v", err, <-done)
+		t.Fatalf("no agent came: %v; agent ended: %v", err, <-done)
 	}
 	if from, ok := c.RemoteAddr().(*net.TCPAddr); !ok || from.IP.String() != source {
 		t.Errorf("the agent came from %s, want %s", c.RemoteAddr(), source)

@@ -70,8 +70,10 @@ func TestMachineEndsWithItsAgent(t *testing.T) {
 
 func TestFirstProcessHasAnEnvironment(t *testing.T) {
 	env := firstEnvironment([]string{"container=lxc", "PATH=/mine"})
-	for _, want := range []string{"container=lxc", "PATH=/mine", "LEASEHOLD_BOOTSTRAP=/etc/leasehold/bootstrap.json",
-		"TERM=dumb"} {
+	for _, want := range []string{
+		"container=lxc", "PATH=/mine", "LEASEHOLD_BOOTSTRAP=/etc/leasehold/bootstrap.json",
+		"TERM=dumb",
+	} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is not in %v", want, env)
 		}

@@ -179,7 +179,7 @@ func TestOnlyTheBenchsOwnVariableNamesAnEtcd(t *testing.T) {
 	}
 }
 
-// Parts find the etcd that was named, and as whom, in their environment.
+// Parts find the endpoints and the user of etcd in their environment.
 func TestPartsAreToldWhichEtcd(t *testing.T) {
 	s := &Session{flags: &Globals{}}
 	if env := s.partEnvironment(); env != nil {

@@ -56,7 +56,7 @@ func TestEtcdRefusesOneInUse(t *testing.T) {
 	code, _, stderr = d.run(bench...)
 	if code != program.Conflict || !strings.Contains(stderr, "is in use: it holds 1 key") ||
 		!strings.Contains(stderr, "--used-etcd") {
-		t.Errorf("an etcd of somebody: exit %d: %s", code, stderr)
+		t.Errorf("a used etcd: exit %d: %s", code, stderr)
 	}
 	d.put(store.KeysOf("default").Shard(), "{}")
 	code, _, stderr = d.run(bench...)

@@ -64,7 +64,7 @@ func (b *Shard) check(s *Session, command string, agents int) error {
 // noneNamed refuses --used-etcd without --endpoints.
 func noneNamed() error {
 	return program.Fail(program.Usage, "add --endpoints HOST:PORT, or leave out --used-etcd",
-		"--used-etcd: without --endpoints the bench has an etcd of its own, which nobody uses")
+		"--used-etcd: without --endpoints the bench starts an etcd of its own")
 }
 
 // run runs a trial from beginning to end and handles interrupts.

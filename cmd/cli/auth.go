@@ -48,7 +48,7 @@ func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Et
 // onlyRoot reports that users and roles are for root.
 func (s *Session) onlyRoot(ctx context.Context, err error) error {
 	name := s.connection(nil).Caller()
-	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNobody) {
+	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNotLoggedIn) {
 		return s.denied(ctx, err, "change users and roles")
 	}
 	return failure(Failed, "give --cert and --key, or --user, of root",
@@ -93,7 +93,7 @@ func (c *AuthShow) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		st, err := rights.Read(ctx, etcd)
-		if errors.Is(err, store.ErrDenied) && doc.You != "" && !errors.Is(err, store.ErrNobody) {
+		if errors.Is(err, store.ErrDenied) && doc.You != "" && !errors.Is(err, store.ErrNotLoggedIn) {
 			roles, err := etcd.RolesOf(ctx, doc.You)
 			doc.Users = append(doc.Users, s.authUser(doc.You, roles))
 			return err

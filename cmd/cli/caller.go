@@ -31,17 +31,17 @@ func (s *Session) denied(ctx context.Context, err error, may string) error {
 		return failure(Failed,
 			"check --user, or ask etcd's root for a new password: leasehold auth add "+name+" --role ROLE --passwords FILE",
 			"%s: etcd knows no user %q with that password", what, name)
-	case errors.Is(err, store.ErrNobody) && c.Username == "" && c.Cert == "":
+	case errors.Is(err, store.ErrNotLoggedIn) && c.Username == "" && c.Cert == "":
 		return failure(Failed,
 			"give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show lists what is set",
 			"%s: etcd requires authentication, and no credentials are configured", what)
-	case errors.Is(err, store.ErrNobody) && c.Cert == "":
+	case errors.Is(err, store.ErrNotLoggedIn) && c.Cert == "":
 		return failure(Failed, "give --cert and --key as well; leasehold config show lists what is set",
 			"%s: etcd requires a client certificate, and none is configured", what)
-	case errors.Is(err, store.ErrNobody) && name == "":
+	case errors.Is(err, store.ErrNotLoggedIn) && name == "":
 		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD",
 			"%s: etcd requires authentication, and the certificate %s has no common name", what, c.Cert)
-	case errors.Is(err, store.ErrNobody):
+	case errors.Is(err, store.ErrNotLoggedIn):
 		return failure(Failed, "run etcd with --client-cert-auth and --trusted-ca-file, or give --user NAME:PASSWORD",
 			"%s: etcd requires authentication, and does not accept the certificate of %q", what, name)
 	}

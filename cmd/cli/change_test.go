@@ -237,7 +237,7 @@ func TestConfirmAtATerminal(t *testing.T) {
 	}
 }
 
-// Orders are keys for whoever leads, with who gave them.
+// Orders are keys for the leader, with the name of the operator.
 //
 // proves REC-16
 func TestOrdersAreLeftForTheLeader(t *testing.T) {

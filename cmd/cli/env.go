@@ -53,7 +53,7 @@ type Connection = program.Connection
 
 // Globals are the flags of every command.
 type Globals struct {
-	Endpoints []string         `help:"Endpoints of etcd (default: ${default}, or those of a running leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
+	Endpoints []string         `help:"Endpoints of etcd (default: ${default}, or a running leasehold dev's)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
 	Shard     string           `help:"Name of the shard (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
 	CACert    string           `name:"cacert" help:"Certificate authority of etcd's certificate." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
 	Cert      string           `help:"Client certificate for etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`

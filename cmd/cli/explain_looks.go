@@ -99,9 +99,9 @@ func statusLooks(st store.Status) []look {
 	return all
 }
 
-// looksFor returns the looks that concern an instance: those of the instance, of its slot and of
-// its replacement. A storm that holds the instance adds its own, and so do the instances in
-// progress that it waits for.
+// looksFor returns the looks that concern an instance: its own, its slot's and its replacement. A
+// storm that holds the instance adds its own, and so do the instances in progress that it waits
+// for.
 func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	all := append(instanceLooks(i), slotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {

@@ -15,7 +15,7 @@ import (
 )
 
 // recordsOf reads everything that the planner needs for a group, at one revision: its own records,
-// and those of the shard.
+// and the shard's.
 func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
 	keys := s.keys()
 	var all store.Listing

@@ -223,7 +223,7 @@ func (w *shard) running() string {
 }
 
 // explains runs explain and checks that it says all of this, in this order. What it says is logged,
-// for whoever reads it.
+// for its reader.
 func (w *shard) explains(name string, texts ...string) string {
 	w.t.Helper()
 	w.terminal = true

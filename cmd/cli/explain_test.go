@@ -267,7 +267,7 @@ func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 	})
 }
 
-// Orders for an instance that nobody found make no instance of it.
+// Orders for an unknown instance make no instance of it.
 func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
@@ -290,7 +290,7 @@ func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	}
 }
 
-// Whoever gives an instance's name and cannot prove it has no part in its story, and makes no
+// A client that gives an instance's name without proof has no part in its story, and makes no
 // instance of a name.
 //
 // proves SEC-1, SEC-2

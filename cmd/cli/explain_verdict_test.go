@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Of whoever is not well the verdict is told with its rule, its evidence, when it was made and on
-// which revision, and when it may change by the passing of time alone.
+// The verdict on an unhealthy instance is shown with its rule, its evidence, when it was made and
+// on which revision, and when it may change by the passing of time alone.
 //
 // proves REC-15
 func TestExplainTellsVerdictAndEvidence(t *testing.T) {
@@ -108,7 +108,7 @@ func TestExplainTellsTheVerdictInJSON(t *testing.T) {
 	})
 }
 
-// Of one that was taken back nobody is told what would have kept it: it was kept.
+// A verdict that was taken back has no "would have been kept": the instance was kept.
 //
 // proves DET-15
 func TestExplainOfOneThatCameBack(t *testing.T) {

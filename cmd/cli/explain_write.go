@@ -79,7 +79,7 @@ func capital(text string) string {
 
 // The widths of the columns of a story on a terminal; the column why takes the rest.
 const (
-	whatColumn = 18 // in the story of an instance; in that of a group the instance precedes it
+	whatColumn = 18 // in the story of an instance; in a group's the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
 	leastWhy   = 24

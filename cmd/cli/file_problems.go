@@ -16,7 +16,8 @@ type fileReport struct {
 // lackingFiles returns which instances of the groups with files lack one, by group and by what is
 // wrong.
 func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []group,
-	at store.Revision) (map[string]map[string][]string, error) {
+	at store.Revision,
+) (map[string]map[string][]string, error) {
 	lacking := map[string]map[string][]string{}
 	for _, g := range groups {
 		if len(g.Spec.Files) == 0 {

@@ -83,7 +83,7 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 	}
 }
 
-// Whoever writes the key meanwhile wins, whether there was one before or not.
+// A concurrent write of the key wins, whether the key was there before or not.
 //
 // proves REC-14
 func TestDeleteInPlaceOfASpecLosesARace(t *testing.T) {

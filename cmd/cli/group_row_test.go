@@ -67,7 +67,7 @@ func TestRowOf(t *testing.T) {
 			g.Status.Record.Rollout = &store.Rollout{Template: "t1", Done: 1, Total: 2}
 			g.Status.Record.Blocked = []store.Blocked{{Rule: "ROLL-1", What: "replacement of a"}}
 		}, row("~", "started", "100%", "2/2", "rolling t1 1/2")},
-		{"a roll that nobody brings", func(g *group) {
+		{"a roll that makes no progress", func(g *group) {
 			g.Status.Record.Rollout, g.Status.Record.Outdated = &store.Rollout{Template: "t1", Done: 1, Total: 2}, 1
 			g.Status.Record.Accepted.Rollout.Strategy = store.StrategyOpportunistic
 		}, row("~", "started", "100%", "2/2", "1 outdated")},

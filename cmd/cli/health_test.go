@@ -17,7 +17,7 @@ func TestHealthOfShardAndLabels(t *testing.T) {
 	h := healthOf([]group{
 		of(3, 3, map[string]string{"team": "shop", "tier": "web"}),
 		of(1, 4, map[string]string{"team": "shop"}),
-		of(5, 3, map[string]string{"team": "jobs"}), // two are in surplus, and make up for nobody
+		of(5, 3, map[string]string{"team": "jobs"}), // two are in surplus, and make up for no other group
 		of(0, 0, nil),
 		{}, // no spec was ever in force
 	})

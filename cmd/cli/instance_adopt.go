@@ -15,7 +15,7 @@ type InstanceAdopt struct {
 	Group    string `short:"g" help:"Group to adopt it into (default: the group in its tag)." placeholder:"NAME"`
 	Slot     *int   `help:"Slot to adopt it into (default: its former slot, else a free one)." placeholder:"N"`
 	Silent   bool   `help:"With --all: also adopt machines with silent agents, by their tags alone."`
-	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
+	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, of this group only."`
 }
 
 // Run orders the adoption of machines without a record. The leader checks each order, because only

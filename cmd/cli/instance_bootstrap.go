@@ -96,7 +96,7 @@ func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Sh
 }
 
 // order has the leader make the record, and returns it. Whatever keeps the command from getting it,
-// the order is withdrawn: nobody would have the token for what was made later.
+// the order is withdrawn: the token for what is made later would be lost.
 func (c *InstanceBootstrap) order(ctx context.Context, s *Session, hash string) (store.Instance, error) {
 	r := s.request(store.RequestBootstrap, c.Group, "")
 	r.Token, r.Valid, r.Zone = hash, store.Duration(c.Valid), c.Zone

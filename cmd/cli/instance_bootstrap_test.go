@@ -56,8 +56,10 @@ func TestAScriptForAMachineSetUpByHand(t *testing.T) {
 			order.Valid.D() != 2*time.Hour || order.Zone != "r1" || order.Group != "web" {
 			t.Fatalf("ordered %+v", order)
 		}
-		w.put(store.KindInstances, "web-x-other", store.Instance{Schema: 1, ID: "web-x-other", Group: "web",
-			Token: "another"})
+		w.put(store.KindInstances, "web-x-other", store.Instance{
+			Schema: 1, ID: "web-x-other", Group: "web",
+			Token: "another",
+		})
 		rec := store.Instance{Schema: 1, ID: "web-x-a", Group: "web", Slot: -1, Token: order.Token, Created: w.now()}
 		rec.Spec.RegistrationTimeout = order.Valid
 		w.put(store.KindInstances, rec.ID, rec)

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Where nobody told how the workload ended, the console output that was kept stands in for its last
+// Where no report says how the workload ended, the console output that was kept replaces its last
 // words.
 //
 // proves DET-19

@@ -67,7 +67,7 @@ func TestEachPartOfALargeShardHasItsTime(t *testing.T) {
 			t.Errorf("exit %d after %v parts: %s%s", code, p.parts, out, stderr)
 		}
 		if strings.Count(stderr, "waiting for etcd") != 1 {
-			t.Errorf("one who waits is told so once, not %q", stderr)
+			t.Errorf("the wait is announced once, not %q", stderr)
 		}
 		p.each = 6 * time.Second
 		if code, _, stderr := w.run("instance", "list"); code != Unreachable ||
@@ -216,7 +216,7 @@ func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
 		w.journal(time.Duration(h)*time.Hour,
 			store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-young-not", What: "something"})
 	}
-	// in parts of two entries, with those of the four above and what is read behind a piece
+	// in parts of two entries, with the four entries above and what is read behind a part
 	hours := func(n int) int { return n/2 + 10 }
 	for _, test := range []struct {
 		id      string

@@ -74,7 +74,7 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 		step     rotationStep
 		cut      []string // beginnings of who and why
 	}{
-		"making another harms nobody": {
+		"making another is harmless": {
 			settled,
 			[]store.Versioned[store.Replica]{replica(9, "x", "y")},
 			[]agentSeen{mute},
@@ -87,7 +87,7 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 			[]agentSeen{agent(both, nil)},
 			promote, nil,
 		},
-		"nobody is there": {half, nil, nil, promote, nil},
+		"no replica or agent": {half, nil, nil, promote, nil},
 		"promoted elsewhere already": {
 			half,
 			[]store.Versioned[store.Replica]{replica(9, promoted.Digest(), "")},

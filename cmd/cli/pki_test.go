@@ -94,10 +94,10 @@ func TestPKIOfOneKindOnly(t *testing.T) {
 func TestPKIWithoutEtcd(t *testing.T) {
 	w, dir := pkiWorld(t)
 	w.open = func(context.Context, Connection) (store.Store, func() error, error) {
-		return nil, nil, errors.Join(errors.New("nobody answers"), store.ErrUnavailable)
+		return nil, nil, errors.Join(errors.New("no member answers"), store.ErrUnavailable)
 	}
 	w.fine("pki", "init")
-	if out := w.fine("pki", "show"); !strings.Contains(out, "not seen: replicas and agents: nobody answers") {
+	if out := w.fine("pki", "show"); !strings.Contains(out, "not seen: replicas and agents: no member answers") {
 		t.Errorf("show says:\n%s", out)
 	}
 	w.fine("pki", "rotate")
@@ -201,7 +201,7 @@ func TestPKIRotateWait(t *testing.T) {
 		}
 		code, _, stderr := w.run("pki", "rotate", "--wait", "--pki", dir, "--timeout", "1m")
 		if code != TimedOut || !strings.Contains(stderr, "web-0-a does not trust") {
-			t.Errorf("nobody follows: exit %d\n%s", code, stderr)
+			t.Errorf("no agent follows: exit %d\n%s", code, stderr)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func TestUnreachable(t *testing.T) {
 			"next: start etcd there",
 		},
 		{
-			"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrNobody), Failed,
+			"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrNotLoggedIn), Failed,
 			"next: give --cacert, --cert and --key, or --user",
 		},
 		{"bad flags", errors.New("--cert and --key go together"), Usage, "error: --cert and --key go together"},
@@ -86,7 +86,7 @@ type full struct{ store.Store }
 
 func (full) Commit(context.Context, store.Txn) (store.Revision, error) { return 0, store.ErrFull }
 
-// An etcd that is full is there, and starting it helps nobody.
+// An etcd that is full is running: the advice is not to start it.
 func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindGroups, "web", webGroup(3))

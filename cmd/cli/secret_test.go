@@ -66,8 +66,8 @@ func (w *world) set(name, value string) (code Code, stdout, stderr string) {
 	return w.run("secret", "set", name)
 }
 
-// expect checks how a command ended and that its output has these parts, those of standard error
-// after a "2>".
+// expect checks how a command ended and that its output has these parts, on standard error after a
+// "2>".
 func (w *world) expect(code Code, stdout, stderr string, want Code, parts ...string) {
 	w.t.Helper()
 	if code != want {
@@ -235,7 +235,7 @@ func TestSecretRotate(t *testing.T) {
 	}
 	w.haveKeys(path, "coord-a", "coord-b")
 
-	// It is interrupted in the middle: somebody else has changed a secret.
+	// It is interrupted in the middle: another operator has changed a secret.
 	now := w.ring(path).IDs()[0]
 	broken := w.secret("b")
 	broken.Ciphertext[0] ^= 1

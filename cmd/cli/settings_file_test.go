@@ -78,8 +78,8 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 	}
 }
 
-// A dev of this machine is found without flags, by nobody who says which etcd, and with two flags
-// as somebody else.
+// A dev on this machine is found without flags, not by a command that names its etcd, and with two
+// flags as another user.
 func TestSettingsOfDev(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.yaml", "endpoints: [\"127.0.0.1:4\"]\ncacert: /ca\ncert: /crt\nkey: /key\nshard: laptop\n")
@@ -107,7 +107,7 @@ func TestSettingsOfDev(t *testing.T) {
 		{"another shard", "none.yaml", []string{"--shard", "x"}, true, "shard\tx\tflag"},
 		{"the file says which etcd", "own.yaml", nil, false, "endpoints\ta:1\tfile own.yaml"},
 		{"a flag says which etcd", "none.yaml", []string{"--endpoints", "b:1"}, false, "endpoints\tb:1\tflag"},
-		{"a flag says as whom", "none.yaml", []string{"--user", "a:b"}, false, "endpoints\t127.0.0.1:2379\tdefault"},
+		{"a flag names the user", "none.yaml", []string{"--user", "a:b"}, false, "endpoints\t127.0.0.1:2379\tdefault"},
 	} {
 		out := show(c.own, c.args...)
 		if dev := strings.Contains(out, "cert\t/crt\tfile config.yaml"); dev != c.dev ||
@@ -121,7 +121,7 @@ func TestSettingsOfDev(t *testing.T) {
 		"cert\t/other.crt\tflag", "key\t/other.key\tflag",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("somebody else comes to dev's etcd: want %q\n%s", want, out)
+			t.Errorf("another user comes to dev's etcd: want %q\n%s", want, out)
 		}
 	}
 	t.Setenv("LEASEHOLD_ENDPOINTS", "c:1")

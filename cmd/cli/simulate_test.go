@@ -21,8 +21,7 @@ func simulated(t *testing.T, scenario string) []string {
 	return []string{"simulate", "-f", filepath.Join(dir, "web.yaml"), "--scenario", filepath.Join(dir, "s.yaml")}
 }
 
-// Whoever waits longer than a second at a terminal is told how far it has come, in a line that goes
-// away again.
+// After a second a terminal shows the progress, in a line that goes away again.
 func TestASimulationTellsHowFarItHasCome(t *testing.T) {
 	args := simulated(t, "length: 3h\n")
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 	code, out, err := w.run("status")
 	w.expect(code, out, err, Done, "REC-16: an order cannot be read", "requests/r0", "requests/r1", "next: etcdctl del")
 
-	// A name that speaks to the terminal of whoever looks.
+	// A name with control sequences for the terminal.
 	name := "\x1b]0;owned\x07\nall is well " + strings.Repeat("x", 1000)
 	w.put(store.KindGroups, name, "{")
 	_, out, err = w.run("status")

@@ -37,7 +37,7 @@ func (w *world) beside(name string) store.Override {
 	return o
 }
 
-// revision is that of a record.
+// revision returns a record's revision.
 func (w *world) revision(kind, name string) store.Revision {
 	w.t.Helper()
 	kv, err := w.st.Get(w.t.Context(), w.keys.Of(kind)+name)
@@ -227,7 +227,7 @@ func TestALostRaceAboutAStaticGroup(t *testing.T) {
 	}
 }
 
-// What somebody wrote by hand beside a static group does not stop the commands that put it right.
+// A hand-written record beside a static group does not stop the commands that mend it.
 //
 // proves SAFE-10
 func TestAnOverrideThatCannotBeUsed(t *testing.T) {

@@ -106,7 +106,7 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 	}
 }
 
-// That nobody compacts etcd is told, and what an operator can do about it.
+// An etcd that is not compacted is a problem, with what an operator can do about it.
 func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
@@ -149,8 +149,8 @@ func stateOf(t *testing.T, w *world) (shardState, error) {
 	return s.readState(t.Context(), "default")
 }
 
-// A group of which nobody knows any more what was asked for: the status names what is left of it,
-// and the spec that takes them up again must not take some of them away unasked.
+// A group whose spec is lost: the status names what is left of it, and the spec that takes them up
+// again must not take some of them away unasked.
 //
 // proves SAFE-10, REC-7
 func TestAGroupWithoutKeyAndStatus(t *testing.T) {

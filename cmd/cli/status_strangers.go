@@ -11,7 +11,8 @@ import (
 
 // readStrangers reads them, without those that have got a record since they were noticed.
 func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.Revision) (all story.Strangers,
-	err error) {
+	err error,
+) {
 	strays, err := readKind[store.Stray](ctx, s, keys, store.KindStrays, at)
 	if err != nil {
 		return all, err

@@ -103,7 +103,7 @@ var beginnings = map[string]func(*world){
 			})
 		}
 	},
-	// A shard in whose record somebody wrote what cannot be.
+	// A shard whose record was edited by hand, with invalid values.
 	"settings": func(w *world) {
 		w.serve()
 		w.put(store.KindShard, "",

@@ -14,8 +14,8 @@ import (
 type awaited struct {
 	spec  store.Group
 	since store.Revision // revision of the spec
-	// Journal entries after this revision, that of the command's own write, are shown; 0: nothing
-	// was written, and entries from now on are shown.
+	// Journal entries after this revision, of the command's own write, are shown; 0: nothing was
+	// written, and entries from now on are shown.
 	after store.Revision
 	begun time.Time // when the command began: what follows from its write is in the journal from then on
 }

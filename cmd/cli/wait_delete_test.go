@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever waits for a deletion is told what it waits for, and why, until nothing of the group is
-// left.
+// A wait for a deletion shows what it waits for, and why, until nothing of the group is left.
 //
 // proves REC-7
 func TestWaitForADeletion(t *testing.T) {
@@ -38,7 +37,7 @@ func TestWaitForADeletion(t *testing.T) {
 	})
 }
 
-// What was made on demand is nobody's but its maker's, and stays: that is said.
+// An instance on demand stays, and the output says so.
 //
 // proves REC-2
 func TestWaitLeavesAloneWhatIsOnDemand(t *testing.T) {
@@ -59,7 +58,8 @@ func TestWaitLeavesAloneWhatIsOnDemand(t *testing.T) {
 	}
 }
 
-// Nobody waits for a deletion that cannot come, and who stops waiting is told that it goes on.
+// A wait for an impossible deletion ends at once; an interrupted wait says that the deletion goes
+// on.
 func TestWaitForADeletionEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin, after func(w *shard)

@@ -169,7 +169,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			"nothing happens", func(*world) {}, TimedOut,
 			"gave up after 10m: web: waiting for the coordinator to accept revision 9",
 		},
-		{"nobody leads", func(w *world) {
+		{"no leader", func(w *world) {
 			txn := store.Txn{Writes: []store.Write{
 				store.Delete(w.keys.Of(store.KindLeader) + "1a"),
 				store.Delete(w.keys.Of(store.KindLeader) + "1b"),
@@ -201,7 +201,7 @@ func outdatedWorld(w *world) store.Status {
 	return st
 }
 
-// With an opportunistic roll nobody comes for the outdated ones, and waiting for them is in vain.
+// An opportunistic roll replaces no outdated instance, so waiting for one is in vain.
 func TestWaitForAnOpportunisticRoll(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		g := webGroup(1)
@@ -274,8 +274,8 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 	})
 }
 
-// Whoever waits sees how far the checks have come: how many pass, and which does not. One that is
-// optional is not waited for.
+// A wait shows the progress of checks: how many pass, and which fails. One that is optional is not
+// waited for.
 //
 // proves DET-9
 func TestWaitTellsOfChecks(t *testing.T) {

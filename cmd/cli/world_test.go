@@ -69,7 +69,7 @@ func (w *world) env(out, err io.Writer) Env {
 		Ask: func(_ context.Context, prompt string) ([]byte, error) {
 			fmt.Fprintln(err, prompt)
 			if len(w.typed) == 0 {
-				return nil, errors.New("nobody types")
+				return nil, errors.New("no input")
 			}
 			value := w.typed[0]
 			w.typed = w.typed[1:]

@@ -26,7 +26,7 @@ func group(size int) store.Group {
 	return g
 }
 
-// records are those of a group whose instances all run; each took 30s to start.
+// records returns a group whose instances all run; each took 30s to start.
 func records(g store.Group, change func(i int, in *store.Instance, a *store.Alive, r *store.Report)) store.Listing {
 	l := store.Listing{Revision: 100}
 	put := func(key string, record any) {
@@ -112,7 +112,7 @@ func TestAheadInWords(t *testing.T) {
 					r.Healthy, r.Why, r.Workload = false, "exit code 1", &store.WorkloadExit{Code: 1}
 				}
 			},
-			// it has failed already: nobody waits for DET-10
+			// it has failed already: no wait for DET-10
 			words: "heal 1; never below 5 healthy", took: 31 * time.Second,
 		},
 		"restart two at a time": {

@@ -58,7 +58,7 @@ func (w *World) expect() {
 func (w *World) owes(rec store.Instance) (time.Duration, bool) {
 	alive, hasAlive := w.content.Alive[rec.ID]
 	report := w.content.Reports[rec.ID].Record
-	if rec.Spec.Provider == store.ProviderNone { // nobody knows when a machine is set up that still has to be
+	if rec.Spec.Provider == store.ProviderNone { // when the machine will be set up is unknown
 		if rec.Phase == store.Deleting {
 			return soon, report.Stopped != w.content.Instances[rec.ID].Modified
 		}

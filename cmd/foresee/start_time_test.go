@@ -66,7 +66,7 @@ func TestAheadLeavesOutWhoIsOnDemand(t *testing.T) {
 	}
 }
 
-// Drain hooks take time only where somebody drains.
+// Drain hooks take time only where instances drain.
 func TestAheadCountsWhoDrains(t *testing.T) {
 	g := group(6)
 	g.Drain.Hook = []string{"./drain"}

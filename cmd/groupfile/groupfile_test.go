@@ -111,7 +111,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 		{
 			"load balancers", head + "load_balancers:\n- name: a\n- {name: a, weight: 257, port: \"${x}\"}\n- {port: 0}\n",
-			`load_balancers[1].name: "a": must be another name than that of load_balancers[0] (LB-1) (web.yaml:5:10)
+			`load_balancers[1].name: "a": must be a name other than load_balancers[0] has (LB-1) (web.yaml:5:10)
 load_balancers[1].weight: 257: must be 0 to 256; 0 is the balancer's own (LB-1) (web.yaml:5:21)
 load_balancers[1].port: ${x}: must be a variable of vars or the port of the address (port) (LB-1) (web.yaml:5:32)
 load_balancers[2].name: missing: must be the name of a load balancer of the coordinators (LB-1) (web.yaml:6:3)
@@ -308,7 +308,7 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"two checks of one name", head + "checks: [{name: a, tcp: {port: 1}}, {name: a, tcp: {port: 2}}]\n",
-			`checks[1].name: "a": must be another name than that of checks[0] (DET-9) (web.yaml:3:44)`,
+			`checks[1].name: "a": must be a name other than checks[0] has (DET-9) (web.yaml:3:44)`,
 		},
 		{
 			"a status", head + "checks: [{http: {port: 1, status: [200, 2xx]}}]\n",
@@ -364,8 +364,8 @@ func TestReadPlacesSyntaxErrors(t *testing.T) {
 	}
 }
 
-// What YAML says of ${name} without quotes helps nobody who does not know that its brace begins a
-// mapping.
+// YAML's own error for ${name} without quotes does not help a reader who does not know that its
+// brace begins a mapping.
 func TestReadSaysHowToWriteAVariable(t *testing.T) {
 	for file, want := range map[string]bool{
 		"name: web\nchecks:\n- tcp: {port: ${port}}\n":           true,

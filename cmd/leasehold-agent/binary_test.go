@@ -110,7 +110,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 // Run here, it also makes this test depend on everything that the binary is built from: a result
-// that go test remembers is then never that of an older binary.
+// that go test remembers then never belongs to an older binary.
 func TestExitCodeOfARunThatCannotBegin(t *testing.T) {
 	for _, name := range []string{"LEASEHOLD_BOOTSTRAP", "LEASEHOLD_STATE_DIR"} {
 		t.Setenv(name, "")

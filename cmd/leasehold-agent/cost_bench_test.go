@@ -95,7 +95,7 @@ func (g *gateway) watch(b *testing.B, span time.Duration) {
 	}
 }
 
-// used is the processor's time that a process has had, and that of its children that have ended.
+// used is the CPU time of a process and of its children that have ended.
 func used(b *testing.B, pid int) (own, children time.Duration) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

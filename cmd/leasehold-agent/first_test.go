@@ -43,8 +43,8 @@ func (b box) asFirst() *agentProcess {
 	return p
 }
 
-// childrenOf are the processes of a parent, as this host numbers them, and those of them that wait
-// to be collected.
+// childrenOf are the processes of a parent, as this host numbers them, and which of them wait to be
+// collected.
 func childrenOf(t testing.TB, parent int) (all, zombies int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -71,8 +71,10 @@ func childrenOf(t testing.TB, parent int) (all, zombies int) {
 // The first process of a machine collects processes that have lost their parents, and ends the
 // machine in order, whichever signal asks for it.
 func TestFirstProcessOfAMachine(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"power": syscall.SIGPWR, "halt of systemd": 37,
-		"terminate": syscall.SIGTERM} {
+	for name, sig := range map[string]syscall.Signal{
+		"power": syscall.SIGPWR, "halt of systemd": 37,
+		"terminate": syscall.SIGTERM,
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := startGateway(t)
 			b := newBox(t, []string{"sh", "-c", "for i in 1 2 3; do (sleep 0.1 &) ; done; trap 'touch ended; " +

@@ -45,7 +45,7 @@ type attempt struct {
 	mayEnd bool // what it is tried on may have ended by then
 	what   string
 	do     func(context.Context, *clientv3.Client) error
-	// through are those whom etcd lets do it: docs/security.md tells of each.
+	// through are users that etcd allows it: docs/security.md tells of each.
 	through []string
 }
 
@@ -71,10 +71,10 @@ func TestRolesBehindTheCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	attempts := append(writes(keys), append(around(keys, v), administration(v)...)...)
-	for _, who := range []string{"viewer", "operator", "eva", "nobody"} { // eva has a certificate, and is no user
+	for _, who := range []string{"viewer", "operator", "eva", "anonymous"} { // eva has a certificate, and is no user
 		before := g.all(ctx, root)
 		var client *clientv3.Client
-		if who == "nobody" {
+		if who == "anonymous" {
 			conf, err := g.connection("eva").Config()
 			if err != nil {
 				t.Fatal(err)
@@ -92,14 +92,14 @@ func TestRolesBehindTheCommands(t *testing.T) {
 		}
 		for _, a := range attempts {
 			expected, patience := slices.Contains(a.through, who), limit
-			if who == "nobody" {
+			if who == "anonymous" {
 				patience = 50 * time.Millisecond // the handshake fails, and is tried again without end
 			}
 			try, stop := context.WithTimeout(ctx, patience)
 			err := a.do(try, client)
 			stop()
 			ended := a.mayEnd && errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
-			switch refused := isRefusal(err) || ended || who == "nobody" && err != nil; {
+			switch refused := isRefusal(err) || ended || who == "anonymous" && err != nil; {
 			case expected && err != nil:
 				t.Errorf("%s: %s: etcd used to let that through: %v", who, a.what, err)
 			case !expected && err == nil:

@@ -29,7 +29,7 @@ func (g *guarded) says(flags []string, command string, want cli.Code, texts ...s
 	}
 }
 
-// proves SEC-4: rights are set up so that nobody is locked out, and a second run mends what is
+// proves SEC-4: rights are set up so that no user is locked out, and a second run mends what is
 // missing
 func TestAuthInitWithCertificates(t *testing.T) {
 	g := newGuarded(t)
@@ -90,7 +90,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 		`user "eva" may not change users and roles: only root may`)
 	g.says(g.as("eva"), "auth init", cli.Failed, "only root may")
 	g.says(g.as("root"), "auth remove root", cli.Usage)
-	g.says(g.as("root"), "auth remove nobody", cli.NotFound, `no user "nobody"`)
+	g.says(g.as("root"), "auth remove ghost", cli.NotFound, `no user "ghost"`)
 
 	// Another shard on the same etcd: its rights are its own.
 	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles only in default",
@@ -104,7 +104,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("root"), "auth remove eva --shard two", cli.Done, "- user eva")
 	g.says(g.as("eva"), "group list", cli.Failed, `etcd knows no user "eva"`)
 
-	// Who is nobody.
+	// A client without a user.
 	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed,
 		"etcd requires authentication, and no credentials are configured", "--cacert, --cert and --key")
 
@@ -118,7 +118,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 // An etcd may ask for certificates and yet not go by the name in them, which cannot be seen before
 // authentication is on.
 //
-// proves SEC-4: nobody is locked out by turning authentication on
+// proves SEC-4: no user is locked out by turning authentication on
 func TestAuthInitDoesNotLockOut(t *testing.T) {
 	g := newGuarded(t)
 	plain := []string{"--endpoints", g.start(nil).Endpoint()}
@@ -169,7 +169,7 @@ func (g *guarded) forgetful() (endpoint string) {
 	return endpoint
 }
 
-// proves SEC-4: with passwords as well; they are in a file that nobody else reads, and shown
+// proves SEC-4: with passwords as well; they are in a file that no other user can read, and shown
 // nowhere
 func TestAuthInitWithPasswords(t *testing.T) {
 	g := newGuarded(t)
@@ -208,7 +208,7 @@ func TestAuthInitWithPasswords(t *testing.T) {
 	g.says(as("viewer"), "hold why", cli.NotFound) // there is no shard yet
 	g.says(append(flags, "--user", "viewer:wrong"), "status", cli.Failed,
 		`status: etcd knows no user "viewer" with that password`)
-	g.says(append(flags, "--user", "nobody:x"), "status", cli.Failed, `etcd knows no user "nobody" with that password`)
+	g.says(append(flags, "--user", "ghost:x"), "status", cli.Failed, `etcd knows no user "ghost" with that password`)
 	g.says(flags, "status", cli.Failed, "etcd requires authentication, and no credentials are configured")
 
 	g.stdin = "eva:secret-of-eva\n"

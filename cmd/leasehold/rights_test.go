@@ -82,7 +82,7 @@ func (g *guarded) start(tls *embedetcd.TLS) *embedetcd.Server {
 	return server
 }
 
-// as are the flags of somebody with a certificate.
+// as are the flags of a user with a certificate.
 func (g *guarded) as(name string) []string {
 	issued := filepath.Join(g.pki, "issued", name)
 	return []string{
@@ -128,7 +128,7 @@ func (g *guarded) must(flags []string, args ...string) string {
 	return out
 }
 
-// open opens the store as somebody.
+// open opens the store as a user.
 func (g *guarded) open(name string) store.Store {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
@@ -253,7 +253,7 @@ var elsewhere = []string{
 }
 
 // proves SEC-4: an operator can do all that the commands do, a viewer can see all of it and change
-// nothing, and is told so
+// nothing, and gets an error that says so
 func TestWhatRolesMayDo(t *testing.T) {
 	g := newGuarded(t)
 	t.Chdir(t.TempDir())
@@ -346,7 +346,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 	everyCommandHasItsPlace(t)
 }
 
-// everyCommandHasItsPlace fails for a command that nobody has tried with each role.
+// everyCommandHasItsPlace fails for a command that was not tried with each role.
 func everyCommandHasItsPlace(t *testing.T) {
 	parser, err := kong.New(&cli.Grammar{},
 		kong.Vars{"request_timeout": "", "wait_timeout": "", "pki_dir": "x", "secrets_key": "x"})

@@ -111,7 +111,7 @@ func (c Connection) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// Caller is the user that etcd identifies us as: that of --user, or the one that the certificate
+// Caller is the user that etcd identifies us as: from --user, or the one that the certificate
 // names, in etcd's order; "" if neither is given.
 func (c Connection) Caller() string {
 	if c.Username != "" || c.Cert == "" {

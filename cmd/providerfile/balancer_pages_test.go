@@ -68,8 +68,10 @@ func TestThePolicyOfTargetGroups(t *testing.T) {
 	for _, s := range policy.Statement {
 		actions = append(actions, s.Action...)
 	}
-	for _, needed := range []string{"DescribeTargetGroups", "DescribeTargetHealth", "RegisterTargets",
-		"DeregisterTargets"} {
+	for _, needed := range []string{
+		"DescribeTargetGroups", "DescribeTargetHealth", "RegisterTargets",
+		"DeregisterTargets",
+	} {
 		if !slices.Contains(actions, "elasticloadbalancing:"+needed) {
 			t.Errorf("the policy does not allow %s", needed)
 		}

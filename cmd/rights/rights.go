@@ -285,7 +285,7 @@ func (w Wanted) taken(st State, name string, but store.Role) []Step {
 	return steps
 }
 
-// In returns those of a user's roles that belong to a shard.
+// In returns the roles of a user that belong to a shard.
 func In(roles []string, shard string) []store.Role {
 	var out []store.Role
 	for _, name := range roles {

@@ -48,7 +48,7 @@ func (k Kind) Fields() []Field {
 	return f.asked
 }
 
-// Sections returns the mappings of a scenario, except those of its events.
+// Sections returns the mappings of a scenario, except its events.
 func Sections() []Section {
 	r := &reading{setting: Setting{File: nothingToRead}}
 	r.scenario(&yaml.Node{Kind: yaml.MappingNode})

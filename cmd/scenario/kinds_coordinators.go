@@ -30,7 +30,7 @@ func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
 	return "the leading coordinator dies", 0, func(st *stage) string {
 		was := st.w.Leader()
 		if was == "" {
-			return "nobody leads"
+			return "no leader"
 		}
 		st.w.KillLeader(back, 0)
 		return was

@@ -29,7 +29,7 @@ func TestWhatLastsEnds(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, f := range k.Fields() {
 			if _, there := endings[k.Name]; f.Name == "for" && f.Default == forGood && !there {
-				t.Errorf("nobody tries whether %s ends", k.Name)
+				t.Errorf("no test of whether %s ends", k.Name)
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func TestEveryKindDoesWhatItSays(t *testing.T) {
 		t.Run(k.Name, func(t *testing.T) {
 			x, there := effects[k.Name]
 			if !there {
-				t.Fatal("nobody tries it")
+				t.Fatal("no test of it")
 			}
 			text := func(event string) string {
 				return "length: 16m\nevents:\n" + x.before + event + x.after

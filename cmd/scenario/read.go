@@ -67,8 +67,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	return s
 }
 
-// learn finds all groups, including those of files that are applied by events, and returns their
-// providers.
+// learn finds all groups, including groups in files that events apply, and returns their providers.
 func (r *reading) learn(list *yaml.Node) (providers []string) {
 	know := func(groups []store.Group) {
 		r.groups = append(r.groups, groups...)

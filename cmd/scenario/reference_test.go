@@ -69,18 +69,18 @@ func reference() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Doc, fieldsOf(k))
 		}
 	}
-	b.WriteString("\n`whom` stands for `group`, `zone`, `slot` and `count` (1) or `percent`: so many instances, " +
+	b.WriteString("\n`target` stands for `group`, `zone`, `slot` and `count` (1) or `percent`: so many instances, " +
 		"or so many of all, chosen by chance.\n\n")
 	return b.String()
 }
 
-// fieldsOf lists the fields of a kind; those that say whom it is about are in one word.
+// fieldsOf lists the fields of a kind; the fields that choose its targets are one word.
 func fieldsOf(k Kind) string {
 	var parts []string
 	fields := k.Fields()
-	whom := []string{"group", "zone", "slot", "count", "percent"}
-	if len(fields) >= len(whom) && fields[2].Name == "slot" {
-		parts, fields = append(parts, "whom"), fields[len(whom):]
+	target := []string{"group", "zone", "slot", "count", "percent"}
+	if len(fields) >= len(target) && fields[2].Name == "slot" {
+		parts, fields = append(parts, "target"), fields[len(target):]
 	}
 	for _, f := range fields {
 		text := "`" + f.Name + "`"

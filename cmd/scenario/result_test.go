@@ -41,7 +41,8 @@ func TestComingUpAndGrowingIsNoLoss(t *testing.T) {
 	}
 }
 
-// Machines that run on while nobody hears their agents serve, though they do not count as healthy.
+// Machines that run on while no coordinator hears their agents serve, though they do not count as
+// healthy.
 func TestServingIsNotTheSameAsHeard(t *testing.T) {
 	res := play(t, "length: 10m\nevents:\n- {at: 4m, lost_leases: {percent: 50, for: 2m}}\n")
 	if g := res.Groups[0]; g.Availability != 50 || g.Serving != 100 || g.Storms != 1 || res.Storms != 1 {
@@ -53,7 +54,7 @@ func TestServingIsNotTheSameAsHeard(t *testing.T) {
 	}
 }
 
-// What goes on while nobody leads is no fault of the machines.
+// What happens without a leader is no fault of the machines.
 func TestCoordinatorsThatDieCostNothing(t *testing.T) {
 	res := play(t,
 		"length: 12m\nevents:\n- {at: 4m, coordinator_dies: {}}\n- {at: 6m, etcd_away: {for: 1m}}\n- {at: "+

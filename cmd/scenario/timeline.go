@@ -119,7 +119,7 @@ func (e Entry) with(other Entry) Entry {
 	return e
 }
 
-// inOrder sorts entries by time; those of one time stay as they are.
+// inOrder sorts entries by time, and is stable.
 func inOrder(all []Entry) []Entry {
 	slices.SortStableFunc(all, func(a, b Entry) int { return int(a.At - b.At) })
 	return all

@@ -53,7 +53,8 @@ func TestPlannedReplacementsDoNotCountAgainstAnEvent(t *testing.T) {
 	}
 }
 
-// A replacement for age that comes to nothing is seen as soon as nobody in its slot is healthy.
+// A replacement for age that comes to nothing is seen as soon as no instance in its slot is
+// healthy.
 func TestAPlannedReplacementHidesNoLoss(t *testing.T) {
 	res := playOf(t, func(g *store.Group) { g.Expiry.ForcedAge = new(store.Duration(time.Hour)) },
 		"length: 1h30m\nevents:\n- {at: 50m, no_capacity: {}}\n- {at: 1h10m, kill: {percent: "+

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever gives a coordinator an HTTP side that cannot be is told so at once, not when etcd has
-// answered.
+// Invalid HTTP flags of a coordinator fail at once, not when etcd has answered.
 func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	lifetimes := map[pki.Kind]time.Duration{pki.Agents: time.Hour, pki.Operators: time.Hour}

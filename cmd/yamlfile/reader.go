@@ -127,7 +127,7 @@ func (r *Reader) syntax(text []byte, err error) {
 }
 
 // Within returns the place of a line and a column of a text in the file; the node of the text where
-// its lines are not those of the file, or if line is 0.
+// its lines are not the file's, or if line is 0.
 func (r *Reader) Within(node *yaml.Node, line, column int) *yaml.Node {
 	if line == 0 {
 		return node

@@ -49,7 +49,7 @@ func Open(cfg Config, protocol string, log *slog.Logger) (*Access, error) {
 		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
 	case cfg.ClientCAFile != "" && cfg.CertFile == "":
 		return nil, &UnsafeError{
-			"--http-client-ca: without TLS nobody shows a certificate",
+			"--http-client-ca: without TLS no client shows a certificate",
 			"give --http-cert and --http-key too",
 		}
 	}
@@ -102,7 +102,7 @@ func (a *Access) Safe(flag, listen string, local bool, instead string) error {
 		}
 	case a.token == nil && a.cfg.ClientCAFile == "":
 		return &UnsafeError{
-			fmt.Sprintf("%s: %s: others than this machine can reach it, and nobody is asked who he is", flag, listen),
+			fmt.Sprintf("%s: %s: other machines can reach it, and clients are not authenticated", flag, listen),
 			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
 		}
 	}

@@ -18,12 +18,18 @@ func TestWhereMachinesFetchTheAgent(t *testing.T) {
 		"nowhere":       {map[string]store.Replica{"a": {}, "b": {Agents: one}}, "[] map[]"},
 		"at the leader": {map[string]store.Replica{"a": {Downloads: "A", Agents: one}, "b": {}}, "[A] map[amd64:1]"},
 		"at another":    {map[string]store.Replica{"a": {}, "b": {Downloads: "B", Agents: one}}, "[B] map[amd64:1]"},
-		"at all": {map[string]store.Replica{"a": {Downloads: "A", Agents: one},
-			"b": {Downloads: "B", Agents: one}}, "[A B] map[amd64:1]"},
-		"of two releases": {map[string]store.Replica{"a": {Downloads: "A", Agents: two},
-			"b": {Downloads: "B", Agents: one}}, "[A] map[amd64:2]"},
-		"without the leader's": {map[string]store.Replica{"b": {Downloads: "B", Agents: two},
-			"c": {Downloads: "C", Agents: one}}, "[B] map[amd64:2]"},
+		"at all": {map[string]store.Replica{
+			"a": {Downloads: "A", Agents: one},
+			"b": {Downloads: "B", Agents: one},
+		}, "[A B] map[amd64:1]"},
+		"of two releases": {map[string]store.Replica{
+			"a": {Downloads: "A", Agents: two},
+			"b": {Downloads: "B", Agents: one},
+		}, "[A] map[amd64:2]"},
+		"without the leader's": {map[string]store.Replica{
+			"b": {Downloads: "B", Agents: two},
+			"c": {Downloads: "C", Agents: one},
+		}, "[B] map[amd64:2]"},
 	} {
 		shard := Shard{ID: "s", Replicas: test.replicas}
 		got := shard.Agent("a")

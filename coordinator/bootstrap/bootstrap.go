@@ -1,6 +1,6 @@
 // Package bootstrap makes what a new machine needs to become an instance: the document for its
 // agent, and where it fetches the agent. The leader hands both to a provider; the command line
-// prints them for a machine that somebody sets up by hand (PROV-9).
+// prints them for a machine that an operator sets up by hand (PROV-9).
 package bootstrap
 
 import (

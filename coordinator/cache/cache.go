@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Content is what the shard's keys hold, and of the shard's settings what is in force. Whoever is
-// given one reads it and changes nothing.
+// Content is what the shard's keys hold, and of the shard's settings what is in force. A caller
+// that is given one reads it and changes nothing.
 type Content struct {
 	Revision   store.Revision
 	Shard      store.Versioned[store.Shard]

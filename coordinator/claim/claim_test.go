@@ -115,7 +115,7 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 		}
 	}
 	for name, data := range map[string][]byte{
-		"nothing": nil, "no JSON": []byte("{"), "nobody's": []byte(`{}`),
+		"nothing": nil, "no JSON": []byte("{"), "no names": []byte(`{}`),
 		"too long": append(sealed, make([]byte, protocol.MostClaim)...),
 	} {
 		if _, err := claim.Open(data, trust); err == nil {

@@ -127,8 +127,10 @@ func play(t *testing.T, events []event) string {
 	defer running.Wait()
 	defer cancel()
 	groups := []string{"db", "web"}
-	p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{Schema: 1, ID: "s",
-		Settings: store.DefaultShardSettings()})))
+	p.commit(store.Put(keys.Shard(), store.Encode(store.Shard{
+		Schema: 1, ID: "s",
+		Settings: store.DefaultShardSettings(),
+	})))
 	for _, g := range groups {
 		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(3)})))
 	}
@@ -149,7 +151,7 @@ func play(t *testing.T, events []event) string {
 				return fmt.Sprintf("after %s, cut off: %s has %q in service, and had %q", what, g, is, before[g])
 			}
 			if is != before[g] && !p.told[g] {
-				return fmt.Sprintf("after %s: nobody was told that %s changed", what, g)
+				return fmt.Sprintf("after %s: the change of %s was not announced", what, g)
 			}
 			before[g] = is
 		}
@@ -187,7 +189,7 @@ func play(t *testing.T, events []event) string {
 				})))
 			}
 		case "record lost":
-			if !cut { // one that comes and goes while nobody looks has never been seen
+			if !cut { // one that comes and goes unwatched has never been seen
 				p.commit(store.Delete(keys.Instance(id)))
 			}
 		case "record spoilt":

@@ -105,7 +105,7 @@ func TestWhoIsInService(t *testing.T) {
 			put(keys.Status("web"), store.Status{Schema: 1, Group: "web", Storm: &store.Storm{}})
 			drop(keys.Alive("web-0"))
 		}, nil, in},
-		"nobody knows where": {func(_ *cache.Content, put func(string, any), _ func(string)) {
+		"no address": {func(_ *cache.Content, put func(string, any), _ func(string)) {
 			rec := works
 			rec.Address = ""
 			put(keys.Instance("web-0"), rec)

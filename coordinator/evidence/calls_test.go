@@ -237,10 +237,10 @@ func TestWhatOtherCallsTell(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.lead()
-	if w.evidence.Busy("nobody") {
-		t.Error("there are calls for an instance that nobody knows")
+	if w.evidence.Busy("unknown") {
+		t.Error("there are calls for an unknown instance")
 	}
-	w.evidence.Removed("nobody", nil)
+	w.evidence.Removed("unknown", nil)
 }
 
 // A machine that is missing when it is to be restarted is missing until the next restart.

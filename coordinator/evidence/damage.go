@@ -213,7 +213,7 @@ func (e *Evidence) addMissing(c *cache.Content, group string, add func(store.Dam
 		add(store.Damaged{
 			Key: key, Instance: m.Name, Slot: m.Instance.Place(), OnDemand: !m.Instance.Managed, What: store.DamageLost,
 			Last: m.Last, Seen: m.At,
-			Why: fmt.Sprintf("the record of %s is gone, and nobody deleted it on purpose; it was there at revision %d",
+			Why: fmt.Sprintf("the record of %s is gone, and was not deleted on purpose; it was there at revision %d",
 				m.Name, m.Last),
 		})
 	}
@@ -241,7 +241,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 			if uncounted { // else it is shown, and stays, and fills no slot
 				add(store.Damaged{
 					Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost,
-					Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +
+					Why: id + " has the group's tag, there is no record of it, and none was deleted on purpose; " +
 						"no leader has counted the group's records yet",
 				})
 			}
@@ -256,7 +256,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 		add(store.Damaged{
 			Key: key, Instance: id, Slot: &slot, What: store.DamageLost,
 			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, "+
-				"and nobody deleted one on purpose", id, slot),
+				"and none was deleted on purpose", id, slot),
 		})
 	}
 }
@@ -334,8 +334,8 @@ func (e *Evidence) waitsFor(c *cache.Content, g *plan.Group) string {
 }
 
 // providersOf are the providers with which a group can have machines: the one that its spec names,
-// the one that the accepted spec names, and those of its records. A spec that cannot be in force
-// counts only where there is none that is; one that names no provider stands for all of them.
+// the one that the accepted spec names, and the providers of its records. A spec that cannot be in
+// force counts only where there is none that is; one that names no provider stands for all of them.
 func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []string) {
 	accepted := g.Status.Record.Accepted
 	if accepted != nil {
@@ -386,7 +386,7 @@ func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string
 			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost,
 			Since: e.cfg.Now().UTC(), Seen: status.Counted,
 			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: "+
-				"nobody deleted the others on purpose; to go on without them, put the shard on hold, unless it is, "+
+				"the others were not deleted on purpose; to go on without them, put the shard on hold, unless it is, "+
 				"and release it", *status.Records, status.Counted, there),
 		}
 		found[d.Key] = d

@@ -228,7 +228,7 @@ func TestWhatIsDamage(t *testing.T) {
 			if m, lost := w.content.Missing[keys.Instance(test.last)]; lost {
 				before = max(before, m.Last) // it was changed first
 			}
-			// that of each group is known, whoever is planned
+			// each group's is known, whichever is planned
 			all := w.evidence.Snapshot(w.content, []string{""}).Damaged
 			if dirty := w.takeAll(); test.want != nil &&
 				(!slices.Contains(dirty, "web") || !slices.Contains(dirty, "")) {
@@ -356,14 +356,14 @@ func TestDamageThatAnEarlierLeaderNoted(t *testing.T) {
 }
 
 // The count in the status tells of records of which nothing else is known: less those that are
-// there, those that were deleted on purpose since, and those of which something else is known.
+// there, deletions on purpose since, and records of which something else is known.
 //
 // proves SAFE-15
 func TestWhatTheCountTells(t *testing.T) {
 	for name, test := range map[string]struct {
 		counted int
 		do      func(w *world)
-		want    int // of those of which nothing else is known
+		want    int // records of which nothing else is known
 	}{
 		"all are there":                         {2, func(*world) {}, 0},
 		"there are more by now":                 {1, func(*world) {}, 0},

@@ -297,8 +297,8 @@ func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 	}
 }
 
-// Agents that a replica counts and does not note may be those of any machine, until a grace after
-// the last of them, or after that replica, was there.
+// Agents that a replica counts and does not note may be on any machine, until a grace after the
+// last of them, or after that replica, was there.
 //
 // proves REC-8
 func TestAgentsThatAreNotNotedProtectMachines(t *testing.T) {
@@ -353,6 +353,6 @@ func TestManyLostRecords(t *testing.T) {
 		w.remove(keys.Stray(id))
 	}
 	if n := len(w.content.Claiming); n > 0 {
-		t.Errorf("%d groups are claimed by nobody", n)
+		t.Errorf("%d groups have no claim", n)
 	}
 }

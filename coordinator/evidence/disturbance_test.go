@@ -11,7 +11,7 @@ import (
 )
 
 // What another replica suffers, its end, the end of a hold, and an interrupted watch each begin a
-// time in which nobody is judged lost. What is no news begins none.
+// time in which no instance is judged lost. What is no news begins none.
 //
 // proves SAFE-1, SAFE-11, SAFE-12
 func TestWhatBeginsGrace(t *testing.T) {
@@ -49,7 +49,7 @@ func TestWhatBeginsGrace(t *testing.T) {
 		{"a hold is released", func() { w.put(keys.Shard(), shard) }, "the shard's hold was released"},
 		{"nothing was held", func() { w.put(keys.Shard(), shard) }, ""},
 		{"all is listed anew", func() { w.evidence.Listed(w.content) }, "the watch was interrupted"},
-		{"a leader is disturbed", func() { w.evidence.Disturb("somebody stood still") }, "somebody stood still"},
+		{"a leader is disturbed", func() { w.evidence.Disturb("a replica stood still") }, "a replica stood still"},
 	} {
 		w.pass(time.Hour)
 		c.do()
@@ -66,7 +66,7 @@ func TestWhatBeginsGrace(t *testing.T) {
 	}
 }
 
-// Grace allows for agents that may be trying to return: those of machines that are there. In other
+// Grace allows for agents that may be trying to return: agents of machines that are there. In other
 // phases there is none.
 //
 // proves SAFE-1
@@ -130,7 +130,7 @@ func TestChangesThatSayTheSame(t *testing.T) {
 
 // A timer in a record that a new leader finds has run since it was begun, by wall clocks: what
 // remains is waited for, no less than nothing and no more than the whole. One that begins under our
-// eyes runs for the whole. What stands still while nobody leads is the progress of a roll alone.
+// eyes runs for the whole. Without a leader only the progress of a roll stands still.
 //
 // proves SAFE-13
 func TestTimersFoundByANewLeader(t *testing.T) {
@@ -142,7 +142,7 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 		retry, progress time.Duration // what remains
 	}{
 		{0, 10 * time.Minute, 10 * time.Minute},
-		{time.Minute, 9 * time.Minute, 10 * time.Minute}, // nobody led in the last three minutes
+		{time.Minute, 9 * time.Minute, 10 * time.Minute}, // no leader in the last three minutes
 		{3 * time.Minute, 7 * time.Minute, 10 * time.Minute},
 		{4 * time.Minute, 6 * time.Minute, 9 * time.Minute},
 		{time.Hour, 0, 0},
@@ -175,8 +175,8 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 	}
 }
 
-// The times in which nobody led are written down for the next leader: those of the last 25 hours,
-// 100 at most, and the one before us.
+// The times without a leader are recorded for the next leader: the last 25 hours, 100 at most, and
+// the one before us.
 //
 // proves SAFE-13
 func TestGapsForTheNextLeader(t *testing.T) {

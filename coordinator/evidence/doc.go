@@ -10,7 +10,7 @@
 //	due.go        which groups are to be planned, and when
 //	tallies.go    the losses of each group
 //	spec.go       what operators want of a group
-//	requests.go   whom the requests of operators concern
+//	requests.go   which instances the requests of operators concern
 //	snapshot.go   all of it, put together for the planner
 //
 // # Invariants

@@ -142,7 +142,7 @@ func TestBorn(t *testing.T) {
 }
 
 // A new leader takes what remains of the timers in records, never more than their duration; those
-// that begin in its time run in full. That of a roll stands still while nobody leads.
+// that begin in its time run in full. A roll's timer stands still without a leader.
 //
 // proves SAFE-13
 func TestTimersOfRecords(t *testing.T) {
@@ -362,9 +362,9 @@ func TestLossesElsewhere(t *testing.T) {
 	}
 }
 
-// A storm of the shard concerns every group that lost somebody: all are planned at once when it
-// begins, when it is over, and when so few are lost still that it may end. What changes nothing
-// about that wakes nobody.
+// A storm of the shard concerns every group with losses: all are planned at once when it begins,
+// when it is over, and when so few are lost still that it may end. What changes nothing about that
+// wakes no group.
 //
 // proves SAFE-2
 func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
@@ -381,7 +381,7 @@ func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
 		tally   plan.Tally
 		planned []string
 	}{
-		{"nobody is lost", "whole", plan.Tally{Of: 10}, nil},
+		{"none is lost", "whole", plan.Tally{Of: 10}, nil},
 		{"one group loses some", "a", plan.Tally{Lost: 3, Now: 2, Of: 5, Groups: 1}, nil},
 		{"a second one: a storm", "b", plan.Tally{Lost: 2, Now: 2, Of: 5, Groups: 1}, []string{"a", "b"}},
 		// as many are lost by now
@@ -401,7 +401,7 @@ func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
 	}
 }
 
-// Losses of groups that went while nobody watched are no part of a storm.
+// Losses of groups that were deleted without a leader are no part of a storm.
 //
 // proves SAFE-2
 func TestLossesOfGroupsThatAreGoneCountNoMore(t *testing.T) {
@@ -418,14 +418,14 @@ func TestLossesOfGroupsThatAreGoneCountNoMore(t *testing.T) {
 	}
 }
 
-// Troubles come in swarms: those of one second have one time of grace, and no group is planned anew
-// for each.
+// Troubles come in swarms: all within one second share one grace, and no group is planned again for
+// each.
 //
 // proves SAFE-1
 func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
-	w.evidence.Disturb("nobody is there")
+	w.evidence.Disturb("no quorum")
 	if s := w.evidence.Snapshot(w.content, nil); !s.GraceEnd.IsZero() {
 		t.Errorf("a shard without agents has grace until %s", s.GraceEnd)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // What Lists say of two boots of a machine was said once of each: one wrong answer about a boot
-// that nobody knows and one about the present are not the two that refute an open stream.
+// that is unknown and one about the present are not the two that refute an open stream.
 //
 // proves DET-4
 func TestListsOfDifferentBootsDoNotCountTogether(t *testing.T) {
@@ -47,7 +47,7 @@ func TestGraceAllowsForReplicasThatDoNotAnswer(t *testing.T) {
 		w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: settings})
 		w.lead()
 		rec := w.run("web", "web-0")
-		w.evidence.Disturb("somebody stood still")
+		w.evidence.Disturb("a replica stood still")
 		got := w.evidence.Snapshot(w.content, nil).GraceEnd.Sub(w.now)
 		if want := rec.Spec.Report.LeaseTTL.D() + want + time.Second; got != want {
 			t.Errorf("with a back-off of %s grace is %s, want %s", back, got, want)

@@ -40,9 +40,9 @@ func TestWhatAChangeHasPlanned(t *testing.T) {
 			request(store.Request{Kind: store.RequestEvacuate, Zone: "a"}),
 			[]string{""},
 		},
-		"an order to nobody": {request(store.Request{
+		"an order for an unknown instance": {request(store.Request{
 			Kind:     store.RequestReplace,
-			Instance: "nobody",
+			Instance: "unknown",
 		}), []string{""}},
 		"an order to adopt an extra": {
 			request(store.Request{Kind: store.RequestAdopt, Instance: "extra"}),
@@ -300,7 +300,7 @@ func TestGroupsArePlannedInOrderAfterADisturbance(t *testing.T) {
 	w.lead()
 	w.through()
 	w.pass(time.Hour)
-	w.evidence.Disturb("somebody stood still")
+	w.evidence.Disturb("a replica stood still")
 	for bite := range 3 {
 		for i, got := range w.evidence.TakeDirty(w.content.Revision, w.now) {
 			if want := fmt.Sprintf("g%04d", 10*bite+i); got != want {

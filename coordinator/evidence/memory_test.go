@@ -43,8 +43,8 @@ func (w *world) relist(without ...string) {
 	w.evidence.Listed(w.content)
 }
 
-// A session that ended while the watch was interrupted ended now, and nobody saw what its key said
-// at last: it may have been open.
+// A session that ended while the watch was interrupted ended now, and the last value of its key is
+// unknown at last: it may have been open.
 //
 // proves SAFE-3, DET-17
 func TestWhatHappenedUnseen(t *testing.T) {
@@ -168,8 +168,8 @@ func TestTimersThatAreForgotten(t *testing.T) {
 	}
 }
 
-// What a new leader finds of an instance: a Create may be under way that nobody waits for, a
-// restart keeps its time, and what says nothing of its time began now.
+// What a new leader finds of an instance: an abandoned Create may be under way, a restart keeps its
+// time, and what says nothing of its time began now.
 //
 // proves SAFE-8, ELECT-3
 func TestWhatANewLeaderFinds(t *testing.T) {

@@ -30,8 +30,10 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, steps := range map[string][]step{
 		"a quota": {{"large", quota, []plan.Refused{ofLarge}}},
-		"a quota of each": {{"large", quota, []plan.Refused{ofLarge}},
-			{"small", quota, []plan.Refused{ofLarge, ofSmall}}},
+		"a quota of each": {
+			{"large", quota, []plan.Refused{ofLarge}},
+			{"small", quota, []plan.Refused{ofLarge, ofSmall}},
+		},
 		"raised":                    {{"large", quota, []plan.Refused{ofLarge}}, {"large", nil, nil}},
 		"of another":                {{"large", quota, []plan.Refused{ofLarge}}, {"small", nil, []plan.Refused{ofLarge}}},
 		"credentials":               {{"large", expired, []plan.Refused{ofAll}}},

@@ -20,7 +20,7 @@ func TestWhereRequestsGo(t *testing.T) {
 	for id, r := range map[string]store.Request{
 		"4": {Kind: store.RequestReplace, Instance: "web-0"}, "1": {Kind: store.RequestDelete, Instance: "web-1"},
 		"3": {Kind: store.RequestCreate, Group: "web"}, "5": {Kind: store.RequestCreate, Group: "nowhere"},
-		"2": {Kind: store.RequestReplace, Instance: "nobody", Group: "web"},
+		"2": {Kind: store.RequestReplace, Instance: "unknown", Group: "web"},
 		"7": {Kind: store.RequestAdopt, Instance: "extra", Group: "web"},
 		"6": {Kind: store.RequestEvacuate, Zone: "a"},
 		"8": {Kind: store.RequestReplace, Instance: "web-9", Group: "web"},
@@ -71,7 +71,7 @@ func TestWhereRequestsGo(t *testing.T) {
 		t.Errorf("to be adopted are %+v", x)
 	}
 	if s := w.evidence.Snapshot(w.content, []string{"web"}); len(s.Orders)+len(s.Lost) != 0 {
-		t.Errorf("one group's snapshot has those of the shard: %+v", s)
+		t.Errorf("one group's snapshot has the shard's requests: %+v", s)
 	}
 	w.evidence.TakeDirty(w.content.Revision, w.now)
 	w.remove(keys.Instance("web-1"))

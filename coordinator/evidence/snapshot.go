@@ -75,8 +75,8 @@ func (r *rooms) take(n int) rooms {
 	return taken
 }
 
-// mostRoom is for how many instances room is kept: else the garbage collector would go through
-// those of a whole shard for ever.
+// mostRoom is for how many instances room is kept: else the garbage collector would go through a
+// whole shard's for ever.
 const mostRoom = 4096
 
 // makeRoom makes room for all instances and slots of the groups, reusing the last snapshot's

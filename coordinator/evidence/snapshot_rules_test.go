@@ -44,9 +44,9 @@ func TestSnapshotHasTheGroupsRecords(t *testing.T) {
 	if in := g.Instances[1]; !in.AliveGone.Equal(w.now) {
 		t.Errorf("an instance without a session is without one since %s", in.AliveGone)
 	}
-	none := w.evidence.Snapshot(w.content, []string{"nobody"}).Groups[0]
-	if s := none.Spec; s.Key != keys.Group("nobody") || s.Static != keys.Static("nobody") || s.Modified != 0 ||
-		none.Status.Key != keys.Status("nobody") {
+	none := w.evidence.Snapshot(w.content, []string{"unknown"}).Groups[0]
+	if s := none.Spec; s.Key != keys.Group("unknown") || s.Static != keys.Static("unknown") || s.Modified != 0 ||
+		none.Status.Key != keys.Status("unknown") {
 		t.Errorf("of a group that is not there: %+v", none)
 	}
 }

@@ -38,7 +38,7 @@ func TestSpecIsReadOnceForEachRevision(t *testing.T) {
 	if s := w.group("web").Spec; s.Problem != "no such zone" || s.Group.Size != 5 {
 		t.Errorf("spec is %+v", s)
 	}
-	g.Deleting = true // then nobody minds (REC-7)
+	g.Deleting = true // then it does not matter (REC-7)
 	w.put(keys.Group("web"), g)
 	reads(3)
 	w.put(keys.Group("web"), spec("api"))

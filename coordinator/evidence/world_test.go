@@ -45,7 +45,7 @@ func (w *world) lead() {
 		}},
 		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return w.now },
 		Jitter:  func(most time.Duration) time.Duration { return most },
-		Wake:    func() { e.NextDue(); w.woken++ }, // whoever is woken may ask at once
+		Wake:    func() { e.NextDue(); w.woken++ }, // the woken leader may ask at once
 		Suspect: func(p string) { e.NextDue(); w.suspects = append(w.suspects, p) },
 		Validate: func(_ string, g store.Group) string {
 			w.validated++

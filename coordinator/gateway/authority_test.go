@@ -133,7 +133,7 @@ func (w *world) token(instance string, ttl time.Duration) string {
 	return token
 }
 
-// change exchanges the issuer and whom to believe.
+// change exchanges the issuer and the trusted authorities.
 func (a *testAuthority) change(issuer *identitytest.Authority, believed ...*identitytest.Authority) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

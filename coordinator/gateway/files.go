@@ -132,7 +132,7 @@ func (s *session) render(rec *store.Instance, f *store.File) (data []byte, probl
 		data, err = render(nil)
 	} else {
 		shared := ""
-		if !t.UsesFacts() { // the file of one instance is that of all
+		if !t.UsesFacts() { // all instances have the same file
 			sum := sha256.Sum256(store.Encode([]any{f.Template, rec.Spec.Vars}))
 			shared = string(sum[:])
 		}

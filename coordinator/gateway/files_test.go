@@ -100,8 +100,10 @@ func TestAgentIsToldItsFiles(t *testing.T) {
 		if _, problem := a.fetch(old); problem != "it has another version by now" {
 			t.Errorf("what is wanted no more: %s", problem)
 		}
-		a.report(&protocol.Report{Healthy: true, ConfigHash: "c2", Files: []*protocol.FileState{{Path: "/b", State: "error",
-			Why: "the disk is full"}}})
+		a.report(&protocol.Report{Healthy: true, ConfigHash: "c2", Files: []*protocol.FileState{{
+			Path: "/b", State: "error",
+			Why: "the disk is full",
+		}}})
 		if got := w.report("web-0").Record; got.Config != "c2" || len(got.Files) != 1 ||
 			got.Files[0].Why != "the disk is full" {
 			t.Errorf("stored %+v", got.Files)
@@ -157,8 +159,10 @@ func TestPeersInFiles(t *testing.T) {
 		r := w.serve("one")
 		defer r.stop()
 		settle := 5 * time.Second
-		peers := store.File{Path: "/peers", Mode: "0644", Template: "{{range .Peers}}{{.Instance}} {{end}}",
-			Settle: store.Duration(settle)}
+		peers := store.File{
+			Path: "/peers", Mode: "0644", Template: "{{range .Peers}}{{.Instance}} {{end}}",
+			Settle: store.Duration(settle),
+		}
 		peer := func(id string, change func(*store.Instance)) {
 			w.workloadRecord(id, func(i *store.Instance) {
 				i.Address = "192.0.2.9:80"
@@ -216,8 +220,10 @@ func TestPeersInFiles(t *testing.T) {
 			{"a report", func() {
 				w.put(w.keys.Report("web-1"), store.Encode(store.Report{Schema: store.Schema, Instance: "web-1"}))
 			}, "web-0 web-2 web-3 web-4 web-5 "},
-			{"a drain", func() { peer("web-4", func(i *store.Instance) { i.Phase = store.Draining }) },
-				"web-0 web-2 web-3 web-5 "},
+			{
+				"a drain", func() { peer("web-4", func(i *store.Instance) { i.Phase = store.Draining }) },
+				"web-0 web-2 web-3 web-5 ",
+			},
 			{"a deletion on purpose", func() { w.gone("web-5") }, "web-0 web-2 web-3 "},
 			{"a record that is forgotten on purpose", func() { w.noted("web-2", 1) }, "web-0 web-3 "},
 			{"a new one", func() { peer("web-9", nil) }, "web-0 web-3 web-9 "},

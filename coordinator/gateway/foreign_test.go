@@ -36,8 +36,8 @@ func TestNewerAgentThatSpeaksOurProtocolTooIsWelcomed(t *testing.T) {
 	})
 }
 
-// An agent whose protocol nobody here speaks is there: as long as it goes on coming, it is not
-// judged lost.
+// An agent whose protocol this replica does not speak is alive: as long as it goes on coming, it is
+// not judged lost.
 //
 // proves DET-8, DET-18
 func TestAgentOfAnUnknownProtocolIsRefusedAndLeftAlone(t *testing.T) {

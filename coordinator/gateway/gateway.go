@@ -109,7 +109,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		return nil, errors.New("gateway needs a replica's and a shard's ID")
 	case deps.Store == nil || deps.Cache == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
 		return nil,
-			errors.New("gateway needs a store, a cache, a logger, a journal and somebody to tell of disturbances")
+			errors.New("gateway needs a store, a cache, a logger, a journal and a receiver of disturbances")
 	}
 	if deps.Authority != nil && deps.Record == nil {
 		return nil, errors.New("gateway needs somewhere to record who joins")

@@ -176,8 +176,8 @@ func TestSecondBootBesideAnOpenStreamIsRefusedAndRecorded(t *testing.T) {
 	})
 }
 
-// A record of a newer schema is not taken for absent: its agent may be told to stop by nobody who
-// cannot read it.
+// A record of a newer schema is not taken for absent: its agent may not be told to stop by a
+// replica that cannot read it.
 //
 // proves DET-18
 func TestAgentOfAnUnreadableRecordIsNotRetired(t *testing.T) {

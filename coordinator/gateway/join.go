@@ -37,7 +37,7 @@ func (e *notJoined) Error() string { return e.why }
 // Join exchanges a join token for an agent's first certificate (SEC-2).
 func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protocol.Certificate, error) {
 	if g.deps.Authority == nil {
-		return nil, status.Error(codes.Unimplemented, "streams are not secured here: nobody needs to join")
+		return nil, status.Error(codes.Unimplemented, "streams are not secured here: agents do not join")
 	}
 	if _, ok := protocol.Spoken().Common(versionsOf(req)); !ok {
 		f := foreign(versionsOf(req))
@@ -235,7 +235,7 @@ func readRecord[T any](ctx context.Context, s store.Store, key string) (store.Ve
 	return store.Decode[T](kv)
 }
 
-// How often etcd is asked for tokens that the cache does not show: those of machines that are
+// How often etcd is asked for tokens that the cache does not show: tokens of machines that are
 // faster than our watch, and guesses (SEC-5).
 const (
 	guessRate     = 5 // a second, from one address

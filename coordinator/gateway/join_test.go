@@ -286,8 +286,8 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 	}
 }
 
-// Whoever comes first wins, and nobody else, on whatever replica, with whichever token of the
-// instance, however answers are lost.
+// The first machine wins, and no other, on whatever replica, with any token of the instance,
+// however answers are lost.
 //
 // proves SEC-2
 func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
@@ -424,7 +424,7 @@ func TestReplicaDiesAfterAMachineHasJoined(t *testing.T) {
 			m.pair(c)
 		}
 		if _, err := two.joins(nil, newMachine(w.t, "web-0").asks(token)); !looksRefused(err) {
-			t.Errorf("somebody else with the token: %v", err)
+			t.Errorf("another machine with the token: %v", err)
 		}
 	})
 }

@@ -255,7 +255,7 @@ func TestKeyDeletedUnderAnOpenStreamIsPutBack(t *testing.T) {
 			t.Error("it is on the lease that was dropped")
 		}
 		if r.troubles() == 0 {
-			t.Error("nobody was told that etcd dropped a living lease")
+			t.Error("no disturbance for a living lease that etcd dropped")
 		}
 		a.reports()
 		if int64(w.alive("web-0").Lease) != a.lease {
@@ -425,7 +425,7 @@ func TestAgentsAreSentAwayWhenRenewalsFail(t *testing.T) {
 			t.Errorf("the agent is told %v, want to move", m)
 		}
 		if r.troubles() == calm {
-			t.Error("nobody was told that renewals fail")
+			t.Error("no disturbance for failing renewals")
 		}
 		r.store.Faults().Mend()
 		a.reports()

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A write that nobody waits for any more may happen all the same: the next report puts right what
-// it says, and is itself persisted.
+// An abandoned write may happen all the same: the next report puts right what it says, and is
+// itself persisted.
 //
 // proves DET-6
 // proves DET-16

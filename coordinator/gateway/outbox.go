@@ -178,8 +178,10 @@ func (s *session) sendPending() {
 	for _, update := range []struct {
 		topic topic
 		send  func() error
-	}{{topicFiles, s.sendFiles}, {topicWanted, s.sendWanted}, {topicCertificate, s.certificateEnded}, {topicTrust,
-		s.trustChanged}} {
+	}{{topicFiles, s.sendFiles}, {topicWanted, s.sendWanted}, {topicCertificate, s.certificateEnded}, {
+		topicTrust,
+		s.trustChanged,
+	}} {
 		if topics&update.topic == 0 {
 			continue
 		}

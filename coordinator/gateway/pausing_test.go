@@ -22,7 +22,7 @@ type pausing struct {
 	slow  *rand.Rand            // if set, every call takes up to 50 ms
 }
 
-// take lets a call take its time, so that those of many callers mix.
+// take lets a call take its time, so that the calls of many callers mix.
 func (p *pausing) take() {
 	p.mu.Lock()
 	var wait time.Duration

@@ -93,7 +93,7 @@ func (p *peers) take(group string, v *view) (known bool) {
 	return known
 }
 
-// merge returns the peers now, with those of before whose records are lost.
+// merge returns the present peers, and former ones whose records are lost.
 func (p *peers) merge(c *cache.Content, group string, before []filetemplate.Peer) []filetemplate.Peer {
 	list := []filetemplate.Peer{} // not nil: it is known that there are none
 	for _, e := range discovery.Endpoints(c, group) {

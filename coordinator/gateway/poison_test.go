@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// poison is where gRPC gets its buffers from. What is given back is overwritten at once, as whoever
-// gets the buffer next would do sooner or later: whatever still refers to it says so.
+// poison is where gRPC gets its buffers from. What is given back is overwritten at once, as its
+// next owner gets the buffer next would do sooner or later: whatever still refers to it says so.
 type poison struct {
 	mu     sync.Mutex
 	marked int // buffers that had a mark of the test's
@@ -89,7 +89,7 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 			if pool.taken() == 0 {
 				t.Fatal("the report's buffer was not given back")
 			}
-			for i := range 8 { // which are news to nobody, so that what they were put into is used again
+			for i := range 8 { // which say nothing new, so that their buffers are used again
 				other.report(&protocol.Report{Healthy: true, Why: strings.Repeat("@", 400+i)})
 			}
 			r.writesAreAnswered(true)
@@ -137,8 +137,7 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 	})
 }
 
-// padding is a field that nobody knows, and makes a message large enough for a buffer that is used
-// again.
+// padding is an unknown field, and makes a message large enough for a buffer that is used again.
 func padding() []byte {
 	const nobodys = 1000
 	return protowire.AppendBytes(protowire.AppendTag(nil, nobodys, protowire.BytesType),

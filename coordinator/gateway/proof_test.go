@@ -142,7 +142,7 @@ func TestHandshakesThatFailAreRecorded(t *testing.T) {
 			cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 			return credentials.NewTLS(cfg)
 		}},
-		"whoever believes another authority": {
+		"trust in another authority": {
 			"the caller does not believe this coordinator", "",
 			func(w *world) credentials.TransportCredentials {
 				return credentials.NewTLS(identity.ClientConfig(shardID, nil, newTestAuthority(w.t).Trust()))
@@ -359,7 +359,7 @@ func TestAuthorityThatCannotRenewEndsNoStream(t *testing.T) {
 	})
 }
 
-// believes takes the next message, which must say whom to believe.
+// believes takes the next message, which must name the trusted authorities.
 func (a *agent) believes(want identity.Trust) {
 	a.t.Helper()
 	m := a.next().GetTrust()
@@ -440,8 +440,10 @@ func TestAgentThatBelievesSomethingElseIsToldAgain(t *testing.T) {
 		for range 24 { // two minutes
 			pass(interval)
 			a.number++
-			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number,
-				Healthy: true, Trust: "other"}}})
+			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+				Sequence: a.number,
+				Healthy:  true, Trust: "other",
+			}}})
 			synctest.Wait()
 			for len(a.in) > 0 {
 				if m := a.next(); m.GetTrust() != nil {

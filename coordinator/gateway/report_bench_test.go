@@ -210,7 +210,7 @@ func (w *wire) SendMsg(m any) error {
 	return err
 }
 
-func (w *wire) Recv() (*protocol.AgentMessage, error) { panic("nobody receives so") }
+func (w *wire) Recv() (*protocol.AgentMessage, error) { panic("Recv is not used") }
 
 func helloBytes(b *testing.B, id string) []byte {
 	b.Helper()

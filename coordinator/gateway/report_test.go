@@ -297,7 +297,7 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 			}
 		}
 
-		// One that is too long ends the stream of who sent it, and nobody else's.
+		// One that is too long ends its sender's stream, and no other.
 		w.record("web-1", store.Running)
 		b := r.welcomed(hello("web-1", "boot1", 1))
 		defer b.hangUp()

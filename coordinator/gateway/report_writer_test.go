@@ -54,8 +54,10 @@ func TestReportsAreWrittenTogether(t *testing.T) {
 		pass(interval)
 		for _, a := range crowd {
 			a.number++
-			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number,
-				Healthy: true}}})
+			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+				Sequence: a.number,
+				Healthy:  true,
+			}}})
 		}
 		synctest.Wait()
 		pass(time.Second)

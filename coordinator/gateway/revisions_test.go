@@ -62,7 +62,7 @@ func TestTheLaterOfTwoStreamsCounts(t *testing.T) {
 			stays := []*session{c.first, c.second}[c.wins-1]
 			ends := []*session{c.first, c.second}[2-c.wins]
 			if g.sessions["web-0"] != stays || older != ends {
-				t.Errorf("the session of revision %d stays, and that of %d ends", g.sessions["web-0"].openedAt(),
+				t.Errorf("the session of revision %d stays, and the one of %d ends", g.sessions["web-0"].openedAt(),
 					older.openedAt())
 			}
 		})

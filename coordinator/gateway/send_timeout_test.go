@@ -69,8 +69,10 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		for stream.Context().Err() == nil && sent < 100_000 {
 			for range 10 {
 				sent++
-				if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: sent,
-					Healthy: true}}}) != nil {
+				if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+					Sequence: sent,
+					Healthy:  true,
+				}}}) != nil {
 					break
 				}
 			}
@@ -138,8 +140,10 @@ func TestAnAgentThatTricklesIsSilent(t *testing.T) {
 		pass(time.Second)
 		w.shows("web-0", "one", 1, store.StreamOpen)
 		slow.Store(true)
-		if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: 1,
-			Why: strings.Repeat("x", 3000)}}}); err != nil {
+		if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+			Sequence: 1,
+			Why:      strings.Repeat("x", 3000),
+		}}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(interval + interval/2)

@@ -358,7 +358,7 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	// Before the shard's settings are known, send no reconnect times: the agent has those of its
+	// Before the shard's settings are known, send no reconnect times: the agent has the times of its
 	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
 	// gives them time to return (SAFE-1).
 	var least, most *durationpb.Duration

@@ -12,7 +12,7 @@ import (
 )
 
 // proves SAFE-11: however many agents come at once, only so many of them make work for etcd; the
-// others are told soon to try elsewhere, and whoever comes later is served.
+// others are told soon to try elsewhere, and later ones are served.
 func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")

@@ -31,8 +31,10 @@ func TestStatesOfManyAreWrittenInTurn(t *testing.T) {
 		all := func() {
 			for _, a := range crowd {
 				a.number++
-				a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number,
-					Healthy: true}}})
+				a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+					Sequence: a.number,
+					Healthy:  true,
+				}}})
 			}
 			synctest.Wait()
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
-// Replicas may have different files: those of one were not exchanged yet, or it has come back from
+// Replicas may have different files: one replica's were not exchanged yet, or it has come back from
 // a time before. None must take from an agent what it needs to believe the others, or agents that
 // are with it are cut off from all others, and go from one trust to the other and back.
 

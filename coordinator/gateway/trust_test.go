@@ -30,8 +30,8 @@ func (a *agent) saysNothing(trust string) {
 	}
 }
 
-// A replica that has not heard of the next authority takes nobody's belief in it: its agents could
-// speak to no other replica then.
+// A replica that does not know the next authority takes no agent's trust in it away: its agents
+// could speak to no other replica then.
 //
 // proves SEC-3
 func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
@@ -54,13 +54,13 @@ func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 		m := newMachine(w.t, "web-0")
 		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}}})
 		if c := a.next().GetCertificate(); c == nil || c.GetTrust() != nil {
-			t.Errorf("a renewal is answered with %v, want a certificate and no word of whom to believe", c)
+			t.Errorf("a renewal is answered with %v, want a certificate and no trust", c)
 		}
 
 		m = newMachine(w.t, "web-1")
 		c, err := r.joins(nil, m.asks(w.token("web-1", time.Hour)))
 		if err != nil || c.GetTrust() != nil {
-			t.Errorf("a join is answered with %v (%v), want a certificate and no word of whom to believe", c, err)
+			t.Errorf("a join is answered with %v (%v), want a certificate and no trust", c, err)
 		}
 		r.own = m.pair(c)
 		h = hello("web-1", "boot1", 1)

@@ -270,7 +270,7 @@ func TestOnlyEtcdItselfRetires(t *testing.T) {
 	})
 }
 
-// What is purely derived and cannot be read is written anew by whoever serves the agent.
+// A derived record that cannot be read is written again by the replica that serves the agent.
 //
 // proves SAFE-16
 func TestSpoiledKeysAreWrittenAnew(t *testing.T) {
@@ -517,7 +517,7 @@ func TestClaimIsSealedAnewByTheNextAuthority(t *testing.T) {
 	})
 }
 
-// A seal that cannot be made is missed by nobody else: the agent is told all that is wanted of it.
+// A seal that cannot be made hinders nothing else: the agent gets all that is wanted of it.
 //
 // proves SAFE-17
 func TestWithoutASealAllElseIsTold(t *testing.T) {
@@ -570,7 +570,7 @@ func TestNoteOfALifeBeforeTheClaim(t *testing.T) {
 	})
 }
 
-// A replica whose cache does not show yet that etcd is another shard's retires nobody by what it
+// A replica whose cache does not show yet that etcd is another shard's retires no agent by what it
 // reads there.
 //
 // proves SAFE-14

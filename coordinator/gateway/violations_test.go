@@ -51,7 +51,7 @@ func (r *replica) entriesOf(rule string) []store.JournalEntry {
 }
 
 // An agent that does what no agent does is cut off, told why and named, its hellos are refused for
-// a while, and nobody else notices.
+// a while, and other clients do not notice.
 //
 // proves SEC-5
 func TestOffendersAreCutOffAndNamed(t *testing.T) {
@@ -186,7 +186,7 @@ func TestOffencesAddUp(t *testing.T) {
 	})
 }
 
-// Whoever says hello too often is not listened to for as long as that goes on; an agent that looks
+// A client that says hello too often is ignored for as long as that goes on; an agent that looks
 // for a replica never gets there.
 //
 // proves SEC-5
@@ -243,8 +243,10 @@ func TestFloodsAreCutOff(t *testing.T) {
 		{"unknown kinds", &protocol.AgentMessage{}},
 		{
 			"large messages",
-			&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_MOVING,
-				Message: strings.Repeat("x", 200<<10)}}},
+			&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{
+				Kind:    protocol.Goodbye_MOVING,
+				Message: strings.Repeat("x", 200<<10),
+			}}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

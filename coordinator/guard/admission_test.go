@@ -29,7 +29,7 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 		{100 * time.Millisecond, 100 * time.Millisecond, Impatient, 2, 3},
 		{20 * time.Millisecond, 20 * time.Millisecond, Impatient, 2, 2},
 		{20 * time.Millisecond, 100 * time.Millisecond, Impatient, 2.5, 2},
-		{20 * time.Millisecond, 20 * time.Millisecond, told, 1.01, 1}, // nobody is sent away
+		{20 * time.Millisecond, 20 * time.Millisecond, told, 1.01, 1}, // none is sent away
 		{20 * time.Millisecond, 100 * time.Millisecond, told, 1.3, 1},
 		{100 * time.Millisecond, 100 * time.Millisecond, told, 1.5, 2},
 	} {
@@ -128,9 +128,9 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 	})
 }
 
-// Who can be told that he waits is told so after a second, and stays in line for as long as a
-// leader counts with; nobody else is let wait for longer than he has patience anyway. All stand in
-// one line, and a replica that stops sends them away at once.
+// A client that can wait in line learns after a second that it waits, and stays for as long as a
+// leader allows for; others wait no longer than their own timeout. All stand in one line, and a
+// replica that stops sends them away at once.
 //
 // proves SAFE-11, SAFE-1
 func TestWhoWaitsInLineIsTold(t *testing.T) {

@@ -261,7 +261,7 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 // proves SEC-5, SAFE-11
 func TestHandshakesThatBeginFinishUnderOverload(t *testing.T) {
 	onStreetWith(t, guard.DefaultBounds(20_000), laborious{}, func(s *street) {
-		const crowd = 2000 // for whom one processor takes 40 s
+		const crowd = 2000 // which take one processor 40 s
 		var all sync.WaitGroup
 		var through, away int
 		var mu sync.Mutex

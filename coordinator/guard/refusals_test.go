@@ -78,7 +78,7 @@ func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
 	})
 }
 
-// Whoever has a network of IPv6 has as many addresses as he likes. He is one, so that he does not
+// A client with an IPv6 network has any number of addresses. It counts as one, so that it does not
 // take the place of others in the journal.
 //
 // proves SEC-5

@@ -123,6 +123,6 @@ func Replace(path string, was, now sealed.Ring) error {
 
 // text is what a file with these keys holds.
 func text(ring sealed.Ring) []byte {
-	return []byte("# Keys for leasehold secrets: the first encrypts, all decrypt. Whoever has this file and etcd can " +
-		"read every secret.\n" + ring.Text())
+	return []byte("# Keys for leasehold secrets: the first encrypts, all decrypt. With this file and etcd every secret " +
+		"can be read.\n" + ring.Text())
 }

@@ -83,7 +83,7 @@ func notAuthority(t *testing.T, dir string) {
 	must(t, os.WriteFile(dir+"/agents/ca.crt", certificatePEM(agentCertificate(t, s, web, time.Hour).Leaf), 0o600))
 }
 
-// forClients has an authority stand there that whoever made it allows to certify clients only.
+// forClients makes an authority that may certify clients only.
 func forClients(t *testing.T, dir string) {
 	s := load(t, dir, Agents).Issuer
 	c := *s.Certificate
@@ -153,8 +153,8 @@ func TestRunFollowsItsFiles(t *testing.T) {
 	})
 }
 
-// Somebody copies an authority to this host file by file, slower than it is looked at: only what
-// stands for a while counts, so that nobody is cut off by a state that was never meant.
+// An operator copies an authority to this host file by file, slower than it is looked at: only what
+// stays for a while counts, so that an intermediate state cuts no agent off.
 func TestRunWaitsUntilFilesStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := newPlace(t, AgentsLifetime)

@@ -22,7 +22,7 @@
 //   - No certificate outlives its issuer, or any certificate above that in the file.
 //   - A certificate has the one use of its role, and agents' and coordinators' have no subject: it
 //     cannot be taken for a user's name.
-//   - Of a request only the key is used. Whom the certificate names, the caller says.
+//   - Of a request only the key is used. The caller chooses the name in the certificate.
 //   - Files that cannot be read, or do not fit together, change nothing: what was in force stays
 //     so.
 //   - A key that others than its owner may read is refused.

@@ -29,7 +29,7 @@ const DefaultDir = "/etc/leasehold/pki"
 // issuedDir is where certificates of people and servers are put, beside the authorities.
 const issuedDir = "issued"
 
-// The files of an authority. Only the agents' has those of a rotation.
+// The files of an authority. Only the agents' has the files of a rotation.
 const (
 	caCert   = "ca.crt"
 	caKey    = "ca.key"

@@ -209,8 +209,8 @@ func tomorrow(t *testing.T, s Signer) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A certificate of this moment is believed by whoever's clock is less than a day behind, and by
-// nobody who is further behind: also where the authority has only just been made.
+// A certificate issued now is valid for peers whose clock is less than a day behind, and not for
+// others: also where the authority has only just been made.
 //
 // proves SAFE-13
 func TestClocksMayDifferALittle(t *testing.T) {

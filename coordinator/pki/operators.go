@@ -24,7 +24,7 @@ const OperatorLifetime = 365 * 24 * time.Hour
 
 // Order is what is asked of the operators' authority.
 type Order struct {
-	Name     string        // whom it names: etcd's user
+	Name     string        // etcd's user
 	Hosts    []string      // host names and addresses, for one that serves too
 	Lifetime time.Duration // 0: OperatorLifetime
 	Renew    bool          // replace one that is there

@@ -66,8 +66,8 @@ func agentCertificate(t *testing.T, s Signer, to identity.Identity, lifetime tim
 	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}
 }
 
-// meet has both sides shake hands and exchange a byte, and returns whom the server saw and how it
-// ended for each.
+// meet lets both sides shake hands and exchange a byte, and returns the client that the server saw
+// and how it ended for each.
 func meet(t *testing.T, server, client *tls.Config) (seen *tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	near, far := net.Pipe()

@@ -84,7 +84,8 @@ func (m *member) goingDown() bool {
 
 // booted reports whether it has fully booted: failing checks do not matter here (HEAL-5), but one
 // whose workload has ended is down. After a start it has to hold out for startup_duration first
-// (ROLL-3). Whom only this plan takes to running does not count yet: that action may be overtaken.
+// (ROLL-3). An instance that only this plan takes to running does not count yet: that action may be
+// overtaken.
 func (d *draft) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false

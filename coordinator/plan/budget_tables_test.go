@@ -128,7 +128,7 @@ func TestWhosePlaceIsTaken(t *testing.T) {
 		vacate *store.Vacated
 		want   string
 	}{
-		"nobody's":               {func(*world) {}, nil, ""},
+		"unused":                 {func(*world) {}, nil, ""},
 		"of one that drains":     {func(w *world) { w.place("a", 0, store.Draining, draining5m) }, nil, "a"},
 		"of one that is deleted": {func(w *world) { w.place("a", 0, store.Deleting) }, nil, "a"},
 		"of one that is gone":    {func(*world) {}, &store.Vacated{Instance: "b"}, "b"},
@@ -400,8 +400,10 @@ func TestWhatAStormSays(t *testing.T) {
 			store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
 		},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm,
-			tally: Tally{Now: 3, Of: 6}}
+		d := &draft{
+			s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm,
+			tally: Tally{Now: 3, Of: 6},
+		}
 		if !d.heldByStorm(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)

@@ -106,13 +106,19 @@ func TestTheEndOfAMachineSetUpByHand(t *testing.T) {
 	}{
 		"awaits its machine":     {store.Booting, func(*world) {}, "booting booting", false},
 		"token not used in time": {store.Booting, func(w *world) { w.pass(61 * time.Minute) }, "deleting ", false},
-		"joined, and not heard since": {store.Booting, func(w *world) { w.joined("x"); w.pass(61 * time.Minute) },
-			"booting booting", false},
-		"silent for a day": {store.Running,
-			func(w *world) { w.joined("x"); w.silence("x", true); w.pass(24 * time.Hour) }, "running running", false},
+		"joined, and not heard since": {
+			store.Booting, func(w *world) { w.joined("x"); w.pass(61 * time.Minute) },
+			"booting booting", false,
+		},
+		"silent for a day": {
+			store.Running,
+			func(w *world) { w.joined("x"); w.silence("x", true); w.pass(24 * time.Hour) }, "running running", false,
+		},
 		"deleted before it joined": {store.Deleting, func(*world) {}, " ", false},
-		"deleted, not heard for a day": {store.Deleting, func(w *world) { w.joined("x"); w.pass(24 * time.Hour) },
-			"deleting deleting", false},
+		"deleted, not heard for a day": {
+			store.Deleting, func(w *world) { w.joined("x"); w.pass(24 * time.Hour) },
+			"deleting deleting", false,
+		},
 		"its agent has stopped": {store.Deleting, func(w *world) {
 			w.joined("x")
 			stopped(w, w.instance("x").Modified)

@@ -42,7 +42,7 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if len(names) == 1 {
 		are = "1 record is"
 	}
-	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; "+
+	why := fmt.Sprintf("%s lost or cannot be read, and not deleted on purpose: %s; "+
 		"leasehold repair restores them, or look at the machines and release the hold", are, listed(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
@@ -513,8 +513,7 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 }
 
 // hasPlace reports whether a machine may have its old slot back although the number is beyond the
-// size, as those of a group that has shrunk are: its lost record holds the slot, or the group lacks
-// one.
+// size, as after the group has shrunk: its lost record holds the slot, or the group lacks one.
 func (d *draft) hasPlace(n int, x *Extra) bool {
 	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
 		return sl.damaged.Instance == x.Instance

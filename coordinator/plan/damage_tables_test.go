@@ -18,7 +18,7 @@ func TestWhatAHoldForDamageSays(t *testing.T) {
 	w.edit(func(g *store.Group) { g.Size = 4 })
 	two := []store.Damaged{lostSlot(w, "web-0-b", 0, 7), lostSlot(w, "web-1-c", 1, 8)}
 	unknown := []store.Damaged{{Key: "unknown", What: store.DamageLost, Seen: 7}}
-	const advice = " lost or cannot be read, and nobody deleted them on purpose: "
+	const advice = " lost or cannot be read, and not deleted on purpose: "
 	for _, c := range []struct {
 		name    string
 		damaged []store.Damaged
@@ -136,8 +136,10 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 	slot := func(n int) *int { return &n }
 	step := func(from, to store.Phase) Action { return Action{Slot: slot(0), From: from, To: to} }
 	writes := func(op store.Write, conditions ...store.Condition) Action {
-		return Action{Slot: slot(0), From: store.Running, To: store.Running, Writes: []store.Write{op},
-			Conditions: conditions}
+		return Action{
+			Slot: slot(0), From: store.Running, To: store.Running, Writes: []store.Write{op},
+			Conditions: conditions,
+		}
 	}
 	of := keys.Instance("web-0-b")
 	for name, c := range map[string]struct {
@@ -216,7 +218,7 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 		"a loss is acknowledged":     {[]store.Damaged{older}, old, "", new(1), 1},
 		"one is unreadable":          {[]store.Damaged{unreadable}, old, "", new(2), 1},
 		"it is not known which":      {[]store.Damaged{lost, unknown}, old, "", old, 1},
-		"nobody has counted before":  {[]store.Damaged{unknown, lost}, nil, "", new(2), 1},
+		"never counted before":       {[]store.Damaged{unknown, lost}, nil, "", new(2), 1},
 		"its machines are not known": {nil, old, cloud, old, 0},
 		"more than are named":        {most, old, "", new(mostDamaged + 2), mostDamaged},
 	} {
@@ -236,8 +238,8 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 	}
 }
 
-// The machines without a record that are removed: for which it is known that nobody wants them,
-// once they were seen for orphan_grace, by a leader that has no reason to wait.
+// The machines without a record that are removed: which are known to be unwanted, once they were
+// seen for orphan_grace, by a leader that has no reason to wait.
 //
 // proves REC-8, REC-13, SAFE-1
 func TestWhichExtrasAreRemoved(t *testing.T) {
@@ -292,7 +294,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 		"a hold was released, says a clock ahead of ours": {
 			nil, func(s *Snapshot) { s.Shard.Record.Reviewed = &store.Reviewed{At: now.Add(time.Hour)} }, false, grace, "", "",
 		},
-		"agents may speak that nobody has noted": {
+		"there may be agents without a note": {
 			func(x *Extra) { x.Gone, x.GroupGone = false, true }, func(s *Snapshot) { s.UnnotedUntil = now.Add(time.Second) },
 			false, time.Second, "", "",
 		},

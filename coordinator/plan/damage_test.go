@@ -37,9 +37,9 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 		{"one", two[:1], func(*store.Shard) {}, false},
 		{"two", two, func(*store.Shard) {}, true},
 		{"one during an operator's hold", two[:1], func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, false},
-		{"one that nobody knows", unknown, func(*store.Shard) {}, false},
+		{"an unknown one", unknown, func(*store.Shard) {}, false},
 		{
-			"one that nobody knows during an operator's hold", unknown,
+			"an unknown one during an operator's hold", unknown,
 			func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true,
 		},
 		{"two during an operator's hold", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true},

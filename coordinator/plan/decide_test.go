@@ -121,7 +121,7 @@ func TestHealAndCount(t *testing.T) {
 			}, "HEAL-2 -a",
 		}, // its slot is filled when it is gone (REC-18)
 		{
-			"who never booted takes nobody down",
+			"one that never booted takes none down",
 			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) },
 			func(w *world) {
 				for i, id := range []string{"a", "b"} {
@@ -318,7 +318,7 @@ func TestHealAndCount(t *testing.T) {
 		{"an instance on demand has finished, and was ordered to go", size(0), func(w *world) {
 			w.place("x", -1, store.Finished, condemned(true))
 		}, "REC-16 -x"},
-		{"beside a finished task nobody is needed", size(1), func(w *world) {
+		{"beside a finished task none is needed", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Finished, replaces("a"))
 		}, "REC-12 -a"},

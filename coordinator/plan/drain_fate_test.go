@@ -29,7 +29,7 @@ func (w *world) decided(id string) (Action, store.Instance) {
 
 // change edits an instance's record.
 func (w *world) change(id string, edit func(*store.Instance)) {
-	v, err := store.Decode[store.Instance](w.kvs[w.keys.Instance(id)]) // one that nobody else has
+	v, err := store.Decode[store.Instance](w.kvs[w.keys.Instance(id)]) // a copy of its own
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
@@ -125,7 +125,7 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			change(func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: "evacuated"} }), "DRAIN-1",
 			store.Draining,
 		},
-		"back, on a template that nobody wants": {true, change(outdated), "DRAIN-1", store.Draining},
+		"back, on an unwanted template": {true, change(outdated), "DRAIN-1", store.Draining},
 		"back, and too old": {
 			true,
 			all(change(old(2*time.Hour)), spec(func(g *store.Group) {

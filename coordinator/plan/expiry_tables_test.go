@@ -211,11 +211,11 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 		},
 		{"eligible: not while a slot is empty", eligible(3, 3), two, "REC-3 +2", "EXP-1"},
 		{
-			"the protected stay, and hold up nobody", forced(2, 2), func(w *world) { two(w); w.change("b", protected) },
+			"the protected stay, and hold up no others", forced(2, 2), func(w *world) { two(w); w.change("b", protected) },
 			"EXP-1 +0", "REC-13",
 		},
 		{
-			"eligible: the protected hold up nobody", eligible(2, 2), func(w *world) { two(w); w.change("b", protected) },
+			"eligible: the protected hold up no others", eligible(2, 2), func(w *world) { two(w); w.change("b", protected) },
 			"EXP-1 +0", "REC-13",
 		},
 		{"no room ever", forced(2, 0), two, "", "EXP-2"},
@@ -227,7 +227,7 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 			"max_creating is used up", func(g *store.Group) { forced(2, 3)(g); g.Budget.MaxCreating = 1 },
 			func(w *world) { two(w); w.place("c", 0, store.Booting, replaces("a")) }, "", "HEAL-7",
 		},
-		{"its slot flaps, and holds up nobody", forced(2, 2), func(w *world) {
+		{"its slot flaps, and holds up no others", forced(2, 2), func(w *world) {
 			two(w)
 			w.put(w.keys.Slot(w.group, 1),
 				store.Slot{

@@ -29,10 +29,10 @@ func TestExtras(t *testing.T) {
 			"its group was deleted", func(x *Extra, _ *Snapshot) { x.Gone, x.GroupGone = false, true }, 10 * time.Minute,
 			true,
 		},
-		{"nobody knows why it has no record", func(x *Extra, _ *Snapshot) { x.Gone = false }, 1000 * time.Hour, false},
+		{"why it has no record is unknown", func(x *Extra, _ *Snapshot) { x.Gone = false }, 1000 * time.Hour, false},
 		{"its record was lost", func(x *Extra, _ *Snapshot) { x.Replaced, x.Damaged = true, true }, time.Hour, false},
 		{"its agent says hello", func(x *Extra, _ *Snapshot) { x.Stray = true }, time.Hour, false},
-		{"its agent may be one that nobody noted", func(x *Extra, s *Snapshot) {
+		{"its agent may be one without a note", func(x *Extra, s *Snapshot) {
 			x.Gone, x.Replaced, s.UnnotedUntil = false, true, w.now.Add(time.Hour+1)
 		}, time.Hour, false},
 		{"no such agents came since", func(x *Extra, s *Snapshot) {
@@ -68,8 +68,8 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// An extra that was taken up belongs to no slot, and perhaps to a group that nobody knows: it is
-// removed all the same.
+// An extra that was taken up belongs to no slot, and perhaps to an unknown group: it is removed all
+// the same.
 //
 // proves REC-8, SAFE-8
 func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
@@ -85,7 +85,7 @@ func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
 		t.Errorf("machines %v, records %v", w.machines, w.instances())
 	}
 	if n := len(w.names(store.KindStatus)); n > 0 {
-		t.Errorf("a group that nobody knows has a status")
+		t.Errorf("an unknown group has a status")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 	p, done := w.step()
 	if len(done) != 1 || len(p.Calls) > 0 || done[0].Rule != "SAFE-10" || done[0].NoJournal ||
 		!strings.Contains(done[0].Why,
-			"3 instances are left as they are and healed by nobody: a, b, c; apply the group again") {
+			"3 instances are left as they are and not healed: a, b, c; apply the group again") {
 		t.Fatalf("done %+v, calls %+v", done, p.Calls)
 	}
 	w.pass(time.Minute)
@@ -154,7 +154,7 @@ func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
 	t.Error("not adopted")
 }
 
-// With no zone left, a notice has its instance drained, and nothing made in a zone that nobody
+// With no zone left, a notice has its instance drained, and nothing is made in a zone that no group
 // chose.
 //
 // proves SPOT-2, DRAIN-3

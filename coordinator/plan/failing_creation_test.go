@@ -28,8 +28,10 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 			"a call is under way, which may be the one that works", limit,
 			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Busy = true }) }, "", 0,
 		},
-		{"slow, but nothing has failed", time.Hour,
-			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Problem = "" }) }, "", 0},
+		{
+			"slow, but nothing has failed", time.Hour,
+			func(w *world) { w.see("b", func(in *Instance) { in.Calls.Problem = "" }) }, "", 0,
+		},
 		{"no limit is set: registration_timeout", 5 * time.Minute, func(w *world) {
 			v := w.instance("b")
 			v.Record.Spec.MaxChecking = 0
@@ -86,7 +88,7 @@ func TestWithdrawnCreationGivesItsRoomAway(t *testing.T) {
 	if slot := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record; len(slot.Failures) != 0 {
 		t.Errorf("counted as failures of the slot: %+v", slot.Failures)
 	}
-	for range 60 { // a call that nobody waits for any more may still make its machine
+	for range 60 { // an abandoned call may still make its machine
 		if !w.instance("b").Present() {
 			break
 		}

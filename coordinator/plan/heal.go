@@ -569,7 +569,8 @@ func (m *member) reachable() bool {
 
 // restart begins one. The caller has applied the budgets.
 func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool,
-	change func(*store.Instance)) *Action {
+	change func(*store.Instance),
+) *Action {
 	rec := store.Restart{
 		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
 		At: d.now.UTC(), Heals: heals,

@@ -142,7 +142,7 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 		}
 	}
 	if old.Present() && old.Record.Template != next.Template && next.Template != spec.InstanceSpec().TemplateHash() {
-		w.t.Fatalf("%s gives %s a template that nobody wants", a.What, next.ID)
+		w.t.Fatalf("%s gives %s an unwanted template", a.What, next.ID)
 	}
 	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group ||
 		old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called &&
@@ -357,7 +357,7 @@ func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	}
 }
 
-// restartIsSound: nobody who works is restarted, unless by order or for a change.
+// restartIsSound: no working instance is restarted, unless by order or for a change.
 func (w *world) restartIsSound(s *Snapshot, p *Plan, a *Action, old store.Instance) {
 	w.actsOnAll(s, a)
 	w.compares(a, w.keys.Alive(old.ID))

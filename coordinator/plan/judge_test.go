@@ -145,7 +145,7 @@ func TestJudge(t *testing.T) {
 			store.Suspect, "DET-17",
 			ttl - half,
 		},
-		{"ended, nobody saw its last state", []twist{gone(half, "")}, store.Suspect, "DET-17", ttl - half},
+		{"ended, its last state is unknown", []twist{gone(half, "")}, store.Suspect, "DET-17", ttl - half},
 		{"ended while checking", []twist{phase(store.Checking), gone(ttl, store.StreamOpen)}, store.Lost, "DET-17", 0},
 		{"ended while draining", []twist{phase(store.Draining), gone(half, store.StreamLost)}, store.Lost, "DET-17", 0},
 		{

@@ -46,7 +46,7 @@ func newLead(o plan.Outside) plan.Lead {
 	l.leader = leader.New(leader.Config{
 		Keys: o.Keys(), Evidence: l.evidence, Capabilities: capabilities, Settings: l.content.Shard.Record.Settings,
 		Began: o.Now(), Jitter: jitter,
-		Fence: store.Fence{Key: o.Keys().Of(store.KindLeader) + "only", Created: math.MaxInt64}, // nobody deposes it
+		Fence: store.Fence{Key: o.Keys().Of(store.KindLeader) + "only", Created: math.MaxInt64}, // it is never deposed
 	})
 	return l
 }

@@ -56,7 +56,7 @@ type MemberCall struct {
 	Group    string
 	Member   balancer.Member
 	Slot     *int
-	Again    bool           // it was a member before, and somebody else took it out
+	Again    bool           // it was a member before, and another client took it out
 	Record   store.Revision // of the instance as planned: the call is void if it has changed; 0: it has none
 	// Conditions must hold when the call is made.
 	Conditions []store.Condition

@@ -33,7 +33,7 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 			w.place("a", 0, store.Running)
 			w.place("b", 1, store.Running)
 		}, "HEAL-9 -a"},
-		{"is left when nobody else is wanted", size(0), func(w *world) {
+		{"is left when no other is wanted", size(0), func(w *world) {
 			w.place("x", 1, store.Running, onDemand)
 			w.place("a", 0, store.Running)
 		}, "HEAL-9 -a"},
@@ -56,7 +56,7 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 			w.place("x", 0, store.Booting, onDemand)
 			w.see("x", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 		}, ""},
-		{"stands in for nobody", size(1), func(w *world) {
+		{"fills no slot", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.turn("a", false)
 			w.place("x", 0, store.Running, onDemand)
@@ -80,7 +80,7 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 			w.place("a", 0, store.Running)
 			w.place("x", 1, store.Deleting, onDemand)
 		}, "HEAL-9 -a"},
-		{"makes nobody available", func(g *store.Group) {
+		{"makes no slot available", func(g *store.Group) {
 			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 2, 0, new(1)
 		}, func(w *world) {
 			w.place("a", 0, store.Running)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An optional check is told and judges nobody: neither is it counted where an instance is called
-// healthy, nor is it among the evidence where one is called unhealthy.
+// An optional check is reported and judges no instance: neither is it counted where an instance is
+// called healthy, nor is it among the evidence where one is called unhealthy.
 //
 // proves DET-9
 func TestOptionalChecksAreNoEvidence(t *testing.T) {

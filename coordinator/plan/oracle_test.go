@@ -149,7 +149,7 @@ func (a *auditor) count(records map[string]store.Instance) census {
 	return c
 }
 
-// availableSlots are those in which somebody is available.
+// availableSlots are the slots with an available instance.
 func (a *auditor) availableSlots(records map[string]store.Instance) map[int]bool {
 	slots := map[int]bool{}
 	for _, rec := range records {
@@ -174,7 +174,7 @@ func goes(p store.Phase) bool {
 }
 
 // available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down
-// (REC-18); or its task is done, so that its slot needs nobody (REC-12).
+// (REC-18); or its task is done, so that its slot needs no instance (REC-12).
 func (a *auditor) available(rec store.Instance) bool {
 	return rec.Phase == store.Finished ||
 		rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments.Of(rec.ID).Verdict != store.Dead &&

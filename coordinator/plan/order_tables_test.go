@@ -63,12 +63,12 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		},
 		"create": {nil, of(store.RequestCreate, ""), "requested on demand"},
 
-		"of nobody": {nil, of(store.RequestDelete, "nobody"), "refused: there is no such instance"},
+		"of an unknown one": {nil, of(store.RequestDelete, "unknown"), "refused: there is no such instance"},
 		"of one that goes": {
 			in(store.Deleting), of(store.RequestDelete, "a"), "refused: it is being deleted already",
 		},
 		"an unknown order":             {nil, of("teleport", "a"), `refused: this version knows no order "teleport"`},
-		"retry, on demand":             {nil, of(store.RequestRetry, "x"), "refused: it is on demand: nobody heals it"},
+		"retry, on demand":             {nil, of(store.RequestRetry, "x"), "refused: it is on demand and is never healed"},
 		"retry, nothing to be retried": {nil, of(store.RequestRetry, "a"), "refused: no slot flaps or is given up"},
 		"retry, failed once": {
 			slotOf(store.Slot{Failures: make([]store.Failure, 1)}), of(store.RequestRetry, "a"), "1 slot to start afresh",
@@ -84,7 +84,7 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		},
 		"replace, on demand": {
 			nil, of(store.RequestReplace, "x"),
-			"refused: it is on demand: nobody replaces it; delete it, and create another",
+			"refused: it is on demand and is never replaced; delete it, and create another",
 		},
 		"delete, on demand": {nil, of(store.RequestDelete, "x"), "ordered to be deleted"},
 		"drain":             {nil, of(store.RequestDrain, "a"), "ordered to be drained"},

@@ -140,7 +140,7 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 		d.protect(r, m)
 	case store.RequestRetry:
 		if m.slot == nil {
-			d.actions = append(d.actions, refuse(r, "it is on demand: nobody heals it"))
+			d.actions = append(d.actions, refuse(r, "it is on demand and is never healed"))
 			return
 		}
 		d.retry(r, []*slot{m.slot})
@@ -167,7 +167,7 @@ func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "it was ordered before, by "+c.By))
 		return
 	case !m.Record.Managed && !order.Now:
-		d.actions = append(d.actions, refuse(r, "it is on demand: nobody replaces it; delete it, and create another"))
+		d.actions = append(d.actions, refuse(r, "it is on demand and is never replaced; delete it, and create another"))
 		return
 	}
 	d.obey(r, m, what, func(rec *store.Instance) { rec.Condemned = &order })

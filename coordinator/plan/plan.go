@@ -312,7 +312,7 @@ func (d *draft) orphaned() *store.InvalidSpec {
 		return nil
 	}
 	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
-		"%s left as they are and healed by nobody: %s; apply the group again to have them looked after: "+
+		"%s left as they are and not healed: %s; apply the group again to have them looked after: "+
 		"leasehold group apply -f FILE", isAre(len(left)),
 		listed(left))}
 }

@@ -100,7 +100,7 @@ func (d *draft) rebooted(m *member) bool {
 		return false
 	}
 	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
-		because("it reports from another boot, and nobody ordered that"), []string{streamSays(m.Instance)}, nil)
+		because("it reports from another boot, which was not ordered"), []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
 }

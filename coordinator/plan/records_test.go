@@ -214,7 +214,7 @@ func TestOrders(t *testing.T) {
 			"order to delete refused: it is being deleted already",
 		},
 		{
-			"on one that is unknown", "nobody", store.RequestDelete,
+			"on one that is unknown", "unknown", store.RequestDelete,
 			"order to delete refused: there is no such group or instance",
 		},
 	} {
@@ -348,8 +348,10 @@ func TestCalls(t *testing.T) {
 		}, "restart a, create b, create c, remove d"},
 		{"on hold", func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }) }, ""},
 		{"stale", func(w *world) { w.stale = "the watch is behind" }, ""},
-		{"one is under way", func(w *world) { w.see("a", func(in *Instance) { in.Calls.Busy = true }) },
-			"create b, create c, remove d"},
+		{
+			"one is under way", func(w *world) { w.see("a", func(in *Instance) { in.Calls.Busy = true }) },
+			"create b, create c, remove d",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)

@@ -39,8 +39,8 @@ func TestASlotThatARollEmptiedIsFilledFromItsTemplate(t *testing.T) {
 			}
 			for range 120 {
 				s.run(time.Second, time.Second)
-				if nobody := len(s.instances()) < 2; leader && nobody != empty {
-					if empty = nobody; nobody {
+				if few := len(s.instances()) < 2; leader && few != empty {
+					if empty = few; few {
 						s.leaderChange()
 					}
 				}
@@ -71,7 +71,7 @@ func TestNobodyIsReplacedInADamagedSlot(t *testing.T) {
 		"unhealthy": func(w *world, id string) { w.place(id, 0, store.Running); w.turn(id, false) },
 		"outdated":  func(w *world, id string) { w.place(id, 0, store.Running, outdated) },
 		"dead":      func(w *world, id string) { w.place(id, 0, store.Running); w.kill(id) },
-		"nobody":    func(*world, string) {},
+		"none":      func(*world, string) {},
 	}
 	did := 0
 	for first, placeFirst := range members {

@@ -89,7 +89,7 @@ func TestNobodyIsDecidedOnWhileItsAgentMoves(t *testing.T) {
 }
 
 // A replacement that is not healthy yet is not enough reason to let an original go that is back,
-// and nobody else is made.
+// and no other is made.
 //
 // proves HEAL-6
 func TestOriginalThatReturnedIsLeftAloneBesideAnUnfinishedReplacement(t *testing.T) {

@@ -39,7 +39,7 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 	was := &m.Record.Spec
 	switch {
 	case m.Record.Template == templateUnknown:
-		more(store.ActionRecreate, "nobody knows what it was made from")
+		more(store.ActionRecreate, "what it was made from is unknown")
 	case m.Record.Template != d.hash:
 		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
 			more(store.ActionRecreate, "template")

@@ -184,12 +184,13 @@ func TestWhoIsNeverHealed(t *testing.T) {
 		m := &member{Instance: &Instance{}, phase: store.Running, judgment: Judgment{Verdict: store.Unhealthy}}
 		c.is(m)
 		if d.neverHealed(m) != c.want {
-			t.Errorf("%s: nobody heals it: %t", name, !c.want)
+			t.Errorf("%s: never healed: %t", name, !c.want)
 		}
 	}
 }
 
-// Who gets what is new before its turn: whom it takes nothing from, and whom it may make healthy.
+// Instances that are updated before their turn: where the update costs nothing, and where it may
+// heal.
 //
 // proves ROLL-2, ROLL-1, ROLL-9, REC-13
 func TestWhoIsUpdatedFirst(t *testing.T) {
@@ -338,7 +339,7 @@ func TestWhenARestartHasHappened(t *testing.T) {
 		"another boot reports": {
 			store.RestartMachine, func(in *Instance) { in.Alive.Record.BootID = "b2" }, "another boot of it reports",
 		},
-		"nobody reports": {
+		"no report": {
 			store.RestartMachine, func(in *Instance) { in.Alive = store.Versioned[store.Alive]{} }, "",
 		},
 		"another boot, of none before": {

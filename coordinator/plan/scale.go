@@ -110,7 +110,7 @@ func (d *draft) cleanSlots() {
 		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed",
-			Why: "nobody is in it and it is not wanted", NoJournal: true,
+			Why: "it is empty and not wanted", NoJournal: true,
 			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
 		})
 	}
@@ -127,7 +127,7 @@ const (
 
 // whyFirst says why a slot of a kind goes.
 var whyFirst = map[int]string{
-	slotFailed:   "nobody wanted works in its slot",
+	slotFailed:   "no wanted instance works in its slot",
 	slotInWork:   "it is not working yet",
 	slotDoubtful: "it is suspect or doomed",
 	slotOutdated: "it is outdated",

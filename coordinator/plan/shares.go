@@ -27,8 +27,8 @@ func (d *draft) shares() (spot, onDemand int) {
 }
 
 // buy decides what the next instance in a slot is: a spot machine, one on demand, or one on demand
-// because there is no spot capacity. The instances on demand come first. Without a slot it is
-// nobody's share.
+// because there is no spot capacity. The instances on demand come first. Without a slot it is no
+// share.
 func (d *draft) buy(sl *slot) (spot, fallback bool) {
 	if !d.divided() {
 		return d.spec.Spot.Enabled, false
@@ -58,8 +58,8 @@ func (d *draft) spotWait() time.Time {
 }
 
 // fallBack makes a creation on demand for which there has been no spot capacity for
-// capacity.fallback_after. A machine may have come of an earlier call whose answer nobody knows:
-// then the creation is withdrawn, and another one takes its place.
+// capacity.fallback_after. A machine may have come of an earlier call whose answer was lost: then
+// the creation is withdrawn, and another one takes its place.
 func (d *draft) fallBack(m *member) {
 	if !d.divided() || m.touched || m.Calls.Busy || !m.Record.Spec.Spot || !m.Record.Managed ||
 		m.phase != store.Pending && m.phase != store.Creating {

@@ -179,8 +179,8 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 	}
 }
 
-// A slot that has flapped for flap.give_up_time is given up, unless somebody in it is well. Then it
-// waits for an operator alone.
+// A slot that has flapped for flap.give_up_time is given up, unless an instance in it is healthy.
+// Then it waits for an operator alone.
 //
 // proves FLAP-3
 func TestWhichSlotsAreGivenUp(t *testing.T) {

@@ -35,7 +35,7 @@ type Snapshot struct {
 	// last (SAFE-2).
 	Elsewhere Tally
 	Recorded  int // instances in the shard
-	// Balancers are the load balancers of this coordinator, Configured those of any replica as well.
+	// Balancers are the load balancers of this coordinator, Configured also other replicas'.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool
 	Orders     []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID

@@ -9,7 +9,7 @@ import (
 
 // A replacement that has proved nothing yet is lost in a storm, while the machine that it is for
 // has only just fallen silent: it is kept, as all that are lost in a storm are. When it is over,
-// and nobody is back, it goes.
+// and none is back, it goes.
 //
 // proves SAFE-2
 func TestStormKeepsALostReplacement(t *testing.T) {

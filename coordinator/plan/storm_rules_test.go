@@ -44,7 +44,7 @@ func TestReplacedLossesCount(t *testing.T) {
 			Tally{Lost: 1, Of: 1, Groups: 1},
 			40 * time.Second,
 		},
-		"lost, and nobody is there": {
+		"lost, and none is there": {
 			[]store.Failure{lost("old", 20*time.Second)},
 			nil,
 			Tally{Lost: 1, Of: 1, Groups: 1},
@@ -238,7 +238,7 @@ func (w *world) replaced() (ids []string) {
 	return ids
 }
 
-// As many losses as storm.min and storm.percent say are a storm, in which nobody who is lost is
+// As many losses as storm.min and storm.percent say are a storm, in which no lost instance is
 // replaced. One fewer, by either measure, is none; and the dead, the unhealthy and those who were
 // ordered to go are replaced in any weather.
 //
@@ -330,7 +330,7 @@ func TestWhatAStormLeftIsTakenUpBitByBit(t *testing.T) {
 	}
 }
 
-// Machines that nobody recorded put the shard on hold if there are two or more, and more than a
+// Machines without a record put the shard on hold if there are two or more, and more than a
 // twentieth of the records: unless their agents are known, their records were lost (that is another
 // hold), they came only now, or an operator has seen as many.
 //

@@ -24,7 +24,7 @@ func (s *story) happens(word []string) {
 		s.request(store.Request{Kind: kind, Zone: word[1]})
 	case "leader":
 		if len(word) > 1 {
-			s.now = s.now.Add(duration(s.t, word[1])) // in which nobody leads
+			s.now = s.now.Add(duration(s.t, word[1])) // without a leader
 		}
 		s.leaderChange()
 	case "outage":
@@ -64,7 +64,7 @@ func (s *story) happens(word []string) {
 	case "extra":
 		s.machines[word[1]] = &machine{id: word[1], group: word[2], zone: word[3], made: s.now}
 		s.agents[word[1]] = &agent{healthy: true, registersAt: s.now}
-		if len(word) == 4 { // else nobody knows why it has no record
+		if len(word) == 4 { // else the reason for the missing record is unknown
 			s.put(s.keys.Gone(s.keys.Instance(word[1])),
 				store.Gone{Schema: store.Schema, Instance: word[1], Group: word[2], At: s.now})
 		}

@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 
 // Each transcript in testdata is a story: commands, and below ---- what came of them. Instances are
 // called by their slot and a letter in the order of their making, so 0a is replaced by 0b; xa is on
-// demand, and those of another group than web have its name in front. The commands:
+// demand, and instances of other groups than web have the group's name in front. The commands:
 //
 //	group KEY=VALUE…        edit the spec (size, max_expansion, zones=a,b …: see settings)
 //	static KEY=VALUE…       put a group into the shard's file · override KEY=VALUE… what an operator says beside it
@@ -32,14 +32,14 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	refuses ID…                              its agent does not do what it is told
 //	goodbye KIND ID… · notice DURATION ID… · exit CODE ID…
 //	order KIND [ID] [MODE] · evacuate|reopen ZONE
-//	extra ID GROUP ZONE · stray ID           a machine that nobody recorded · its agent says hello
+//	extra ID GROUP ZONE · stray ID           a machine without a record · its agent says hello
 //	leader [AWAY] · outage · hold · release · spoil · vanish · full ZONE · room ZONE · stale · fresh
 //	sick TYPE · dumb                         no machine of this instance type gets healthy · no new agent registers
 //	unmakable TYPE                           the provider refuses this instance type for good
 //	wrong CHECK                             a check that fails wherever it is done
 //	crashes · lasts                          every workload started from here on ends at once with exit code 1 · none does any more
 //	hook DURATION|never                      how long a drain hook takes
-//	show [all]                               the instances, slots and the group's status, or those of all groups
+//	show [all]                               the instances, slots and the group's status, or of all groups
 //	records KIND                             what is in etcd
 //
 // go test ./coordinator/plan -run TestTranscripts -update writes the files anew.

@@ -42,7 +42,7 @@ func TestTheLeastThatBringsUpToDate(t *testing.T) {
 			func(g *store.Group) { g.Workload.Run = []string{"./web"} }, nil,
 			store.ActionRestart, "workload.run",
 		},
-		"a variable that nobody's command has": {
+		"a variable that no command has": {
 			func(g *store.Group) { g.Vars["color"] = "blue" }, nil,
 			store.ActionLiveUpdate, "vars",
 		},
@@ -64,7 +64,7 @@ func TestTheLeastThatBringsUpToDate(t *testing.T) {
 				r.Spec.Vars = map[string]string{"color": "red", "greeting": ""}
 			}, store.ActionRestart, "vars",
 		},
-		"a variable is gone that nobody's command has": {
+		"a variable is gone that no command has": {
 			func(g *store.Group) { delete(g.Vars, "color") }, nil,
 			store.ActionLiveUpdate, "vars",
 		},
@@ -93,10 +93,10 @@ func TestTheLeastThatBringsUpToDate(t *testing.T) {
 		"the template and a check": {func(g *store.Group) {
 			g.Template.InstanceType, g.Checks = "large", nil
 		}, nil, store.ActionRecreate, "template, checks"},
-		"nobody knows what it was": {
+		"what it was is unknown": {
 			func(*store.Group) {},
 			func(r *store.Instance) { r.Template = templateUnknown }, store.ActionRecreate,
-			"nobody knows what it was made from",
+			"what it was made from is unknown",
 		},
 		"a relaunch by a restart": {func(g *store.Group) {
 			g.Relaunch = store.Relaunch{Number: 1, Action: store.ActionRestart}

@@ -113,7 +113,7 @@ func (w *world) expire(id string, a *agent) {
 	}
 }
 
-// bootID is that of an instance's machine now.
+// bootID is the present boot of an instance's machine.
 func (w *world) bootID(id string) string {
 	if n := w.agents[id].boot; n > 0 {
 		return fmt.Sprintf("boot-%s-%d", id, n)
@@ -169,8 +169,8 @@ func (w *world) kill(id string) {
 	}
 }
 
-// silence makes an agent fall silent: at once where its stream breaks, else nobody notices before
-// its report is overdue.
+// silence makes an agent fall silent: at once where its stream breaks, else unnoticed before its
+// report is overdue.
 func (w *world) silence(id string, cutOff bool) {
 	a := w.agents[id]
 	if a == nil || !a.silentFrom.IsZero() {

@@ -169,7 +169,7 @@ func (w *world) begin() {
 // groupOf is what the leader would plan of a group.
 func (w *world) groupOf(name string) Group { return *w.groupIn(new(w.snapshot()), name) }
 
-// isUnchanged checks that nobody has changed a record in the leader's cache, which snapshots share.
+// isUnchanged checks that no record in the leader's cache, which snapshots share, was changed.
 func (w *world) isUnchanged() {
 	w.t.Helper()
 	if !w.lead.Unchanged() {

@@ -72,8 +72,8 @@ func (w *world) stuck(id string) {
 	w.see(id, func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
 }
 
-// briefly is a plan in short: what becomes of whom, where a new one is made (+slot), and what is
-// blocked (!rule).
+// briefly is a plan in short: what happens to each instance, where a new one is made (+slot), and
+// what is blocked (!rule).
 func (w *world) briefly() string {
 	s := w.snapshot()
 	p := Compute(s, w.now)

@@ -40,7 +40,7 @@ type world struct {
 	stale   string
 	noGrace bool
 
-	// onCommit is called before each action is carried out, with those of the plan it is part of.
+	// onCommit is called before each action is carried out, with all actions of its plan.
 	onCommit func(s *Snapshot, p *Plan, a *Action)
 	told     func(a Action)  // of each action carried out
 	zones    []string        // of the provider

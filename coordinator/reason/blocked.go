@@ -82,7 +82,7 @@ func Why(b *store.Blocked) string {
 		return "a record that concerns every group is missing or cannot be read: " + of.Text
 	case store.BlockedByMissingList:
 		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to "+
-			"the present one: until then nobody knows whether records were lost", of.Name)
+			"the present one: until then it is not known whether records were lost", of.Name)
 	case store.BlockedNotStarted:
 		return "the group was applied with --no-start"
 	case store.BlockedByEvacuation:

@@ -27,7 +27,7 @@ func TestBlocked(t *testing.T) {
 			"the text | leasehold repair | leasehold repair",
 		store.BlockedByDamage: "the text | leasehold repair | leasehold repair",
 		store.BlockedByMissingList: "no leader has counted the group's records yet, " +
-			"and provider ada has not listed its machines to the present one: until then nobody knows whether records were " +
+			"and provider ada has not listed its machines to the present one: until then it is not known whether records were " +
 			"lost | provider ada lists its machines | ",
 		store.BlockedNotStarted: "the group was applied with --no-start | leasehold group start " +
 			"web | leasehold group start web",
@@ -166,8 +166,8 @@ func TestOlderRecords(t *testing.T) {
 	}
 }
 
-// TestTopics checks that the topic of what a release without kinds wrote is that of the kind which
-// the planner writes for it today.
+// TestTopics checks that the topic of what a release without kinds wrote is the topic of the kind
+// which the planner writes for it today.
 func TestTopics(t *testing.T) {
 	for _, b := range []store.Blocked{
 		{Rule: "SAFE-12", Kind: store.BlockedByHold},

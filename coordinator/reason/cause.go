@@ -86,8 +86,8 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessTemplateWorks: "the roll would have continued if one instance on the new template had become healthy",
 	store.UnlessYounger:       "it would have been kept if it had been younger or protected",
 	store.UnlessNoticed:       "it would have been kept if there had been no notice",
-	store.UnlessDrained: "it would still drain if its hook had not ended, nobody had " +
-		"acknowledged the drain, and its time had not run out",
+	store.UnlessDrained: "it would still drain if its hook had not ended, its drain " +
+		"had not been acknowledged, and its time had not run out",
 	store.UnlessEvacuated: "it would have been kept if it had not been evacuated",
 	store.UnlessManyLost: "the lost instances would have been replaced one after another if " +
 		"fewer had been lost at once",

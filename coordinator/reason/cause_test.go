@@ -31,8 +31,11 @@ func TestCauses(t *testing.T) {
 		{store.Cause{Kind: store.CauseAge, Text: "it is old"}, "it is old", "it is old"},
 		{store.Cause{Kind: store.CauseUnneeded, Text: "b serves"}, "b serves", "it was no longer needed: b serves"},
 		{store.Cause{Kind: store.CauseSmaller, Text: "size 2"}, "size 2", "its group got smaller: size 2"},
-		{store.Cause{Kind: store.CauseGroupEnds, Text: "the group is stopped"}, "the group is stopped",
-			"the group is stopped"},
+		{
+			store.Cause{Kind: store.CauseGroupEnds, Text: "the group is stopped"},
+			"the group is stopped",
+			"the group is stopped",
+		},
 		{store.Cause{Kind: store.CauseCalm, Text: "healthy"}, "healthy", "healthy"},
 	} {
 		short := Short(test.cause)

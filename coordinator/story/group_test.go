@@ -96,10 +96,16 @@ func TestRoll(t *testing.T) {
 		"in progress": {store.Status{Outdated: 2, Rollout: &store.Rollout{}}, true, Rolling, 0},
 		"stalled":     {store.Status{Rollout: &store.Rollout{Stalled: "x"}}, true, Stalled, 0},
 		"stopped":     {store.Status{Rollout: &store.Rollout{Stalled: "x", Blamed: "y"}}, true, Stopped, 0},
-		"opportunistic": {store.Status{Outdated: 2, Rollout: &store.Rollout{}, Accepted: opportunistic}, false,
-			Rolling, 2},
-		"opportunistic and stopped": {store.Status{Rollout: &store.Rollout{Blamed: "y"}, Accepted: opportunistic}, true,
-			Stopped, 0},
+		"opportunistic": {
+			store.Status{Outdated: 2, Rollout: &store.Rollout{}, Accepted: opportunistic},
+			false,
+			Rolling, 2,
+		},
+		"opportunistic and stopped": {
+			store.Status{Rollout: &store.Rollout{Blamed: "y"}, Accepted: opportunistic},
+			true,
+			Stopped, 0,
+		},
 	} {
 		g := Of(test.status)
 		if (g.Roll != nil) != test.told || g.Outdated != test.outdated {

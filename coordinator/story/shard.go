@@ -52,8 +52,10 @@ func ByName(shard string, specs, static map[string]store.KV, status map[string]s
 	}
 	all := make([]Known, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		g := Known{Name: name, Shard: shard, Stored: specs[name], Static: static[name], Status: status[name],
-			StatusBad: bad[name]}
+		g := Known{
+			Name: name, Shard: shard, Stored: specs[name], Static: static[name], Status: status[name],
+			StatusBad: bad[name],
+		}
 		g.Read()
 		all = append(all, g)
 	}

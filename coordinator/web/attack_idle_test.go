@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/web"
 )
 
-// Thousands of connections that say nothing, or never finish, keep nobody out, and are cut off.
+// Thousands of connections that say nothing, or never finish, keep no client out, and are cut off.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Config{Listen: loopback}, web.Deps{})

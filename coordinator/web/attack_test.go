@@ -34,7 +34,7 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 		},
 		{"TRACE", "TRACE /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
 		{"CONNECT, as to a proxy", "CONNECT etcd:2379 HTTP/1.1\r\n" + host + "\r\n", "405"},
-		{"a method of nobody's", "get /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
+		{"an unknown method", "get /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
 		{"a body", "GET /livez HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello", "413"},
 		{
 			"a body of unknown length", "GET /livez HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -218,7 +218,7 @@ func TestClientCertificates(t *testing.T) {
 	refusedInHandshake(t, "an agent's certificate", err)
 }
 
-// Whoever names the agents' authority by mistake lets no agent in.
+// Naming the agents' authority by mistake lets no agent in.
 func TestAgentsAreNotAdmittedByMistake(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -277,17 +277,23 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"no TLS on IPv6", "--http-cert", web.Config{Listen: "[::]:0"}},
 		{"no TLS, without a host", "--http-cert", web.Config{Listen: ":0"}},
 		{"a token without TLS", "--http-cert", web.Config{Listen: "0.0.0.0:0", Access: access.Config{TokenFile: file}}},
-		{"TLS, and nobody is asked who he is", "--http-token-file", p.everywhere()},
-		{"a certificate without its key", "both", web.Config{Listen: loopback,
-			Access: access.Config{CertFile: p.server.File}}},
-		{"another's key", "belongs", web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File,
-			KeyFile: other.Key}}},
+		{"TLS, and clients are not authenticated", "--http-token-file", p.everywhere()},
+		{"a certificate without its key", "both", web.Config{
+			Listen: loopback,
+			Access: access.Config{CertFile: p.server.File},
+		}},
+		{"another's key", "belongs", web.Config{Listen: loopback, Access: access.Config{
+			CertFile: p.server.File,
+			KeyFile:  other.Key,
+		}}},
 		{
 			"a key that others may read", "chmod 600",
 			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: openKey}},
 		},
-		{"a token that others may read", "chmod 600", web.Config{Listen: loopback,
-			Access: access.Config{TokenFile: readable}}},
+		{"a token that others may read", "chmod 600", web.Config{
+			Listen: loopback,
+			Access: access.Config{TokenFile: readable},
+		}},
 		{"a token that can be guessed", "urandom", web.Config{Listen: loopback, Access: access.Config{TokenFile: short}}},
 		{"no such token", "can be read", web.Config{Listen: loopback, Access: access.Config{TokenFile: "/nowhere"}}},
 		{
@@ -296,8 +302,10 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		},
 		{
 			"an authority that is none", "as PEM",
-			web.Config{Listen: loopback, Access: access.Config{CertFile: p.server.File, KeyFile: p.server.Key,
-				ClientCAFile: file}},
+			web.Config{Listen: loopback, Access: access.Config{
+				CertFile: p.server.File, KeyFile: p.server.Key,
+				ClientCAFile: file,
+			}},
 		},
 		{"an address that is none", "HOST:PORT", web.Config{Listen: "here"}},
 	} {

@@ -46,10 +46,10 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 			"How long a certificate lasts that this replica cannot do without; negative: it has ended.", "certificate"),
 
 		grace: desc("grace_remaining_seconds",
-			"For how long nobody is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
+			"For how long no instance is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
 		history: desc("etcd_history_seconds",
 			"How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, "+
-				"means that nobody compacts it."),
+				"means that it is not compacted."),
 		replicas:   desc("replicas", "Replicas that serve agents."),
 		hold:       desc("held", "Whether the shard is on hold (SAFE-12)."),
 		unreadable: desc("unreadable_records", "Records in etcd that this version cannot read."),

@@ -266,7 +266,7 @@ func (p *certDir) shows(s *site, own *tls.Certificate) *site {
 	return &other
 }
 
-// secret writes a file that nobody else may read.
+// secret writes a file that no other user may read.
 func secret(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "token")

@@ -20,7 +20,7 @@ type target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// serve lists the instances in service: those of ?group=NAME, which may be given again, or all.
+// serve lists the instances in service: of ?group=NAME, which may be given again, or of all groups.
 // With ?port=N each is reached there, whatever port its address has.
 func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()

@@ -105,8 +105,10 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
-		return nil, &access.UnsafeError{What: fmt.Sprintf("--http: %s: %s", cfg.Listen, err),
-			Next: "write it as HOST:PORT, or off"}
+		return nil, &access.UnsafeError{
+			What: fmt.Sprintf("--http: %s: %s", cfg.Listen, err),
+			Next: "write it as HOST:PORT, or off",
+		}
 	}
 	s := &Server{cfg: cfg, log: log, refusals: newRefusals(log), host: host}
 	s.access, err = access.Open(cfg.Access, "http/1.1", log)

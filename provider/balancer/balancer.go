@@ -61,8 +61,8 @@ type Capabilities struct {
 
 // Use is how a group uses a balancer.
 type Use struct {
-	// Weight is the share of the traffic that a member gets, 1 to 256, in proportion to that of the
-	// others. 0 is the balancer's own default.
+	// Weight is the share of the traffic that a member gets, 1 to 256, relative to the others. 0 is
+	// the balancer's own default.
 	Weight   int
 	Settings map[string]any // as Capabilities.Settings describes them
 }
@@ -85,7 +85,7 @@ type State string
 const (
 	Ready    State = "ready"    // gets new connections, if the target takes it for healthy
 	Draining State = "draining" // gets no new connections and keeps those in use
-	// Disabled is there and gets no connections: a call was broken off, or somebody took it out by
+	// Disabled is there and gets no connections: a call was broken off, or an operator took it out by
 	// hand. The next Add or Remove brings it to its end.
 	Disabled State = "disabled"
 )

@@ -14,8 +14,10 @@ func TestStanding(t *testing.T) {
 	m := balancer.Member{Instance: "i", Address: "10.0.0.1", Port: 80, Use: balancer.Use{Weight: 5}}
 	has := func(s balancer.State, h balancer.Health, connections int) balancer.Target {
 		return balancer.Target{Members: []balancer.Status{
-			{Member: balancer.Member{Instance: "another", Address: "10.0.0.9", Port: 80}, State: balancer.Ready,
-				Health: balancer.Up},
+			{
+				Member: balancer.Member{Instance: "another", Address: "10.0.0.9", Port: 80}, State: balancer.Ready,
+				Health: balancer.Up,
+			},
 			{Member: m, State: s, Health: h, Connections: connections},
 		}}
 	}
@@ -39,29 +41,39 @@ func TestStanding(t *testing.T) {
 	}{
 		"up everywhere":         {[]balancer.Target{up, up}, flags{confirmed: true, inPlace: true}},
 		"up where it is seen":   {[]balancer.Target{up, silent}, flags{confirmed: true, inPlace: true}},
-		"nobody answers":        {[]balancer.Target{silent, silent}, flags{inPlace: true, leaving: true}},
+		"no target answers":     {[]balancer.Target{silent, silent}, flags{inPlace: true, leaving: true}},
 		"no targets":            {nil, flags{inPlace: true, leaving: true}},
 		"one has forgotten":     {[]balancer.Target{up, none}, flags{}},
 		"one is still checking": {[]balancer.Target{up, has(balancer.Ready, balancer.Checking, 0)}, flags{inPlace: true}},
 		"one calls it down":     {[]balancer.Target{up, has(balancer.Ready, balancer.Down, 0)}, flags{inPlace: true}},
-		"down": {[]balancer.Target{has(balancer.Ready, balancer.Down, 0)},
-			flags{inPlace: true, unhealthy: true}},
-		"down, else silent": {[]balancer.Target{has(balancer.Ready, balancer.Down, 0), silent},
-			flags{inPlace: true, unhealthy: true}},
+		"down": {
+			[]balancer.Target{has(balancer.Ready, balancer.Down, 0)},
+			flags{inPlace: true, unhealthy: true},
+		},
+		"down, else silent": {
+			[]balancer.Target{has(balancer.Ready, balancer.Down, 0), silent},
+			flags{inPlace: true, unhealthy: true},
+		},
 		"down while it drains": {[]balancer.Target{has(balancer.Draining, balancer.Down, 1)}, flags{leaving: true}},
-		"not checked": {[]balancer.Target{has(balancer.Ready, balancer.HealthUnknown, 0)},
-			flags{confirmed: true, inPlace: true}},
+		"not checked": {
+			[]balancer.Target{has(balancer.Ready, balancer.HealthUnknown, 0)},
+			flags{confirmed: true, inPlace: true},
+		},
 		"another weight":  {[]balancer.Target{light}, flags{confirmed: true}},
 		"another address": {[]balancer.Target{elsewhere()}, flags{}},
 		"draining":        {[]balancer.Target{has(balancer.Draining, balancer.Up, 2)}, flags{leaving: true}},
-		"drained": {[]balancer.Target{has(balancer.Draining, balancer.Up, 0)},
-			flags{leaving: true, drained: true}},
+		"drained": {
+			[]balancer.Target{has(balancer.Draining, balancer.Up, 0)},
+			flags{leaving: true, drained: true},
+		},
 		"drained, as far as seen": {[]balancer.Target{has(balancer.Draining, balancer.Up, 0), silent}, flags{leaving: true}},
 		"drained here, not there": {[]balancer.Target{has(balancer.Draining, balancer.Up, 0), up}, flags{}},
 		"connections unknown": {[]balancer.Target{has(balancer.Draining, balancer.HealthUnknown,
 			balancer.UnknownConnections)}, flags{leaving: true}},
-		"disabled": {[]balancer.Target{has(balancer.Disabled, balancer.Checking, 0)},
-			flags{leaving: true, drained: true}},
+		"disabled": {
+			[]balancer.Target{has(balancer.Disabled, balancer.Checking, 0)},
+			flags{leaving: true, drained: true},
+		},
 		"gone":                 {[]balancer.Target{none, none}, flags{leaving: true, drained: true, gone: true}},
 		"gone, as far as seen": {[]balancer.Target{none, silent}, flags{leaving: true}},
 		"gone here, draining there": {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What we rely on is kept where nobody else can exchange it.
+// What we rely on is kept where no other user can replace it.
 func TestMakeDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for range 2 {

@@ -62,7 +62,7 @@ func TestWritersAtTheSameTimeDoNotMix(t *testing.T) {
 			t.Error(err)
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, texts[0]) && !bytes.Equal(got, texts[1]) {
-			t.Fatalf("%d bytes that nobody wrote so, %v", len(got), err)
+			t.Fatalf("%d bytes that were never written, %v", len(got), err)
 		}
 	}
 }

@@ -26,8 +26,8 @@ type Config struct {
 	// Secrets names the shard's secrets with the access key. Without it the SDK looks for credentials:
 	// the environment, its files, the role of the coordinator's machine.
 	Secrets *Secrets `json:"secrets,omitempty"`
-	// Zones are the zones' names and the subnets of each; those of one zone are in one availability
-	// zone.
+	// Zones are the zones' names and the subnets of each; the subnets of one zone are in one
+	// availability zone.
 	Zones          map[string]Zone `json:"zones"`
 	Image          string          `json:"image,omitempty"`           // of templates that name none
 	SecurityGroups []string        `json:"security_groups,omitempty"` // of templates that name none

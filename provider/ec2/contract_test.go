@@ -34,7 +34,7 @@ func account() ec2test.Config {
 	}
 }
 
-// configuration is that of most tests' providers.
+// configuration is the one of most tests.
 func configuration(endpoint string) Config {
 	return Config{
 		Region: "test-1", Endpoint: endpoint, Secrets: &Secrets{AccessKeyID: "id", SecretAccessKey: "key"},

@@ -115,7 +115,7 @@ next:
 // run runs one machine with the first client token that is not spent. If EC2 knows that token from
 // a request that was not the same (the join token differs each time), that request's machine is the
 // one. A token is spent only if EC2 has shown no machine of it for the time of its consistency:
-// then it is that of a request that was refused.
+// then it belongs to a request that was refused.
 func (p *Provider) run(ctx context.Context, k key, in *ec2.RunInstancesInput) (none provider.Machine, err error) {
 	for {
 		p.mu.Lock()

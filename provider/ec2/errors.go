@@ -63,7 +63,7 @@ func (t told) Unwrap() []error { return []error{t.kind, t.cause} }
 func (p *Provider) meaning(err error, scope string) error {
 	code := amazon.CodeOf(err)
 	if code == "" {
-		return err // no answer, or one that nobody can read: temporary; or an error of the credentials' source
+		return err // no answer, or an unreadable one: temporary; or an error of the credentials' source
 	}
 	e := &provider.Error{Scope: scope, Message: amazon.TextOf(err)}
 	switch {

@@ -106,8 +106,10 @@ func TestErrorsHaveKinds(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := imagine(t, account(), faultproxy.Fault{Kind: faultproxy.Refuse, When: action("RunInstances"),
-					Answer: refusal(400, code)})
+				w := imagine(t, account(), faultproxy.Fault{
+					Kind: faultproxy.Refuse, When: action("RunInstances"),
+					Answer: refusal(400, code),
+				})
 				_, err := w.provider(nil).Create(t.Context(), suite.Request("sh1", "web-1", "b", plain))
 				var got *provider.Error
 				if provider.KindOf(err) != want.Kind || errors.As(err, &got) && got.Scope != want.Scope {
@@ -144,8 +146,10 @@ func TestListIsWhole(t *testing.T) {
 		second := func(r *http.Request, body []byte) bool {
 			return action("DescribeInstances")(r, body) && strings.Contains(string(body), "NextToken=")
 		}
-		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Refuse, When: second, Times: 3,
-			Answer: refusal(503, "RequestLimitExceeded")})
+		w.proxy.Add(faultproxy.Fault{
+			Kind: faultproxy.Refuse, When: second, Times: 3,
+			Answer: refusal(503, "RequestLimitExceeded"),
+		})
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Cut, When: second, Times: 1})
 		begun := time.Now()
 		machines, err := p.List(t.Context(), "sh1")

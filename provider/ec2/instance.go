@@ -55,7 +55,7 @@ func (i instance) ending() bool {
 func (i instance) spot() bool { return i.InstanceLifecycle == types.InstanceLifecycleTypeSpot }
 
 // isOf reports whether this provider made the machine for the instance of the shard. A copy that
-// somebody made of it may have its tags, but never its client token.
+// made from it may have its tags, but never its client token.
 func (i instance) isOf(k key) bool {
 	return i.tag(tagShard) == k.shard && i.tag(tagInstance) == k.instance &&
 		strings.HasPrefix(aws.ToString(i.ClientToken), tokenPrefix(k))
@@ -78,10 +78,10 @@ func (i instance) reason() string {
 	return aws.ToString(i.StateReason.Code)
 }
 
-// byOrder: somebody with rights on the account stopped or terminated it: Leasehold, or a person.
+// byOrder: a user with rights on the account stopped or terminated it: Leasehold, or a person.
 func (i instance) byOrder() bool { return strings.HasPrefix(i.reason(), "Client.UserInitiated") }
 
-// endedByItself is a terminated machine of which EC2 says that nobody ordered it.
+// endedByItself is a terminated machine whose end was not ordered, as EC2 reports.
 func (i instance) endedByItself() bool { return i.terminated() && i.reason() != "" && !i.byOrder() }
 
 // notStarted are EC2's reasons for a machine that it accepted and could not start.

@@ -48,7 +48,7 @@ func (p *Provider) look(ctx context.Context, k key) ([]instance, error) {
 		if b.callers--; b.callers == 0 {
 			b.cancel()
 			if p.batches[k.shard] == b {
-				delete(p.batches, k.shard) // nobody may join what was given up
+				delete(p.batches, k.shard) // no caller may join what was given up
 			}
 		}
 	}()

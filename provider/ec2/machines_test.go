@@ -57,8 +57,10 @@ func withFaults(t *testing.T, n int) {
 		c.PerSecond, c.Burst, c.PageSize = 8, 60, 300
 		describe := action("DescribeInstances")
 		w := imagine(t, c,
-			faultproxy.Fault{Kind: faultproxy.Refuse, From: 2 * time.Minute, Until: 4 * time.Minute,
-				Answer: refusal(403, "ExpiredToken")},
+			faultproxy.Fault{
+				Kind: faultproxy.Refuse, From: 2 * time.Minute, Until: 4 * time.Minute,
+				Answer: refusal(403, "ExpiredToken"),
+			},
 			faultproxy.Fault{
 				Kind: faultproxy.Refuse, From: 5 * time.Minute, Until: 6 * time.Minute, When: action("RunInstances"),
 				Answer: refusal(400, "VcpuLimitExceeded"),

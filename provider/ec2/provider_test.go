@@ -130,8 +130,10 @@ func TestTypesAndSubnetsInOrder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := slow()
 				c.RefusedBind = bind
-				c.Subnets[testSubnet], c.Subnets[otherSubnet] = ec2test.Subnet{Zone: "test-1a",
-					Free: 2}, ec2test.Subnet{Zone: "test-1a", Free: 1}
+				c.Subnets[testSubnet], c.Subnets[otherSubnet] = ec2test.Subnet{
+					Zone: "test-1a",
+					Free: 2,
+				}, ec2test.Subnet{Zone: "test-1a", Free: 1}
 				w := imagine(t, c)
 				p := w.provider(nil)
 				w.server.SetRoom("m7g.large", "test-1a", -1) // not there at all
@@ -365,8 +367,10 @@ func TestWhatIsRefused(t *testing.T) {
 		"leasehold: and aws:":     func(t *provider.Template) { t.Tags = map[string]string{"leasehold:shard": "x"} },
 		"template.settings.image": func(t *provider.Template) { t.Settings = map[string]any{"image": "debian"} },
 		"settings.root_disk": func(t *provider.Template) {
-			t.Settings = map[string]any{"root_disk": map[string]any{"gib": 1},
-				"launch_template": map[string]any{"id": "lt-01234567"}}
+			t.Settings = map[string]any{
+				"root_disk":       map[string]any{"gib": 1},
+				"launch_template": map[string]any{"id": "lt-01234567"},
+			}
 		},
 		"template.settings":        func(t *provider.Template) { t.Settings = map[string]any{"disk": 1} },
 		"settings.launch_template": func(t *provider.Template) { t.Settings = map[string]any{"launch_template": map[string]any{}} },

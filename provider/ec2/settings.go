@@ -46,7 +46,7 @@ func readSettings(values map[string]any) (options, error) {
 	return s, nil
 }
 
-// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration.
+// schemaOf returns the JSON Schema of the settings, with the configuration's defaults.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description, pattern string) map[string]any {
 		s := map[string]any{"type": "string", "description": description, "minLength": 1}

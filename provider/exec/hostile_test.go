@@ -69,8 +69,10 @@ func TestHostilePrograms(t *testing.T) {
 		"another result":          {`echo '{"result": [1]}'`, "result cannot be read"},
 		"an unknown code":         {`echo '{"error": {"code": "sorry"}}'`, `"sorry", which is none`},
 		"a part of a list":        {`echo '{"result": {"machines": []}}'`, "a part proves nothing"},
-		"a list without end": {`echo '{"result": {"machines": [], "next": "x", "complete": true}}'`,
-			"a part proves nothing"},
+		"a list without end": {
+			`echo '{"result": {"machines": [], "next": "x", "complete": true}}'`,
+			"a part proves nothing",
+		},
 		"another shard's machine": {
 			`echo '{"result": {"complete": true, "machines": [{"instance": "i", "shard": "other", "ref": "r", "state": "running"}]}}'`,
 			`of shard "other"`,
@@ -218,7 +220,7 @@ func TestWhatAProgramGets(t *testing.T) {
 		c.Config = map[string]any{"region": "north"}
 		c.Env = map[string]string{"HTTPS_PROXY": "http://proxy:3128"}
 		if os.Geteuid() == 0 {
-			c.User = "nobody"
+			c.User = "daemon"
 		}
 	})
 	if _, err := p.List(t.Context(), "s1"); !errors.Is(err, provider.ErrCredentials) {

@@ -57,7 +57,8 @@ func TestEachFault(t *testing.T) {
 		p.Add(Fault{Kind: Cut, Times: 1})
 		expect("cut", "a", "", true, 1)
 		p.Add(Fault{Kind: Stale, Age: 10 * time.Second, When: func(_ *http.Request,
-			b []byte) bool {
+			b []byte,
+		) bool {
 			return string(b) == "b"
 		}})
 		expect("nothing to be stale with", "b", "200 answer 4", false, 1)

@@ -27,7 +27,7 @@ type Config struct {
 	// InstanceTypes are the sizes that templates may name.
 	InstanceTypes map[string]InstanceType `json:"instance_types,omitempty"`
 	Image         string                  `json:"image,omitempty"` // of templates that name none, and no kernel either
-	// Networks are those of templates that name none. Default: the network "default".
+	// Networks are for templates that name none. Default: the network "default".
 	Networks []string `json:"networks,omitempty"`
 	// UserNetwork gives machines of templates that name no networks QEMU's own network instead, which
 	// needs no rights. The hypervisor's loopback addresses are reached from it: it is for trying out.

@@ -80,7 +80,7 @@ func booting() map[string]any {
 	return map[string]any{"kernel": "kernel", "initrd": "initrd", "cmdline": libvirttest.Cmdline, "memory": "256MiB"}
 }
 
-// unnamed are the promises that nobody keeps who cannot name boots.
+// unnamed are the promises that a provider that cannot name boots does not keep.
 var unnamed = []string{"RestartBootsAnew", "RestartOfOneBoot"}
 
 func harnessOf(p provider.Provider, settings map[string]any, all ...*libvirttest.Libvirt) providertest.Harness {

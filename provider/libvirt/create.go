@@ -251,7 +251,7 @@ func (p *Provider) defineOne(ctx context.Context, h *hypervisor, pl plan, sizes 
 }
 
 // room is how much memory is free for machines, and how much there is: what running domains may use
-// is taken, and what those of ours may that were not started yet.
+// is taken, and what our domains that were not started yet may take.
 func (h *hypervisor) room(l *link) (free, all uint64, err error) {
 	all = h.memory
 	if all == 0 {

@@ -210,8 +210,8 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	return written, nil
 }
 
-// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for
-// whoever stops reading.
+// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for a
+// reader that stops reading.
 type tail []byte
 
 func (t *tail) Write(p []byte) (int, error) {

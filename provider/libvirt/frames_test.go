@@ -38,20 +38,30 @@ func TestFrames(t *testing.T) {
 	ended := func(serial uint32) []byte { return packet(typeStream, serial, ok, "") }
 	news := packet(event, 0, ok, "something happened")
 	for name, c := range map[string]struct{ sent, want [][]byte }{
-		"in order": {[][]byte{reply(7, ok), data(7, "a"), news, data(7, "b"), end(7)}, [][]byte{reply(7, ok), data(7, "a"),
-			news, data(7, "b"), end(7)}},
-		"end twice": {[][]byte{reply(7, ok), data(7, "a"), end(7), end(7), ended(7), data(7, "c")},
-			[][]byte{reply(7, ok), data(7, "a"), end(7)}},
+		"in order": {[][]byte{reply(7, ok), data(7, "a"), news, data(7, "b"), end(7)}, [][]byte{
+			reply(7, ok), data(7, "a"),
+			news, data(7, "b"), end(7),
+		}},
+		"end twice": {
+			[][]byte{reply(7, ok), data(7, "a"), end(7), end(7), ended(7), data(7, "c")},
+			[][]byte{reply(7, ok), data(7, "a"), end(7)},
+		},
 		"data before the reply": {
 			[][]byte{reply(6, ok), data(7, "a"), news, data(7, "b"), reply(7, ok), data(7, "c"), ended(7), end(7)},
 			[][]byte{reply(6, ok), news, reply(7, ok), data(7, "a"), data(7, "b"), data(7, "c"), ended(7)},
 		},
-		"all before the reply": {[][]byte{data(7, "a"), end(7), end(7), reply(7, ok), reply(8, ok)},
-			[][]byte{reply(7, ok), data(7, "a"), end(7), reply(8, ok)}},
-		"the call failed": {[][]byte{data(7, "a"), reply(7, failed), end(7), reply(8, ok)},
-			[][]byte{reply(7, failed), reply(8, ok)}},
-		"of an earlier call": {[][]byte{reply(7, ok), reply(8, ok), data(7, "late"), end(7), data(8, "a")},
-			[][]byte{reply(7, ok), reply(8, ok), data(8, "a")}},
+		"all before the reply": {
+			[][]byte{data(7, "a"), end(7), end(7), reply(7, ok), reply(8, ok)},
+			[][]byte{reply(7, ok), data(7, "a"), end(7), reply(8, ok)},
+		},
+		"the call failed": {
+			[][]byte{data(7, "a"), reply(7, failed), end(7), reply(8, ok)},
+			[][]byte{reply(7, failed), reply(8, ok)},
+		},
+		"of an earlier call": {
+			[][]byte{reply(7, ok), reply(8, ok), data(7, "late"), end(7), data(8, "a")},
+			[][]byte{reply(7, ok), reply(8, ok), data(8, "a")},
+		},
 	} {
 		f := newFrames(fromBytes{Reader: iotest.OneByteReader(bytes.NewReader(slices.Concat(c.sent...)))})
 		got, err := io.ReadAll(f)

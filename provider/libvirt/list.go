@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// domains reads those of a hypervisor whose names begin so and that have metadata of ours. Those
+// domains reads a hypervisor's domains whose names begin so and that have metadata of ours. Those
 // whose metadata cannot be read are an error of its own.
 func domains(l *link, prefix string) (out []*domain, unreadable, err error) {
 	all, _, err := l.ConnectListAllDomains(1, 0)

@@ -114,7 +114,7 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 		t.Errorf("Restart: %v", err)
 	}
 	virsh(t, l, "dominfo", name)
-	// What it says of itself and cannot be read is no proof that it is nobody's.
+	// Unreadable metadata is no proof that a domain is not ours.
 	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set",
 		"<machine shard='"+shard+"' memory='many'/>")
 	if all, err := p.List(t.Context(), shard); err == nil || !strings.Contains(err.Error(), "whose it is cannot be told") {

@@ -57,8 +57,8 @@ func parseSize(text string) (uint64, error) {
 	return n << shift, nil
 }
 
-// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration. Files
-// are named as volumes of the pool: who may write groups must not choose what the hypervisor reads.
+// schemaOf returns the JSON Schema of the settings, with the configuration's defaults. Files are
+// named as volumes of the pool: who may write groups must not choose what the hypervisor reads.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description string, form *regexp.Regexp) map[string]any {
 		s := map[string]any{"type": "string", "minLength": 1, "description": description}
@@ -88,8 +88,10 @@ func schemaOf(c Config) json.RawMessage {
 			"image": image, "networks": networks, "memory": memory, "cmdline": cmdline,
 			"kernel": text("volume in the pool: a kernel that is booted without a disk, instead of an image", volumeForm),
 			"initrd": text("volume in the pool: the kernel's first file system", volumeForm),
-			"vcpus": map[string]any{"type": "integer", "minimum": 1, "maximum": maxVCPUs, "default": 1,
-				"description": "processors"},
+			"vcpus": map[string]any{
+				"type": "integer", "minimum": 1, "maximum": maxVCPUs, "default": 1,
+				"description": "processors",
+			},
 			"disk":      text("size of the root disk, such as 20GiB; by default the image's", sizeForm),
 			"data_disk": text("size of a second, empty disk; it is deleted with the machine", sizeForm),
 			"machine":   map[string]any{"enum": []string{"pc", "q35"}, "default": "q35", "description": "kind of mainboard"},

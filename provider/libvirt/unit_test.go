@@ -23,14 +23,18 @@ func TestConfigurations(t *testing.T) {
 		"must be qemu:///system":         {Zones: map[string]Zone{"a": {URI: "qemu:///etc"}}},
 		"no parameters but socket":       {Zones: map[string]Zone{"a": {URI: "qemu://host/system?no_verify=1"}}},
 		"needs cert, key and ca":         {Zones: map[string]Zone{"a": {URI: "qemu+tls://host/system"}}},
-		"read cert and key": {Zones: map[string]Zone{"a": {URI: "qemu://host/system"}}, Cert: "/no", Key: "/no",
-			CA: "/no"},
+		"read cert and key": {
+			Zones: map[string]Zone{"a": {URI: "qemu://host/system"}}, Cert: "/no", Key: "/no",
+			CA: "/no",
+		},
 		"networks and user_network": {Zones: ok, Networks: []string{"lan"}, UserNetwork: true},
 		`networks: "../x"`:          {Zones: ok, Networks: []string{"../x"}},
 		`image "../../etc/shadow"`:  {Zones: ok, Image: "../../etc/shadow"},
 		`pool "/etc"`:               {Zones: ok, Pool: "/etc"},
-		`instance_types: "small"`: {Zones: ok, InstanceTypes: map[string]InstanceType{"small": {VCPUs: 1,
-			Memory: "1G"}}},
+		`instance_types: "small"`: {Zones: ok, InstanceTypes: map[string]InstanceType{"small": {
+			VCPUs:  1,
+			Memory: "1G",
+		}}},
 		`call_timeout "soon"`: {Zones: ok, CallTimeout: "soon"},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), says) {
@@ -65,8 +69,10 @@ func TestTemplates(t *testing.T) {
 		"template.settings.memory":    with(map[string]any{"image": "a", "memory": "1G"}),
 		"is too large":                with(map[string]any{"image": "a", "data_disk": "9999999999TiB"}),
 		"instance_types are small":    {InstanceTypes: []string{"huge"}, Settings: image},
-		"are the instance type's": {InstanceTypes: []string{"small"}, Settings: map[string]any{"image": "a",
-			"vcpus": 2}},
+		"are the instance type's": {InstanceTypes: []string{"small"}, Settings: map[string]any{
+			"image": "a",
+			"vcpus": 2,
+		}},
 		`zone "b": this provider has a`:  {Zones: []string{"b"}, Settings: image},
 		"lower price":                    {Spot: true, Settings: image},
 		"at most 255 bytes of printable": {Tags: map[string]string{"a": "\x00"}, Settings: image},
@@ -75,8 +81,10 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", template, err, says)
 		}
 	}
-	if err := p.Validate(provider.Template{InstanceTypes: []string{"small"}, Zones: []string{"a"},
-		Settings: image}); err != nil {
+	if err := p.Validate(provider.Template{
+		InstanceTypes: []string{"small"}, Zones: []string{"a"},
+		Settings: image,
+	}); err != nil {
 		t.Error(err)
 	}
 }

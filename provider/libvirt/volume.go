@@ -124,7 +124,7 @@ func (v volume) make(l *link, pool api.StoragePool) error {
 	return nil
 }
 
-// clear deletes the volumes of a domain, and those of the shard whose domain is gone: a domain is
+// clear deletes the volumes of a domain, and volumes of the shard whose domain is gone: a domain is
 // defined before its first volume is made.
 func clear(ctx context.Context, l *link, poolName, name, shard string) error {
 	pool, err := l.StoragePoolLookupByName(poolName)

@@ -19,8 +19,8 @@ import (
 // bootstrapPath is where the agent in a container finds its document.
 const bootstrapPath = userdata.DocumentPath
 
-// vendorData is what cloud-init runs beside the user data. Its scripts do not replace those of a
-// template's user data, nor are they replaced by them.
+// vendorData is what cloud-init runs beside the user data. Its scripts do not replace the scripts
+// of a template's user data, nor are they replaced by them.
 const vendorData = "cloud-init.vendor-data"
 
 // Create makes the container, writes the bootstrap document into it and starts it. Called again, it

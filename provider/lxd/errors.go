@@ -36,8 +36,8 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 }
 
 // LXD has no codes for its errors but HTTP's, and answers most refusals with 500 or with the text
-// of an operation. So the text decides, and what is in no list is temporary. The texts are those of
-// LXD 5.0 and of what came after it.
+// of an operation. So the text decides, and what is in no list is temporary. The texts are from LXD
+// 5.0 and of what came after it.
 var (
 	busy = []string{
 		"instance is busy", "matching non-reusable operation", "is busy running", "database is locked",

@@ -84,8 +84,10 @@ func ours(status string, more map[string]string) map[string]any {
 	for k, v := range more {
 		config[k] = v
 	}
-	return map[string]any{"name": "ls-i1", "status": status, "config": config,
-		"last_used_at": "2026-01-02T03:04:05.000000006Z"}
+	return map[string]any{
+		"name": "ls-i1", "status": status, "config": config,
+		"last_used_at": "2026-01-02T03:04:05.000000006Z",
+	}
 }
 
 func TestBusyIsWaitedOut(t *testing.T) {
@@ -206,8 +208,10 @@ func TestOperationWithoutAnEndIsTemporary(t *testing.T) {
 }
 
 func request1() provider.CreateRequest {
-	return provider.CreateRequest{Bootstrap: provider.Bootstrap{Shard: "s1", Instance: "i1", Group: "web",
-		StopTimeout: "1s"}}
+	return provider.CreateRequest{Bootstrap: provider.Bootstrap{
+		Shard: "s1", Instance: "i1", Group: "web",
+		StopTimeout: "1s",
+	}}
 }
 
 // proves PROV-5
@@ -216,18 +220,22 @@ func TestErrorsHaveAKind(t *testing.T) {
 		code int
 		want provider.Kind
 	}{
-		"not authorized":            {http.StatusForbidden, provider.Credentials},
-		"Certificate is restricted": {http.StatusForbidden, provider.Credentials},
+		"not authorized":                                                 {http.StatusForbidden, provider.Credentials},
+		"Certificate is restricted":                                      {http.StatusForbidden, provider.Credentials},
 		`Reached maximum number of instances in project "p"`:             {http.StatusForbidden, provider.Quota},
 		"Failed getting cluster member with least instances: no members": {http.StatusInternalServerError, provider.Capacity},
 		"Create LVM: No space left on device":                            {http.StatusInternalServerError, provider.Capacity},
 		"Privileged containers are forbidden":                            {http.StatusForbidden, provider.Invalid},
-		"Failed to fetch image: unexpected EOF": {http.StatusInternalServerError,
-			provider.Temporary},
+		"Failed to fetch image: unexpected EOF": {
+			http.StatusInternalServerError,
+			provider.Temporary,
+		},
 	} {
 		t.Run(text, func(t *testing.T) {
-			for name, says := range map[string]http.HandlerFunc{"at once": refuse(c.code, text),
-				"as an operation": background("op")} {
+			for name, says := range map[string]http.HandlerFunc{
+				"at once":         refuse(c.code, text),
+				"as an operation": background("op"),
+			} {
 				p := fake(t, map[string]http.HandlerFunc{
 					"GET /1.0/instances/ls-i1": refuse(http.StatusNotFound, "Instance not found"), "POST /1.0/instances": says,
 					"GET /1.0/operations/op/wait": ended(c.code, text),
@@ -268,7 +276,7 @@ func TestStartThatFailsIsNoted(t *testing.T) {
 	}
 }
 
-// listing answers the list of names, and that of containers.
+// listing answers the list of names, and the list of containers.
 func listing(full func() []any, names ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("recursion") == "" {
@@ -292,8 +300,10 @@ func TestListIsNeverAPart(t *testing.T) {
 		}, "/1.0/instances/ls-i1", "/1.0/instances/ls-of-another-shard?project=default", "/1.0/instances/db"),
 		"GET /1.0/instances/ls-i1": refuse(http.StatusServiceUnavailable, "member is offline"),
 		"GET /1.0/instances/ls-of-another-shard": answer(map[string]any{
-			"name": "ls-of-another-shard", "status": "Running", "config": map[string]string{tagShard: "s2",
-				tagInstance: "of-another-shard"},
+			"name": "ls-of-another-shard", "status": "Running", "config": map[string]string{
+				tagShard:    "s2",
+				tagInstance: "of-another-shard",
+			},
 		}),
 	})
 	reachable = false
@@ -327,14 +337,26 @@ func TestWhatAContainerIs(t *testing.T) {
 		"an earlier start stopped": {"Running", map[string]string{keyStopped: "2026-01-01T00:00:00Z"}, provider.StateRunning},
 		"stopped":                  {"Stopped", map[string]string{keyStopped: start}, provider.StateStopped},
 		"crashed":                  {"Stopped", map[string]string{keyStopped: "2026-01-01T00:00:00Z"}, provider.StateCrashed},
-		"new": {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Second))},
-			provider.StateStarting},
-		"new for long": {"Stopped", map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Hour))},
-			provider.StateFailed},
-		"between two boots": {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now)},
-			provider.StateStarting},
-		"never came back": {"Stopped", map[string]string{keyStep: noteOf(stepStarting, now.Add(-time.Hour))},
-			provider.StateFailed},
+		"new": {
+			"Stopped",
+			map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Second))},
+			provider.StateStarting,
+		},
+		"new for long": {
+			"Stopped",
+			map[string]string{keyStep: noteOf(stepNew, now.Add(-time.Hour))},
+			provider.StateFailed,
+		},
+		"between two boots": {
+			"Stopped",
+			map[string]string{keyStep: noteOf(stepStarting, now)},
+			provider.StateStarting,
+		},
+		"never came back": {
+			"Stopped",
+			map[string]string{keyStep: noteOf(stepStarting, now.Add(-time.Hour))},
+			provider.StateFailed,
+		},
 		"did not start":        {"Stopped", map[string]string{keyStep: noteOf(stepFailed, now)}, provider.StateFailed},
 		"out of reach":         {"Error", nil, provider.StateUnknown},
 		"a word of the future": {"Hibernating", nil, provider.StateUnknown},

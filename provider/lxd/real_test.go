@@ -156,7 +156,7 @@ func strangers(t *testing.T, l *lxdtest.LXD) {
 	}
 }
 
-// Boots that nobody asked Leasehold for have names of their own, and Restart ends none of them.
+// Boots that Leasehold did not order have names of their own, and Restart ends none of them.
 func foreignBoots(t *testing.T, l *lxdtest.LXD) {
 	p := onReal(t, l, nil)
 	first := mustCreate(t, p, "foreign-1", nil)
@@ -177,8 +177,8 @@ func foreignBoots(t *testing.T, l *lxdtest.LXD) {
 		map[string]any{"action": "stop", "force": true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	// Another replica, which has never seen it run, knows the boot that ended; and nobody asked
-	// Leasehold to stop it.
+	// Another replica, which has never seen it run, knows the boot that ended; and the end was not
+	// ordered Leasehold to stop it.
 	if m, _ := find(t, onReal(t, l, nil), "foreign-1"); m.BootID != second.BootID || m.State != provider.StateCrashed {
 		t.Errorf("after its end it is listed as %+v, want crashed, with boot %s", m, second.BootID)
 	}
@@ -306,8 +306,11 @@ func refusals(t *testing.T, l *lxdtest.LXD) {
 		want     provider.Kind
 	}{
 		"no container allowed": {func(c *Config) { c.Project = "none" }, nil, provider.Quota},
-		"too little memory": {func(c *Config) { c.Project = "small" }, map[string]any{"memory": "128MiB"},
-			provider.Quota},
+		"too little memory": {
+			func(c *Config) { c.Project = "small" },
+			map[string]any{"memory": "128MiB"},
+			provider.Quota,
+		},
 		"no limit where needed":   {func(c *Config) { c.Project = "small" }, nil, provider.Invalid},
 		"pool is full":            {func(c *Config) { c.Pool = "full" }, nil, provider.Capacity},
 		"no such image":           {nil, map[string]any{"image": "nothing"}, provider.Invalid},
@@ -315,8 +318,11 @@ func refusals(t *testing.T, l *lxdtest.LXD) {
 		"no such profile":         {nil, map[string]any{"profiles": []any{"nothing"}}, provider.Invalid},
 		"no such network":         {nil, map[string]any{"network": map[string]any{"managed": "nothing"}}, provider.Invalid},
 		"no such bridge":          {nil, map[string]any{"network": map[string]any{"bridge": "nothing"}}, provider.Invalid},
-		"LXD refuses a value": {nil, map[string]any{"config": map[string]any{"limits.processes": "many"}},
-			provider.Invalid},
+		"LXD refuses a value": {
+			nil,
+			map[string]any{"config": map[string]any{"limits.processes": "many"}},
+			provider.Invalid,
+		},
 		"no root disk":         {func(c *Config) { c.Pool = "" }, nil, provider.Invalid},
 		"no such pool":         {func(c *Config) { c.Pool = "nothing" }, nil, provider.Invalid},
 		"no such project":      {func(c *Config) { c.Project = "nothing" }, nil, provider.Temporary},

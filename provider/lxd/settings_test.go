@@ -42,8 +42,10 @@ func TestSettingsAreChecked(t *testing.T) {
 		"settings.disk: must be a size":                                   {"disk": "10"},
 		"settings.profiles[1]: must be":                                   {"profiles": []any{"a", 1}},
 		"settings.profiles: must be a list":                               {"profiles": "a"},
-		"settings.network: must have exactly one": {"network": map[string]any{"bridge": "a",
-			"none": true}},
+		"settings.network: must have exactly one": {"network": map[string]any{
+			"bridge": "a",
+			"none":   true,
+		}},
 		"settings.network.none: can only be":                 {"network": map[string]any{"none": false}},
 		"settings.network.vlan: is no":                       {"network": map[string]any{"vlan": 1}},
 		"settings.network: must be a mapping":                {"network": "none"},
@@ -102,8 +104,10 @@ func TestSchemaIsOfTheSettings(t *testing.T) {
 		t.Errorf("image: %+v", schema.Properties["image"])
 	}
 	allowed := regexp.MustCompile(schema.Properties["config"].PropertyNames.Pattern)
-	for _, key := range []string{"environment.A", "limits.processes", "raw.lxc", "security.nesting", "user.x",
-		"limits.cpu"} {
+	for _, key := range []string{
+		"environment.A", "limits.processes", "raw.lxc", "security.nesting", "user.x",
+		"limits.cpu",
+	} {
 		if mayPass(key) != allowed.MatchString(key) {
 			t.Errorf("%s: the schema says %t", key, allowed.MatchString(key))
 		}

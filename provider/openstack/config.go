@@ -16,7 +16,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Config says where OpenStack is, as whom it is asked, and what servers have unless their template
+// Config says where OpenStack is, which user asks it, and what servers have unless their template
 // says otherwise.
 type Config struct {
 	AuthURL   string `json:"auth_url"`            // of Keystone, such as https://keystone.example:5000/v3
@@ -36,7 +36,7 @@ type Config struct {
 
 	// Zones are the zones' names, and where each one is. Default: one zone "nova".
 	Zones map[string]Zone `json:"zones,omitempty"`
-	// Endpoints replace those of the service catalog: compute, image, network.
+	// Endpoints replace the service catalog's: compute, image, network.
 	Endpoints map[string]string `json:"endpoints,omitempty"`
 
 	Image          string   `json:"image,omitempty"`           // of templates that name none
@@ -55,7 +55,7 @@ type Config struct {
 // Zone is where the machines of a zone are made.
 type Zone struct {
 	AvailabilityZone string `json:"availability_zone,omitempty"` // Nova's; default: Nova chooses
-	// Networks are those of which a machine gets one interface, on the one with the most free
+	// Networks are the choice for a machine's one interface, which is on the one with the most free
 	// addresses. Names or IDs. Default: Nova chooses ("auto").
 	Networks []string `json:"networks,omitempty"`
 }
@@ -70,7 +70,7 @@ const (
 	maxIdle        = 16
 )
 
-// New checks the configuration. It speaks to nobody: OpenStack may come up later.
+// New checks the configuration. It makes no request: OpenStack may come up later.
 func New(c Config) (*Provider, error) {
 	p, err := open(c)
 	if err != nil {

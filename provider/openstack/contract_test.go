@@ -21,7 +21,7 @@ func newCloud(t *testing.T) *openstacktest.Cloud {
 	return c
 }
 
-// secretsOf are those of the shard.
+// secretsOf returns the shard's secrets.
 func secretsOf(name string) (string, error) {
 	switch name {
 	case "openstack":
@@ -54,8 +54,10 @@ func on(t *testing.T, c *openstacktest.Cloud, change func(*Config)) *Provider {
 // proves PROV-1, PROV-4, PROV-8
 func TestContract(t *testing.T) {
 	c := newCloud(t)
-	c.Add(openstacktest.Server{Name: "somebody's", Status: "ACTIVE", Metadata: map[string]string{"role": "db"},
-		Launched: true})
+	c.Add(openstacktest.Server{
+		Name: "theirs", Status: "ACTIVE", Metadata: map[string]string{"role": "db"},
+		Launched: true,
+	})
 	c.Set(func(c *openstacktest.Cloud) { c.Page = 2 })
 	p := on(t, c, nil)
 	providertest.Run(t, "openstack (our server)", providertest.Harness{

@@ -117,8 +117,10 @@ func (p *Provider) try(ctx context.Context, req provider.CreateRequest, pl plan)
 			continue
 		}
 		if s == nil {
-			return provider.Machine{}, &provider.Error{Kind: provider.Deleted,
-				Message: "its server was deleted while it was made"}
+			return provider.Machine{}, &provider.Error{
+				Kind:    provider.Deleted,
+				Message: "its server was deleted while it was made",
+			}
 		}
 		fault := s.Fault.Message
 		switch {

@@ -74,12 +74,16 @@ func TestErrorsHaveAKind(t *testing.T) {
 		want         provider.Kind
 		scope        string
 	}{
-		"quota": {403, "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances", "",
-			provider.Quota, "project machines"},
+		"quota": {
+			403, "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances", "",
+			provider.Quota, "project machines",
+		},
 		"ports":     {403, "Maximum number of ports exceeded", "", provider.Quota, "project machines"},
 		"old quota": {413, "Quota exceeded for cores", "", provider.Quota, "project machines"},
-		"policy": {403, "Policy doesn't allow os_compute_api:servers:create to be performed.", "", provider.Credentials,
-			"a right is missing"},
+		"policy": {
+			403, "Policy doesn't allow os_compute_api:servers:create to be performed.", "", provider.Credentials,
+			"a right is missing",
+		},
 		"too fast":     {429, "Too many requests", "7", provider.Throttled, ""},
 		"over limit":   {413, "Over limit", "7", provider.Throttled, ""},
 		"bad template": {400, "Invalid key_name provided.", "", provider.Invalid, ""},

@@ -52,8 +52,10 @@ func startReal(t *testing.T) string {
 	}
 	dir := strings.TrimSpace(line)
 	mux := http.NewServeMux()
-	for path, socket := range map[string]string{"/identity/": "keystone.sock", "/compute/": "nova.sock",
-		"/image/": "glance.sock"} {
+	for path, socket := range map[string]string{
+		"/identity/": "keystone.sock", "/compute/": "nova.sock",
+		"/image/": "glance.sock",
+	} {
 		transport := &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -78,8 +78,8 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 	return out, nil
 }
 
-// networksOf are what Nova is told of networks, in the order in which it is to be tried: those of
-// the template, all at once; or else one of the zone's.
+// networksOf are what Nova is told of networks, in the order in which it is to be tried: the
+// networks of the template, all at once; or else one of the zone's.
 func (p *Provider) networksOf(ctx context.Context, told *[]string, zone []string) ([]any, error) {
 	switch {
 	case told != nil && len(*told) == 0:

@@ -54,7 +54,10 @@ func TestStrangers(t *testing.T) {
 	c := newCloud(t)
 	p := on(t, c, nil)
 	for _, metadata := range []map[string]string{
-		nil, {tagInstance: "i-1"}, {tagShard: shard}, {tagShard: "sh-2", tagInstance: "i-1"},
+		nil,
+		{tagInstance: "i-1"},
+		{tagShard: shard},
+		{tagShard: "sh-2", tagInstance: "i-1"},
 		{tagShard: shard, tagInstance: "i-2"},
 	} {
 		c.Add(openstacktest.Server{Name: nameOf("i-1"), Status: "ACTIVE", Launched: true, Metadata: metadata})

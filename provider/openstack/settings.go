@@ -18,7 +18,7 @@ type templateSettings struct {
 	ConfigDrive    bool      `json:"config_drive"`
 }
 
-// schemaOf is the JSON Schema of the settings. Its defaults are those of the configuration.
+// schemaOf returns the JSON Schema of the settings, with the configuration's defaults.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description string) map[string]any {
 		return map[string]any{"type": "string", "minLength": 1, "description": description}

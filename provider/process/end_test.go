@@ -151,7 +151,7 @@ func TestRestartEndsTheOldWorkloadFirst(t *testing.T) {
 	}
 }
 
-// A pid that has passed to somebody else is not the machine, and is left alone.
+// A pid that another process has now is not the machine, and is left alone.
 func TestReusedPidIsNotSignalled(t *testing.T) {
 	p := open(t, t.TempDir(), "plain")
 	bystander := open(t, t.TempDir(), "plain")
@@ -241,7 +241,7 @@ func TestEndIsSeenAndExplained(t *testing.T) {
 			if _, err := readStat(r.PID); !errors.Is(err, errGone) {
 				t.Errorf("it was not reaped: %v", err)
 			}
-			// Whoever comes later knows it from the record.
+			// A later caller knows it from the record.
 			if m := stateOf(t, open(t, p.dir, mode), "i1"); m.State != want.state ||
 				!strings.Contains(m.Why, want.why) {
 				t.Errorf("a new provider lists %+v", m)

@@ -70,7 +70,7 @@ func runFakeAgent(mode string) error {
 	case "daemonizer":
 		return spawn("workload", os.Environ(), &syscall.SysProcAttr{Setsid: true})
 	case "wiped": // of a workload without a marker
-		if err := spawn("workload", []string{"NAME=nobody"}, &syscall.SysProcAttr{Setpgid: true}); err != nil {
+		if err := spawn("workload", []string{"NAME=none"}, &syscall.SysProcAttr{Setpgid: true}); err != nil {
 			return err
 		}
 	default:

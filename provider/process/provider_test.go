@@ -167,7 +167,7 @@ func TestTombstonesArePruned(t *testing.T) {
 	}
 }
 
-// Delete finds the processes of a machine whose directory somebody removed by hand.
+// Delete finds the processes of a machine whose directory was removed by hand.
 func TestDeleteWithoutADirectory(t *testing.T) {
 	p := open(t, t.TempDir(), "daemon")
 	create(t, p, "i1")
@@ -312,7 +312,7 @@ func TestHaltOfAMachineThatIsStopping(t *testing.T) {
 	}
 }
 
-// Whoever has opened the lock's file before its holder removed it gets no lock by that file.
+// A process that opened the lock's file before its holder removed it gets no lock by that file.
 func TestLockSurvivesItsRemoval(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := tryAcquire(path)
@@ -343,7 +343,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, err := p.Create(ctx, request("i1")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Create while somebody has %s lock: %v", name, err)
+			t.Errorf("Create while another process has %s lock: %v", name, err)
 		}
 		cancel()
 		if got, err := p.List(t.Context(), "s1"); err != nil || len(got) != 0 {

@@ -71,7 +71,7 @@ type exit struct {
 func (e *exit) String() string {
 	switch {
 	case e == nil:
-		return "the agent ended, nobody saw how"
+		return "the agent ended, and how is not known"
 	case e.Signal != "":
 		return "the agent was ended by signal " + e.Signal
 	default:

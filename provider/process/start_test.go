@@ -215,7 +215,7 @@ func TestCreateCompletesWhatWasInterrupted(t *testing.T) {
 		}
 		doc, err := os.ReadFile(filepath.Join(p.machineDir("i1"), bootstrapFile))
 		if err != nil || !strings.Contains(string(doc), "a-newer-token") {
-			t.Errorf("the document is that of the interrupted call: %s, %v", doc, err)
+			t.Errorf("the document belongs to the interrupted call: %s, %v", doc, err)
 		}
 	})
 	t.Run("AfterTheFork", func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package proof is what the suites of the project's contracts share: what became of a promise, and
 // what the case that plays it has found. Package provider/suite plays the contract of providers,
-// provider/balancer/suite that of load balancers.
+// provider/balancer/suite the contract of load balancers.
 //
 // A promise is proved, has failed, or is not proved: because what is tested says that it cannot
 // keep it, or because nothing here can bring about what it is about. What is not proved in part is

@@ -3,7 +3,7 @@
 //
 // # Invariants
 //
-//   - One process at a time has a data directory. A second one is told so at once.
+//   - One process at a time has a data directory. A second one fails at once.
 //   - The same data directory always comes back as the same member with the same data, on whatever
 //     client port.
 //   - Nothing listens but the client port: a single member has no peers to listen for.

@@ -68,7 +68,7 @@ func TestRightsAreEtcds(t *testing.T) {
 		t.Errorf("get without a login: %v", err)
 	}
 
-	// Tokens end with the member that gave them; nobody notices.
+	// Tokens end with the member that issued them; callers do not notice.
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func TestRightsAreEtcds(t *testing.T) {
 	eventually(t, "renewed with a new login", func() bool { _, err := s.Renew(ctx, l.ID); return err == nil })
 }
 
-// A login ends: by its age, when the password changes, when rights change (where tokens are JWT).
-// Whoever renews must not take it for an outage: that would make agents suspect, and keep the
-// leader from judging anybody lost (SAFE-1).
+// A login ends: by its age, when the password changes, when rights change (where tokens are JWT). A
+// renewal must not take it for an outage: that would make agents suspect, and keep the leader from
+// judging anybody lost (SAFE-1).
 //
 // proves SEC-4 for the store's part
 func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
@@ -106,7 +106,7 @@ func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
 }
 
 // protect makes a user "coordinator", with the password "c", who may do everything with our keys,
-// and turns authentication on. What it returns is nobody from then on.
+// and turns authentication on. From then on its client is not authenticated.
 func protect(ctx context.Context, t *testing.T, endpoint string) *Store {
 	t.Helper()
 	root := openStore(t, Config{Endpoints: []string{endpoint}})

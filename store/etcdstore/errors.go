@@ -25,7 +25,7 @@ func denial(err error) error {
 	is := func(e error) bool { return errors.Is(etcdErr, e) }
 	switch {
 	case is(rpctypes.ErrUserEmpty), strings.Contains(err.Error(), "tls: certificate required"):
-		return store.ErrNobody
+		return store.ErrNotLoggedIn
 	case is(rpctypes.ErrAuthFailed):
 		return store.ErrLogin
 	case is(rpctypes.ErrPermissionDenied), is(rpctypes.ErrInvalidAuthToken), is(rpctypes.ErrUserNotFound):

@@ -48,7 +48,7 @@ func TestChooseTheMemberThatRenewalsGoTo(t *testing.T) {
 			0, 1,
 			false,
 		},
-		{"nobody answers", []*pb.StatusResponse{nil, nil}, 0, -1, false},
+		{"no member answers", []*pb.StatusResponse{nil, nil}, 0, -1, false},
 	} {
 		if best, leads := choose(c.answers, c.current); best != c.best || leads != c.leads {
 			t.Errorf("%s: chose %d, leads %t; want %d, %t", c.name, best, leads, c.best, c.leads)
@@ -66,7 +66,7 @@ type cluster struct {
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	var err error
-	for range 5 { // somebody may take a port between finding and using it
+	for range 5 { // another process may take a port between finding and using it
 		c := &cluster{}
 		if err = c.start(t); err == nil {
 			t.Cleanup(func() {

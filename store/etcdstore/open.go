@@ -145,7 +145,7 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	}
 	if s.asksForCertificate() {
 		return fmt.Errorf("connect to etcd at %s: %w: it asks for a certificate, and none was given", where,
-			store.ErrNobody)
+			store.ErrNotLoggedIn)
 	}
 	why := reason(err)
 	if ctx.Err() != nil {

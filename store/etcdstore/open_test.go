@@ -16,16 +16,16 @@ func TestOpenFailsAtOnceWhereNobodyListens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
+	closed := l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), Config{Endpoints: []string{nobody}, DialTimeout: limit})
-	sayAll(t, err, store.ErrUnavailable, nobody, "connection refused", "check that etcd runs there")
+	_, err = Open(t.Context(), Config{Endpoints: []string{closed}, DialTimeout: limit})
+	sayAll(t, err, store.ErrUnavailable, closed, "connection refused", "check that etcd runs there")
 }
 
 func TestOpenIsBoundedWhereSomebodyListensAndDoesNotAnswer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody reads
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, no process reads
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestRenewExtendsFromBeforeItWasSent(t *testing.T) {
 	}
 }
 
-// Whoever was granted the lease, whoever knows its ID can renew it, and many may wait at once.
+// Every client that knows a lease's ID can renew it, and many may wait at once.
 func TestRenewOfALeaseOfSomebodyElse(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -101,7 +101,7 @@ func TestALeaseThatNobodyRenewsEnds(t *testing.T) {
 	}
 }
 
-// What our own clock calls ended is not sent: it is refused although nobody could answer.
+// What our own clock calls ended is not sent: it is refused without a request.
 func TestALeaseThatEndedByOurClockIsNotSent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -133,7 +133,7 @@ func TestRenewAnswersByItsDeadlineWhenEtcdDoesNot(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
-	// The answer to the renewal that nobody waits for any more is not taken for the next one's.
+	// The answer to an abandoned renewal is not taken for the next one's.
 	between.thaw()
 	before := time.Now()
 	got, err := s.Renew(ctx, l.ID)

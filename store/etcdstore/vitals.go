@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Vitals asks one member whom it takes for the leader, and the cluster for its revision.
+// Vitals asks one member which leader it knows, and the cluster for its revision.
 //
 // The revision comes from a linearizable read and not from the member's status: successive calls
 // reach different members, a follower's own revision lags, and a revision that goes backwards must

@@ -37,8 +37,10 @@ var functions = template.FuncMap{
 
 // allowed are the functions of text/template that neither reach outside nor make large texts:
 // printf and its like can make a text of any length from a short one.
-var allowed = []string{"and", "or", "not", "len", "index", "slice", "eq", "ne", "lt", "le", "gt", "ge", "break",
-	"continue"}
+var allowed = []string{
+	"and", "or", "not", "len", "index", "slice", "eq", "ne", "lt", "le", "gt", "ge", "break",
+	"continue",
+}
 
 // inspect looks at every node below one: it refuses what is not allowed, notes names, and has loops
 // counted.

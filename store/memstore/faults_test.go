@@ -134,7 +134,7 @@ func TestLeasesOnAManualClock(t *testing.T) {
 	}
 }
 
-// As etcd: whoever renewed in vain while it was frozen has lost his lease when it wakes
+// Like etcd: a client whose renewals failed while it was frozen has lost its lease when it wakes
 // (etcd-facts, trap 1).
 //
 // proves SAFE-1

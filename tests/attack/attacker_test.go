@@ -74,7 +74,8 @@ var errRefused = errors.New("refused")
 
 // hello sends a hello, and returns the result: nil only for a welcome.
 func (e *attacker) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient,
-	error) {
+	error,
+) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

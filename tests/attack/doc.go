@@ -19,5 +19,5 @@
 //     from addresses of its own (127.0.0.0/8), so that what is recorded of one try is not summed up
 //     with another's.
 //   - What happened is read from etcd's records and history, not from what a program says.
-//   - A try that is not refused fails the test, and so does one that nobody recorded.
+//   - A try that is not refused fails the test, and so does one that is not recorded.
 package attack

@@ -72,7 +72,7 @@ func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 		{"root", &own, true},
 		{"an agent", stolen.forge(t, agent), false},
 		{"an agent that calls itself root", stolen.forge(t, asRoot), false},
-		{"nobody", nil, false},
+		{"no user", nil, false},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: believed, NextProtos: []string{"h2"}}

@@ -65,7 +65,7 @@ func identities(t *testing.T, s *siege) {
 		{"a server's certificate", func(e *attacker) credentials.TransportCredentials {
 			return e.with(changed(func(p *paper) { p.use = x509.ExtKeyUsageServerAuth }))
 		}, []string{"certificate"}},
-		{"a certificate that names nobody", func(e *attacker) credentials.TransportCredentials {
+		{"a certificate without a name", func(e *attacker) credentials.TransportCredentials {
 			return e.with(changed(func(p *paper) { p.uri = "" }))
 		}, []string{"certificate"}},
 		{"a path for a name", func(e *attacker) credentials.TransportCredentials {

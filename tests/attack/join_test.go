@@ -120,7 +120,7 @@ func joins(t *testing.T, s *siege) {
 		t.Fatal(err)
 	}
 	forged := requestOf(t, key)
-	forged[len(forged)-1] ^= 1 // signed by nobody
+	forged[len(forged)-1] ^= 1 // the signature is invalid
 	for _, try := range []struct {
 		name   string
 		change func(r *protocol.JoinRequest)

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// Leasehold goes through what rivals go through, and nobody is declared dead for it.
+// Leasehold goes through what rivals go through, and declares no agent dead for it.
 func TestLeaseholdIsCompared(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), longest)

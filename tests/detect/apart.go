@@ -100,7 +100,7 @@ func beFirst() (int, error) {
 	unix.CloseOnExec(lifeline)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(lifeline, "lifeline"))
-		os.Exit(1) //nolint:forbidigo // nobody is left to return to
+		os.Exit(1) //nolint:forbidigo // there is no caller left to return to
 	}()
 	for _, m := range []struct {
 		what, on, kind string

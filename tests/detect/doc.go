@@ -19,8 +19,8 @@
 //     before the harm is done.
 //   - The replacement is requested when the transaction that records it is seen. What the provider
 //     then takes to make it is not in the figures.
-//   - Whoever is replaced without having been harmed, and every trial that does not end by the rule
-//     that it should, is a failure of the run.
+//   - A replaced instance that was not harmed, and every trial that does not end by the rule that
+//     it should, is a failure of the run.
 //   - Settings are the defaults, but for budget.max_expansion (no trial shall wait for another's
 //     replacement) and, in the group whose agents never register, registration_timeout.
 //

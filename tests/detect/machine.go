@@ -17,8 +17,8 @@ const (
 	// coordinatorIP is the coordinator's address for machines. All addresses are from the range for
 	// measuring networks (RFC 2544).
 	coordinatorIP = "198.18.0.1"
-	// nobody is a hardware address that no interface has: packets for it are dropped silently.
-	nobody = "02:00:00:00:00:01"
+	// nowhere is a hardware address that no interface has: packets for it are dropped silently.
+	nowhere = "02:00:00:00:00:01"
 	// firstPort is the first port that the process provider gives to a machine.
 	firstPort = 20000
 )
@@ -142,12 +142,12 @@ func (m machine) address() string {
 
 // dropToMachine drops everything that the coordinator sends to the machine.
 func (m machine) dropToMachine(ctx context.Context) error {
-	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nobody, "dev", fmt.Sprintf("v%d", m.record.Port), "nud",
+	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nowhere, "dev", fmt.Sprintf("v%d", m.record.Port), "nud",
 		"permanent")
 }
 
 // dropToCoordinator drops everything that the machine sends.
 func (m machine) dropToCoordinator(ctx context.Context) error {
-	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nobody, "dev", "eth0", "nud",
+	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nowhere, "dev", "eth0", "nud",
 		"permanent")
 }

@@ -31,7 +31,7 @@ type result struct {
 	Met        bool      `json:"met"`               // every target met, and every trial as expected
 }
 
-// figures are those of one scenario, from the fault on.
+// figures are one scenario's, from the fault on.
 type figures struct {
 	Scenario    string   `json:"scenario"`
 	What        string   `json:"what"`

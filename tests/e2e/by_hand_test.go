@@ -26,7 +26,7 @@ func workloadsOf(args ...string) int {
 	return n
 }
 
-// A machine that somebody sets up by hand runs one script and is an instance. Its death proves
+// A machine that an operator sets up by hand runs one script and is an instance. Its death proves
 // nothing: its record ends by an operator's word, or by the word of its agent that its workload has
 // stopped. Then the machine is there still, and runs nothing of ours.
 //
@@ -115,7 +115,7 @@ func TestMachinesSetUpByHand(t *testing.T) {
 	})
 	c.must("instance", "delete", first, "--confirm", first)
 	c.await("it to be deleted", func() bool { return instances()[first].Phase == store.Deleting })
-	c.throughout(2*interval, "nobody says that it is gone", func() bool { _, there := instances()[first]; return there })
+	c.throughout(2*interval, "it is not declared gone", func() bool { _, there := instances()[first]; return there })
 	c.must("instance", "delete", "--gone", first, "--confirm", first)
 	c.await("its record to end", func() bool { _, there := instances()[first]; return !there })
 	if workloadsOf(work...) != 1 || instances()[second].Phase != store.Running {

@@ -119,9 +119,9 @@ func (c *cluster) candidates() []recovery.Candidate {
 	return all
 }
 
-// All of etcd's data is removed under running coordinators and agents: no workload stops, nobody
-// decides anything, status says what happened, and recover brings shard, group and instances back,
-// each into its slot.
+// All of etcd's data is removed under running coordinators and agents: no workload stops, no
+// operator decides anything, status says what happened, and recover brings shard, group and
+// instances back, each into its slot.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
@@ -168,9 +168,9 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 	c.nothingStopped(running, ids)
 }
 
-// After the loss of etcd's data, while no coordinator runs, somebody creates the shard anew, with
-// another ID. The coordinators take it for another one and wait; no workload stops. recover gives
-// the shard its old ID back, and all instances are in their slots again.
+// After the loss of etcd's data, while no coordinator runs, an operator creates the shard again,
+// with another ID. The coordinators take it for another one and wait; no workload stops. recover
+// gives the shard its old ID back, and all instances are in their slots again.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// Data of a dev whose etcd asked nobody anything are taken up: from then on it asks, and dev's own
+// Data of a dev whose etcd had no authentication are taken over: from then on it has, and dev's own
 // commands get in by themselves.
 //
 // proves SEC-4: dev's etcd is for those who have a certificate, each with the rights of a role
@@ -50,7 +50,7 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 		t.Errorf("auth show: %s", out)
 	}
 	l.must("group", "pause", "web")
-	// Others are whom their certificate names.
+	// Other clients are the user that their certificate names.
 	pki := filepath.Join(l.data, "pki")
 	as := func(name string) []string {
 		file := filepath.Join(pki, "issued", name)
@@ -63,7 +63,7 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 	complains(t, l.cli(append(as("viewer"), "group", "resume", "web")...), 1,
 		`user "viewer" has the role viewer, which may not change groups`)
 	l.must(append(as("root"), "auth", "init")...)
-	// Without one, or in plain text, nobody gets in.
+	// Without one, or in plain text, no client gets in.
 	if p := l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint); p.ExitCode() == 0 {
 		t.Errorf("etcd answers in plain text: %s", p.stdout.String())
 	}

@@ -248,7 +248,7 @@ func TestDevIsKilled(t *testing.T) {
 	l.stop(ids, syscall.SIGTERM)
 }
 
-// A dev whose output nobody reads any more, as in "leasehold dev | head", still stops everything
+// A dev whose output is not read any more, as in "leasehold dev | head", still stops everything
 // that it started.
 //
 // proves ELECT-3

@@ -232,7 +232,7 @@ func (l *laptop) endpoints(address, group string) (n int) {
 	return n
 }
 
-// fetch gets a page; false: nobody answered, or the answer was not 200.
+// fetch gets a page; false: no answer, or one other than 200.
 func (l *laptop) fetch(url string) (string, bool) {
 	l.t.Helper()
 	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, url, http.NoBody)

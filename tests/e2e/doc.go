@@ -19,7 +19,7 @@
 //   - That nothing happened is followed by something that must happen, so that a dead system cannot
 //     pass.
 //   - A world that ends kills all it started, machines included, and fails if anything is left, or
-//     if a process runs for an instance that nobody has recorded.
+//     if a process runs for an instance without a record.
 //   - A world that failed keeps its directory and says where it is: the logs of all programs and
 //     the whole history.
 //

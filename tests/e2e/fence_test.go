@@ -64,7 +64,7 @@ func TestWorkloadEndsBeforeTheLease(t *testing.T) {
 }
 
 // Machines that power themselves off without a lease are found stopped when coordinators are back.
-// That many at once are a storm, so nothing is replaced until somebody says so.
+// That many at once are a storm, so nothing is replaced without an order.
 //
 // proves SAFE-9, SAFE-2
 func TestMachinesThatPowerOffAreAStorm(t *testing.T) {

@@ -52,8 +52,8 @@ func replaceIn(t *testing.T, path, old, now string) {
 }
 
 // Files reach all instances before their workloads start, a change of them reaches all while the
-// workloads run on, a wrong one is refused with its place, what somebody changes on a machine is
-// mended, and peers are followed.
+// workloads run on, a wrong one is refused with its place, what is changed on a machine is mended,
+// and peers are followed.
 //
 // proves FILE-1, FILE-3, DET-13
 func TestFiles(t *testing.T) {

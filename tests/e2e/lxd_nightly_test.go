@@ -32,7 +32,7 @@ type chaos struct {
 
 // A group of containers is hurt at random, with coordinators killed and etcd restarted in between,
 // while it is scaled and rolled. After each round LXD has exactly the machines that are recorded,
-// and in all that time nobody was removed but who was hurt so that it had to be, or by order.
+// and in all that time instances were only removed because they were harmed, or by order.
 //
 // proves PROV-8, SAFE-1, SAFE-8
 func TestContainersUnderRandomHarm(t *testing.T) {
@@ -148,7 +148,7 @@ func (c *chaos) restart(id string) string {
 func (c *chaos) killLeader() string {
 	id := c.h.leader()
 	if id == "" {
-		return "nobody led"
+		return "there was no leader"
 	}
 	c.replicas[id].KillGroup()
 	c.replica(id)

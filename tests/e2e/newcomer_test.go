@@ -53,14 +53,13 @@ func taken(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// What goes wrong for somebody who has just begun ends in one line that says what, and one that
-// says what to do.
+// What goes wrong for a newcomer ends in one line that says what, and one that says what to do.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, filepath.Join("data", "machines"))
 	data := filepath.Join(w.dir, "data")
 	file := w.groupFile("web", 1)
-	somebody := taken(t)
+	busy := taken(t)
 	free := func() string { return addresses.FreeAddress(t) }
 	for _, c := range []struct {
 		name  string
@@ -74,31 +73,31 @@ func TestNewcomer(t *testing.T) {
 			"no etcd for a coordinator", 5, w.endpoint,
 			[]string{"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines},
 		},
-		{"endpoint that is no etcd", 5, somebody, []string{"status", "--endpoints", somebody, "--timeout", "2s"}},
+		{"endpoint that is no etcd", 5, busy, []string{"status", "--endpoints", busy, "--timeout", "2s"}},
 		{
 			"endpoint that is nowhere", 5, "nowhere.invalid",
 			[]string{"status", "--endpoints", "nowhere.invalid:2379", "--timeout", "2s"},
 		},
 		{"endpoint without a port", 2, "127.0.0.1", []string{"status", "--endpoints", "127.0.0.1", "--timeout", "2s"}},
 		{
-			"port of a coordinator taken", 1, somebody,
-			[]string{"coordinator", "--http", "off", "--listen", somebody, "--machines", w.machines},
+			"port of a coordinator taken", 1, busy,
+			[]string{"coordinator", "--http", "off", "--listen", busy, "--machines", w.machines},
 		},
 		{
-			"port of dev taken", 1, somebody,
-			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", somebody},
+			"port of dev taken", 1, busy,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", busy},
 		},
 		{
-			"port of dev's http taken", 1, somebody,
-			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", somebody},
+			"port of dev's http taken", 1, busy,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", busy},
 		},
 		{
 			"dev's http to everybody", 1, "--http",
 			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", "0.0.0.0:0"},
 		},
 		{
-			"port of dev's etcd taken", 1, somebody,
-			[]string{"dev", "--data-dir", data, "--etcd-listen", somebody, "--listen", free()},
+			"port of dev's etcd taken", 1, busy,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", busy, "--listen", free()},
 		},
 		{
 			"address that is not ours", 1, "192.0.2.1",

@@ -22,8 +22,8 @@ import (
 
 // A plain Debian becomes a machine of ours by what its own cloud-init and systemd do at boot: it
 // gets the agent from a coordinator and runs it as a unit. A machine that is killed is replaced by
-// another one, and one that is restarted comes up again without fetching anything. Nobody but root
-// can read the token there, and it lets no second machine in.
+// another one, and one that is restarted comes up again without fetching anything. Only root can
+// read the token there, and it lets no second machine in.
 //
 // proves PROV-7
 func TestAPlainDistributionFromNothing(t *testing.T) {
@@ -126,8 +126,10 @@ func (c *containers) fromNothing(id string) {
 		return info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid
 	}
 	_, itsRoot := owner("/")
-	for path, want := range map[string]fs.FileMode{userdata.DocumentPath: 0o600,
-		filepath.Dir(userdata.DocumentPath): 0o700} {
+	for path, want := range map[string]fs.FileMode{
+		userdata.DocumentPath:               0o600,
+		filepath.Dir(userdata.DocumentPath): 0o700,
+	} {
 		if mode, uid := owner(path); mode != want || uid != itsRoot {
 			c.t.Errorf("%s: %s is of user %d and has mode %o", id, path, uid, mode)
 		}

@@ -74,7 +74,7 @@ func TestNoticeOfInterruption(t *testing.T) {
 		began := c.awaitEntry("the drain of "+id, doomed.rev,
 			func(n noted) bool { return n.Rule == "SPOT-2" && n.Instance == id && n.To == store.Draining })
 		if !strings.Contains(began.What, "replacement") {
-			t.Errorf("it drains and nobody takes its place: %s", began)
+			t.Errorf("it drains and is not replaced: %s", began)
 		}
 		c.await("the drain hook of "+id, func() bool {
 			data, err := os.ReadFile(marks)

@@ -124,7 +124,7 @@ func TestOperators(t *testing.T) {
 		complains(t, c.cli("group", "delete", "web"), 2, "--confirm=web")
 	})
 
-	t.Run("a provider that nobody has", func(t *testing.T) {
+	t.Run("an unknown provider", func(t *testing.T) {
 		file := filepath.Join(c.dir, "far.yaml")
 		if err := os.WriteFile(file, []byte("name: far\nprovider: qemuu\nsize: 1\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestGroupLife(t *testing.T) {
 		}
 	})
 
-	t.Run("order while nobody is at work", func(t *testing.T) {
+	t.Run("order while no coordinator runs", func(t *testing.T) {
 		c.replicas["a"].Signal(syscall.SIGTERM)
 		c.waitEnd(c.replicas["a"])
 		before, victim := c.caughtUp(), other[0]

@@ -16,7 +16,7 @@ import (
 
 // The runbook of docs/damage.md with 100 instances of 5 groups: all of etcd's data is lost, and
 // every instance is back in its slot, in the process that it ran in. The revisions of the new etcd
-// stay below those of the lost one all the while, so that nothing may rest on them.
+// stay below the lost one's all the while, so that nothing may rest on them.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAHundredInstancesAreRecovered(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// One key of each kind in turn is overwritten with what nobody can read. No machine is made or
-// removed for it, and each key is mended by who holds it, or repaired.
+// One key of each kind in turn is overwritten with unreadable data. No machine is made or removed
+// for it, and each key is mended by who holds it, or repaired.
 //
 // proves SAFE-10, SAFE-14, SAFE-16
 func TestAKeyOfEachKindIsSpoiled(t *testing.T) {

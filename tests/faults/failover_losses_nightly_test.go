@@ -54,7 +54,7 @@ func TestLossesAreSeen(t *testing.T) {
 	put(keys.Event(time.Now(), "1"), store.JournalEntry{Schema: store.Schema, By: "b"})
 	instance("leaves", store.Deleting)
 	if k := w.kill(); k.Wrote == 0 || k.Acted == 0 || w.over() {
-		t.Errorf("b has acted, and nobody has its stream: %+v", k)
+		t.Errorf("b has acted, and no replica has its stream: %+v", k)
 	}
 	alive("stays", "b")
 	alive("leaves", "c")

@@ -33,17 +33,17 @@ const (
 	// callsOfAKind are as many as a replica has under way at once. The other operations wait for
 	// their turn.
 	callsOfAKind = 8
-	// reports come as often as a thousand agents, etcd and coordinators can on two processors.
-	// Leases are shorter than callTimeout, for which a round lasts at least: so one that nobody
-	// renews is seen to end within it.
+	// reports come as often as a thousand agents, etcd and coordinators can on two processors. Leases
+	// are shorter than callTimeout, for which a round lasts at least: so one that is not renews is
+	// seen to end within it.
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
 )
 
 // The leader is killed while many agents report and many operations are in flight, again and again.
-// No agent loses its lease, nobody is judged, every operation is carried out, and none is carried
-// out twice. How long all that takes is measured, and not judged.
+// No agent loses its lease, none is judged, every operation is carried out, and none is carried out
+// twice. How long all that takes is measured, and not judged.
 //
 // proves SAFE-7, SAFE-8, SAFE-1, SAFE-11, ELECT-2, ELECT-3
 func TestLeaderIsKilledUnderLoad(t *testing.T) {
@@ -167,7 +167,7 @@ func (f *failover) calls(since history.Time) []swarm.Asked {
 func (f *failover) count() {
 	f.T.Helper()
 	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
-		f.T.Errorf("machines that nobody meant: there were %v, and there are %v", f.agents, now)
+		f.T.Errorf("unexpected machines: there were %v, and there are %v", f.agents, now)
 	}
 	fig := &f.figures
 	fig.LeasesLost, fig.Judged = f.seen.losses()

@@ -200,8 +200,8 @@ func (w *seen) inFlight(group string) int {
 	return n
 }
 
-// losses are the leases that ended though their machines were to stay, and whom the journal calls
-// failed.
+// losses are the leases that ended though their machines were to stay, and the instances that the
+// journal calls failed.
 func (w *seen) losses() (leases, judged []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,7 @@ const atOnce = "8"
 // built are the programs.
 var built *stage.Programs
 
-// programsFlag has a run be played with programs that somebody else has built: with a mistake in
-// them, say.
+// programsFlag plays a run with given programs: with a mistake in them, say.
 var programsFlag = flag.String("programs", "", "a directory with the programs; none: they are built")
 
 func TestMain(m *testing.M) {

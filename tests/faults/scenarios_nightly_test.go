@@ -79,7 +79,7 @@ func TestLeaderIsKilledAgainAndAgain(t *testing.T) {
 
 // A zone is lost: a third of all machines cannot be heard of. Nothing is replaced, until an
 // operator says that this is no storm: then all that was in it is made anew. When the zone is back,
-// nobody is there twice.
+// none is there twice.
 //
 // proves SAFE-2, DET-15, REC-3
 func TestAZoneIsLost(t *testing.T) {
@@ -92,10 +92,10 @@ func TestAZoneIsLost(t *testing.T) {
 		return stage.Records[store.Status](c.Stage, store.KindStatus)["web"].Record.Storm != nil
 	})
 	c.Pass(3 * c.TTL)
-	over("zone a, and nobody said that it was no storm")
+	over("zone a, and no operator said that it was no storm")
 	over = c.Trouble("zone-cut", false)
 	for group := range c.Wanted() {
-		_ = c.Operator(t.Context(), "group", "override-storm", group) // one that has lost nobody has no storm
+		_ = c.Operator(t.Context(), "group", "override-storm", group) // a group without losses has no storm
 	}
 	c.Await("replacements", func() bool {
 		n := 0
@@ -112,8 +112,8 @@ func TestAZoneIsLost(t *testing.T) {
 	c.Finish()
 }
 
-// A machine freezes for good, and another is cut off for good, while nothing else is wrong. Nobody
-// hears them, so nobody renews their leases, and others do their work.
+// A machine freezes for good, and another is cut off for good, while nothing else is wrong. No
+// replica hears them, so their leases are not renewed, and others do their work.
 //
 // proves DET-2, DET-7
 func TestWhoIsNotHeardHasNoLease(t *testing.T) {
@@ -194,7 +194,8 @@ func TestADrainEndsThoughLeadersChange(t *testing.T) {
 	c.Finish()
 }
 
-// The disk of one replica is full, then that of all machines, and a group is changed meanwhile.
+// The disk of one replica is full, then the disks of all machines, and a group is changed
+// meanwhile.
 //
 // proves SAFE-5, DET-14
 func TestDisksAreFull(t *testing.T) {

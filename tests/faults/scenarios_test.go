@@ -96,11 +96,11 @@ func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
 	c.Say("hold: %s", c.Hold())
 	c.Pass(3 * c.TTL)
 	if after := c.Cloud.Existing(); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("nobody has looked yet: there were %v, and there are %v", before, after)
+		t.Errorf("not looked yet: there were %v, and there are %v", before, after)
 	}
 	over("an hour back")
 	// An operator looks. Machines without a record are taken up again, since their agents are alive
-	// and nobody removes them unasked (REC-8), and are then found to be too many.
+	// and are not removed unasked (REC-8), and are then found to be too many.
 	var adopted []string
 	for _, id := range before {
 		if _, known := stage.Records[store.Instance](c.Stage, store.KindInstances)[id]; !known {

@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 		now, err := c.Vitals()
 		must(t, err)
 		for _, of := range readings.take(now) {
-			t.Errorf("seed %d: %s is another process than before, and nobody has ended it", seed, of)
+			t.Errorf("seed %d: %s is another process than before, and it was not killed", seed, of)
 		}
 		c.Say("%s, seed %d: %s", time.Since(began).Round(time.Second), seed, tellVitals(now))
 		must(t, os.WriteFile(filepath.Join(c.Dir, "vitals.txt"), []byte(growth.Table(readings.all())), 0o600))
@@ -117,8 +117,8 @@ type readings struct {
 	processes map[string]int // of replicas and members
 }
 
-// moves says that somebody has more of something for as long as he leads, or has others to serve.
-// It is judged of all of a kind together, and strictly.
+// moves says that a replica uses more for as long as it leads, or has others to serve. It is judged
+// of all of a kind together, and strictly.
 func moves(v cluster.Vital) (of string, does bool) {
 	who, _, _ := strings.Cut(v.Of, " ")
 	switch v.What {
@@ -128,7 +128,8 @@ func moves(v cluster.Vital) (of string, does bool) {
 	return "", false
 }
 
-// take adds what was read in one round, and says whose process is not that of the round before.
+// take adds what was read in one round, and says which process is not the same as in the round
+// before.
 func (r *readings) take(now []cluster.Vital) (replaced []string) {
 	r.rounds++
 	together := map[cluster.Vital]float64{}

@@ -65,7 +65,7 @@ func TestUpgradeFromThePreviousRelease(t *testing.T) {
 	}
 	u.served(u.Members("web"), nil)
 
-	// Whoever has the operator's program of the release before still can see and order.
+	// The operator's program of the release before still can see and order.
 	for _, args := range [][]string{{"status"}, {"group", "scale", "web", "5", "--confirm=web"}, {"instance", "list"}} {
 		if out, err := u.TryWith(u.before, args...); err != nil {
 			t.Errorf("leasehold %s, of the release before: %v: %s", strings.Join(args, " "), err, out)

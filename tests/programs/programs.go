@@ -44,7 +44,7 @@ func Build(dir string, packages ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	// With these flags the compiled packages are the same as those of make build, and of
+	// With these flags the compiled packages are the same as in make build and
 	// scripts/test.sh.
 	cmd := exec.Command("go", append([]string{
 		"build", "-trimpath", "-buildvcs=false", "-o",

@@ -20,8 +20,10 @@ import (
 //
 // proves SEC-6
 func TestSecretsInDev(t *testing.T) {
-	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(),
-		"file-key": "key/" + rand.Text()}
+	values := map[string]string{
+		"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(),
+		"file-key": "key/" + rand.Text(),
+	}
 	r := build(t)
 	data := filepath.Join(r.dir, ".local", "state", "leasehold", "dev")
 	file := filepath.Join(r.dir, "web.yaml")

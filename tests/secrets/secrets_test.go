@@ -65,8 +65,10 @@ drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit
 
 // proves SEC-6
 func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
-	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(),
-		"file-key": "key/" + rand.Text()}
+	values := map[string]string{
+		"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(),
+		"file-key": "key/" + rand.Text(),
+	}
 	r := start(t)
 	file := filepath.Join(r.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
@@ -306,7 +308,7 @@ func (r *run) command(in string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// environment is that of a user whose home is the run's directory.
+// environment is a user's whose home is the run's directory.
 func (r *run) environment() []string { return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir} }
 
 // leasehold is command, which must succeed.

@@ -2,7 +2,7 @@
 // etcd, to a provider's answers, to clocks and to the network, no instance is created, moved or
 // destroyed for it. docs/false-positives.md lists what was tried.
 //
-//	main_test.go          how many agents there are; the stage is that of tests/stage
+//	main_test.go          how many agents there are; the stage is in tests/stage
 //	coordinators_nightly_test.go  replicas killed, away, cut off from etcd
 //	etcd_test.go          etcd down, frozen, forgetful, on a disk that stalls
 //	provider_test.go      a provider that lies

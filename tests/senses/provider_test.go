@@ -27,7 +27,7 @@ func TestProviderLies(t *testing.T) {
 		{"List leaves out one machine", swarm.Lie{Kind: swarm.Short}},
 		{"List comes 5s late", swarm.Lie{Delay: 5 * time.Second}},
 		{"List says once that all have crashed", swarm.Lie{Kind: swarm.Crashed, Times: 1}},
-		{"List says that all have crashed, in boots that nobody knows", swarm.Lie{Kind: swarm.OtherBoot}},
+		{"List says that all have crashed, in unknown boots", swarm.Lie{Kind: swarm.OtherBoot}},
 		{"List has states and zones that there are not, and all twice", swarm.Lie{Kind: swarm.Odd}},
 	} {
 		s.lie(lie.lie)

@@ -159,7 +159,7 @@ func (in *inquiry) deleting(members []store.Instance) {
 	}
 }
 
-// unavailable: nobody who has booted is taken down when that leaves more slots without one than
+// unavailable: no booted instance is taken down when that leaves more slots without one than
 // max_unavailable allows, unless the slot is not wanted any more.
 func (in *inquiry) unavailable(members []store.Instance) {
 	spec := in.force.spec
@@ -181,7 +181,7 @@ func (in *inquiry) unavailable(members []store.Instance) {
 		}
 		most := spec.MaxUnavailable(c.next.Phase == store.Stopping)
 		if n := spec.Size - len(up); !covered && n > most {
-			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: "+
+			in.tr.fail("%s is taken down, and %d of %d slots of %s have no booted instance then, max_unavailable is %d: "+
 				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}
 	}
@@ -210,12 +210,12 @@ func (in *inquiry) ended(id string) bool {
 	return false
 }
 
-// unled is more than the time in which nobody led that a leader takes off an instance's time in its
+// unled is more than the time without a leader that a leader takes off an instance's time in its
 // phase.
 const unled = 3 * time.Minute
 
 // started reports whether it has held out for startup_duration, however wrong clocks were (ROLL-3):
-// before that it counts for nobody.
+// before that it does not count.
 func (in *inquiry) started(m store.Instance) bool {
 	startup := in.force.spec.Rollout.StartupDuration.D()
 	return startup == 0 || in.tr.w.Now().Sub(m.Since) >= startup+in.tr.wrong+unled

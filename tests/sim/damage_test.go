@@ -135,7 +135,7 @@ func (d *damagedWorld) damage() sim.Lost {
 		keys = append(keys, d.w.Keys().Instance(id))
 	}
 	d.damaged, d.mustShow = true, len(ids)
-	if d.kind == "forgotten" { // nobody leads meanwhile, and the groups alone remain
+	if d.kind == "forgotten" { // there is no leader meanwhile, and the groups alone remain
 		for _, kind := range []string{store.KindStatus, store.KindSlots} {
 			for _, name := range d.w.Names(kind) {
 				keys = append(keys, d.w.Keys().Of(kind)+name)

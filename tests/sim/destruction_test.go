@@ -107,7 +107,7 @@ func (in *inquiry) duplicate(rec store.Instance) bool {
 	return false
 }
 
-// filledSlots counts the slots that somebody who is not dead is in.
+// filledSlots counts the slots with an instance that is not dead.
 func (in *inquiry) filledSlots() int {
 	slots := map[int]bool{}
 	for _, o := range in.tr.members(in.a.Group) {

@@ -133,7 +133,7 @@ func (tr *trial) leaks() string {
 	return ""
 }
 
-// tolerant reports whether what has failed may stay as it is: nobody is to heal it, or no budget
+// tolerant reports whether what has failed may stay as it is: it is not to be healed, or no budget
 // lets anybody.
 func (tr *trial) tolerant(g store.Group) bool {
 	return g.Heal.Policy == store.HealNone || g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0
@@ -181,7 +181,7 @@ func ages(g store.Group) bool {
 	return g.Spot.Enabled || g.Capacity.Spot > 0 || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
 }
 
-// missingOfAging asks less of a group in which somebody always is on the way: that somebody works
+// missingOfAging asks less of a group in which some instance always is on the way: that one works
 // in each slot.
 func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	slots := map[int]bool{}
@@ -191,7 +191,7 @@ func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 		}
 	}
 	if len(slots) != f.spec.Size {
-		return fmt.Sprintf("somebody works in %d slots, size is %d", len(slots), f.spec.Size)
+		return fmt.Sprintf("%d slots have a working instance, size is %d", len(slots), f.spec.Size)
 	}
 	return ""
 }
@@ -218,14 +218,14 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 	return ""
 }
 
-// failsForGood reports whether a member has failed and nobody is allowed to do anything about it.
+// failsForGood reports whether a member has failed and nothing may be done about it.
 func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	j, known := tr.w.Judgment(m.ID)
 	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
 }
 
-// mostAtRest is how many actions two minutes may bring in which nothing goes wrong and nobody grows
-// old.
+// mostAtRest is how many actions two minutes may bring in which nothing goes wrong and no instance
+// grows old.
 const mostAtRest = 100
 
 // did is how many actions were carried out.

@@ -101,7 +101,7 @@ func (tr *trial) group(name string) store.Group {
 	if tr.chance(20) {
 		age := seconds(tr.between(60, 300))
 		if forced := g.Expiry.ForcedAge; forced != nil {
-			age = min(age, *forced) // nobody could apply anything else
+			age = min(age, *forced) // no other value could be applied
 		}
 		g.Expiry.EligibleAge = &age
 	}

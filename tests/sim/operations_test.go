@@ -162,7 +162,7 @@ func (tr *trial) mend() {
 	}
 }
 
-// plant has a machine be there that nobody recorded.
+// plant makes a machine without a record.
 func plant(tr *trial) {
 	name, ok := tr.someGroup()
 	if !ok {

@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// priorities: while somebody in the group has failed, and nothing but its turn keeps it from being
-// healed, no room goes to a change of the template or to expiry that may wait (REC-5, HEAL-8).
+// priorities: while an instance of the group has failed, and nothing but its turn keeps it from
+// being healed, no room goes to a change of the template or to expiry that may wait (REC-5,
+// HEAL-8).
 func (in *inquiry) priorities() {
 	spec := in.force.spec
 	if !in.force.there || spec.Expiry.ForcedAge != nil || spec.Spot.Enabled || spec.Capacity.Spot > 0 || !in.rolls() {

@@ -5,8 +5,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// storm: as long as the records tell of a storm, nobody who is merely lost is replaced or taken
-// down for it, but the one that is tried (SAFE-2). What is ordered, doomed, too many or to be
+// storm: as long as the records tell of a storm, no instance that is merely lost is replaced or
+// taken down for it, but the one that is tried (SAFE-2). What is ordered, doomed, too many or to be
 // updated is another matter.
 func (in *inquiry) storm() {
 	key := in.tr.w.Keys().Status(in.a.Group)

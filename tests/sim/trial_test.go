@@ -63,7 +63,7 @@ type trace struct {
 	lines  []line
 }
 
-// line is something that happened. It is put into words only when somebody reads it.
+// line is something that happened. It is put into words only when it is read.
 type line struct {
 	at   time.Duration
 	kind string

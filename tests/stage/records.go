@@ -52,8 +52,8 @@ type Mark struct {
 	made      int // machines that the provider had created
 }
 
-// Mark returns the present moment. Its instances are those of its revision: later decisions are
-// later for both.
+// Mark returns the present moment. Its instances are as of its revision: later decisions are later
+// for both.
 func (s *Stage) Mark() Mark {
 	s.T.Helper()
 	instances, revision, err := read[store.Instance](s, store.KindInstances)

@@ -181,9 +181,9 @@ func (v *cloudCalls) Changed(from int, news *Changes) error {
 	return nil
 }
 
-func (c *Cloud) tell(whom chan<- string, instance string) error {
+func (c *Cloud) tell(to chan<- string, instance string) error {
 	select {
-	case whom <- instance:
+	case to <- instance:
 		return nil
 	case <-c.over:
 		return errors.New("the bench is over")

@@ -81,7 +81,7 @@ func TestAllSeeTheSameMachines(t *testing.T) {
 	}
 	lists(t, one, stopped)
 	lists(t, two, stopped) // which had never listed before
-	for _, id := range []string{"a", "b", "b", "nobody"} {
+	for _, id := range []string{"a", "b", "b", "unknown"} {
 		if err := one.Delete(t.Context(), "shard1", id); err != nil {
 			t.Errorf("Delete of %s: %v", id, err)
 		}
@@ -158,21 +158,21 @@ func TestCallsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := NewProvider(socket)
-	for range cap(c.Made) { // nobody reads
+	for range cap(c.Made) { // without a reader
 		c.Made <- "x"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := p.Create(ctx, provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "a"}}); !errors.Is(err,
 		context.DeadlineExceeded) {
-		t.Errorf("Create that nobody hears of: %v, want the end of its time", err)
+		t.Errorf("Create without a reader: %v, want a timeout", err)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		_, err := p.Create(t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "b"}})
 		ended <- err
 	}()
-	for c.Count() < 2 { // it is made, and nobody is told
+	for c.Count() < 2 { // it is made, and no reader hears of it
 		<-time.After(time.Millisecond)
 	}
 	c.Close()

@@ -173,7 +173,7 @@ func TestTheRateIsKept(t *testing.T) {
 		if err := w.crowd.Add(all[:1]); err == nil {
 			t.Error("an agent was added twice")
 		}
-		if err := w.crowd.Remove(append(all, "nobody")); !errors.Is(err, crowd.ErrUnknown) {
+		if err := w.crowd.Remove(append(all, "unknown")); !errors.Is(err, crowd.ErrUnknown) {
 			t.Errorf("removing one that is not there: %v", err)
 		}
 		if s := w.crowd.Stats(); s.Agents != 0 || s.Begun != 0 || s.Registered != 0 {

@@ -56,7 +56,7 @@ func (n *network) dial(ctx context.Context, _ netip.Addr, address string) (net.C
 	l := n.ports[address]
 	n.mu.Unlock()
 	if l == nil {
-		return nil, fmt.Errorf("dial %s: nobody listens", address)
+		return nil, fmt.Errorf("dial %s: connection refused", address)
 	}
 	conn, err := l.DialContext(ctx)
 	if err == nil {

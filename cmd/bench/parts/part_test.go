@@ -101,7 +101,7 @@ func TestEtcdIsAPart(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", p.Address); err == nil {
 		_ = conn.Close()
-		t.Error("somebody listens where the part was")
+		t.Error("something listens at the part's address")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestPartEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// runs reports whether a process is there and no zombie that nobody waits for.
+// runs reports whether a process is there and is no zombie.
 func runs(pid int) bool {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

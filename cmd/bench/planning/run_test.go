@@ -9,7 +9,7 @@ import (
 )
 
 // A small shard shows what a large one does: nothing is left to do once it is planned, each kind of
-// change but the first is decided on, and a storm replaces nobody.
+// change but the first is decided on, and a storm replaces nothing.
 func TestRun(t *testing.T) {
 	cfg := Config{Size: Size{Instances: 250, Groups: 10}, Changes: 5, Lost: 100}
 	r, err := Run(t.Context(), cfg, func(string) {})

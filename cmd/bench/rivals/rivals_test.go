@@ -38,7 +38,7 @@ func part(ctx context.Context, ready func(parts.Ready) error) error {
 }
 
 // A stall beyond the lease has a watcher of deleted keys declare the living dead; without one it
-// declares nobody; and everything is measured.
+// declares none dead; and everything is measured.
 func TestContestOfRivals(t *testing.T) {
 	for _, habit := range []Habit{Automatic, EachCall} {
 		t.Run(string(habit), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// figures are those of a contender that came through.
+// figures returns the figures of a contender that succeeded.
 func figures(etcd, judges float64, declared int) Figures {
 	return Figures{
 		Everyday: &Everyday{
@@ -140,7 +140,7 @@ func TestRoll(t *testing.T) {
 	}
 	r.deleted("a", at(5))
 	r.deleted("b", at(5))
-	r.deleted("nobody", at(5))
+	r.deleted("unknown", at(5))
 	r.put("a", at(14), patience) // in time
 	for _, c := range []struct {
 		now  int

@@ -73,7 +73,7 @@ func TestTheShardIsWhole(t *testing.T) {
 				t.Errorf("%s: %+v", kv.Key, s)
 			}
 		default:
-			t.Errorf("%s: nobody asked for that", kv.Key)
+			t.Errorf("%s: it was not asked for", kv.Key)
 		}
 	}
 	for i, name := range shard.Groups {

@@ -158,7 +158,7 @@ func TestDetectionLag(t *testing.T) {
 		known:  map[string]crowd.Silenced{},
 	}
 	at := time.Now()
-	for i, id := range []string{"a", "b", "d"} { // nobody has seen that c failed; d was never acknowledged
+	for i, id := range []string{"a", "b", "d"} { // the failure of c was not seen; d was never acknowledged
 		o.acted[id] = at
 		if id != "d" {
 			failed := at.Add(-time.Duration(10*(i+1)) * time.Second)
@@ -167,7 +167,7 @@ func TestDetectionLag(t *testing.T) {
 			h.known[id] = crowd.Silenced{}
 		}
 	}
-	o.acted["e"] = at // which nobody harmed
+	o.acted["e"] = at // which was never harmed
 	d := h.detection()
 	if d.Failed != 4 || d.Seen != 2 || d.Lag.Count != 2 || d.Bound != 33_500 {
 		t.Errorf("%+v, want 2 of 4 seen, bound 33.5s", d)

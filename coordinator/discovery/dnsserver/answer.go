@@ -58,7 +58,7 @@ func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 	name := strings.ToLower(q.Name)
 	switch {
 	case q.Qclass != dns.ClassINET || !dns.IsSubDomain(z.name, name),
-		q.Qtype == dns.TypeAXFR || q.Qtype == dns.TypeIXFR: // nobody gets a list of all
+		q.Qtype == dns.TypeAXFR || q.Qtype == dns.TypeIXFR: // clients cannot list all names
 		return refuse(reply, dns.RcodeRefused)
 	case !z.directory.Ready(): // not NXDOMAIN: a client would believe it
 		explain(reply, dns.ExtendedErrorCodeNotReady, "this replica has not read the shard yet")

@@ -25,7 +25,7 @@ type Config struct {
 	Allow []netip.Prefix
 }
 
-// Private returns the networks that are nobody's on the Internet. A server that answers all would
+// Private returns the networks that are not routed on the Internet. A server that answers all would
 // serve those who send queries in the name of others (amplification), and tell strangers what runs
 // here.
 func Private() []netip.Prefix {

@@ -194,7 +194,7 @@ func TestGRPCFindsTheInstances(t *testing.T) {
 	s.put("web-1", "web", "zone-b", b, store.Deleting)
 	s.await(web, a, c)
 
-	// A port in the name is that of all instances, and a group may come later.
+	// A port in the name is for all instances, and a group may come later.
 	host, port, _ := strings.Cut(a, ":")
 	bare := s.dial("xds:///bare:" + port)
 	s.put("bare-0", "bare", "", host, store.Running)

@@ -164,7 +164,7 @@ func TestXDSIsNotServedUnsecured(t *testing.T) {
 	t.Parallel()
 	server := issue(t, certDir(t), "xds", "127.0.0.1")
 	for name, files := range map[string]access.Config{
-		"no TLS": {}, "nobody is asked who he is": {CertFile: server.File, KeyFile: server.Key},
+		"no TLS": {}, "clients are not authenticated": {CertFile: server.File, KeyFile: server.Key},
 	} {
 		s, err := xdsserver.New(xdsserver.Config{Listen: "0.0.0.0:0", Access: files},
 			discovery.NewDirectory(cache.New(store.KeysOf("main"))), slog.New(slog.DiscardHandler))

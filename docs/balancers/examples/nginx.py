@@ -8,7 +8,7 @@
       pid: /run/nginx.pid
       nginx: [nginx]                           # the program and its arguments, such as -c FILE
 
-The file has one server a line. Those of Leasehold say whose they are in a comment; all other lines are left as they are.
+The file has one server a line. Leasehold's name their instance in a comment; all other lines are left as they are.
 A change counts once nginx has loaded it: FILE.loaded then holds the file's hash. docs/balancers/exec.md is the protocol.
 """
 import fcntl
@@ -149,7 +149,7 @@ class Upstream:
         self.apply(self.without(shard, balancer, instance, p), deadline)
 
     def without(self, shard, balancer, instance, place=None):
-        """The lines without those of an instance, at one place or anywhere."""
+        """The lines without an instance's, at one place or anywhere."""
         gone = [i for i, m in self.mine(shard, balancer) if m["instance"] == instance and (
             place is None or (m["address"], m["port"]) == (place["address"], place["port"]))]
         return [line for i, line in enumerate(self.lines) if i not in gone]

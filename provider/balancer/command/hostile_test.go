@@ -67,14 +67,18 @@ func TestHostilePrograms(t *testing.T) {
 		"no name":        {named, listing(`{"members": []}`), "a name of its own"},
 		"a target twice": {named, listing(`{"name": "a"}, {"name": "a"}`), "a name of its own"},
 		"a member twice": {named, listing(`{"name": "a", "members": [` + one + `,` + one + `]}`), "listed twice"},
-		"a state": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`),
-			`"fine", which is none`},
+		"a state": {
+			named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`),
+			`"fine", which is none`,
+		},
 		"a health": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, `"up"`, `"good"`, 1) +
 			`]}`), `"good", which is none`},
 		"no address": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "10.0.0.1", "web", 1) +
 			`]}`), "must be an IP address"},
-		"connections": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, ": 3", ": -3", 1) + `]}`),
-			"-3 connections"},
+		"connections": {
+			named, listing(`{"name": "a", "members": [` + strings.Replace(one, ": 3", ": -3", 1) + `]}`),
+			"-3 connections",
+		},
 		"what it cannot see": {unnamed, listing(`{"name": "a", "members": [` + one + `]}`), "is not recorded"},
 		"all targets silent": {named, listing(`{"name": "a", "error": "it burns"}`), "a: it burns"},
 	} {

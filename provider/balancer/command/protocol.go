@@ -35,7 +35,7 @@ type description struct {
 	Settings json.RawMessage `json:"settings"`
 }
 
-// memberParams are where a member is. Weight and settings are those of add.
+// memberParams are where a member is. Weight and settings are for add.
 type memberParams struct {
 	Address  string         `json:"address"`
 	Port     int            `json:"port"`

@@ -24,7 +24,7 @@ type Balancer struct {
 
 var _ balancer.Balancer = (*Balancer)(nil)
 
-// Capabilities are those of HAProxy.
+// Capabilities returns HAProxy's.
 func (b *Balancer) Capabilities() balancer.Capabilities {
 	return balancer.Capabilities{
 		CallTimeout: commandsOfACall * b.timeout, Named: b.slots == "", Health: b.checks || b.slots != "",
@@ -174,7 +174,7 @@ func (b *Balancer) refusal(said string) error {
 	scope := "backend " + b.backend
 	switch {
 	case strings.TrimSpace(said) == "":
-		return balancer.Errorf(provider.Temporary, scope, "the change is not there: somebody else changed the server as well")
+		return balancer.Errorf(provider.Temporary, scope, "the change is not there: another client changed the server as well")
 	// An option that does not exist, or a backend whose algorithm takes no servers at run time.
 	case strings.Contains(said, "unknown keyword"), strings.Contains(said, "must use a dynamic load balancing"),
 		strings.Contains(said, "is not permitted"), strings.Contains(said, "backend cannot use"):

@@ -233,8 +233,8 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 	}
 }
 
-// A member that somebody disabled or removed by hand is put back by the next pass; so is one at
-// which a call was broken off.
+// A member that was disabled or removed by hand is put back by the next pass; so is one at which a
+// call was broken off.
 //
 // proves LB-3
 func TestWhatIsDoneByHandIsMended(t *testing.T) {

@@ -80,7 +80,7 @@ func (t *target) take(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// firstWords are those of a command that name it.
+// firstWords returns the words of a command that name it.
 func firstWords(line string) string {
 	words := strings.Fields(line)
 	return strings.Join(words[:min(3, len(words))], " ")

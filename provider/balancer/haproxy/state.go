@@ -183,8 +183,10 @@ func readStatistics(text, backend string, servers []server) error {
 	for i, name := range rows[0] {
 		columns[name] = i
 	}
-	for _, name := range []string{"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise",
-		"check_fall"} {
+	for _, name := range []string{
+		"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise",
+		"check_fall",
+	} {
 		if _, is := columns[name]; !is {
 			return fmt.Errorf("there is no field %s", name)
 		}

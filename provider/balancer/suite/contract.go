@@ -408,7 +408,7 @@ func foreignIsLeftAlone(s *subject) {
 	s.remove(m)
 	s.awaitGone(m)
 	if stands, err := s.ForeignStands(s.Host, two.port); err != nil || !stands {
-		s.Errorf("the entry of somebody else stands: %v, %v", stands, err)
+		s.Errorf("another client's entry stands: %v, %v", stands, err)
 	}
 }
 

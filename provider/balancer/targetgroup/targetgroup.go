@@ -34,8 +34,8 @@ type Balancer struct {
 
 var _ balancer.Balancer = (*Balancer)(nil)
 
-// Capabilities are those of target groups: they count no connections and know no weights of
-// targets.
+// Capabilities returns the capabilities of target groups: they count no connections and know no
+// weights of targets.
 func (b *Balancer) Capabilities() balancer.Capabilities {
 	return balancer.Capabilities{
 		CallTimeout: b.timeout, Consistency: b.consistency, Health: true, DrainEnds: true, Leaves: true,

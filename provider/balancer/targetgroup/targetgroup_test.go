@@ -138,8 +138,10 @@ func TestTargetGroupsKeepTheContract(t *testing.T) {
 		Break: map[suite.Way]func() func(){
 			suite.IsDown:      fault(faultproxy.Fault{Kind: faultproxy.Lose}),
 			suite.AnswersPart: fault(faultproxy.Fault{Kind: faultproxy.Cut}),
-			suite.TalksNonsense: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: 200,
-				Body: "<html>hello"}}),
+			suite.TalksNonsense: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{
+				Status: 200,
+				Body:   "<html>hello",
+			}}),
 			suite.Refuses: fault(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: refusal(403, "AccessDenied")}),
 			suite.Hangs: func() func() {
 				w.hangs.Store(true)
@@ -164,7 +166,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 		"TooManyTargets":        provider.Capacity, "TooManyRegistrationsForTargetId": provider.Capacity,
 		"TargetGroupNotFound": provider.Invalid, "InvalidTarget": provider.Invalid, "ValidationError": provider.Invalid,
 		"InternalFailure": provider.Temporary, "ServiceUnavailable": provider.Temporary,
-		"NobodyHasSeenThisYet": provider.Temporary,
+		"UnknownToEveryone": provider.Temporary,
 	} {
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: refusal(400, code)})
 		before := w.proxy.Hits()[faultproxy.Refuse]
@@ -252,7 +254,7 @@ func TestSeveralGroups(t *testing.T) {
 	}
 	l, err := both.List(t.Context(), "sh1", []balancer.Member{member})
 	if err != nil || !l.Of(member).InPlace() || l.Of(member).Confirmed() {
-		t.Errorf("a group that no load balancer uses confirms nobody: %+v, %v", l, err)
+		t.Errorf("a group that no load balancer uses confirms no member: %+v, %v", l, err)
 	}
 	second := balancer.Member{Instance: "web-2", Address: "127.0.0.1", Port: 10}
 	if err := both.Add(t.Context(), "sh1", second); provider.KindOf(err) != provider.Capacity ||

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
-// the reason of what somebody asked for.
+// the reason that EC2 gives for an ordered end.
 const userReason = "Client.UserInitiatedShutdown"
 
 type change struct {

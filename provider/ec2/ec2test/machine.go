@@ -190,7 +190,7 @@ func (s *Server) Print(id, text string) error {
 	return nil
 }
 
-// Copy makes another machine with the tags of one, as somebody does who launches "more like this".
+// Copy makes another machine with the tags of one, as "launch more like this" does.
 func (s *Server) Copy(id string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *Server) Remains(id string) string {
 	return ""
 }
 
-// Tags are those of a machine and of its volume.
+// Tags returns the tags of a machine and of its volume.
 func (s *Server) Tags(id string) (ofMachine, ofVolume map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func (l *Libvirt) Virsh(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Names are those of all domains.
+// Names returns the names of all domains.
 func (l *Libvirt) Names() ([]string, error) {
 	out, err := l.Virsh("list", "--all", "--name")
 	return strings.Fields(out), err

@@ -57,8 +57,10 @@ func (c *Cloud) availability(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, "The resource could not be found.") // Neutron's word for forbidden
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"network_ip_availability": map[string]any{"total_ips": free + 10,
-		"used_ips": 10}})
+	answer(w, http.StatusOK, map[string]any{"network_ip_availability": map[string]any{
+		"total_ips": free + 10,
+		"used_ips":  10,
+	}})
 }
 
 // shown is a server as the API shows it.

@@ -216,7 +216,7 @@ func TestSickness(t *testing.T) {
 	w.expect("web-0", append(born, "sick", "/sick")...)
 }
 
-// Whoever judges takes a machine whose harm has no end for hurt for good, and asks nothing of it.
+// The judge takes a machine whose harm has no end for hurt for good, and asks nothing of it.
 func TestSicknessThatDidNotComeOrWentByItselfIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
@@ -318,7 +318,7 @@ func TestHowACallGoesWrongIsWritten(t *testing.T) {
 }
 
 // An agent that ends in order takes its machine with it, one that breaks down is started again;
-// that is told, since nobody had asked for it.
+// that is told, since it was not asked for.
 func TestAgentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
@@ -406,7 +406,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// If whoever tests is killed, its machines end all the same: those that stand still, too.
+// If the test is killed, its machines end all the same, frozen ones too.
 func TestKeeperEndsWhatIsLeft(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.AgentAgain = time.Hour })
 	w.create("web-0")

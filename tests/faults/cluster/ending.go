@@ -126,7 +126,7 @@ func (c *Cluster) unrest() string {
 		case wanted && st.Record.Outdated > 0:
 			return fmt.Sprintf("%d of group %s are outdated", st.Record.Outdated, name)
 		case wanted && st.Record.AcceptedRevision != specs[name].Modified:
-			return fmt.Sprintf("the spec of group %s is of revision %d, and its leader goes by that of %d", name,
+			return fmt.Sprintf("the spec of group %s is of revision %d, and its leader goes by revision %d", name,
 				specs[name].Modified, st.Record.AcceptedRevision)
 		}
 	}

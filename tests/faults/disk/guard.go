@@ -34,7 +34,7 @@ n=0
 while mountpoint -q "$dir"; do
 	umount "$dir" 2>/dev/null && continue
 	n=$((n+1))
-	if [ $n -gt 150 ]; then echo "somebody has used it for 30s: it is gone when they are" >&2; umount -l "$dir"; exit 1; fi
+	if [ $n -gt 150 ]; then echo "a process has used it for 30s: it is gone when they are" >&2; umount -l "$dir"; exit 1; fi
 	sleep 0.2
 done
 [ $# -eq 0 ] || rm -rf --one-file-system "$@"`

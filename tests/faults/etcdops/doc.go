@@ -6,7 +6,7 @@
 //	snapshot.go   a snapshot saved, and data restored from it
 //
 // It speaks to members where they serve clients, directly, on a connection of its own for each act.
-// It starts and stops no process: whoever owns the members kills one before its data are touched,
+// It starts and stops no process: the owner of the members kills one before its data are touched,
 // and starts it again.
 //
 // What cannot be done yet, because there is no leader or a member does not know the others for long

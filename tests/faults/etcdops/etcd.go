@@ -48,7 +48,7 @@ type Status struct {
 	Keys     int64    // all that there are, if it is not sick
 	Size     int64    // of its file, in bytes
 	InUse    int64    // of that
-	Alarms   []string // those of any member, as this one knows
+	Alarms   []string // any member's, as this one knows
 	Version  string
 }
 

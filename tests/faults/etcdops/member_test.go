@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve is a member that ends when whoever started it has ended.
+// serve is a member that ends when its parent has ended.
 func serve(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {

@@ -81,7 +81,7 @@ func (e Etcd) Compact(ctx context.Context, writes int) (int64, error) {
 	return revision, nil
 }
 
-// Defragment has a member write its file anew, without what is not in use. It serves nobody
+// Defragment has a member write its file again, without unused pages. It serves no client
 // meanwhile.
 func (e Etcd) Defragment(ctx context.Context, member int) error {
 	err := e[member].ask(func(conn *grpc.ClientConn) error {

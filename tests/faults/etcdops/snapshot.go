@@ -33,8 +33,8 @@ type Data struct {
 }
 
 // Restore puts a snapshot in the place of the data of all members, as `etcdutl snapshot restore`
-// does where nobody thought of --bump-revision: revisions go on where they were when it was saved,
-// and come a second time. No member may run. They are then started as ever.
+// does without --bump-revision: revisions go on where they were when it was saved, and come a
+// second time. No member may run. They are then started as ever.
 //
 // With an empty token the cluster has the ID that it had when it was made with none, so that its ID
 // does not tell what was done. Any other token makes it another one.

@@ -6,7 +6,7 @@
 // # Invariants
 //
 //   - The first third of a series is warm-up and counts for nothing. Of the rest the middle of the
-//     first third is compared with that of the last: a reading that stands out says nothing, and
+//     first third is compared with the last third's: a reading that stands out says nothing, and
 //     what has stopped to grow before the rest begins is flat.
-//   - Too few readings are no verdict, and nobody may take them for one.
+//   - Too few readings are no verdict, and must not be taken for one.
 package growth

@@ -27,7 +27,7 @@ const Least = 12
 type Verdict struct {
 	Known  bool    // there were enough readings
 	Before float64 // the middle of the readings after warm-up
-	After  float64 // that of the last ones
+	After  float64 // the last ones'
 	Most   float64 // how high that might have been
 	Peak   float64 // the highest of all
 }

@@ -123,9 +123,9 @@ type Change struct {
 	Created  store.Revision `json:"created,omitempty"`
 	Lease    store.LeaseID  `json:"lease,omitempty"`
 	// Found: it was there when the watcher looked for the first time, or again after it had missed
-	// something. Its revision is then that of the key's last write, and who wrote in between is not
-	// known. A key that was found to be gone was deleted at the revision, or before. When another
-	// line begins, all that is there is found, and all else is gone.
+	// something. Its revision is then the revision of the key's last write, and who wrote in between
+	// is not known. A key that was found to be gone was deleted at the revision, or before. When
+	// another line begins, all that is there is found, and all else is gone.
 	Found bool `json:"found,omitempty"`
 }
 
@@ -170,7 +170,7 @@ type Mark struct {
 	Groups map[string]int `json:"groups,omitempty"`
 	// Machines are those that exist by the provider's own count, for Quiet.
 	Machines []string `json:"machines,omitempty"`
-	// Leases are those of etcd, with the keys on each, for Quiet.
+	// Leases are etcd's, with the keys on each, for Quiet.
 	Leases map[string][]string `json:"leases,omitempty"`
 }
 

@@ -189,7 +189,7 @@ func (c *count) unavailable(w *world) {
 		}
 		if most := c.spec.MaxUnavailable(t.next.Phase == store.Stopping); !slots[t.old.Slot] && n > most {
 			c.exceeded("HEAL-3",
-				fmt.Sprintf("%s was taken down, and then %d of %d slots of %s have nobody who has booted, "+
+				fmt.Sprintf("%s was taken down, and then %d of %d slots of %s have no booted instance, "+
 					"and max_unavailable is %d:", t.id, n, c.spec.Size, c.spec.Name, most), c.after)
 		}
 	}

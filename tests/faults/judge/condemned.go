@@ -10,7 +10,7 @@ import (
 
 // condemned: no workload is stopped, and no machine removed, unless a record at or past deleting,
 // or a gone note, condemned the instance (SAFE-14). That a record was lost, with its group, its
-// shard or all of etcd's data, condemns nobody.
+// shard or all of etcd's data, condemns no instance.
 //
 // Tolerated: what a trouble did to the machine itself; a restart or a drain that a record ordered
 // shortly before; and a group whose agents fence themselves.
@@ -46,7 +46,7 @@ func (in *inquiry) strangers(words deathWords) {
 				continue
 			}
 			in.violation("SAFE-14", s.at,
-				fmt.Sprintf("%s had no record, was well, and nobody had deleted it on purpose, and it was taken to be removed%s",
+				fmt.Sprintf("%s had no record, was well, and had not been deleted on purpose, and it was taken to be removed%s",
 					t.id, s.because(t.id)),
 				in.evidence(s, t.id)...)
 		}

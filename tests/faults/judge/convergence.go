@@ -11,7 +11,7 @@ import (
 )
 
 // convergence: once all that was wrong is healed, every group becomes complete, and that within a
-// bound. Whoever played the run said so (Quiet); the judge looks himself.
+// bound. The player of the run said so (Quiet); the judge looks itself.
 //
 // A run that was never healed is not asked: it ended early, and that it did is its player's to
 // tell.
@@ -99,7 +99,7 @@ func (in *inquiry) missingOf(w *world, group string, size int, at history.Time) 
 	}
 	if e, there := w.raw[in.keys.Group(group)]; there && w.statuses[group] != nil &&
 		w.statuses[group].AcceptedRevision != e.Change.Revision && w.value(in.keys.Static(group)) == nil {
-		why = append(why, fmt.Sprintf("its spec is of revision %d, and its leader goes by that of %d",
+		why = append(why, fmt.Sprintf("its spec is of revision %d, and its leader goes by revision %d",
 			e.Change.Revision, w.statuses[group].AcceptedRevision))
 	}
 	return why

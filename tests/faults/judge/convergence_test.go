@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// healed is the group of two after all troubles, complete or as somebody left it, and quiet after a
-// time; never, if that is 0.
+// healed is the group of two after all troubles, complete or as a trouble left it, and quiet after
+// a time; never, if that is 0.
 func healed(t *testing.T, after time.Duration, change func(*story)) *story {
 	s := web(t)
 	s.accepted()

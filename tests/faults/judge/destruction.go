@@ -50,7 +50,7 @@ func (in *inquiry) takenDown(w *world, s *step, t turn) {
 		return
 	}
 	in.violation(fooled(s.verdict(t.id)), s.at,
-		fmt.Sprintf("%s was well and nobody asked it to go, and it was taken from %s to %s%s", t.id, t.old.Phase,
+		fmt.Sprintf("%s was well and its removal was not ordered, and it was taken from %s to %s%s", t.id, t.old.Phase,
 			t.next.Phase, s.because(t.id)), in.evidence(s, t.id)...)
 }
 
@@ -85,7 +85,7 @@ func (in *inquiry) replaced(w *world, s *step, t turn) {
 		return
 	}
 	in.violation(fooled(s.verdict(old.ID)), s.at,
-		fmt.Sprintf("%s was well and nobody asked it to go, and %s was requested in its place%s", old.ID, t.id,
+		fmt.Sprintf("%s was well and its removal was not ordered, and %s was requested in its place%s", old.ID, t.id,
 			s.because(old.ID)),
 		in.evidence(s, old.ID)...)
 }

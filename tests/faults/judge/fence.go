@@ -16,7 +16,7 @@ import (
 // fences asks whether anybody wrote as a leader who was none (SAFE-7), in two ways that know
 // nothing of each other: by etcd's own order, and by the clock, which needs no revisions.
 //
-// What cannot be said of whom it was, and what was only found, is held against nobody.
+// What cannot be attributed, and what was only found, counts against no replica.
 func (in *inquiry) fences() {
 	writes := in.transactions()
 	in.byOrder(writes)
@@ -153,7 +153,7 @@ func (in *inquiry) leads(s *step, w *transaction, line map[string]store.KV) {
 		return
 	}
 	first, _ := store.LeaderNow(slices.Collect(maps.Values(line)))
-	leader := "nobody"
+	leader := "none"
 	if v, err := store.Decode[store.Leader](first); err == nil && first.Key != "" {
 		leader = v.Record.Replica
 	}
@@ -188,7 +188,7 @@ type authors struct {
 	// by a key that has a name for this transaction alone: an entry of the journal
 	entry    map[string]*transaction
 	revision map[store.Revision][]*transaction // which happened, by where; another line has the same numbers
-	open     []*transaction                    // of which nobody knows whether they happened
+	open     []*transaction                    // which may or may not have happened
 }
 
 func whose(writes []*transaction) *authors {

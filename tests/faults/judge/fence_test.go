@@ -136,7 +136,7 @@ func TestLeadersThatFollowEachOther(t *testing.T) {
 	b := e.stands("b", 2)
 	e.writes("a", a)
 	late := e.begins("a", a, a, e.keys.Served())
-	lost := e.begins("a", a, a, e.keys.Slot("web", 1), e.entry()) // nobody ever hears of it
+	lost := e.begins("a", a, a, e.keys.Slot("web", 1), e.entry()) // its answer is lost
 	e.leaves(a)
 	e.writes("b", b)
 	e.ends(late, history.Refused) // deposed, and it could not write
@@ -283,8 +283,8 @@ func TestAnotherLineHasLeadersOfItsOwn(t *testing.T) {
 	e.broken(1, "a (process 1")
 }
 
-// A key that had ended comes back with an older copy of etcd's data: nobody believes in it any
-// more, and whoever has led since goes on.
+// A key that had ended comes back with an older copy of etcd's data: no replica goes by it any
+// more, and the leader since goes on.
 func TestAKeyThatIsBackFromBeforeLeadsNobody(t *testing.T) {
 	e := elections(t)
 	a, b := e.stands("a", 1), e.stands("b", 2)
@@ -351,7 +351,7 @@ func TestWhatWasOnlyFoundIsHeldAgainstNobody(t *testing.T) {
 	e.rev++
 	e.seen(map[string]any{e.keys.Instance("web-1"): "of b"}, e.keys.Instance("web-1"))
 	e.rev++
-	e.seen(map[string]any{e.keys.Instance("web-2"): "of somebody", e.entry(): store.JournalEntry{Schema: 1, By: "c"}},
+	e.seen(map[string]any{e.keys.Instance("web-2"): "of another", e.entry(): store.JournalEntry{Schema: 1, By: "c"}},
 		e.keys.Instance("web-2"), e.entry())
 	for _, event := range e.events[seen:] {
 		event.Change.Found = true

@@ -188,8 +188,8 @@ func (in *inquiry) groupOf(id string) string {
 // restored: where etcd shows an older past, the shard is put on hold before anything is made or
 // taken down.
 //
-// Tolerated: where nobody could tell, as no replica was there before and after, or the revision had
-// overtaken what it was.
+// Tolerated: where it could not be noticed, as no replica was there before and after, or the
+// revision had overtaken what it was.
 func (in *inquiry) restored() {
 	var before store.Revision // the last one of the line before
 	var since history.Time

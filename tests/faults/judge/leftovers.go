@@ -11,7 +11,7 @@ import (
 )
 
 // leftovers: when everything has ended, everything is given back; and when all is quiet, etcd holds
-// nothing that nobody needs.
+// nothing useless.
 func (in *inquiry) leftovers() {
 	for _, e := range in.events {
 		if e.Left != nil {
@@ -42,7 +42,7 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 		var why string
 		switch kind {
 		case store.KindRequests:
-			why = "nobody has carried out or refused this order (REC-16)"
+			why = "this order was neither carried out nor refused (REC-16)"
 		case store.KindReports, store.KindAlive, store.KindJoined:
 			if w.instances[name] == nil {
 				why = "there is no record of its instance"
@@ -105,8 +105,8 @@ func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 // mostLeases is how many leases without keys, or of the journal, need no explanation.
 const mostLeases = 4
 
-// leasesLeft: a lease that has no key any more is ended by whoever knows, or ends soon by itself;
-// and the journal's entries of an hour share theirs.
+// leasesLeft: a lease that has no key any more is revoked by a replica that knows, or ends soon by
+// itself; and the journal's entries of an hour share theirs.
 //
 // Tolerated: one for each transaction that failed, since its lease was granted before it, and a few
 // more for each process that was killed or lost an answer. What is tolerated grows with what went
@@ -165,7 +165,7 @@ func (in *inquiry) leasesLeft(quiet history.Event) {
 
 func orUnknown(kind string) string {
 	if kind == "" {
-		return "nobody knows what"
+		return "of unknown use"
 	}
 	return kind
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// left is the group of two, quiet a minute after somebody left something.
+// left is the group of two, quiet a minute after something was left.
 func left(t *testing.T, change func(*story), leases map[string][]string) *story {
 	s := web(t)
 	if change != nil {

@@ -86,7 +86,7 @@ func (in *inquiry) intents() {
 //
 // Tolerated: where the first call was lost on purpose, or lasted longer than its caller may wait:
 // he has given it up. And where the replica was started again, or won another election, in between:
-// whoever begins anew knows nothing of calls that nobody waits for any more.
+// a new leader knows nothing of abandoned calls.
 func (in *inquiry) overlaps() {
 	type caller struct{ replica, instance string }
 	open, lies, term := map[caller]history.Event{}, map[uint64]bool{}, map[uint64]string{}
@@ -157,7 +157,7 @@ func (in *inquiry) crowds() {
 						w.raw[in.keys.Instance(others[1].ID)])...)
 			case len(others) == 1 && t.next.Replaces == "":
 				in.violation("SAFE-8", s.at,
-					fmt.Sprintf("%s was requested for slot %d of %s, in which %s is, and replaces nobody", t.id,
+					fmt.Sprintf("%s was requested for slot %d of %s, in which %s is, and replaces none", t.id,
 						t.next.Slot, t.next.Group, others[0].ID),
 					append(in.evidence(s, t.id), w.raw[in.keys.Instance(others[0].ID)])...)
 			}
@@ -168,8 +168,8 @@ func (in *inquiry) crowds() {
 // leaks: when all is quiet, every machine has a record and every record a machine.
 //
 // Tolerated: a machine that was made before etcd's history began anew and that the new one does not
-// know. It may be somebody's work: it waits for orphan_grace, or an operator (REC-8, SAFE-12). And
-// a record that is deleting, for as long as late calls for it may come.
+// know. An operator may have made it: it waits for orphan_grace, or an operator (REC-8, SAFE-12).
+// And a record that is deleting, for as long as late calls for it may come.
 func (in *inquiry) leaks() {
 	quiet, there := in.mark(history.Quiet)
 	if !there {

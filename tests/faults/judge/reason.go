@@ -14,7 +14,7 @@ import (
 //
 // Tolerated on purpose: an instance that its group's age limits may concern and that the journal
 // says has grown too old. How old it is by the leader's clock no history tells. And one whose
-// group's spec was never seen: nobody knows what was wanted of it.
+// group's spec was never seen: what was wanted of it is unknown.
 func (in *inquiry) reason(w *world, s *step, rec *store.Instance) string {
 	f := w.inForce(rec.Group)
 	evacuated := false

@@ -12,7 +12,7 @@ import (
 // which was begun after the machine was deleted, and after everything that could still make one
 // must have ended.
 //
-// Tolerated: a List that somebody had lie.
+// Tolerated: a List that was made to lie.
 func (in *inquiry) removals() {
 	lists, deleted := in.lists(), in.deleted()
 	in.walk(in.steps, func(w *world, s *step) {

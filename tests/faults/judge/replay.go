@@ -19,7 +19,7 @@ type world struct {
 	alive     map[string]*store.Alive    // by ID
 	reports   map[string]*store.Report   // by ID
 	slots     map[string]*store.Slot     // by the key's name
-	specs     map[string]*inForce        // by group; nil until somebody asks
+	specs     map[string]*inForce        // by group; nil until it is asked for
 	statuses  map[string]*store.Status   // by group
 	shard     *store.Shard               // nil if there is none, or none that can be read
 	requests  map[string]store.Request   // by ID

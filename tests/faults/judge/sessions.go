@@ -7,10 +7,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sessions: what a session says of an agent is changed by who holds that session, and by nobody
-// else (DET-18). Whoever held an older one is late.
+// sessions: what a session says of an agent is changed by its holder only (DET-18). The holder of
+// an older one is late.
 //
-// Tolerated: whose transaction it was not can be said, is held against nobody; two sessions at one
+// Tolerated: a transaction that cannot be attributed counts against no replica; two sessions at one
 // replica cannot be told apart.
 func (in *inquiry) sessions() {
 	who := whose(in.transactions())

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// silence: the lease of a machine that nobody can hear ends, since an accepted report renews it and
+// silence: the lease of a machine that cannot be heard ends, since an accepted report renews it and
 // nothing else does (DET-2).
 //
 // Tolerated: any other trouble meanwhile. An etcd that was restarted, or has another leader, gives
@@ -25,7 +25,7 @@ func (in *inquiry) silence() {
 			// The state of its stream may change; the lease is the same.
 			if e, there := in.worldAt(due).raw[in.keys.Alive(id)]; there && had && e.Change.Lease == was.Change.Lease {
 				in.violation("DET-2", due,
-					fmt.Sprintf("%s is %s since %s, and its lease has not ended: somebody renews it", id, h.kind,
+					fmt.Sprintf("%s is %s since %s, and its lease has not ended: it is renewed", id, h.kind,
 						due.Sub(h.from)), append(in.past(id, due), e)...)
 			}
 		}

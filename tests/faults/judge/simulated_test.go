@@ -79,7 +79,7 @@ func (p *play) observer() sim.Observer {
 		Machine: p.machine,
 		Changed: func(_ time.Time, e store.Event) {
 			if kind, _, _ := store.KeysOf("default").Split(e.KV.Key); kind == store.KindLeader {
-				return // nobody tells who began a transaction here
+				return // who began a transaction is unknown here
 			}
 			p.add(history.Event{Change: &history.Change{
 				Revision: e.KV.Modified, Key: e.KV.Key, Value: e.KV.Value,

@@ -10,11 +10,11 @@ import (
 // storm: while many machines cannot be heard of at once, and until they can have returned, none of
 // them that runs is replaced or destroyed, however long that takes (SAFE-2).
 //
-// Tolerated: what somebody asked for, and what the journal gives another reason for that is true.
-// One that was cut off, or hurt otherwise, before many were: it may be known to be lost when the
-// storm begins. One that was hurt on its own afterwards. One that the provider's lists, wrong at
-// the same time, did not show before anybody could see that there is a storm. One that a probe
-// replaces after storm.probe_after, and all once an operator has ended the storm.
+// Tolerated: what was ordered, and what the journal gives another reason for that is true. One that
+// was cut off, or hurt otherwise, before many were: it may be known to be lost when the storm
+// begins. One that was hurt on its own afterwards. One that the provider's lists, wrong at the same
+// time, did not show before anybody could see that there is a storm. One that a probe replaces
+// after storm.probe_after, and all once an operator has ended the storm.
 func (in *inquiry) storm() {
 	var storms []trouble
 	for _, tr := range in.truth.troubles {

@@ -257,7 +257,7 @@ func (s *story) over(id string, kind history.HarmKind) {
 
 func (s *story) mark(m history.Mark) { s.add(history.Event{Mark: &m}); s.pass(beat) }
 
-// web is a group of two that has been well for a minute. Its budgets stand in nobody's way.
+// web is a group of two that has been well for a minute. Its budgets hold nothing up.
 func web(t *testing.T) *story {
 	s := tell(t)
 	s.group("web", 2, func(g *store.Group) { g.Budget.MaxUnavailable = many(2) })

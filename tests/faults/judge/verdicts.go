@@ -90,7 +90,7 @@ func (in *inquiry) lostInTime(s *step, id string, by *transaction, leaderTerms m
 	}
 }
 
-// deadByRight: dead is what its provider says (DET-4), and that is true unless somebody makes it
+// deadByRight: dead is what its provider says (DET-4), and that is true unless the run makes it
 // lie.
 //
 // Tolerated: who was down a moment ago, since lists are late, and who was started anew, by itself

@@ -64,7 +64,7 @@ func TestWhoIsCalledDeadDoesNotRun(t *testing.T) {
 		s.add(history.Event{Call: &history.Call{ID: 99, Ended: true, Method: history.List, Lie: "empty"}})
 	}).innocent()
 
-	s := web(t) // one that just boots has nobody yet who could speak for it
+	s := web(t) // one that just boots has no agent yet that could speak for it
 	s.group("web", 3)
 	s.requested("web", "web-2-aaaaaa", 2, "")
 	s.made("web-2-aaaaaa")

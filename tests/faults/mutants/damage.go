@@ -6,7 +6,7 @@ func ofDamage() []Mutant {
 	return []Mutant{
 		{
 			Name:  "absence-retires",
-			What:  "An agent whose record is absent is told that it was deleted, whether or not a note says so: whoever deletes records stops all workloads.",
+			What:  "An agent whose record is absent is told that it was deleted, whether or not a note says so: deleting records stops all workloads.",
 			Rules: []string{"SAFE-14"},
 			Edits: []Edit{{
 				File: "coordinator/gateway/unrecorded.go",
@@ -53,7 +53,7 @@ func ofDamage() []Mutant {
 		},
 		{
 			Name:  "shard-made-anew",
-			What:  "A replica whose shard is gone from etcd creates it, instead of waiting until somebody restores etcd or recovers the shard.",
+			What:  "A replica whose shard is gone from etcd creates it, instead of waiting until etcd is restored or the shard recovered.",
 			Rules: []string{"SAFE-15"},
 			Edits: []Edit{{
 				File: "coordinator/waiting.go",

@@ -14,6 +14,6 @@
 //   - The source on disk is never touched: go build -overlay puts other texts in the place of
 //     files.
 //   - What an edit replaces stands exactly once in its file, and the changed package compiles; the
-//     test says so within seconds, so that whoever changes such a place learns that a mutant lives
-//     there.
+//     test says so within seconds, so that the author of a change in such a place learns that a
+//     mutant lives there.
 package mutants

@@ -56,7 +56,7 @@ func (s *session) keepAlive(ctx context.Context) {
 		},
 		{
 			Name:  "failed-renewal-acknowledged",
-			What:  "A renewal is hardly waited for, a report acknowledged though it failed, and nobody sent away: agents stay with a replica that cannot renew.",
+			What:  "A renewal is hardly waited for, a report acknowledged though it failed, and no agent sent away: agents stay with a replica that cannot renew.",
 			Rules: []string{"DET-14"},
 			Edits: []Edit{
 				{

@@ -16,7 +16,7 @@ func ofTheLeader() []Mutant {
 		},
 		{
 			Name:  "call-before-record",
-			What:  "The provider is asked to create before the record says so: whoever leads next does not know that there may be a machine.",
+			What:  "The provider is asked to create before the record says so: the next leader does not know that there may be a machine.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/perform.go",

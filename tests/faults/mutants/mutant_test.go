@@ -54,7 +54,7 @@ func noticed(t *testing.T, root string, source *source) {
 	for _, m := range []Mutant{
 		{Name: "unknown name", Edits: []Edit{{
 			File: "coordinator/commit.go", Old: "leader.Fenced(t.fence,",
-			New: "leader.Nobody(t.fence,",
+			New: "leader.Unknown(t.fence,",
 		}}},
 		{Name: "unused variable", Edits: []Edit{{
 			File: "coordinator/plan/judge.go",
@@ -70,7 +70,7 @@ func noticed(t *testing.T, root string, source *source) {
 			t.Fatal(err)
 		}
 		if source.check(filepath.Dir(replaced[0].File), map[string][]byte{replaced[0].File: replaced[0].Text}) == nil {
-			t.Errorf("%s: nobody noticed", m.Name)
+			t.Errorf("%s: not noticed", m.Name)
 		}
 	}
 	for _, e := range []Edit{
@@ -79,7 +79,7 @@ func noticed(t *testing.T, root string, source *source) {
 		{File: "coordinator/none.go", Old: "err", New: "x"},
 	} {
 		if _, err := (Mutant{Name: "wrong", Edits: []Edit{e}}).source(root); err == nil {
-			t.Errorf("%+v: nobody noticed", e)
+			t.Errorf("%+v: not noticed", e)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestMutantsSayWhatTheyAre(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range All() {
 		if known[m.Name] || !name.MatchString(m.Name) {
-			t.Errorf("%q is no name, or that of another too", m.Name)
+			t.Errorf("%q is no name, or not unique", m.Name)
 		}
 		known[m.Name] = true
 		if m.What == "" || len(m.Rules) == 0 || len(m.Edits) == 0 || len(m.Likely) > 0 && m.Scenario != "" {
@@ -112,8 +112,8 @@ func TestMutantsSayWhatTheyAre(t *testing.T) {
 			t.Errorf("%s is not found by its name", m.Name)
 		}
 	}
-	if _, ok := Named("nobody"); ok {
-		t.Error("there is a mutant that nobody made")
+	if _, ok := Named("unknown"); ok {
+		t.Error("there is an unknown mutant")
 	}
 }
 

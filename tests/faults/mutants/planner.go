@@ -5,7 +5,7 @@ func ofThePlanner() []Mutant {
 	return []Mutant{
 		{
 			Name:  "evidence-not-compared",
-			What:  "Whoever replaces a lost machine does not compare its alive key any more: an agent that came back meanwhile loses its machine all the same.",
+			What:  "The replacement of a lost machine does not compare its alive key any more: an agent that came back meanwhile loses its machine all the same.",
 			Rules: []string{"SAFE-4"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
@@ -27,7 +27,7 @@ func ofThePlanner() []Mutant {
 		},
 		{
 			Name:  "late-create-forgotten",
-			What:  "The record of a removed machine goes although a Create that nobody waits for may still make one.",
+			What:  "The record of a removed machine goes although an abandoned Create may still make one.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/plan/remove.go",
@@ -112,7 +112,7 @@ func ofThePlanner() []Mutant {
 		},
 		{
 			Name:  "order-removed-apart",
-			What:  "The order to restart a machine is removed with the group's next status, not in the transaction that carries it out: whoever leads in between restarts it twice.",
+			What:  "The order to restart a machine is removed with the group's next status, not in the transaction that carries it out: a leader in between restarts it twice.",
 			Rules: []string{"REC-16"},
 			Edits: []Edit{{
 				File: "coordinator/plan/orders.go",

@@ -65,8 +65,8 @@ func TestSilenceHoldsEverythingAndLosesNothing(t *testing.T) {
 	}
 	lift() // once more, for nothing
 	c.to.say("anybody there?")
-	// Whoever is gone answers with an RST.
-	until(t, "whoever speaks to the dead hears of it",
+	// A process that is gone answers with an RST.
+	until(t, "a client of the dead hears of it",
 		func() bool { _, err := c.to.Write([]byte("?")); return err != nil })
 	until(t, "nothing waits", func() bool { return n.Held() == 0 })
 }
@@ -134,7 +134,7 @@ func TestTrafficIsNamedByWhoSendsWhoeverHasConnected(t *testing.T) {
 	n, address, y := newNetwork(t)
 	c := connect(t, address, y)
 	n.Impose(Rule{From: Any("y"), Only: There, Silent: true}) // what y sends, on connections of x
-	n.Impose(Rule{From: Any("z"), Silent: true})              // that is somebody else
+	n.Impose(Rule{From: Any("z"), Silent: true})              // that is another one
 	c.from.say("passes")
 	c.to.hears("passes")
 	c.to.say("held")
@@ -157,7 +157,7 @@ func TestConnectionsInSilence(t *testing.T) {
 			impatient.Close()
 			lift()
 			y.accept().hears("I wait") // the first that comes
-			until(t, "nobody waits", func() bool { return n.Held() == 0 })
+			until(t, "nothing is held", func() bool { return n.Held() == 0 })
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestRefuse(t *testing.T) {
 	c := connect(t, address, y)
 	c.from.say("let in")
 	c.to.hears("let in")
-	n.Impose(Rule{From: Any("x"), Only: Back, Refuse: true}) // whoever connects to x
+	n.Impose(Rule{From: Any("x"), Only: Back, Refuse: true}) // who connects to x
 	connect(t, address, y)
 }
 
@@ -314,7 +314,7 @@ func TestPartiesAreToldByTheirAddress(t *testing.T) {
 	if n.Name("127.99.0.1", "four") == nil || n.Name("nowhere", "four") == nil {
 		t.Error("an address was given to two parties, or is none")
 	}
-	// The next of our own is taken by somebody already.
+	// The next of our own is taken already.
 	if err := n.Name(n.Source("two").Next().String(), "five"); err != nil || n.Source("six") == n.Source("five") {
 		t.Errorf("six has the address of five: %v, %v", n.Source("six"), err)
 	}
@@ -352,7 +352,7 @@ func TestACloseEndsAllThatWaits(t *testing.T) {
 	}
 	if c, err := net.DialTimeout("tcp", address, longest); err == nil {
 		c.Close()
-		t.Error("somebody still listens")
+		t.Error("something still listens")
 	}
 }
 

@@ -14,7 +14,7 @@ type Rule struct {
 	// rules change or a connection is new.
 	From, To func(party string) bool
 	// Only is which traffic it concerns: There what From sends to To, Back what To sends to From,
-	// whoever has opened the connection. For Refuse and Reset it is who opens: There if From
+	// either side that has opened the connection. For Refuse and Reset it is who opens: There if From
 	// connects to To.
 	Only Direction
 
@@ -42,7 +42,7 @@ const (
 	Back
 )
 
-// Any is whoever is named.
+// Any matches the given names.
 func Any(parties ...string) func(string) bool {
 	return func(party string) bool { return slices.Contains(parties, party) }
 }

@@ -42,7 +42,7 @@ func jump(s *Site, most time.Duration) time.Duration {
 func machineClock(_ context.Context, s *Site) (string, func() error, error) {
 	at := s.Cloud.Running()
 	if len(at) == 0 {
-		return "", nil, errNobody{"machine"}
+		return "", nil, errNoTarget{"machine"}
 	}
 	hit, by := some(s, 5, at), jump(s, 20*365*24*time.Hour)
 	for _, id := range hit {
@@ -60,7 +60,7 @@ func replicaClock(_ context.Context, s *Site) (string, func() error, error) {
 	id, what := replica(s)
 	by := jump(s, 3*time.Hour)
 	if err := s.Replica(id).SetClock(by); err != nil {
-		return "", nil, errNobody{"replica"}
+		return "", nil, errNoTarget{"replica"}
 	}
 	return fmt.Sprintf("%s, by %s", what, by), func() error {
 		_ = s.Replica(id).SetClock(0) // one that has ended begins with a right clock
@@ -81,12 +81,12 @@ func clockJumpsAsMachinesBoot(ctx context.Context, s *Site) (string, func() erro
 	defer stop()
 	for !s.anyBoots() {
 		if !wait(patience, 20*time.Millisecond) {
-			return name + ", and nobody boots", back, err
+			return name + ", and nothing boots", back, err
 		}
 	}
 	id := s.LeaderNow()
 	if id == "" {
-		return name + ", and nobody leads", back, err
+		return name + ", and there is no leader", back, err
 	}
 	leads := s.Replica(id)
 	if wrong := leads.SetClock(time.Hour); wrong != nil {
@@ -109,7 +109,7 @@ func (s *Site) anyBoots() bool {
 func etcdClock(_ context.Context, s *Site) (string, func() error, error) {
 	i, by := s.IntN(len(s.Etcd)), jump(s, 24*time.Hour)
 	if err := s.Member(i).SetClock(by); err != nil {
-		return "", nil, errNobody{"member"}
+		return "", nil, errNoTarget{"member"}
 	}
 	return fmt.Sprintf("m%d by %s", i, by), func() error {
 		_ = s.Member(i).SetClock(0)

@@ -152,7 +152,7 @@ func DeleteAll(ctx context.Context, s *Site, kind string) (string, func() error,
 			return deletePrefix(ctx, s, prefixOf(s, kind), k.mended)
 		}
 	}
-	return "", nil, errNobody{kind}
+	return "", nil, errNoTarget{kind}
 }
 
 // prefixOf returns the prefix of all keys of a kind.
@@ -169,7 +169,7 @@ func deletePrefix(ctx context.Context, s *Site, prefix string, mended bool) (str
 		keys = append(keys, kv.Key)
 	}
 	if len(keys) == 0 {
-		return "", nil, errNobody{"key below " + prefix}
+		return "", nil, errNoTarget{"key below " + prefix}
 	}
 	before, err := s.DeleteByHand(ctx, keys)
 	what := fmt.Sprintf("%s, %d keys", prefix, len(keys))
@@ -204,7 +204,7 @@ const settings = "settings"
 const (
 	Garbage = "garbage"
 	Empty   = "empty"
-	Newer   = "newer" // of a schema that nobody knows yet
+	Newer   = "newer" // of a schema that is not known yet
 )
 
 // SpoiledHow returns all of them.
@@ -226,7 +226,7 @@ func Spoil(ctx context.Context, s *Site, kind, how string) (string, func() error
 	if all := s.Witness.Now().Of(prefix); len(all) > 0 {
 		kv = pick(s, all)
 	} else {
-		kv = store.KV{Key: prefix + "nobody"}
+		kv = store.KV{Key: prefix + "unknown"}
 	}
 	at, err := s.WriteByHand(ctx, kv, spoiled(kv.Value, how))
 	what := fmt.Sprintf("%s: %s", strings.TrimPrefix(kv.Key, s.Keys.Prefix()), how)
@@ -283,7 +283,7 @@ func spoilSettings(ctx context.Context, s *Site) (string, func() error, error) {
 	}
 	all, _ := record["settings"].(map[string]any)
 	if all == nil {
-		return "", nil, errNobody{"setting"}
+		return "", nil, errNoTarget{"setting"}
 	}
 	was, _ := all["provider_poll"].(string)
 	all["provider_poll"] = "often"

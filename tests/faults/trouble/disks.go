@@ -23,7 +23,7 @@ var ofDisks = []Kind{
 func machinesDiskFull(_ context.Context, s *Site) (string, func() error, error) {
 	d := s.MachinesDisk()
 	if d == nil {
-		return "", nil, errNobody{"disk"}
+		return "", nil, errNoTarget{"disk"}
 	}
 	return "of all machines", d.Free, d.Fill()
 }
@@ -31,7 +31,7 @@ func machinesDiskFull(_ context.Context, s *Site) (string, func() error, error) 
 func machinesDiskReadOnly(_ context.Context, s *Site) (string, func() error, error) {
 	d := s.MachinesDisk()
 	if d == nil {
-		return "", nil, errNobody{"disk"}
+		return "", nil, errNoTarget{"disk"}
 	}
 	return "of all machines", d.MakeWritable, d.MakeReadOnly()
 }
@@ -40,7 +40,7 @@ func replicaDiskFull(_ context.Context, s *Site) (string, func() error, error) {
 	id, what := replica(s)
 	d := s.ReplicaDisk(id)
 	if d == nil {
-		return "", nil, errNobody{"disk"}
+		return "", nil, errNoTarget{"disk"}
 	}
 	return what, d.Free, d.Fill()
 }

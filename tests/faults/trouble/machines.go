@@ -35,7 +35,7 @@ var ofMachines = []Kind{
 func machines(s *Site, most int) ([]string, error) {
 	up := s.Cloud.Running()
 	if len(up) == 0 {
-		return nil, errNobody{"machine"}
+		return nil, errNoTarget{"machine"}
 	}
 	return some(s, most, up), nil
 }
@@ -83,7 +83,7 @@ func groupSick(_ context.Context, s *Site) (string, func() error, error) {
 	name := pick(s, s.Checked())
 	hit := slices.DeleteFunc(s.Cloud.Running(), func(id string) bool { return s.GroupOf(id) != name })
 	if len(hit) == 0 {
-		return "", nil, errNobody{"machine of " + name}
+		return "", nil, errNoTarget{"machine of " + name}
 	}
 	hit = each(some(s, len(hit), hit), s.Cloud.Sicken)
 	return fmt.Sprint(hit), func() error { each(hit, s.Cloud.Cure); return nil }, nil
@@ -95,7 +95,7 @@ func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, e
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
 	if err != nil || leads == "" {
-		return "", nil, errNobody{"leader and machine"}
+		return "", nil, errNoTarget{"leader and machine"}
 	}
 	late := s.between(100*time.Millisecond, 500*time.Millisecond)
 	mend := s.CutMachines(func(id string) bool { return slices.Contains(hit, id) }, network.Rule{Silent: true})

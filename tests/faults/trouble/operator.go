@@ -72,7 +72,7 @@ func groupEdited(ctx context.Context, s *Site) (string, func() error, error) {
 func groupEditedUnseen(ctx context.Context, s *Site) (string, func() error, error) {
 	leads, name := s.LeaderNow(), group(s)
 	if leads == "" {
-		return "", nil, errNobody{"leader"}
+		return "", nil, errNoTarget{"leader"}
 	}
 	lift := s.Impose(network.Rule{From: network.Any(leads), To: s.IsMember, Refuse: true, Reset: true})
 	err := s.Edit(ctx, name, "vars")
@@ -91,7 +91,7 @@ func groupPaused(ctx context.Context, s *Site) (string, func() error, error) {
 func groupPausedAmidRemovals(ctx context.Context, s *Site) (string, func() error, error) {
 	up := s.Cloud.Running()
 	if len(up) == 0 {
-		return "", nil, errNobody{"machine"}
+		return "", nil, errNoTarget{"machine"}
 	}
 	name := s.GroupOf(pick(s, up))
 	up = slices.DeleteFunc(up, func(id string) bool { return s.GroupOf(id) != name })
@@ -122,7 +122,7 @@ func groupRestarted(ctx context.Context, s *Site) (string, func() error, error) 
 func instanceOrdered(ctx context.Context, s *Site) (string, func() error, error) {
 	at := s.Cloud.Existing()
 	if len(at) == 0 {
-		return "", nil, errNobody{"machine"}
+		return "", nil, errNoTarget{"machine"}
 	}
 	what, id := pick(s, []string{"replace", "delete", "restart", "drain"}), pick(s, at)
 	args := []string{"instance", what, id}
@@ -133,7 +133,7 @@ func instanceOrdered(ctx context.Context, s *Site) (string, func() error, error)
 }
 
 func shardHeld(ctx context.Context, s *Site) (string, func() error, error) {
-	err := s.Operator(ctx, "hold", "somebody wants to look")
+	err := s.Operator(ctx, "hold", "an operator wants to look")
 	return "the shard", func() error { return s.OperatorMust("release") }, err
 }
 

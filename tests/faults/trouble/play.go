@@ -38,9 +38,9 @@ func happen(ctx context.Context, c *cluster.Cluster, step Step) error {
 	site := &Site{Cluster: c, Rand: rand.New(rand.NewPCG(step.Seed, step.Seed)), Lasts: step.Lasts}
 	over := c.Trouble(step.Kind.Name, step.Kind.ManyCut)
 	what, end, err := step.Kind.Do(ctx, site)
-	var nobody errNobody
+	var none errNoTarget
 	switch {
-	case errors.As(err, &nobody):
+	case errors.As(err, &none):
 		what = "passed over: " + err.Error()
 	case err != nil:
 		what += fmt.Sprintf(" (failed: %v)", err)

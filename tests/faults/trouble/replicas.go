@@ -110,7 +110,7 @@ func leaderLostBesideMachines(ctx context.Context, s *Site) (string, func() erro
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
 	if err != nil || leads == "" {
-		return "", nil, errNobody{"leader and machine"}
+		return "", nil, errNoTarget{"leader and machine"}
 	}
 	mend := s.CutMachines(func(id string) bool { return slices.Contains(hit, id) }, network.Rule{Silent: true})
 	how, before := "ended", s.between(500*time.Millisecond, 4*time.Second)
@@ -142,7 +142,7 @@ func leasesDropped(ctx context.Context, s *Site) (string, func() error, error) {
 		}
 	}
 	if len(served) == 0 {
-		return "", nil, errNobody{"agent of replica " + id}
+		return "", nil, errNoTarget{"agent of replica " + id}
 	}
 	p := s.Replica(id)
 	p.Freeze()

@@ -71,10 +71,10 @@ func some[T any](s *Site, most int, of []T) []T {
 	return out
 }
 
-// errNobody: no target is left. The fault is skipped.
-type errNobody struct{ what string }
+// errNoTarget: no target is left. The fault is skipped.
+type errNoTarget struct{ what string }
 
-func (e errNobody) Error() string { return fmt.Sprintf("there is no %s that it could hit", e.what) }
+func (e errNoTarget) Error() string { return fmt.Sprintf("there is no %s that it could hit", e.what) }
 
 // Catalogue returns all kinds of faults.
 func Catalogue() []Kind {

@@ -9,9 +9,9 @@
 //
 // # Invariants
 //
-//   - Every change below the prefix is in the log once, and those of a revision come in a row. What
-//     etcd has compacted before it was seen is found again by looking: then a mark says that
-//     something was missed.
+//   - Every change below the prefix is in the log once, and the changes of a revision come in a
+//     row. What etcd has compacted before it was seen is found again by looking: then a mark says
+//     that something was missed.
 //   - A line is one history of etcd. Data that were wiped or restored begin another one, also where
 //     the cluster's ID stayed the same and the revision has overtaken what we knew: the state at
 //     the last revision seen is compared, not only numbers.

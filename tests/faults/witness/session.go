@@ -51,7 +51,7 @@ func (s *session) run(ctx context.Context, member string) error {
 }
 
 // dial makes a connection of its own for each session: what a frozen member has left in an old one
-// is nobody's concern.
+// is ignored.
 func dial(member string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+member, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))

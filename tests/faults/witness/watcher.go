@@ -25,10 +25,10 @@ const (
 	patience = 3 * time.Second        // with a member that does not answer
 	pause    = 200 * time.Millisecond // after one that failed, before the next is tried
 	prompt   = time.Second            // between questions for progress
-	hurry    = 50 * time.Millisecond  // the same, while somebody waits
+	hurry    = 50 * time.Millisecond  // the same, while a caller waits
 )
 
-// errAsked ends a session because somebody wants to know how etcd is now.
+// errAsked ends a session because a caller asked for etcd's present state.
 var errAsked = errors.New("asked to look anew")
 
 // Watcher writes every change into a log, for as long as it runs.
@@ -43,7 +43,7 @@ type Watcher struct {
 	revision store.Revision // everything up to it is in the log
 	keys     keys
 	waiting  int                     // how many wait for a step
-	asked    int                     // how often somebody wanted all to be seen that had happened by then
+	asked    int                     // how often a caller asked for all changes up to then
 	settled  int                     // up to which of these it has been
 	look     context.CancelCauseFunc // ends the present session; nil: there is none
 }

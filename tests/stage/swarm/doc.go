@@ -3,7 +3,7 @@
 // coordinator hears and does not hear of them is real.
 //
 // The process that holds them serves the calls of a provider on a socket ([Serve]); a coordinator
-// in another process makes them through [Provider]. Whoever tests can have the provider lie and the
+// in another process makes them through [Provider]. A test can make the provider lie and the
 // machines crash through [Control].
 //
 // The agents of some machines may be programs, of another release say: then each is a process of

@@ -34,7 +34,7 @@ func NewProvider(replica, socket string, zones ...string) *Provider {
 	return &Provider{replica: replica, socket: socket, zones: zones}
 }
 
-// Capabilities are those of a provider that answers within seconds and forgets nothing.
+// Capabilities describes a provider that answers within seconds and forgets nothing.
 func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: slices.Clone(p.zones), CallTimeout: cmp.Or(p.CallTimeout, 40*time.Second)}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Machines is the provider's server side, to be registered under the name "Machines". Its methods
-// are those of provider.Provider.
+// are provider.Provider's.
 type Machines struct {
 	within context.Context //nolint:containedctx // net/rpc brings none with a call
 	of     func(replica string) provider.Provider

@@ -119,7 +119,7 @@ func (l Lie) Apply(truth, before []provider.Machine) []provider.Machine {
 		case Crashed:
 			m.State, m.Why = provider.StateCrashed, "a lie"
 		case OtherBoot:
-			m.State, m.Why, m.BootID = provider.StateCrashed, "a lie", "nobody-knows-it"
+			m.State, m.Why, m.BootID = provider.StateCrashed, "a lie", "unknown-boot"
 		case Odd:
 			m.State, m.Zone = "hibernating", "nowhere"
 			out = append(out, m)

@@ -88,7 +88,7 @@ func (s *Server) Requests(action string) int {
 	return s.requests[action]
 }
 
-// Forget has all targets of a group be gone, as if somebody had deregistered them by hand.
+// Forget removes all targets of a group, as if they had been deregistered by hand.
 func (s *Server) Forget(arn string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
