@@ -89,7 +89,7 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 				`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`,
 				`{"tcp": {"port": 3}, "name": "a"}`,
 			},
-			[]string{"checks[1].name other than checks[0]", "checks[2].name other than checks[0]"},
+			[]string{"checks[1].name other than checks[0] has", "checks[2].name other than checks[0] has"},
 		},
 		{"two of no kind and no name", []string{`{}`, `{}`}, []string{"checks[0]", "checks[1]"}},
 		{"no kind and a wrong name", []string{`{"name": "a b"}`}, []string{"checks[0]", "checks[0].name"}},

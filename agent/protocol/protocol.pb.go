@@ -305,12 +305,13 @@ func (x *Certificate) GetIssued() *timestamppb.Timestamp {
 	return nil
 }
 
-// Trust says whom to believe from now on. It comes with certificates, and whenever it is not what the agent reported; not while another replica believes
-// just what the agent does, and more than this one.
+// Trust names the authorities to trust from now on. It comes with certificates, and whenever the
+// agent reported another trust; not while another replica believes just what the agent does, and
+// more than this one.
 type Trust struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Authorities   [][]byte               `protobuf:"bytes,1,rep,name=authorities,proto3" json:"authorities,omitempty"` // DER
-	Issuer        string                 `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`           // fingerprint of the authority that issues now: whoever has a certificate of another asks for a new one soon
+	Issuer        string                 `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`           // fingerprint of the authority that issues now: agents with a certificate of another authority ask for a new one soon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,7 +360,7 @@ func (x *Trust) GetIssuer() string {
 	return ""
 }
 
-// RenewCertificate asks for another certificate for whoever's stream it is, over a new key.
+// RenewCertificate asks for another certificate for the stream's instance, over a new key.
 type RenewCertificate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"` // as in JoinRequest
@@ -1819,8 +1820,8 @@ func (x *FilePiece) GetProblem() string {
 	return ""
 }
 
-// Secret is what the environment of the workload, its drain hook and its exec checks has, and nobody else is to see (SEC-6). The agent keeps
-// the value in memory alone.
+// Secret is a variable of the environment of the workload, its drain hook and its exec checks,
+// hidden from everything else (SEC-6). The agent keeps the value in memory alone.
 type Secret struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Variable      string                 `protobuf:"bytes,1,opt,name=variable,proto3" json:"variable,omitempty"` // of the environment
@@ -2668,7 +2669,7 @@ func (x *Drain) GetTimeout() *durationpb.Duration {
 // instead when something that others act on has changed, when the gateway asks for one, and once a minute.
 type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`                        // continues that of reports
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`                        // continues the sequence of reports
 	Report        uint64                 `protobuf:"varint,2,opt,name=report,proto3" json:"report,omitempty"`                            // sequence of the last report of this stream
 	CpuPercent    float32                `protobuf:"fixed32,3,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"` // present load
 	MemoryPercent float32                `protobuf:"fixed32,4,opt,name=memory_percent,json=memoryPercent,proto3" json:"memory_percent,omitempty"`
