@@ -28,7 +28,7 @@ func (c *Cloud) lookAtFiles(m *machine, told map[string]string) {
 	for name, whole := range c.cfg.Whole {
 		data, err := os.ReadFile(filepath.Join(m.dir, Managed, name))
 		_, was := told[name]
-		wrong := ""
+		var wrong string
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !was:
 			continue
