@@ -220,7 +220,7 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"a percentage without its sign", head + "budget: {max_unavailable: \"25\"}\n",
-			"budget.max_unavailable: 25: must be a whole number or a percentage like 25%, 0 to 10000, or 0% to 100% (web.yaml:3:27)",
+			"budget.max_unavailable: \"25\": must be a whole number or a percentage like 25%, 0 to 10000, or 0% to 100% (web.yaml:3:27)",
 		},
 		{
 			"more than all", head + "budget: {roll: {max_unavailable: 101%}}\n",

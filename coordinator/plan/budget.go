@@ -137,12 +137,16 @@ func (d *draft) boundsOf(w store.WorkBudget) bounds {
 	return bounds{expansion: d.spec.MaxExpansionFor(w), down: d.spec.MaxUnavailableFor(w, false)}
 }
 
-// mostFor is how many machines may exist for one to be made in a slot. If a roll removed the one
-// before, the limit is the roll's (REC-18).
+// mostFor is how many machines may exist for one to be made in a slot. If the one before was removed
+// first, the limit is that of the work that did so (REC-18).
 func (d *draft) mostFor(sl *slot) int {
 	var w store.WorkBudget
-	if v := sl.Record.Vacated; v != nil && v.Roll {
+	switch v := sl.Record.Vacated; {
+	case v == nil || v.Dead:
+	case v.Roll:
 		w = d.spec.Budget.Roll
+	default:
+		w = d.spec.Budget.Heal
 	}
 	return d.spec.Size + d.spec.MaxExpansionFor(w)
 }

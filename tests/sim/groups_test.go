@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
