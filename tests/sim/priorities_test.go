@@ -12,7 +12,8 @@ import (
 // HEAL-8).
 func (in *inquiry) priorities() {
 	spec := in.force.spec
-	if !in.force.there || spec.Expiry.ForcedAge != nil || spec.Spot.Enabled || spec.Capacity.Spot > 0 || !in.rolls() {
+	if !in.force.there || spec.Expiry.ForcedAge != nil || spec.Spot.Enabled || spec.Capacity.Spot > 0 || !in.rolls() ||
+		spec.Heal.Policy != store.HealNone && in.tr.tolerant(spec) {
 		return // what is forced out by its age comes before healing
 	}
 	for _, m := range in.tr.members(in.a.Group) {
