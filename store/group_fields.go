@@ -94,7 +94,8 @@ func (g Group) Warnings() []string {
 	} else if g.MaxExpansionFor(g.Budget.Roll) == 0 && g.MaxUnavailableFor(g.Budget.Roll, false) == 0 {
 		w = append(w, "budget.roll: max_expansion and max_unavailable are both 0: no roll replaces an instance (ROLL-1)")
 	}
-	if g.MaxExpansionFor(g.Budget.Expiry) == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
+	if g.MaxExpansionFor(g.Budget.Expiry) == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) ||
+		aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
@@ -390,10 +391,12 @@ var fieldsAfter = []Field{
 		ok:    func(*Group) bool { return true },
 	},
 	amountField("budget.max_expansion", "1", "HEAL-2",
-		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. A percentage is rounded up.",
+		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. "+
+			"A percentage is rounded up.",
 		func(g *Group) *Amount { return &g.Budget.MaxExpansion }),
 	amountField("budget.max_unavailable", "0; 1 where instances are restarted in their place", "HEAL-3",
-		"How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count. A percentage is rounded down, though to 1 where budget.max_expansion is 0.",
+		"How many instances may be taken down at once: restarted, or removed before their replacement is healthy. "+
+			"Those that are down already count. A percentage is rounded down, though to 1 where budget.max_expansion is 0.",
 		func(g *Group) *Amount { return g.Budget.MaxUnavailable }),
 	intField("budget.max_creating", "0", "HEAL-7",
 		"How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
@@ -557,8 +560,8 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "slots.name", Type: "string", Default: "the instance's ID",
-		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless size is 1; ${group} " +
-			"and the variables of vars are filled in too",
+		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless " +
+			"size is 1; ${group} and the variables of vars are filled in too",
 		Rule: "SLOT-1",
 		Doc: "The name of the machine in a slot, which its replacement gets as well: the fact ${name}, " +
 			"LEASEHOLD_NAME for the workload, and the host's name where cloud-init sets that.",

@@ -560,19 +560,21 @@ func TestPercentagesOfBudgets(t *testing.T) {
 			t.Errorf("%+v: %d beyond size and %d down", c, most, down)
 		}
 	}
-	if most, down := g.MaxExpansionFor(store.WorkBudget{}), g.MaxUnavailableFor(store.WorkBudget{}, false); most != 2 || down != 6 {
+	if most, down := g.MaxExpansionFor(store.WorkBudget{}), g.MaxUnavailableFor(store.WorkBudget{}, false); most != 2 ||
+		down != 6 {
 		t.Errorf("without limits of its own: %d and %d", most, down)
 	}
 }
 
-// A number is stored as the release before did, and limits that nobody set are not stored at all: it
-// refuses fields that it does not know.
+// A number is stored as the release before did, and limits that are not set are not stored at all:
+// it refuses fields that it does not know.
 //
 // proves REC-18
 func TestBudgetsAreStoredAsBefore(t *testing.T) {
 	g := web()
 	g.Budget.MaxUnavailable = new(store.Amount(2))
-	if text := string(store.Encode(g.Budget)); strings.ReplaceAll(text, " ", "") != `{"max_unavailable":2,"max_expansion":1,"max_creating":0,"max_deleting":0}` {
+	if text := string(store.Encode(g.Budget)); strings.ReplaceAll(text, " ",
+		"") != `{"max_unavailable":2,"max_expansion":1,"max_creating":0,"max_deleting":0}` {
 		t.Errorf("stored as %s", text)
 	}
 	for _, wrong := range []string{`-1`, `"-1%"`, `"x"`, `1.5`, `""`, `"%"`, `null1`} {

@@ -11,8 +11,8 @@ const ownVariables = "LEASEHOLD_"
 // secretsField is the mapping of environment variables to secrets.
 var secretsField = Field{
 	Path: "secrets", Type: "map of strings", Default: "none", Rule: "SEC-6",
-	Allowed: "at most 40 variables named like C identifiers, none of them one of vars or beginning with LEASEHOLD_, each " +
-		"with the name of a secret: " + SecretNames,
+	Allowed: "at most 40 variables named like C identifiers, none of them one of vars or beginning " +
+		"with LEASEHOLD_, each with the name of a secret: " + SecretNames,
 	Doc: "Which secrets the workload, its drain hook and its exec checks find in their environment: " +
 		"DB_PASSWORD: db-password. The values are set with leasehold secret set. A value that is set anew reaches a " +
 		"workload at its next start.",

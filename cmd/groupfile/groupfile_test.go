@@ -226,7 +226,8 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"a percentage without its sign", head + "budget: {max_unavailable: \"25\"}\n",
-			"budget.max_unavailable: \"25\": must be a whole number or a percentage like 25%, 0 to 10000, or 0% to 100% (web.yaml:3:27)",
+			"budget.max_unavailable: \"25\": must be a whole number or a percentage like 25%, 0 to 10000, " +
+				"or 0% to 100% (web.yaml:3:27)",
 		},
 		{
 			"more than all", head + "budget: {roll: {max_unavailable: 101%}}\n",
@@ -246,7 +247,8 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"text for fields", head + "budget: 1\n",
-			"budget: 1: must have fields: max_expansion, max_unavailable, max_creating, max_deleting, heal, roll, expiry (web.yaml:3:9)",
+			"budget: 1: must have fields: max_expansion, max_unavailable, max_creating, max_deleting, " +
+				"heal, roll, expiry (web.yaml:3:9)",
 		},
 		{
 			"number for a duration", head + "stop_timeout: 30\n",
@@ -448,8 +450,9 @@ func TestReadIsBounded(t *testing.T) {
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
 		"string": `""`, "integer": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
-		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
-		"list of checks": "[]", "list of load balancers": "[]", "list of files": "[]",
+		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
+		"list of status codes": "[]",
+		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

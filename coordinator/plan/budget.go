@@ -138,8 +138,8 @@ func (d *draft) boundsOf(w store.WorkBudget) bounds {
 	return bounds{expansion: d.spec.MaxExpansionFor(w), down: d.spec.MaxUnavailableFor(w, false)}
 }
 
-// mostFor is how many machines may exist for one to be made in a slot. If the one before was removed
-// first, the limit is that of the work that did so (REC-18).
+// mostFor is how many machines may exist for one to be made in a slot. If the one before was
+// removed first, the limit is the one for the work that did so (REC-18).
 func (d *draft) mostFor(sl *slot) int {
 	var w store.WorkBudget
 	switch v := sl.Record.Vacated; {

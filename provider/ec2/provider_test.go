@@ -258,8 +258,9 @@ func TestWhatIsMade(t *testing.T) {
 		req.Template.Settings = map[string]any{
 			"key_name": "ops", "security_groups": []string{"sg-01234567"},
 			"instance_profile": "arn:aws:iam::1:instance-profile/web",
-			"root_disk":        map[string]any{"gib": 20, "type": "gp3", "encrypted": yes}, "public_address": true, "metadata_hops": 2,
-			"image": testImage, "user_data": "#!/bin/sh\necho first\n",
+			"root_disk":        map[string]any{"gib": 20, "type": "gp3", "encrypted": yes}, "public_address": true,
+			"metadata_hops": 2,
+			"image":         testImage, "user_data": "#!/bin/sh\necho first\n",
 		}
 		if err := p.Validate(req.Template); err != nil {
 			t.Fatal(err)

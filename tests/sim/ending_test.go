@@ -136,7 +136,8 @@ func (tr *trial) leaks() string {
 // tolerant reports whether what has failed may stay as it is: it is not to be healed, or no budget
 // lets anybody.
 func (tr *trial) tolerant(g store.Group) bool {
-	return g.Heal.Policy == store.HealNone || g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal, false) == 0
+	return g.Heal.Policy == store.HealNone || g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal,
+		false) == 0
 }
 
 func (tr *trial) missingOf(name string) string {

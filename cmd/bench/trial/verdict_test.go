@@ -105,8 +105,8 @@ func TestStormAndFailoverVerdicts(t *testing.T) {
 	}{
 		{
 			kept.judge(),
-			"100 agents were lost at once for 34s: nothing was replaced, everything was as before 2.3s after their return, and " +
-				"none of 10 other healthy agents lost its lease",
+			"100 agents were lost at once for 34s: nothing was replaced, everything was as before 2.3s " +
+				"after their return, and none of 10 other healthy agents lost its lease",
 		},
 		{
 			(&Storm{Lost: 100, Replaced: 1, Made: 2, HealthyLost: 3, HealthyHurt: 4}).judge(),

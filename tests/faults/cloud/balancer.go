@@ -15,8 +15,8 @@ import (
 // lastConnection is how long the last connection of a member that drains goes on.
 const lastConnection = 700 * time.Millisecond
 
-// traffic is the load balancer of a cloud: one target, whose checks see what really runs. It records what
-// becomes of its members before anybody is told.
+// traffic is the load balancer of a cloud: one target, whose checks see what really runs. It
+// records what becomes of its members before anybody is told.
 type traffic struct {
 	c *Cloud
 
@@ -44,7 +44,8 @@ type BalancerFault struct {
 
 var errTraffic = errors.New("the load balancer has trouble, try again")
 
-// DisturbBalancer causes a fault of the load balancer until it is lifted, another one begins, or all heal.
+// DisturbBalancer causes a fault of the load balancer until it is lifted, another one begins, or
+// all heal.
 func (c *Cloud) DisturbBalancer(f BalancerFault) (lift func()) {
 	t := c.traffic
 	t.mu.Lock()
@@ -83,7 +84,7 @@ func (c *Cloud) Members() []string {
 	return slices.Sorted(maps.Keys(c.traffic.members))
 }
 
-// RemoveMember takes a member out by hand, as somebody at the load balancer may.
+// RemoveMember takes a member out by hand, as an operator of the load balancer may.
 func (c *Cloud) RemoveMember(instance string) {
 	c.traffic.mu.Lock()
 	defer c.traffic.mu.Unlock()

@@ -35,8 +35,8 @@ type Config struct {
 	Zones  []string                     // default "a", "b"
 	Source func(instance string) string // returns a machine's address; called once for each
 	Made   func(instance string)        // called for each machine before it boots, if set
-	// Whole says what is wrong with the content of a managed file that is neither the old nor the new one, by
-	// the file's name; "" if it is whole.
+	// Whole says what is wrong with the content of a managed file that is neither the old nor the new
+	// one, by the file's name; "" if it is whole.
 	Whole map[string]func(content string) string
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
 	AgentAgain  time.Duration

@@ -22,8 +22,8 @@ func (c *Cloud) File(instance, name string) (content string, there bool) {
 	return string(data), err == nil
 }
 
-// lookAtFiles records each file of a machine that is not whole, or not there any more, once for each state.
-// told has the last state of each that was there.
+// lookAtFiles records each file of a machine that is not whole, or not there any more, once for
+// each state. told has the last state of each that was there.
 func (c *Cloud) lookAtFiles(m *machine, told map[string]string) {
 	for name, whole := range c.cfg.Whole {
 		data, err := os.ReadFile(filepath.Join(m.dir, Managed, name))

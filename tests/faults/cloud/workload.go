@@ -25,8 +25,9 @@ func (m *machine) workload() (pid int, err error) {
 	return record.PID, err
 }
 
-// watchWorkload looks at the machine's files, and records when the workload of a machine starts, and when it ends while the machine
-// stays up. The kernel says whether it runs; the agent only provides its process ID.
+// watchWorkload looks at the machine's files, and records when the workload of a machine starts,
+// and when it ends while the machine stays up. The kernel says whether it runs; the agent only
+// provides its process ID.
 func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The files of a group, by their names on its machines. Each begins and ends with what tells whether it is whole.
+// The files of a group, by their names on its machines. Each begins and ends with what tells
+// whether it is whole.
 const (
 	fileOfVars  = "edition"
 	fileOfPeers = "peers"
@@ -15,7 +16,8 @@ const (
 	peersTemplate = "begin\n{{range .Peers}}{{.Instance}}\n{{end}}end\n"
 )
 
-// varsTemplate is a file that is long in every second edition: where a disk is full, the longer one has no room.
+// varsTemplate is a file that is long in every second edition: where a disk is full, the longer one
+// has no room.
 func varsTemplate(edition int) string {
 	return "begin {{.Vars.edition}}\n" + strings.Repeat("x", 100+edition%2*5000) + "\nend {{.Vars.edition}}\n"
 }
@@ -39,7 +41,8 @@ var whole = map[string]func(string) string{
 	},
 }
 
-// served returns what is not as it should be in the end with the load balancer and with files; "" if nothing.
+// served returns what is not as it should be in the end with the load balancer and with files; ""
+// if nothing.
 func (c *Cluster) served() string {
 	c.mu.Lock()
 	var want []string

@@ -83,8 +83,8 @@ const (
 	ByEnd   = "end"   // the run is over
 )
 
-// Membership is what happened to an instance in the load balancer, or a list of all that it has, as the
-// load balancer sees it.
+// Membership is what happened to an instance in the load balancer, or a list of all that it has, as
+// the load balancer sees it.
 type Membership struct {
 	Instance string         `json:"instance,omitempty"`
 	What     MembershipStep `json:"what"`

@@ -12,12 +12,15 @@ import (
 
 // traffic: who is in service at the load balancer, and when.
 //
-//   - An agent is told to drain after its instance has left the load balancer, or half of the drain's time is over (LB-1).
-//   - No machine is stopped while the load balancer sends it connections, within the time for leaving (LB-1).
+//   - An agent is told to drain after its instance has left the load balancer, or half of the
+//     drain's time is over (LB-1).
+//   - No machine is stopped while the load balancer sends it connections, within the time for
+//     leaving (LB-1).
 //   - No membership counts as confirmed that was never in service (LB-2).
 //   - Who is no more to be in service is out of it within a few looks at the load balancer (LB-3).
 //
-// That everybody who should be in service is, and nobody else, is asked by whoever calls a run quiet.
+// That every instance that should be in service is, and no other, is asked by the caller that calls
+// a run quiet.
 func (in *inquiry) traffic() {
 	m := in.memberships()
 	if len(m) == 0 {
@@ -72,7 +75,8 @@ func (in *inquiry) drainsInService(m memberships, s *step, t turn) {
 	draining := func(r *store.Instance) bool { return r.Phase == store.Draining }
 	from, told := in.sinceWhen(t.id, s, draining), in.sinceWhen(t.id, s, turnedFromTraffic)
 	if s.at.Sub(from) < drain.Timer.For.D()/2-in.terms.Slack && m.throughout(t.id, span{told, s.at}) {
-		in.violation("LB-1", s.at, fmt.Sprintf("%s was told to drain %s after it was to leave, and the load balancer sent it connections all the time",
+		in.violation("LB-1", s.at, fmt.Sprintf("%s was told to drain %s after it was to leave, "+
+			"and the load balancer sent it connections all the time",
 			t.id, s.at.Sub(from).Round(1e8)), append(in.evidence(s, t.id), in.seenInService(t.id, s.at)...)...)
 	}
 }
@@ -82,8 +86,8 @@ func turnedFromTraffic(r *store.Instance) bool {
 	return len(r.Traffic) > 0 && !slices.ContainsFunc(r.Traffic, func(t store.Traffic) bool { return t.State.Wanted() })
 }
 
-// sinceWhen returns since when a record that a step writes has had a property, without a break; as the
-// step, if it has not had it before.
+// sinceWhen returns since when a record that a step writes has had a property, without a break; as
+// the step, if it has not had it before.
 func (in *inquiry) sinceWhen(id string, s *step, has func(*store.Instance) bool) history.Time {
 	since := s.at
 	for _, r := range slices.Backward(in.said[id]) {
@@ -116,7 +120,8 @@ func (in *inquiry) confirmsUnseen(m memberships, s *step, t turn) {
 
 // stopsInService: a Stop or a Delete begins after the load balancer has let its instance go.
 //
-// Tolerated: what is dead or has failed, for which no load balancer is waited for, and one that had its time.
+// Tolerated: what is dead or has failed, for which no load balancer is waited for, and one that had
+// its time.
 func (in *inquiry) stopsInService(m memberships) {
 	told := map[string]bool{}
 	for _, e := range in.events {
@@ -135,8 +140,8 @@ func (in *inquiry) stopsInService(m memberships) {
 	}
 }
 
-// leaving returns since when an instance was to leave the load balancer at a moment, and how long that is
-// waited for; 0 if it need not be.
+// leaving returns since when an instance was to leave the load balancer at a moment, and how long
+// that is waited for; 0 if it need not be.
 func (in *inquiry) leaving(id string, at history.Time) (from history.Time, limit time.Duration) {
 	for _, r := range in.said[id] {
 		if r.by > at {
@@ -154,8 +159,8 @@ func (in *inquiry) leaving(id string, at history.Time) (from history.Time, limit
 	return from, limit
 }
 
-// mostLooks is how often a leader may see somebody in service who should not be: what it has asked for may
-// be under way while it looks.
+// mostLooks is how often a leader may see an instance in service that should not be: what it has
+// asked for may be under way while it looks.
 const mostLooks = 4
 
 // harmless are the beginnings of kinds of troubles that keep no leader from acting.
@@ -164,12 +169,13 @@ var harmless = []string{
 	"group-restarted", "zone-evacuated",
 }
 
-// servesTooLong: a pass of the leader begins with a look at the load balancer. It has a few until an instance
-// that is not to be in service is out of it. That is counted in its own looks, so that it does not depend on how
-// fast the run's machine is.
+// servesTooLong: a pass of the leader begins with a look at the load balancer. It has a few until
+// an instance that is not to be in service is out of it. That is counted in its own looks, so that
+// it does not depend on how fast the run's machine is.
 //
 // Tolerated: looks while a trouble keeps leaders from acting or just did; those after a call that
-// failed, which is tried again later; and an instance whose record is gone without a note (SAFE-18).
+// failed, which is tried again later; and an instance whose record is gone without a note
+// (SAFE-18).
 func (in *inquiry) servesTooLong() {
 	type looks struct {
 		by    string
@@ -205,7 +211,8 @@ func (in *inquiry) servesTooLong() {
 			l.times++
 			seen[id] = l
 			if l.times == mostLooks+1 {
-				in.violation("LB-3", e.At, fmt.Sprintf("%s has seen %d times that %s is in service, which it should not be", m.Replica,
+				in.violation("LB-3", e.At, fmt.Sprintf("%s has seen %d times that %s is in service, which it should not be",
+					m.Replica,
 					l.times, id), append(append(in.past(id, e.At), in.seenInService(id, e.At)...), in.lastSaid(id)...)...)
 			}
 		}
@@ -223,7 +230,8 @@ func (in *inquiry) notedGone() map[string]history.Time {
 	return out
 }
 
-// unwanted reports whether an instance should not be in service, as far as it was in etcd at a moment.
+// unwanted reports whether an instance should not be in service, as far as it was in etcd at a
+// moment.
 func (in *inquiry) unwanted(id string, at history.Time, noted map[string]history.Time) bool {
 	var last said
 	for _, r := range in.said[id] {

@@ -16,7 +16,10 @@ func (s *story) member(id string, what history.MembershipStep, replica string) {
 // looks: the leader lists the load balancer so often, once a second.
 func (s *story) looks(times int, ready ...string) {
 	for range times {
-		s.add(history.Event{Membership: &history.Membership{What: history.Listed, Replica: "a", Ready: ready, Began: s.now - 1}})
+		s.add(history.Event{Membership: &history.Membership{
+			What: history.Listed, Replica: "a", Ready: ready,
+			Began: s.now - 1,
+		}})
 		s.pass(time.Second)
 	}
 }
@@ -112,7 +115,7 @@ func TestSomebodyIsInServiceWhoShouldNotBe(t *testing.T) {
 	s.looks(mostLooks, one)
 	s.innocent()
 
-	s = leave() // nobody can act
+	s = leave() // no leader can act
 	s.add(history.Event{Trouble: &history.Trouble{ID: 1, Kind: "quorum-lost"}})
 	s.looks(20, one)
 	s.innocent()

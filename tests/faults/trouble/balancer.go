@@ -44,11 +44,11 @@ func balancerForgets(_ context.Context, s *Site) (string, func() error, error) {
 	return fmt.Sprint(had), nil, nil
 }
 
-// balancerMeddledWith: somebody takes members out by hand.
+// balancerMeddledWith: members are taken out by hand.
 func balancerMeddledWith(_ context.Context, s *Site) (string, func() error, error) {
 	all := s.Cloud.Members()
 	if len(all) == 0 {
-		return "", nil, errNobody{"member"}
+		return "", nil, errNoTarget{"member"}
 	}
 	hit := some(s, 3, all)
 	for _, id := range hit {
@@ -67,8 +67,8 @@ func balancerFails(_ context.Context, s *Site) (string, func() error, error) {
 		disturb(s, cloud.BalancerFault{Fails: true, Done: done}), nil
 }
 
-// balancerLate: calls are carried out after they were given up, so that one of before meets what was
-// decided since.
+// balancerLate: calls are carried out after they were given up, so that one of before meets what
+// was decided since.
 func balancerLate(_ context.Context, s *Site) (string, func() error, error) {
 	late := s.between(time.Second, 6*time.Second)
 	return fmt.Sprintf("every second call fails, and is done %s later", late),
@@ -79,11 +79,12 @@ func balancerCallsAllDown(_ context.Context, s *Site) (string, func() error, err
 	return "it calls all down", disturb(s, cloud.BalancerFault{Down: true}), nil
 }
 
-// fileEditedOnFullDisk: files are to change, and some of them to grow, while the machines have no room.
+// fileEditedOnFullDisk: files are to change, and some of them to grow, while the machines have no
+// room.
 func fileEditedOnFullDisk(ctx context.Context, s *Site) (string, func() error, error) {
 	d := s.MachinesDisk()
 	if d == nil {
-		return "", nil, errNobody{"disk"}
+		return "", nil, errNoTarget{"disk"}
 	}
 	name := pick(s, s.Served())
 	if err := d.Fill(); err != nil {

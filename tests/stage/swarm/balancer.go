@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// Balancer is a load balancer in the process that serves a socket. It has one target, which checks its
-// members and knows their names.
+// Balancer is a load balancer in the process that serves a socket. It has one target, which checks
+// its members and knows their names.
 type Balancer struct{ of *Provider }
 
 var _ balancer.Balancer = Balancer{}
@@ -41,7 +41,7 @@ func (a MemberAnswer) failure() error {
 	return errors.New(a.Err)
 }
 
-// Capabilities are those of a load balancer that answers within seconds.
+// Capabilities describes a load balancer that answers within seconds.
 func (Balancer) Capabilities() balancer.Capabilities {
 	return balancer.Capabilities{
 		CallTimeout: 3 * time.Second, Named: true, Health: true, Connections: true, DrainEnds: true,
