@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -42,6 +43,7 @@ type Coordinator struct {
 	HTTP       `embed:""`
 	Discovery  `embed:""`
 	KeyFile    `embed:""`
+	Backups    `embed:"" prefix:"backup-"`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
 	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
@@ -77,6 +79,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	keys, err := c.keys(h, log)
+	if err != nil {
+		return err
+	}
+	backups, err := c.Backups.config()
 	if err != nil {
 		return err
 	}
@@ -134,6 +140,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		if backups != nil {
+			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
+			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
+		}
 		return found.around(ctx, r.Run)
 	})
 	switch {
