@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	balancers, err := c.balancers(ctx, log)
+	balancers, err := c.balancers(ctx, h, log)
 	if err != nil {
 		return err
 	}
@@ -228,16 +229,19 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 	return all, nil
 }
 
-// balancers opens the load balancers that the file names.
-func (c *Coordinator) balancers(ctx context.Context, log *slog.Logger) (map[string]balancer.Balancer, error) {
+// balancers returns all load balancers of a coordinator, and opens those that its file names.
+func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) (map[string]balancer.Balancer, error) {
+	all := maps.Clone(h.Balancers)
 	if c.Providers == "" {
-		return nil, nil
+		return all, nil
 	}
 	entries, err := providerfile.ReadBalancers(c.Providers)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
-	all := map[string]balancer.Balancer{}
+	if all == nil {
+		all = map[string]balancer.Balancer{}
+	}
 	for _, e := range entries {
 		b, err := e.Open(ctx, log)
 		if err != nil {
