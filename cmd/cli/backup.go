@@ -112,7 +112,8 @@ func (s *Session) noteBackup(ctx context.Context, c backup.Content, to string) {
 			store.Backup{At: c.At, Revision: c.Revision, By: s.who(), To: to})
 	})
 	if err != nil {
-		s.note("the backup is whole, but not recorded in etcd, so status does not count it: the role operator is needed for that")
+		s.note("the backup is whole, but not recorded in etcd, so status does not count it: " +
+			"the role operator is needed for that")
 	}
 }
 
@@ -196,7 +197,8 @@ func (c *Restore) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s restored on hold id %s\n", s.flags.Shard, content.ShardID)
-	s.note("next: leasehold group apply -f FILE for each group that has changed since; wait until leasehold recover shows no machine that is left; then leasehold release --dry-run")
+	s.note("next: leasehold group apply -f FILE for each group that has changed since; " +
+		"wait until leasehold recover shows no machine that is left; then leasehold release --dry-run")
 	return nil
 }
 

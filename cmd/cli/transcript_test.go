@@ -158,11 +158,15 @@ var lossBeginnings = map[string]func(*world){
 	"no backup for days": func(w *world) {
 		w.serve()
 		w.put(store.KindShard, "", store.Shard{
-			Schema: 1, ID: "x1", Name: "default", Created: noon.Add(-30 * 24 * time.Hour), Settings: store.DefaultShardSettings(),
+			Schema: 1, ID: "x1", Name: "default", Created: noon.Add(-30 * 24 * time.Hour),
+			Settings: store.DefaultShardSettings(),
 		})
 		w.put(store.KindBackup, "", store.Backup{
 			Schema: 1, At: noon.Add(-3 * 24 * time.Hour), By: "coord-a", To: "/var/backups/leasehold/x1", Revision: 7,
-			Failure: &store.BackupFailure{At: noon.Add(-20 * time.Second), By: "coord-a", Why: "write /var/backups/leasehold/x1: no space left on device"},
+			Failure: &store.BackupFailure{
+				At: noon.Add(-20 * time.Second), By: "coord-a",
+				Why: "write /var/backups/leasehold/x1: no space left on device",
+			},
 		})
 	},
 	"lost": func(w *world) {

@@ -36,7 +36,8 @@ func put(t *testing.T, s store.Store, key string, value []byte) store.Revision {
 	return rev
 }
 
-// filled is a store with a shard of many keys, some of which JSON would not give back byte for byte.
+// filled is a store with a shard of many keys, some of which JSON would not give back byte for
+// byte.
 func filled(t *testing.T) (store.Store, store.Keys) {
 	s, keys := newStore(t), store.KeysOf("default")
 	put(t, s, keys.Shard(), store.Encode(store.Shard{
@@ -44,14 +45,18 @@ func filled(t *testing.T) (store.Store, store.Keys) {
 	}))
 	for i := range 120 {
 		id := fmt.Sprintf("web-%d-a", i)
-		put(t, s, keys.Instance(id), store.Encode(store.Instance{Schema: 1, ID: id, Group: "web", Slot: i, Managed: true, Phase: store.Running}))
+		put(t, s, keys.Instance(id), store.Encode(store.Instance{
+			Schema: 1, ID: id, Group: "web", Slot: i, Managed: true,
+			Phase: store.Running,
+		}))
 	}
 	accepted := store.DefaultGroup()
 	accepted.Name, accepted.Size = "web", 120
 	rev := put(t, s, keys.Group("web"), store.Encode(accepted))
 	n := 120
 	put(t, s, keys.Status("web"), store.Encode(store.Status{
-		Schema: 1, Group: "web", Accepted: &accepted, AcceptedRevision: rev, State: store.GroupStarted, Records: &n, Counted: rev,
+		Schema: 1, Group: "web", Accepted: &accepted, AcceptedRevision: rev, State: store.GroupStarted, Records: &n,
+		Counted:  rev,
 		LastGood: &store.GoodSpec{Revision: rev, Template: "t1"},
 	}))
 	put(t, s, keys.Secret("a"), []byte("}no JSON\x00\xff"))
@@ -247,8 +252,8 @@ func TestAnInterruptedRestoreIsRepeated(t *testing.T) {
 	}
 }
 
-// A replica's schedule keeps the newest files, removes none while the shard is on hold or for one of
-// another ID, and records what it did.
+// A replica's schedule keeps the newest files, removes none while the shard is on hold or for one
+// of another ID, and records what it did.
 //
 // proves DAY-2
 func TestASchedule(t *testing.T) {
@@ -300,7 +305,8 @@ func TestASchedule(t *testing.T) {
 	if err := once(cfg); err == nil {
 		t.Error("a command that failed went unseen")
 	}
-	if f := decode[store.Backup](t, s, keys.Backup()).Record; f.Failure == nil || !strings.Contains(f.Failure.Why, "full") ||
+	if f := decode[store.Backup](t, s, keys.Backup()).Record; f.Failure == nil || !strings.Contains(f.Failure.Why,
+		"full") ||
 		!f.At.Equal(noted.At) {
 		t.Errorf("noted: %+v", f)
 	}

@@ -7,15 +7,16 @@
 //
 // # Invariants
 //
-//   - A backup is one shard at one revision. Values are copied byte for byte: secrets stay encrypted.
+//   - A backup is one shard at one revision. Values are copied byte for byte: secrets stay
+//     encrypted.
 //   - A damaged or shortened file is refused as a whole.
-//   - Restore overwrites nothing and may be repeated. The shard's own key comes last and is on hold, so
-//     that no coordinator decides anything before all is there.
-//   - A scheduled backup is removed only after a newer one of the same shard ID succeeded, and never
-//     while the shard is on hold.
+//   - Restore overwrites nothing and may be repeated. The shard's own key comes last and is on
+//     hold, so that no coordinator decides anything before all is there.
+//   - A scheduled backup is removed only after a newer one of the same shard ID succeeded, and
+//     never while the shard is on hold.
 //
 // # What it does not do
 //
-// It copies no agent's session, report, order, journal or join token: they are derived, too old to be
-// carried out, or must work only once. It copies no key file and no certificate authority.
+// It copies no agent's session, report, order, journal or join token: they are derived, too old to
+// be carried out, or must work only once. It copies no key file and no certificate authority.
 package backup

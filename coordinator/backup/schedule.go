@@ -145,7 +145,8 @@ func (s *Schedule) hand(ctx context.Context, c Content, file []byte) error {
 	cmd.Stdin = bytes.NewReader(file)
 	// Nothing of the coordinator's own environment, which may hold keys and passwords.
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LEASEHOLD_BACKUP_NAME=" + c.FileName(len(s.cfg.Recipients) > 0),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LEASEHOLD_BACKUP_NAME=" +
+			c.FileName(len(s.cfg.Recipients) > 0),
 		"LEASEHOLD_BACKUP_SHARD=" + c.Shard, fmt.Sprintf("LEASEHOLD_BACKUP_REVISION=%d", c.Revision),
 	}
 	said, err := cmd.CombinedOutput()

@@ -15,8 +15,8 @@ import (
 
 // All is lost: etcd's data, both coordinators and what they knew on disk. What is left is a backup
 // that is older than a replacement and than a larger group, and the authorities' directory. The
-// shard comes back with restore, apply, recover and release; each machine is in its slot, no workload
-// stops and no machine is made.
+// shard comes back with restore, apply, recover and release; each machine is in its slot, no
+// workload stops and no machine is made.
 //
 // proves DAY-2, SAFE-12, SAFE-14, SAFE-17
 func TestAllIsLostAndRestoredFromAnOlderBackup(t *testing.T) {
