@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/store"
@@ -299,7 +300,7 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			t.meterVerdict(id, before, now)
 			if known && before.Verdict == now.Verdict &&
 				(now.Verdict != store.Suspect || before.Rule == now.Rule &&
-					evidenceOfProvider(before) == evidenceOfProvider(now)) {
+					before.Provider == now.Provider) {
 				continue
 			}
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
@@ -310,10 +311,10 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 				continue
 			}
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule,
-				"why", now.Why, "revision", int64(s.Revision))
+				"why", now.Why(), "revision", int64(s.Revision))
 			told = append(told, store.JournalEntry{
 				Kind: store.EntryVerdict, Awaits: now.Awaits,
-				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id,
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why(), Cause: reason.Recorded(now.Cause), Group: g.Name, Instance: id,
 				Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})
@@ -376,14 +377,3 @@ func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
 }
 
 func troubled(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
-
-// evidenceOfProvider returns the line of the evidence that cites the provider. A change of it is
-// worth an entry of its own.
-func evidenceOfProvider(j plan.Judgment) string {
-	for _, line := range j.Evidence {
-		if len(line) > 9 && line[:9] == "provider:" {
-			return line
-		}
-	}
-	return ""
-}

@@ -39,7 +39,9 @@ type BlockedFacts struct {
 	DownUsed      int `json:"unavailable_used,omitempty"`
 
 	Flag bool   `json:"flag,omitempty"` // its meaning is told at the kind
-	Text string `json:"text,omitempty"` // a judgment, a provider's error or an operator's words
+	Text string `json:"text,omitempty"` // a provider's error or an operator's words
+	// Cause is a judgment, a doom, or why an instance goes. A release before wrote it as Text.
+	Cause Cause `json:"cause,omitzero"`
 }
 
 // Work is the work that is blocked.

@@ -1,27 +1,153 @@
 package store
 
-// Cause is why something was decided, as far as a reader needs more than the text: it is empty
-// where the text says all. Package coordinator/reason renders it.
+// Cause is why something was decided, or why an instance is judged as it is. The kind says which
+// fields are set. Package coordinator/reason renders it; no other package writes such a sentence.
+//
+// Records hold the rendered text beside it, for the release before. What a release without a kind
+// wrote has that text alone, or a kind without the fields that it needs now.
 type Cause struct {
-	Kind CauseKind `json:"kind,omitempty"`
-	By   string    `json:"by,omitempty"`   // the operator, of CauseOrder
-	Text string    `json:"text,omitempty"` // what the other fields do not say
-	Heir string    `json:"heir,omitempty"` // the healthy instance that takes its place
+	Kind  CauseKind `json:"kind,omitempty"`
+	By    string    `json:"by,omitempty"`    // an operator
+	Other string    `json:"other,omitempty"` // another instance, or zone
+	Name  string    `json:"name,omitempty"`
+	Count int       `json:"count,omitempty"`
+	Limit int       `json:"limit,omitempty"`
+	For   Duration  `json:"for,omitempty"`
+	Text  string    `json:"text,omitempty"` // the words of a provider, an agent or an operator
+
+	Heir string     `json:"heir,omitempty"` // the healthy instance that takes its place
+	Also *CauseAlso `json:"also,omitempty"`
+}
+
+// CauseAlso is what else a reader has to know, whatever the kind is. It is never changed.
+type CauseAlso struct {
+	Keeper string `json:"keeper,omitempty"` // the instance that keeps the slot
+	Until  string `json:"until,omitempty"`  // as Keeper, until there is a better one
+	Place  string `json:"place,omitempty"`  // it is made to take the place of this instance
+	Left   string `json:"left,omitempty"`   // why it drained before this happened
+	Made   string `json:"made,omitempty"`   // why it is made from another template than the wanted one
 }
 
 // CauseKind is the kind of a Cause.
 type CauseKind string
 
-// The kinds of Cause.
+// The kinds of Cause, with the fields that they use.
 const (
-	CauseOrder     CauseKind = "order"       // an operator ordered it
-	CauseOutdated  CauseKind = "outdated"    // Text: what differs from the group
-	CauseAge       CauseKind = "age"         // the instance is too old
-	CauseUnneeded  CauseKind = "unneeded"    // another instance serves in its slot
-	CauseSmaller   CauseKind = "smaller"     // the group has more slots than its size
-	CauseGroupEnds CauseKind = "group_ends"  // the group is stopped or being deleted
-	CauseCalm      CauseKind = "slot_steady" // a slot has been healthy for long enough
+	// Orders and the wanted state.
+	CauseOrder        CauseKind = "order"             // By
+	CauseOutdated     CauseKind = "outdated"          // Text: what differs from the group
+	CauseAge          CauseKind = "age"               // Name: the limit, For; Text: why no replacement is made
+	CauseUnneeded     CauseKind = "unneeded"          // Other serves in its slot
+	CauseUnwanted     CauseKind = "unwanted_template" // it fails, and its template is not wanted; Text: its report
+	CauseSmaller      CauseKind = "smaller"           // Count slots above size Limit; Name: what its slot is
+	CauseGroupEnds    CauseKind = "group_ends"        // Name: stopped or deleted
+	CauseCalm         CauseKind = "slot_steady"       // Other has been healthy For so long
+	CauseUnfilled     CauseKind = "unfilled"          // Count of Limit slots are filled
+	CauseAdopted      CauseKind = "adopted"           // By
+	CauseTaskDone     CauseKind = "task_done"         // Other has finished the task of the slot
+	CauseRollStopped  CauseKind = "roll_stopped"      // Other serves
+	CauseGivesWay     CauseKind = "gives_way"         // Other needs its room, Name serves
+	CauseUnproved     CauseKind = "unproved"          // it is not known to be healthy
+	CauseLostTooOften CauseKind = "lost_too_often"
+	CauseShares       CauseKind = "shares" // of spot machines and others
+	CauseTooManySpot  CauseKind = "too_many_spot"
+	CauseTooFewSpot   CauseKind = "too_few_spot"   // Count of Limit
+	CauseNoSpot       CauseKind = "no_spot"        // For so long
+	CauseNoSpotServes CauseKind = "no_spot_serves" // what it replaces serves
+	CauseEven         CauseKind = "even"
+	CauseUneven       CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
+	CauseFullZone     CauseKind = "full_zone"      // Name
+	CauseFullZoneEven CauseKind = "full_zone_even" // Name
+
+	// Judgments.
+	CauseBeingMade       CauseKind = "being_made"
+	CauseBeingRemoved    CauseKind = "being_removed"
+	CauseFinished        CauseKind = "finished"
+	CauseHealthy         CauseKind = "healthy"
+	CauseReports         CauseKind = "reports"
+	CauseNotYetHealthy   CauseKind = "not_yet_healthy" // Name: what is missing; Text: its report
+	CauseNeverHealthy    CauseKind = "never_healthy"   // within For; Name: what is missing; Text: its report
+	CauseUnhealthy       CauseKind = "unhealthy"       // Text: its report
+	CauseRebooted        CauseKind = "rebooted"        // Name: what is missing; Text: its report
+	CauseWorkloadEnded   CauseKind = "workload_ended"  // before it was healthy; Text: its report
+	CauseUnregistered    CauseKind = "unregistered"
+	CauseNeverRegistered CauseKind = "never_registered" // within For
+	CauseAliveUnreadable CauseKind = "alive_unreadable" // Text: the error
+	CauseStreamLost      CauseKind = "stream_lost"      // Text: the gateway's reason
+	CauseOverdue         CauseKind = "overdue"
+	CauseGoodbye         CauseKind = "goodbye"          // Name: its kind
+	CauseRefused         CauseKind = "refused"          // its agent; Text: the gateway's reason
+	CauseLeaseEnded      CauseKind = "lease_ended"      // to be confirmed for For
+	CauseGrace           CauseKind = "grace"            // its lease ended; Text: what began the grace
+	CauseNoReturn        CauseKind = "no_return"        // its lease of For ended
+	CauseDown            CauseKind = "down"             // Name: its state at the provider
+	CauseDownStreamOpen  CauseKind = "down_stream_open" // Name
+	CauseDownFenced      CauseKind = "down_fenced"      // Name; it stops itself without a lease
+	CauseDownLeaseEnded  CauseKind = "down_lease_ended" // Name; its stream was open when its lease ended
+	CauseUnlisted        CauseKind = "unlisted"         // by the provider
+	CauseUnlistedNow     CauseKind = "unlisted_now"     // its stream has only just been lost
+	CauseGone            CauseKind = "gone"             // not listed any more
+	CauseUnknown         CauseKind = "unknown"          // to the provider, asked to restart it
+	CauseRestarting      CauseKind = "restarting"       // Name: the level
+	CauseNoRestart       CauseKind = "no_restart"       // Name: the level, within For; Text: the provider's error
+	CauseNotOpened       CauseKind = "not_opened"       // Name: the load balancer, within For; Text: how it stands there
+	CauseCalledDown      CauseKind = "called_down"      // Name: the load balancer; Text: its reason
+
+	// Dooms.
+	CauseNotice    CauseKind = "notice"    // Text: its reason
+	CauseEmptied   CauseKind = "emptied"   // its agent's word; Text: its reason
+	CauseEvacuated CauseKind = "evacuated" // zone Name, By
+
+	// What happened to a machine or an agent.
+	CauseDead              CauseKind = "dead"
+	CauseMadeBy            CauseKind = "made"   // by the provider
+	CauseListedBy          CauseKind = "listed" // by the provider
+	CauseAfter             CauseKind = "after"  // For
+	CausePassed            CauseKind = "passed" // Count checks, if Name; Limit optional ones fail; For
+	CauseBootUnordered     CauseKind = "boot_unordered"
+	CauseExitZero          CauseKind = "exit_zero"          // the workload of a task
+	CauseWorkloadRestarted CauseKind = "workload_restarted" // by its agent
+	CauseMachineRestarted  CauseKind = "machine_restarted"  // by the provider
+	CauseOtherBoot         CauseKind = "other_boot"         // reports
+	CauseOtherBootListed   CauseKind = "other_boot_listed"  // by the provider
+	CauseAgentBack         CauseKind = "agent_back"
+	CauseCameBack          CauseKind = "came_back"    // and its slot is better off without it
+	CauseUnused            CauseKind = "unused"       // its token, for For
+	CauseCallRefused       CauseKind = "call_refused" // Text: the provider's error
+	CauseObsolete          CauseKind = "obsolete"     // its template; Text: the provider's error
+	CauseNotMade           CauseKind = "not_made"     // within For; Text: the provider's error
+
+	// Load balancers and drains.
+	CauseWorks         CauseKind = "works"
+	CauseJoins         CauseKind = "joins"  // its group uses the load balancer
+	CauseLeaves        CauseKind = "leaves" // its group does not use the load balancer any more
+	CauseDrains        CauseKind = "drains"
+	CauseHeirServes    CauseKind = "heir_serves" // another instance is healthy in its place
+	CauseQuiet         CauseKind = "quiet"       // its load balancers send it nothing new
+	CauseHookEnded     CauseKind = "hook_ended"
+	CauseDrained       CauseKind = "drained"    // Text: who acknowledged it
+	CauseDrainTime     CauseKind = "drain_time" // For
+	CauseNoConnections CauseKind = "no_connections"
+	CauseRelieved      CauseKind = "relieved" // Other is healthy in its place
 )
+
+// CauseKinds are all of them.
+var CauseKinds = []CauseKind{
+	CauseOrder, CauseOutdated, CauseAge, CauseUnneeded, CauseUnwanted, CauseSmaller, CauseGroupEnds, CauseCalm,
+	CauseUnfilled, CauseAdopted, CauseTaskDone, CauseRollStopped, CauseGivesWay, CauseUnproved,
+	CauseLostTooOften, CauseShares, CauseTooManySpot, CauseTooFewSpot, CauseNoSpot, CauseNoSpotServes, CauseEven,
+	CauseUneven, CauseFullZone, CauseFullZoneEven, CauseBeingMade, CauseBeingRemoved, CauseFinished,
+	CauseHealthy, CauseReports, CauseNotYetHealthy, CauseNeverHealthy, CauseUnhealthy, CauseRebooted,
+	CauseWorkloadEnded, CauseUnregistered, CauseNeverRegistered, CauseAliveUnreadable, CauseStreamLost,
+	CauseOverdue, CauseGoodbye, CauseRefused, CauseLeaseEnded, CauseGrace, CauseNoReturn, CauseDown,
+	CauseDownStreamOpen, CauseDownFenced, CauseDownLeaseEnded, CauseUnlisted, CauseUnlistedNow, CauseGone,
+	CauseUnknown, CauseRestarting, CauseNoRestart, CauseNotOpened, CauseCalledDown, CauseNotice, CauseEmptied,
+	CauseEvacuated, CauseDead, CauseMadeBy, CauseListedBy, CauseAfter, CausePassed, CauseBootUnordered,
+	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
+	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
+	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
+	CauseDrainTime, CauseNoConnections, CauseRelieved,
+}
 
 // Counterfactual is what would have prevented a decision.
 type Counterfactual string

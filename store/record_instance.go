@@ -73,6 +73,7 @@ type InstanceSpec struct {
 type Doom struct {
 	Rule     string    `json:"rule"`
 	Why      string    `json:"why"`
+	Cause    Cause     `json:"cause,omitzero"`
 	At       time.Time `json:"at"`
 	Deadline *Timer    `json:"deadline,omitempty"` // when it ends, if a notice said
 }
@@ -217,6 +218,7 @@ type Failure struct {
 	Instance string    `json:"instance"`
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
+	Cause    Cause     `json:"cause,omitzero"`
 	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
 	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero
 	// if it failed in another way.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -106,7 +107,7 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	}
 	if !scr.Terminal {
 		return strings.Join([]string{
-			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What), output.OneLine(e.Why),
+			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What), output.OneLine(reason.Text(e.Cause, e.Why)),
 			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(e.Evidence, "; ")),
 		}, "\t") + "\n"
 	}
@@ -116,8 +117,8 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 		when = at.Format("01-02 15:04:05")
 	}
 	line := fmt.Sprintf("%s %-8s %-14s %s", when, orDash(e.Rule), about, output.OneLine(e.What))
-	if e.Why != "" {
-		line += ": " + output.OneLine(e.Why)
+	if why := reason.Text(e.Cause, e.Why); why != "" {
+		line += ": " + output.OneLine(why)
 	}
 	if wide {
 		line += scr.Dim("  [" + revisionBy(e) + "]")

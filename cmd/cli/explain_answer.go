@@ -48,11 +48,11 @@ func running(sc *scene, i store.Instance, j plan.Judgment, since string) string 
 	case j.Verdict == store.Live || j.Verdict == store.Doomed || j.Verdict == "":
 		text = fmt.Sprintf("%s is RUNNING and healthy %s", i.ID, since)
 	default:
-		text += fmt.Sprintf(", but it is %s: %s", strings.ToUpper(string(j.Verdict)), j.Why)
+		text += fmt.Sprintf(", but it is %s: %s", strings.ToUpper(string(j.Verdict)), j.Why())
 	}
 	switch gone := sc.evacuation(i); {
 	case i.Doomed != nil:
-		text += "; it is DOOMED: " + i.Doomed.Why
+		text += "; it is DOOMED: " + reason.Text(i.Doomed.Cause, i.Doomed.Why)
 	case gone != "":
 		text += "; it is DOOMED: " + gone
 	}
@@ -70,12 +70,12 @@ func running(sc *scene, i store.Instance, j plan.Judgment, since string) string 
 
 func judgedBriefly(j plan.Judgment, usual string) string {
 	switch {
-	case j.Why == "" || j.Verdict == store.Unborn:
+	case j.Why() == "" || j.Verdict == store.Unborn:
 		return usual
 	case j.Verdict == store.Live:
-		return j.Why
+		return j.Why()
 	default:
-		return "it is " + strings.ToUpper(string(j.Verdict)) + ": " + j.Why
+		return "it is " + strings.ToUpper(string(j.Verdict)) + ": " + j.Why()
 	}
 }
 

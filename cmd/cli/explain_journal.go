@@ -29,7 +29,7 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 	lines := make([]storyLine, len(entries))
 	for i, e := range entries {
 		lines[i] = storyLine{
-			At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: e.Why, Rule: e.Rule,
+			At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: reason.Text(e.Cause, e.Why), Rule: e.Rule,
 			Revision: e.Revision, Evidence: e.Evidence,
 		}
 	}

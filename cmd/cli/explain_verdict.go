@@ -17,6 +17,7 @@ type verdict struct {
 	Verdict  store.Verdict  `json:"verdict"`
 	Rule     string         `json:"rule,omitempty"`
 	Why      string         `json:"why,omitempty"`
+	Cause    store.Cause    `json:"cause,omitzero"`
 	Awaits   store.Awaited  `json:"awaits,omitempty"`
 	Told     *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
 	Revision store.Revision `json:"revision"` // revision of the state that it was judged on
@@ -27,7 +28,7 @@ type verdict struct {
 // since the leader knows more, such as the provider's answers.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments.Of(id)
-	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Awaits: j.Awaits, Revision: sc.content.Revision}
+	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits, Revision: sc.content.Revision}
 	for _, e := range j.Evidence {
 		if e != plan.NoList { // this program did not ask the provider
 			v.Evidence = append(v.Evidence, e)
@@ -37,7 +38,8 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)
 	if found && agrees && (sc.leads() || told.Verdict.Failed()) {
 		v = verdict{
-			Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At,
+			Verdict: told.Verdict, Rule: told.Rule, Why: reason.Text(told.Cause, told.Why), Told: &told.At,
+			Cause:  reason.Known(told.Cause, told.Why),
 			Awaits: reason.Awaits(&told), Revision: told.Revision,
 			Evidence: told.Evidence,
 		}
@@ -52,7 +54,7 @@ func ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 func (v verdict) shown() bool { return v.Verdict != "" && v.Verdict != store.Unborn }
 
 func (v verdict) judgment() plan.Judgment {
-	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Why: v.Why, Evidence: v.Evidence}
+	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Cause: v.Cause, Evidence: v.Evidence}
 }
 
 // source returns who judged, when, and on which revision.

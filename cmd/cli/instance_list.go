@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
@@ -103,7 +104,7 @@ func (c *InstanceList) left(shown, more int) string {
 
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
 	now, health := s.env.Now(), healthOfInstance(i, a, r)
-	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
+	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+reason.Text(i.Last.Cause, i.Last.Why))
 	if health.ill() { // more important than earlier decisions
 		last = health.rule + " " + health.why
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
@@ -62,7 +63,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
 	}
 	if d := i.Doomed; d != nil {
-		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(d.Why), output.Age(now, d.At))
+		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(reason.Text(d.Cause, d.Why)), output.Age(now, d.At))
 		if d.Deadline != nil {
 			line += ", it ends in " + story.Ends(*d.Deadline, now)
 		}
@@ -94,7 +95,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 
 // drainLine returns why an instance drains, and until when.
 func drainLine(d store.Drain, id string, now time.Time) string {
-	line := fmt.Sprintf("drain: %s: %s", d.Rule, output.OneLine(d.Why))
+	line := fmt.Sprintf("drain: %s: %s", d.Rule, output.OneLine(reason.Text(d.Cause, d.Why)))
 	switch {
 	case d.Done != "":
 		line += "; it is over: " + output.OneLine(d.Done)

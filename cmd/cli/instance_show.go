@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
@@ -78,9 +79,9 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 // lastDone returns what was done last, and why.
 func lastDone(d store.Decision) string {
 	if d.What == "" {
-		return output.OneLine(d.Why)
+		return output.OneLine(reason.Text(d.Cause, d.Why))
 	}
-	return output.OneLine(d.What + ": " + d.Why)
+	return output.OneLine(d.What + ": " + reason.Text(d.Cause, d.Why))
 }
 
 // instance reads one instance, or fails with NotFound.
@@ -217,7 +218,7 @@ func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
 	fmt.Fprintf(scr.W, "slot: %s counted\n", counted(len(v.Record.Failures), "failure", "failures"))
 	for _, f := range v.Record.Failures {
 		fmt.Fprintf(scr.W, "  %s ago  %s  %s  %s\n", output.Age(now, f.At), f.Instance, f.Verdict,
-			output.OneLine(f.Why))
+			output.OneLine(reason.Text(f.Cause, f.Why)))
 	}
 	if state != "" {
 		fmt.Fprintf(scr.W, "  %s\n", state)

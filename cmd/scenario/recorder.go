@@ -213,7 +213,7 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 	default:
 	}
 	r.add(Entry{
-		At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why,
+		At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why(),
 		minor: minor,
 	})
 }

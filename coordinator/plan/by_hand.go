@@ -31,7 +31,7 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 		return // carried out when things may be made again
 	}
 	why := orderedBy(r.Record.By)
-	rec := d.newRecord(nil, "PROV-9", "ordered by "+r.Record.By)
+	rec := d.newRecord(nil, "PROV-9", orderedBy(r.Record.By))
 	rec.Phase, rec.Zone, rec.Called, rec.Token = store.Booting, r.Record.Zone, true, r.Record.Token
 	rec.Spec.Provider, rec.Spec.RegistrationTimeout = store.ProviderNone, r.Record.Valid
 	rec.Config = rec.Spec.ConfigHash()
@@ -57,7 +57,7 @@ func (d *draft) withdrawUnused() {
 			continue
 		}
 		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
-			because(fmt.Sprintf("no machine joined as it within %s", m.Record.Spec.RegistrationTimeout)), m.evidence(), nil)
+			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.evidence(), nil)
 		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
 	}
 }

@@ -40,7 +40,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	flaps := d.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
-	a := d.retire(m, m.judgment.Rule, "deleting", because(m.judgment.Why), m.evidence(), m.proof(d.s.Keys)...)
+	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Cause, m.evidence(), m.proof(d.s.Keys)...)
 	if needed && alone {
 		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
 	}
@@ -48,7 +48,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	case flaps && needed:
 		a.What += "; " + sl.waiting()
 	case alone && needed && len(d.zones()) > 0:
-		d.addReplacement(a, sl, m, "DET-4", because("it is dead"))
+		d.addReplacement(a, sl, m, "DET-4", of(store.CauseDead))
 	}
 	d.writeSlot(a, sl)
 }
@@ -70,7 +70,7 @@ func (d *draft) revive(sl *slot, m *member) bool {
 		d.noteFlapping(sl, m)
 		return true
 	}
-	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", because(m.judgment.Why), true, nil)
+	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", m.judgment.Cause, true, nil)
 	d.writeSlot(a, sl)
 	return true
 }

@@ -266,7 +266,7 @@ func (d *draft) timer(length time.Duration) store.Timer {
 }
 
 // newMember drafts a new instance in a slot and returns it with the write that records it.
-func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
+func (d *draft) newMember(sl *slot, replaces, rule string, why store.Cause) (*member, store.Write) {
 	rec := d.newRecord(sl, rule, why)
 	rec.Managed, rec.Replaces, rec.Converts = true, replaces, rule == "SPOT-4"
 	rec.Rebalances = rule == "REC-17" || rec.Converts
@@ -277,13 +277,13 @@ func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.
 
 // newRecord is the record of a new instance of the group, made from the template that is due
 // (ROLL-9). Without a slot it is on demand.
-func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
+func (d *draft) newRecord(sl *slot, rule string, why store.Cause) store.Instance {
 	number, from := -1, d.source(sl, rule)
 	if sl != nil {
 		number = sl.number
 	}
 	if from.why != "" {
-		why += "; " + from.why
+		why = with(why, func(a *store.CauseAlso) { a.Made = from.why })
 	}
 	var fallback bool
 	from.spec.Spot, fallback = d.buy(sl)
@@ -291,7 +291,7 @@ func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec),
 		Template: from.hash,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", because(why)),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -302,7 +302,7 @@ func (d *draft) join(rec store.Instance) *member {
 	m := &member{Instance: &Instance{}, phase: rec.Phase, touched: true}
 	m.Record, m.Key = rec, d.s.Keys.Instance(rec.ID)
 	m.PhaseStart, m.Born = d.now, d.now
-	m.judgment = Judgment{Verdict: store.Unborn, Rule: rec.Last.Rule, Why: rec.Last.Why}
+	m.judgment = Judgment{Verdict: store.Unborn, Rule: rec.Last.Rule, Cause: reason.Known(rec.Last.Cause, rec.Last.Why)}
 	d.members = append(d.members, m)
 	if rec.Managed {
 		d.place(m)
@@ -383,8 +383,21 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	return &d.actions[len(d.actions)-1]
 }
 
-// because is a cause that is a text alone.
-func because(text string) store.Cause { return store.Cause{Text: text} }
+// with adds to a cause what else a reader has to know.
+func with(c store.Cause, add func(*store.CauseAlso)) store.Cause {
+	var a store.CauseAlso
+	if c.Also != nil {
+		a = *c.Also
+	}
+	add(&a)
+	c.Also = &a
+	return c
+}
+
+// placed adds to a cause that a new instance takes the place of another.
+func placed(c store.Cause, id string) store.Cause {
+	return with(c, func(a *store.CauseAlso) { a.Place = id })
+}
 
 // orderedBy is the cause of what an operator ordered.
 func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.CauseOrder, By: operator} }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -69,7 +68,7 @@ func (d *draft) relieved(m *member) bool {
 	if len(heirs) == 0 {
 		return false
 	}
-	a := d.drained(m, "SPOT-2", heirs[0].ID()+" is healthy in its place")
+	a := d.drained(m, "SPOT-2", store.Cause{Kind: store.CauseRelieved, Other: heirs[0].ID()})
 	a.Conditions = append(a.Conditions, heirs[0].Unchanged(), heirs[0].Alive.Unchanged(), heirs[0].Report.Unchanged())
 	return true
 }
@@ -89,35 +88,36 @@ func (d *draft) drains() {
 		due := d.ends(m.Due, store.TimerDrain, &rec.Timer)
 		switch {
 		case m.dead():
-			d.drained(m, "DET-4", m.judgment.Why)
+			d.drained(m, "DET-4", m.judgment.Cause)
 		case d.comesBack(m, rec):
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
 		case d.leavesTraffic(m, rec, due):
 		case d.relieved(m):
 		case rec.Done != "":
-			d.drained(m, "DRAIN-1", rec.Done)
+			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrained, Text: rec.Done})
 		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
 			m.Report.Record.Drained == rec.Token && d.trafficEnded(m):
 			// without one that says nothing
-			a := d.drained(m, "DRAIN-1", "its drain hook has ended")
+			a := d.drained(m, "DRAIN-1", of(store.CauseHookEnded))
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
 		case len(m.Record.Spec.Drain.Hook) == 0 && m.inTraffic() && d.trafficEnded(m):
-			d.drained(m, "LB-1", "no connection to it is in use")
+			d.drained(m, "LB-1", of(store.CauseNoConnections))
 		case !d.now.Before(due):
-			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
+			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrainTime, For: rec.Timer.For})
 		case d.blockTraffic("LB-1", m.task(store.WorkRemove), m, rec.Timer.For):
 			d.wake(due)
 		default:
 			d.wake(due)
 			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,
-				store.BlockedFacts{Text: rec.Why, For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
+				store.BlockedFacts{Cause: reason.Known(rec.Cause, rec.Why), For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
 		}
 	}
 }
 
-func (d *draft) drained(m *member, rule, why string) *Action {
-	a := d.step(m, store.Deleting, rule, "deleting", because(why+"; it left because: "+drainedFor(m)), m.evidence(), nil)
+func (d *draft) drained(m *member, rule string, why store.Cause) *Action {
+	why = with(why, func(a *store.CauseAlso) { a.Left = drainedFor(m) })
+	a := d.step(m, store.Deleting, rule, "deleting", why, m.evidence(), nil)
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
 }
@@ -143,7 +143,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
 		to = store.Running
 	}
-	a := d.step(m, to, "DET-15", "came back", because("its agent reports again"), m.evidence(),
+	a := d.step(m, to, "DET-15", "came back", of(store.CauseAgentBack), m.evidence(),
 		func(r *store.Instance) { r.Drain = nil })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
@@ -159,7 +159,7 @@ func (d *draft) drainsAfterAll(m *member) {
 		return // decided on the next cache
 	}
 	a := d.step(m, store.Draining, "DRAIN-1", "drains",
-		because("it came back, and its slot is better off without it"),
+		of(store.CauseCameBack),
 		m.evidence(), func(r *store.Instance) {
 			drain := *r.Drain
 			drain.Lost = false

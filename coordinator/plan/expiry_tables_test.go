@@ -108,7 +108,7 @@ func TestWhoIsTooOld(t *testing.T) {
 			test.is(m)
 		}
 		got := d.ageOf(m)
-		if got.rule != test.rule || got.forced != test.forced || (got.why == "") != (test.rule == "") {
+		if got.rule != test.rule || got.forced != test.forced || (got.cause.Kind == "") != (test.rule == "") {
 			t.Errorf("%s: %+v, want %s, forced %t", name, got, test.rule, test.forced)
 		}
 		waits := strings.HasPrefix(name, "not ") || name == "in grace" || name == "eligible, not yet forced" ||

@@ -71,7 +71,7 @@ func (d *draft) leftAlone(m *member) bool {
 		return true
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
 		// else its place is taken: it need not be healed
-		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Text: m.judgment.Why})
+		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Cause: m.judgment.Cause})
 		return true
 	}
 	return d.heldByStorm(m)
@@ -84,7 +84,7 @@ func (d *draft) spared(m *member) bool {
 		return false
 	}
 	d.block("REC-13", m.task(store.WorkReplace), store.BlockedByHealProtection,
-		store.BlockedFacts{Text: m.judgment.Why})
+		store.BlockedFacts{Cause: m.judgment.Cause})
 	return true
 }
 
@@ -116,7 +116,7 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 		d.noteFlapping(sl, m)
 		return
 	}
-	a := d.restart(m, level, "HEAL-1", "restarting its "+level, because(m.judgment.Why), true, nil)
+	a := d.restart(m, level, "HEAL-1", "restarting its "+level, m.judgment.Cause, true, nil)
 	d.writeSlot(a, sl)
 }
 
@@ -127,7 +127,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, because(m.judgment.Why), m.evidence(),
+	a := d.step(m, m.phase, rule, what, m.judgment.Cause, m.evidence(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
@@ -163,7 +163,7 @@ func (d *draft) replace(sl *slot, m *member) {
 const replaced = "replacement requested"
 
 func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why store.Cause) {
-	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+reason.Short(why))
+	r, write := d.newMember(sl, m.ID(), rule, placed(why, m.ID()))
 	requested := "replacement " + r.ID() + " requested"
 	a.Replacement = r.ID()
 	if a.What == replaced {
@@ -259,9 +259,9 @@ func (m *member) grounds(rule string) (string, store.Cause) {
 	case m.Record.Condemned != nil:
 		return "REC-16", orderedBy(m.Record.Condemned.By)
 	case m.doom.rule != "":
-		return m.doom.rule, because(m.doom.why)
+		return m.doom.rule, m.doom.cause
 	default:
-		return rule, because(m.judgment.Why)
+		return rule, m.judgment.Cause
 	}
 }
 
@@ -294,7 +294,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		rule, why := m.grounds("HEAL-13")
 		d.fail(sl, m)
 		a := d.retire(m, rule, "deleting",
-			followed(why, "; "+keep.ID()+" keeps the slot until there is a better one"),
+			followed(why, func(a *store.CauseAlso) { a.Until = keep.ID() }),
 			m.evidence(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
@@ -360,21 +360,21 @@ func (d *draft) giveUp(m *member) {
 	if m.touched || m.Calls.Busy || m.Calls.Problem == "" {
 		return
 	}
-	var why string
+	why := store.Cause{Text: m.Calls.Problem}
 	switch due := m.PhaseStart.Add(m.patience()); {
 	case m.Calls.Refused:
-		why = "the provider refuses it: " + m.Calls.Problem
+		why.Kind = store.CauseCallRefused
 		d.refusedFallback(m)
 	case d.obsolete(m):
-		why = "the template has changed since it failed: " + m.Calls.Problem
+		why.Kind = store.CauseObsolete
 	case m.phase == store.Creating && !d.now.Before(due):
-		why = fmt.Sprintf("the provider did not make it within %s: %s", m.patience(), m.Calls.Problem)
+		why.Kind, why.For = store.CauseNotMade, store.Duration(m.patience())
 	default:
 		d.wake(due)
 		return
 	}
 	if d.mayDelete(m.task(store.WorkWithdraw), m) {
-		d.retire(m, "HEAL-13", "withdrawn", because(why), nil)
+		d.retire(m, "HEAL-13", "withdrawn", why, nil)
 	}
 }
 
@@ -394,7 +394,7 @@ func (d *draft) moveZone(m *member) {
 	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"),
+	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, store.Cause{Kind: store.CauseFullZone, Name: full},
 		[]string{m.Calls.Problem},
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
@@ -414,7 +414,8 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	f, rec := d.spec.Flap, &sl.Record
 	rec.Template = d.hash
 	failure := store.Failure{
-		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why,
+		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why(),
+		Cause:    reason.Recorded(m.judgment.Cause),
 		Template: m.Record.Template,
 	}
 	if m.missed() {
@@ -609,20 +610,20 @@ func (d *draft) stopped(m *member) {
 	if r == nil {
 		return
 	}
-	var why string
+	var why store.CauseKind
 	switch {
 	case r.Level == store.RestartWorkload && m.Alive.Present() && m.Report.Record.Restarted == r.Token:
-		why = "its agent has restarted the workload"
+		why = store.CauseWorkloadRestarted
 	case r.Level == store.RestartMachine && m.Calls.Restarted == r.Token:
-		why = "the provider has restarted it"
+		why = store.CauseMachineRestarted
 	case r.Boot != "" && m.Alive.Present() && m.Alive.Record.BootID != r.Boot:
-		why = "another boot of it reports"
+		why = store.CauseOtherBoot
 	case r.Level == store.RestartMachine && m.bootedAnew(r):
-		why = "the provider lists another boot of it"
+		why = store.CauseOtherBootListed
 	default:
 		return
 	}
-	d.step(m, store.Starting, r.Rule, "restarted", because(why), []string{streamSays(m.Instance)}, nil)
+	d.step(m, store.Starting, r.Rule, "restarted", of(why), []string{streamSays(m.Instance)}, nil)
 }
 
 // started: the restarted instance has registered again.
@@ -638,7 +639,7 @@ func (d *draft) started(m *member) {
 	if r != nil {
 		rule = r.Rule
 	}
-	a := d.step(m, store.Checking, rule, "back after its restart", because(fmt.Sprintf("after %s", d.since(m))),
+	a := d.step(m, store.Checking, rule, "back after its restart", d.after(m),
 		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }

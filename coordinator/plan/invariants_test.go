@@ -170,9 +170,9 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 		what = "replacement " + a.Replacement + " requested"
 	}
 	if a.Rule != last.Rule || !strings.HasPrefix(a.What, what) || !strings.HasPrefix(a.Why, last.Why) ||
-		a.Cause != last.Cause ||
+		!reflect.DeepEqual(a.Cause, last.Cause) ||
 		a.Group != next.Group || a.Instance != next.ID || a.From != old.Record.Phase || a.To != next.Phase {
-		w.t.Fatalf("%s of %s (%s, %s) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To,
+		w.t.Fatalf("%s of %s (%s, %+v) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To,
 			last)
 	}
 	began := old.Record.Since
@@ -336,7 +336,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	first := w.leaving(s, spec, rec) && spec.MaxUnavailable(false) > 0
 	if w.works(id) && rec.Managed && !ordered && !first && len(filled) <= spec.Size && !kept {
 		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What, a.Why,
-			j.Verdict, j.Why)
+			j.Verdict, j.Why())
 	}
 	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
 	ordered = ordered || evacuated || rec.Doomed != nil

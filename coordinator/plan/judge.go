@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,14 +22,22 @@ const absenceStands = time.Second
 type Judgment struct {
 	Verdict  store.Verdict
 	Rule     string
-	Why      string
+	Cause    store.Cause
 	Evidence []string
 	Awaits   store.Awaited // what a suspicion waits for
 	Until    time.Time     // when it may change by the passing of time alone
+	// Provider is what the provider says of a suspect.
+	Provider string
 	// Absent is set if it is dead because its provider no longer lists it, not because the provider
 	// says so (SAFE-2).
 	Absent bool
 }
+
+// Why is the judgment's cause as a sentence.
+func (j *Judgment) Why() string { return reason.Short(j.Cause) }
+
+// of is a cause without fields.
+func of(kind store.CauseKind) store.Cause { return store.Cause{Kind: kind} }
 
 // Judgments are the judgments of all instances of a plan's snapshot. They are valid until the
 // snapshot changes, and one goroutine at a time may read them.
@@ -80,17 +89,25 @@ func (j *Judgments) Len() int {
 	return n
 }
 
-// judge returns what the evidence proves about an instance. It is a table: the first line that
-// applies counts.
+// judge returns what the evidence proves about an instance.
 func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
+	j := proved(in, s, now)
+	if j.Verdict == store.Suspect {
+		j.Provider = providerSays(in)
+	}
+	return j
+}
+
+// proved is the judgment of an instance. It is a table: the first line that applies counts.
+func proved(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	switch rec.Phase {
 	case store.Pending, store.Creating:
-		return Judgment{Verdict: store.Unborn, Rule: "REC-3", Why: "being made"}
+		return Judgment{Verdict: store.Unborn, Rule: "REC-3", Cause: of(store.CauseBeingMade)}
 	case store.Deleting:
-		return Judgment{Verdict: store.Unborn, Rule: "HEAL-14", Why: "being removed"}
+		return Judgment{Verdict: store.Unborn, Rule: "HEAL-14", Cause: of(store.CauseBeingRemoved)}
 	case store.Finished:
-		return Judgment{Verdict: store.Live, Rule: "REC-12", Why: "finished"}
+		return Judgment{Verdict: store.Live, Rule: "REC-12", Cause: of(store.CauseFinished)}
 	default: // there is, or should be, a machine: the evidence decides
 	}
 	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
@@ -105,7 +122,8 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if in.AliveUnreadable != "" {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-16",
-			Why: "its alive key cannot be read: " + in.AliveUnreadable, Evidence: []string{providerSays(in)},
+			Cause:    store.Cause{Kind: store.CauseAliveUnreadable, Text: in.AliveUnreadable},
+			Evidence: []string{providerSays(in)},
 		}
 	}
 	if !in.Alive.Present() {
@@ -128,7 +146,7 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if see.Listed && see.Down && !upSince(in, see.Begun) {
 		j := Judgment{
-			Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State,
+			Verdict: store.Dead, Rule: "DET-4", Cause: store.Cause{Kind: store.CauseDown, Name: see.State},
 			Evidence: []string{providerSays(in), streamSays(in)},
 		}
 		// Its agent may have come back since that List began, or the List describes an earlier
@@ -137,22 +155,20 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		switch {
 		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
 			j.Verdict, j.Awaits = store.Suspect, store.AwaitsList
-			j.Why = "the provider says " + see.State + ", and its stream is open: asking again"
+			j.Cause.Kind = store.CauseDownStreamOpen
 		case askedOnce(in, now):
-			j.Verdict, j.Awaits, j.Why = store.Suspect, store.AwaitsList,
-				"the provider says "+see.State+", and it stops itself without a lease: asking again"
+			j.Verdict, j.Awaits, j.Cause.Kind = store.Suspect, store.AwaitsList, store.CauseDownFenced
 			j.Until = see.Begun.Add(in.Record.Spec.Report.LeaseTTL.D())
 		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" &&
 			see.BootID != in.Report.Record.BootID):
-			j.Verdict, j.Awaits, j.Why = store.Suspect, store.AwaitsList,
-				"the provider says "+see.State+", and its stream was open when its lease ended: asking again"
+			j.Verdict, j.Awaits, j.Cause.Kind = store.Suspect, store.AwaitsList, store.CauseDownLeaseEnded
 			j.Until = in.AliveGone.Add(confirmWait(in, s))
 		}
 		return j, true
 	}
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
 		j := Judgment{
-			Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Awaits: store.AwaitsList,
+			Verdict: store.Suspect, Rule: "DET-4", Cause: of(store.CauseUnlisted), Awaits: store.AwaitsList,
 			Evidence: []string{providerSays(in), streamSays(in)},
 		}
 		streamGone := in.Alive.Present() && in.Alive.Record.State == store.StreamLost
@@ -167,9 +183,9 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		case !streamGone || see.Times < 2:
 		case !see.Begun.Before(troubledSince(in).Add(absenceStands)):
 			j.Verdict, j.Awaits, j.Absent = store.Dead, "", true
-			j.Why = "the provider does not list it any more"
+			j.Cause = of(store.CauseGone)
 		case in.Alive.Present():
-			j.Why += ", and its stream has only just been lost: asking again"
+			j.Cause = of(store.CauseUnlistedNow)
 		default:
 			return Judgment{}, false // no List came since, so that its lease alone decides
 		}
@@ -221,11 +237,11 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 		due = s.GraceEnd // SAFE-13: no timer fires in grace
 	}
 	if now.Before(due) {
-		return Judgment{Verdict: store.Unborn, Rule: "DET-11", Why: "its agent has not registered yet", Until: due}
+		return Judgment{Verdict: store.Unborn, Rule: "DET-11", Cause: of(store.CauseUnregistered), Until: due}
 	}
 	return Judgment{
 		Verdict: store.Stuck, Rule: "DET-11",
-		Why:      fmt.Sprintf("its agent did not register within %s", in.Record.Spec.RegistrationTimeout),
+		Cause:    store.Cause{Kind: store.CauseNeverRegistered, For: in.Record.Spec.RegistrationTimeout},
 		Evidence: []string{providerSays(in), "alive absent"},
 	}
 }
@@ -269,19 +285,19 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if now.Before(due) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "DET-17",
-			Why: fmt.Sprintf("its lease ended; to be confirmed for %s", wait), Evidence: evidence, Until: due,
+			Cause: store.Cause{Kind: store.CauseLeaseEnded, For: store.Duration(wait)}, Evidence: evidence, Until: due,
 		}
 	}
 	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
 			Until: s.GraceEnd,
 		}
 	}
 	return Judgment{
 		Verdict: store.Lost, Rule: "DET-17",
-		Why:      fmt.Sprintf("its lease (%s) ended and it did not return", in.Record.Spec.Report.LeaseTTL),
+		Cause:    store.Cause{Kind: store.CauseNoReturn, For: in.Record.Spec.Report.LeaseTTL},
 		Evidence: evidence,
 	}
 }
@@ -302,7 +318,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if in.Calls.Missing {
 		return Judgment{
 			Verdict: store.Stuck, Rule: "HEAL-1",
-			Why:      "asked to restart it, the provider knows no such machine",
+			Cause:    of(store.CauseUnknown),
 			Evidence: []string{providerSays(in), streamSays(in)},
 		}
 	}
@@ -313,17 +329,16 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(due) {
 		return Judgment{
-			Verdict: store.Unborn, Rule: "HEAL-1", Why: "its " + r.Level + " is being restarted",
+			Verdict: store.Unborn, Rule: "HEAL-1", Cause: store.Cause{Kind: store.CauseRestarting, Name: r.Level},
 			Until: due,
 		}
 	}
 	j := Judgment{
 		Verdict: store.Stuck, Rule: "HEAL-1",
-		Why:      fmt.Sprintf("its %s did not restart within %s", r.Level, limit),
+		Cause: store.Cause{
+			Kind: store.CauseNoRestart, Name: r.Level, For: store.Duration(limit), Text: in.Calls.Problem,
+		},
 		Evidence: []string{providerSays(in), streamSays(in)},
-	}
-	if in.Calls.Problem != "" {
-		j.Why += ": " + in.Calls.Problem
 	}
 	return j
 }
@@ -342,63 +357,64 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if alive.State == store.StreamOpen && in.Record.Phase == store.Running && reportIsCurrent(in) &&
 		in.Report.Record.Healthy {
 		// as nearly all are: see member.evidence
-		return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy"}
+		return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseHealthy)}
 	}
 	evidence := []string{streamSays(in)}
 	switch alive.State {
 	case store.StreamLost:
 		return Judgment{
-			Verdict: store.Suspect, Rule: "DET-3", Why: "its stream was lost: " + alive.Why,
+			Verdict: store.Suspect, Rule: "DET-3", Cause: store.Cause{Kind: store.CauseStreamLost, Text: alive.Why},
 			Evidence: append(evidence, providerSays(in)),
 		}
 	case store.StreamOverdue:
 		return Judgment{
-			Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue",
+			Verdict: store.Suspect, Rule: "DET-6", Cause: of(store.CauseOverdue),
 			Evidence: append(evidence, providerSays(in)),
 		}
 	case store.StreamLeft:
 		if alive.Goodbye == store.GoodbyeRefused {
 			return Judgment{
 				Verdict: store.Suspect, Rule: "DET-8",
-				Why: "its agent is there, and is refused: " + alive.Why, Evidence: append(evidence, providerSays(in)),
+				Cause:    store.Cause{Kind: store.CauseRefused, Text: alive.Why},
+				Evidence: append(evidence, providerSays(in)),
 			}
 		}
 		return Judgment{
-			Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye),
+			Verdict: store.Suspect, Rule: "DET-8",
+			Cause:    store.Cause{Kind: store.CauseGoodbye, Name: string(alive.Goodbye)},
 			Evidence: append(evidence, providerSays(in)),
 		}
 	default: // open, or on its way to another replica
 	}
-	notYet := "it has reported nothing yet"
+	notYet := store.Cause{Kind: store.CauseNotYetHealthy, Name: reason.NoReport}
 	if reportIsCurrent(in) {
-		notYet = in.Report.Record.Why
+		notYet.Name, notYet.Text = "", in.Report.Record.Why
 		switch {
 		case in.Report.Record.Healthy && !restartConfirmed(in):
-			notYet = "its agent has not confirmed its restart"
+			notYet.Name, notYet.Text = reason.Unconfirmed, ""
 		case in.Report.Record.Healthy:
-			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
+			return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseHealthy), Evidence: evidence}
 		case rebooted(in):
-			return Judgment{
-				Verdict: store.Live, Rule: "DET-10", Why: withDetail("its machine has started again", notYet),
-				Evidence: evidence,
-			}
+			notYet.Kind = store.CauseRebooted
+			return Judgment{Verdict: store.Live, Rule: "DET-10", Cause: notYet, Evidence: evidence}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
 			return Judgment{
-				Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why,
+				Verdict: store.Unhealthy, Rule: "DET-9",
+				Cause:    store.Cause{Kind: store.CauseUnhealthy, Text: in.Report.Record.Why},
 				Evidence: append(evidence, checksSay(in.Report.Record)...),
 			}
 		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in):
 			// no time will make it healthy
 			return Judgment{
 				Verdict: store.Unhealthy, Rule: "DET-9",
-				Why:      "its workload ended before it was healthy: " + in.Report.Record.Why,
+				Cause:    store.Cause{Kind: store.CauseWorkloadEnded, Text: in.Report.Record.Why},
 				Evidence: append(evidence, checksSay(in.Report.Record)...),
 			}
 		}
 	}
 	limit := in.Record.Spec.MaxChecking.D()
 	if in.Record.Phase != store.Checking || limit == 0 {
-		return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports", Evidence: evidence}
+		return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseReports), Evidence: evidence}
 	}
 	due := in.PhaseStart.Add(limit)
 	if due.Before(s.GraceEnd) {
@@ -406,13 +422,12 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(due) {
 		return Judgment{
-			Verdict: store.Live, Rule: "DET-10", Why: withDetail("not healthy yet", notYet), Evidence: evidence,
-			Until: due,
+			Verdict: store.Live, Rule: "DET-10", Cause: notYet, Evidence: evidence, Until: due,
 		}
 	}
+	notYet.Kind, notYet.For = store.CauseNeverHealthy, in.Record.Spec.MaxChecking
 	return Judgment{
-		Verdict: store.Stuck, Rule: "DET-10",
-		Why:      fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet),
+		Verdict: store.Stuck, Rule: "DET-10", Cause: notYet,
 		Evidence: append(evidence, checksSay(in.Report.Record)...),
 	}
 }
@@ -446,13 +461,6 @@ func restartConfirmed(in *Instance) bool {
 // boot the gateway persists every change of the verdict, so the last one stands.
 func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
-}
-
-func withDetail(text, detail string) string {
-	if detail == "" {
-		return text
-	}
-	return text + ": " + detail
 }
 
 // NoList is the evidence of a provider that has not listed its machines yet.
@@ -530,19 +538,22 @@ func (m *member) seemsDown() bool {
 
 // doom is why an instance will end in any case. An empty rule means that it will not.
 type doom struct {
-	rule, why string
-	by        time.Time // when it ends, if that is known
+	rule  string
+	cause store.Cause
+	by    time.Time // when it ends, if that is known
 }
 
 // doomOf reads it from the record, or from the evacuation of its zone, which is an order for all
 // that is there (DRAIN-3).
 func (d *draft) doomOf(m *member) doom {
 	if r := m.Record.Doomed; r != nil {
-		return doom{rule: r.Rule, why: r.Why, by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
+		return doom{rule: r.Rule, cause: reason.Known(r.Cause, r.Why), by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
 	}
 	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
 		if e, yes := gone[m.Record.Zone]; yes {
-			return doom{rule: "DRAIN-3", why: fmt.Sprintf("zone %s is evacuated by %s", m.Record.Zone, e.By)}
+			return doom{
+				rule: "DRAIN-3", cause: store.Cause{Kind: store.CauseEvacuated, Name: m.Record.Zone, By: e.By},
+			}
 		}
 	}
 	return doom{}
@@ -565,16 +576,13 @@ func (d *draft) hear(m *member) {
 	}
 	switch {
 	case n != nil && n.Kind != store.NoticeEvacuating:
-		why := "a notice says that its machine will end"
-		if n.Why != "" {
-			why += ": " + n.Why
-		}
-		rec := store.Doom{Rule: "SPOT-2", Why: why, At: d.now.UTC()}
+		why := store.Cause{Kind: store.CauseNotice, Text: n.Why}
+		rec := store.Doom{Rule: "SPOT-2", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
 		if n.In > 0 {
 			t := d.timer(n.In.D())
 			rec.Deadline = &t
 		}
-		a := d.step(m, m.phase, "SPOT-2", "doomed", because(why),
+		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
 			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
 			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
@@ -590,13 +598,10 @@ func (d *draft) hear(m *member) {
 }
 
 // evacuated records that a member's machine is to be emptied (DRAIN-3).
-func (d *draft) evacuated(m *member, reason, evidence string) *Action {
-	why := "its agent says that the machine is to be emptied"
-	if reason != "" {
-		why += ": " + reason
-	}
-	return d.step(m, m.phase, "DRAIN-3", "doomed", because(why), []string{evidence}, func(r *store.Instance) {
-		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
+func (d *draft) evacuated(m *member, text, evidence string) *Action {
+	why := store.Cause{Kind: store.CauseEmptied, Text: text}
+	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{evidence}, func(r *store.Instance) {
+		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
 	})
 }
 
@@ -612,16 +617,16 @@ func (d *draft) saveNoticed() {
 			if left := d.doomedAsMade(m); left > 0 {
 				d.wake(d.now.Add(left))
 				d.block("SPOT-2", m.task(store.WorkReplace), store.BlockedByNewDoom,
-					store.BlockedFacts{Text: m.doom.why, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
+					store.BlockedFacts{Cause: m.doom.cause, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
 				continue
 			}
 			if d.made >= mostCreations {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "deleting", because(m.doom.why), m.evidence(), m.proof(d.s.Keys)...)
+			a := d.retire(m, "SPOT-2", "deleting", m.doom.cause, m.evidence(), m.proof(d.s.Keys)...)
 			if needed {
-				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
+				r, write := d.newMember(sl, m.ID(), "SPOT-2", placed(m.doom.cause, m.ID()))
 				a.What += "; replacement " + r.ID() + " requested"
 				a.Replacement = r.ID()
 				d.madeFrom(a, &r.Record)

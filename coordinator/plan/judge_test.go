@@ -419,7 +419,7 @@ func TestJudge(t *testing.T) {
 			}
 			j := x.judge()
 			if j.Verdict != c.want || j.Rule != c.rule {
-				t.Errorf("judged %s by %s (%s), want %s by %s", j.Verdict, j.Rule, j.Why, c.want, c.rule)
+				t.Errorf("judged %s by %s (%s), want %s by %s", j.Verdict, j.Rule, j.Why(), c.want, c.rule)
 			}
 			var until time.Duration
 			if !j.Until.IsZero() {
@@ -428,7 +428,7 @@ func TestJudge(t *testing.T) {
 			if until != c.until {
 				t.Errorf("may change in %s, want %s", until, c.until)
 			}
-			if j.Verdict.Failed() && (j.Why == "" || len(j.Evidence) == 0) {
+			if j.Verdict.Failed() && (j.Why() == "" || len(j.Evidence) == 0) {
 				t.Errorf("a failure is not explained: %+v", j)
 			}
 		})

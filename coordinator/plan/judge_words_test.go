@@ -205,8 +205,8 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		for _, twist := range c.twists {
 			twist(x)
 		}
-		if j := x.judge(); j.Why != c.why || !slices.Equal(j.Evidence, c.evidence) || j.Awaits != c.awaits {
-			t.Errorf("%s: %s\n  on %q, awaits %q, want\n  %s\n  on %q, awaits %q", name, j.Why, j.Evidence, j.Awaits, c.why,
+		if j := x.judge(); j.Why() != c.why || !slices.Equal(j.Evidence, c.evidence) || j.Awaits != c.awaits {
+			t.Errorf("%s: %s\n  on %q, awaits %q, want\n  %s\n  on %q, awaits %q", name, j.Why(), j.Evidence, j.Awaits, c.why,
 				c.evidence, c.awaits)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,13 +16,13 @@ func TestOptionalChecksAreNoEvidence(t *testing.T) {
 	fine, ill := store.CheckReport{Name: "page", Healthy: true}, store.CheckReport{Name: "page", Why: "timed out"}
 	aside := store.CheckReport{Name: "sidecar", Why: "not running", Optional: true}
 	for want, checks := range map[string][]store.CheckReport{
-		"its agent reports and it has no checks": nil,
-		"checks 1/1":                             {fine},
-		"checks 1/1 (and 1 optional failing)":    {fine, aside},
-		"checks 0/0 (and 1 optional failing)":    {aside},
-		"checks 2/2":                             {fine, {Name: "sidecar", Healthy: true, Optional: true}, fine},
+		"its agent reports and it has no checks, 0s after it registered": nil,
+		"checks 1/1, 0s after it registered":                             {fine},
+		"checks 1/1 (and 1 optional failing), 0s after it registered":    {fine, aside},
+		"checks 0/0 (and 1 optional failing), 0s after it registered":    {aside},
+		"checks 2/2, 0s after it registered":                             {fine, {Name: "sidecar", Healthy: true, Optional: true}, fine},
 	} {
-		if got := passed(checks); got != want {
+		if got := reason.Short(passed(checks)); got != want {
 			t.Errorf("%v: got %q, want %q", checks, got, want)
 		}
 	}

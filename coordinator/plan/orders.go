@@ -99,7 +99,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
 	}
-	rec := d.newRecord(nil, "REC-2", reason.Short(orderedBy(r.Record.By)))
+	rec := d.newRecord(nil, "REC-2", orderedBy(r.Record.By))
 	m := d.join(rec)
 	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
@@ -259,12 +259,10 @@ func (d *draft) find(id string) *member {
 
 // age is why an instance is too old. An empty rule means that it is not.
 type age struct {
-	rule, why string
-	forced    bool
+	rule   string
+	cause  store.Cause
+	forced bool
 }
-
-// cause is why an instance goes that has grown too old.
-func (a age) cause() store.Cause { return store.Cause{Kind: store.CauseAge, Text: a.why} }
 
 // ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
 // always the same for an instance, keeps a group that was born together from dying together
@@ -310,7 +308,9 @@ func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter
 		d.wake(due)
 		return age{}
 	}
-	return age{rule: rule, why: fmt.Sprintf("it is older than %s %s", name, limit), forced: forced}
+	return age{
+		rule: rule, cause: store.Cause{Kind: store.CauseAge, Name: name, For: store.Duration(limit)}, forced: forced,
+	}
 }
 
 // expire makes replacements for instances that have grown too old. Theirs is the slot until the
@@ -347,7 +347,7 @@ func (d *draft) replaceOld(m *member) bool {
 	case d.waits(m.slot, what):
 		return true // what was made in its place has failed too often (FLAP-2)
 	case most == 0:
-		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Text: m.age.why})
+		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
 		return false
 	case d.expansion() >= most:
 		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: most})
@@ -361,9 +361,9 @@ func (d *draft) replaceOld(m *member) bool {
 	case !d.mayCreate(what):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause(), m.evidence(), nil)
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause())
+	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause)
 	d.writeSlot(a, m.slot)
 	return m.age.forced
 }
@@ -393,9 +393,9 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 		return
 	}
 	if d.mayDelete(old.task(store.WorkExpire), old) {
-		a := d.retire(old, old.age.rule, "deleting",
-			store.Cause{Kind: store.CauseAge, Text: old.age.why + ", and its replacement was tried: " + tried.Calls.Problem},
-			old.evidence(), old.proof(d.s.Keys)...)
+		why := old.age.cause
+		why.Text = tried.Calls.Problem
+		a := d.retire(old, old.age.rule, "deleting", why, old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
@@ -422,7 +422,7 @@ func (d *draft) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		rule, why := m.age.rule, m.age.cause()
+		rule, why := m.age.rule, m.age.cause
 		if c := m.Record.Condemned; c != nil {
 			rule, why = "REC-16", orderedBy(c.By)
 		} else if rule == "" || m.Record.Protected != "" {
@@ -440,6 +440,6 @@ func (d *draft) removeOnDemand() {
 // operator does anything about it.
 func (d *draft) toldDoomed(m *member) {
 	if m.doom.rule != "" {
-		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Text: m.doom.why})
+		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Cause: m.doom.cause})
 	}
 }

@@ -162,7 +162,7 @@ func (d *draft) judgeAll() {
 	for _, m := range d.members {
 		m.judgment = judge(m.Instance, d.s, d.now)
 		if m.doom = d.doomOf(m); m.doom.rule != "" && m.judgment.Verdict == store.Live {
-			m.judgment.Verdict, m.judgment.Rule, m.judgment.Why = store.Doomed, m.doom.rule, m.doom.why
+			m.judgment.Verdict, m.judgment.Rule, m.judgment.Cause = store.Doomed, m.doom.rule, m.doom.cause
 		}
 		d.judgeTraffic(m)
 		m.age = d.ageOf(m)
@@ -211,9 +211,9 @@ func (d *draft) decide(shard Tally) {
 func (d *draft) bringToSize() {
 	switch {
 	case d.spec.Deleting:
-		d.empty("REC-7", "the group is being deleted")
+		d.empty("REC-7", reason.GroupDeleted)
 	case d.spec.Stopped:
-		d.empty("REC-11", "the group is stopped")
+		d.empty("REC-11", reason.GroupStopped)
 	case d.spec.Unstarted:
 		d.block("REC-11", task{work: store.WorkCreateAll}, store.BlockedNotStarted, store.BlockedFacts{})
 	default:
@@ -423,27 +423,27 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
 			continue // it is decided when it is known what it is, or that it has arrived
 		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
-			d.release(m, keep, "FLAP-5", "withdrawn", because("the roll is stopped, and "+keep.ID()+" serves"))
+			d.release(m, keep, "FLAP-5", "withdrawn", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()})
 			continue
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
 			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
 			rule, why := d.leavingFor(keep, m)
 			d.block(rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
-				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Text: reason.Short(why)})
+				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Cause: why})
 			continue
 		}
 		switch {
 		case older(keep, m):
 			d.release(m, keep, "HEAL-6", "withdrawn",
-				store.Cause{Kind: store.CauseUnneeded, Text: keep.ID() + " is healthy, one of them is enough"})
+				store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()})
 		case d.goesBefore(m, keep):
 			rule, why := d.leavingFor(m, keep)
 			d.release(m, keep, rule, "deleting", succeeded(why, keep))
 		case !m.healthy():
 			d.release(m, keep, "HEAL-2", "deleting",
-				succeeded(because("it is not known to be healthy"), keep))
+				succeeded(of(store.CauseUnproved), keep))
 		default:
-			d.release(m, keep, "DET-15", "deleting", succeeded(because("it was lost too often"), keep))
+			d.release(m, keep, "DET-15", "deleting", succeeded(of(store.CauseLostTooOften), keep))
 		}
 	}
 }
@@ -470,7 +470,7 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 			// A replacement that failed while the original does its work, if only just: it must not
 			// take the room of the next.
 			rule, why := m.grounds("HEAL-13")
-			d.releaseFailed(sl, m, good[0], rule, followed(why, "; "+good[0].ID()+" keeps the slot"))
+			d.releaseFailed(sl, m, good[0], rule, followed(why, func(a *store.CauseAlso) { a.Keeper = good[0].ID() }))
 		default:
 			d.block("HEAL-2", m.task(store.WorkRemove), store.BlockedByReplacement,
 				store.BlockedFacts{Other: good[0].ID(), Phase: good[0].phase})
@@ -479,10 +479,7 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	for _, m := range good {
 		if first := sl.members[0]; m != first && d.inVain(m) {
 			d.release(m, first, "HEAL-6", "withdrawn",
-				store.Cause{
-					Kind: store.CauseUnneeded,
-					Text: "what it was made from is not wanted any more, and its checks fail: " + m.Report.Record.Why,
-				})
+				store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why})
 		}
 	}
 	d.forcedOut(sl, good)
@@ -533,15 +530,15 @@ func (d *draft) leavingFor(m, keep *member) (rule string, why store.Cause) {
 	case d.outdated(m) && !d.outdated(keep):
 		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
 	case m.age.rule != "":
-		return m.age.rule, m.age.cause()
+		return m.age.rule, m.age.cause
 	case by != nil && by == keep && by.Record.Converts:
-		return "SPOT-4", because("the group gets its shares of spot machines and machines on demand")
+		return "SPOT-4", of(store.CauseShares)
 	case by != nil && by == keep:
-		return "REC-17", because("zones are evened")
+		return "REC-17", of(store.CauseEven)
 	case d.outdated(m):
 		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
 	default:
-		return "DET-15", because("it was lost too often")
+		return "DET-15", of(store.CauseLostTooOften)
 	}
 }
 
@@ -568,7 +565,7 @@ func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Ac
 	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
-	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why)
+	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why())
 	also := append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))
 	if keep.Report.Present() {
 		also = append(also, keep.Report.Unchanged())
@@ -601,10 +598,10 @@ func succeeded(why store.Cause, keep *member) store.Cause {
 	return why
 }
 
-// followed is the text of a cause with more after it. What was ordered stays an order.
-func followed(why store.Cause, more string) store.Cause {
+// followed adds to a cause which member keeps the slot. What was ordered needs no other reason.
+func followed(why store.Cause, add func(*store.CauseAlso)) store.Cause {
 	if why.Kind == store.CauseOrder {
 		return why
 	}
-	return because(reason.Short(why) + more)
+	return with(why, add)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +43,7 @@ func (d *draft) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
-	a := d.step(m, store.Finished, "REC-12", "finished", because("its workload ended with exit code 0"),
+	a := d.step(m, store.Finished, "REC-12", "finished", of(store.CauseExitZero),
 		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
 	a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	return true
@@ -52,12 +53,12 @@ func (d *draft) finished(m *member) bool {
 func (d *draft) created(m *member) {
 	switch {
 	case m.Calls.Made:
-		d.step(m, store.Booting, "SAFE-8", "machine exists", because("the provider made it"),
+		d.step(m, store.Booting, "SAFE-8", "machine exists", of(store.CauseMadeBy),
 			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 			})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
-		d.step(m, store.Booting, "ELECT-3", "machine exists", because("the provider lists it"),
+		d.step(m, store.Booting, "ELECT-3", "machine exists", of(store.CauseListedBy),
 			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
 			})
@@ -69,7 +70,7 @@ func (d *draft) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
-	a := d.step(m, store.Checking, "DET-11", "agent registered", because(fmt.Sprintf("after %s", d.since(m))),
+	a := d.step(m, store.Checking, "DET-11", "agent registered", d.after(m),
 		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
@@ -87,7 +88,8 @@ func (d *draft) healthyNow(m *member) {
 		return
 	}
 	why := passed(m.Report.Record.Checks)
-	a := d.step(m, store.Running, "DET-9", "healthy", because(fmt.Sprintf("%s, %s after it registered", why, d.since(m))),
+	why.For = store.Duration(d.since(m))
+	a := d.step(m, store.Running, "DET-9", "healthy", why,
 		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
 		func(r *store.Instance) { r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.opened(m) })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
@@ -100,29 +102,25 @@ func (d *draft) rebooted(m *member) bool {
 		return false
 	}
 	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
-		because("it reports from another boot, which was not ordered"), []string{streamSays(m.Instance)}, nil)
+		of(store.CauseBootUnordered), []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
 }
 
 // passed returns which checks an instance passed that is healthy: all that count, and what the
 // optional ones tell.
-func passed(checks []store.CheckReport) string {
-	if len(checks) == 0 {
-		return "its agent reports and it has no checks"
+func passed(checks []store.CheckReport) store.Cause {
+	why := store.Cause{Kind: store.CausePassed}
+	if len(checks) > 0 {
+		why.Name = "checks"
 	}
-	count, failing := 0, 0
 	for _, c := range checks {
 		switch {
 		case !c.Optional:
-			count++
+			why.Count++
 		case !c.Healthy:
-			failing++
+			why.Limit++
 		}
-	}
-	why := fmt.Sprintf("checks %d/%d", count, count)
-	if failing > 0 {
-		why += fmt.Sprintf(" (and %d optional failing)", failing)
 	}
 	return why
 }
@@ -144,8 +142,7 @@ func (d *draft) remember(m *member) {
 		d.wake(due)
 		return
 	}
-	a := d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
-	a.Cause.Kind = store.CauseCalm
+	d.forget(sl, "FLAP-4", store.Cause{Kind: store.CauseCalm, Other: m.ID(), For: d.spec.Flap.Reset}, m.Unchanged())
 }
 
 // standsIn reports whether a member has to go and that others have failed in its place, on what is
@@ -159,12 +156,13 @@ func (d *draft) standsIn(m *member) bool {
 }
 
 // forget has a slot start afresh.
-func (d *draft) forget(sl *slot, rule, why string, also ...store.Condition) *Action {
+func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
 	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 	a := Action{
-		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten", Why: why, Conditions: also,
+		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten",
+		Why: reason.Short(why), Cause: reason.Recorded(why), Conditions: also,
 	}
 	d.writeSlot(&a, sl)
 	d.actions = append(d.actions, a)
@@ -187,9 +185,14 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *draft) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", because(m.judgment.Why), m.evidence(),
+	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Cause, m.evidence(),
 		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+// after says how long a member was in its phase.
+func (d *draft) after(m *member) store.Cause {
+	return store.Cause{Kind: store.CauseAfter, For: store.Duration(d.since(m))}
 }
 
 func (d *draft) since(m *member) time.Duration {

@@ -97,8 +97,8 @@ func (d *draft) vanished(m *member) bool {
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a
 // deleted group itself (REC-7, REC-11).
-func (d *draft) empty(rule, text string) {
-	why := store.Cause{Kind: store.CauseGroupEnds, Text: text}
+func (d *draft) empty(rule, how string) {
+	why := store.Cause{Kind: store.CauseGroupEnds, Name: how}
 	full := false
 	for _, m := range d.members {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
@@ -157,7 +157,7 @@ func (d *draft) restFinished() {
 		}
 		for _, m := range sl.members {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
-				d.release(m, done, "REC-12", "withdrawn", because(done.ID()+" has finished the task of its slot"))
+				d.release(m, done, "REC-12", "withdrawn", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()})
 			}
 		}
 	}

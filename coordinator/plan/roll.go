@@ -161,7 +161,7 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 		return ""
 	}
 	d.release(young, old, "HEAL-8", "withdrawn",
-		because("the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves"))
+		store.Cause{Kind: store.CauseGivesWay, Other: m.ID(), Name: old.ID()})
 	return young.ID()
 }
 
@@ -186,7 +186,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		d.noteFlapping(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), because(m.judgment.Why), m.evidence(),
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Cause, m.evidence(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
@@ -266,7 +266,7 @@ func (d *draft) update(m *member) bool {
 	}
 	// a moment later it can be told, and more than that need not be done
 	if !m.failing() && m.Alive.Record.State != store.StreamOpen {
-		d.block("ROLL-2", what, store.BlockedByAgent, store.BlockedFacts{Text: m.judgment.Why})
+		d.block("ROLL-2", what, store.BlockedByAgent, store.BlockedFacts{Cause: m.judgment.Cause})
 		return true
 	}
 	action, why := d.change(m)

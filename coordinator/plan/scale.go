@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,11 +41,11 @@ func (d *draft) scaleUp() {
 		case !d.mayCreate(task{work: store.WorkCreateRemaining}):
 			return
 		}
-		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
+		why := store.Cause{Kind: store.CauseUnfilled, Count: have, Limit: d.spec.Size}
 		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
 		a := Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested",
-			Why: m.Record.Last.Why, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
+			Why: m.Record.Last.Why, Cause: m.Record.Last.Cause, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
 		d.madeFrom(&a, &m.Record)
@@ -127,11 +127,11 @@ const (
 
 // whyFirst says why a slot of a kind goes.
 var whyFirst = map[int]string{
-	slotFailed:   "no wanted instance works in its slot",
-	slotInWork:   "it is not working yet",
-	slotDoubtful: "it is suspect or doomed",
-	slotOutdated: "it is outdated",
-	slotWorking:  "it is the oldest of its zone",
+	slotFailed:   reason.SlotFailed,
+	slotInWork:   reason.SlotInWork,
+	slotDoubtful: reason.SlotDoubtful,
+	slotOutdated: reason.SlotOutdated,
+	slotWorking:  reason.SlotOldest,
 }
 
 // scaleDown removes whole slots while there are too many: REC-4, HEAL-9. Damaged slots are not
@@ -168,8 +168,7 @@ func (d *draft) scaleDown() {
 				return
 			}
 			d.retire(m, "HEAL-9", "deleting",
-				store.Cause{Kind: store.CauseSmaller, Text: fmt.Sprintf("%s above size %d, and %s",
-					number(surplus, "slot"), d.spec.Size, whyFirst[c.kind])},
+				store.Cause{Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind]},
 				m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -77,7 +76,7 @@ func (d *draft) fallBack(m *member) {
 	if m.Record.Called && !m.Calls.NothingMade {
 		if d.mayDelete(m.task(store.WorkWithdraw), m) {
 			d.noSpot(m, why)
-			d.retire(m, "SPOT-4", "withdrawn", because("there was no spot capacity for "+c.Patience().String()), []string{why})
+			d.retire(m, "SPOT-4", "withdrawn", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, []string{why})
 		}
 		return
 	}
@@ -87,7 +86,7 @@ func (d *draft) fallBack(m *member) {
 	spec.Spot = false
 	zone := d.zoneFor(m.slot, &spec)
 	a := d.step(m, m.Record.Phase, "SPOT-4", "made on demand",
-		because("there was no spot capacity for "+c.Patience().String()), []string{why}, func(r *store.Instance) {
+		store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, []string{why}, func(r *store.Instance) {
 			r.Spec.Spot, r.Fallback, r.Rebalances, r.Converts, r.Zone = false, true, false, false, zone
 		})
 	a.Conditions = append(a.Conditions, d.common()...)
@@ -113,7 +112,7 @@ func (d *draft) withdrawConversion(m *member, why string) bool {
 		return false
 	}
 	d.noSpot(m, why)
-	d.retire(m, "SPOT-4", "withdrawn", because("there is no spot capacity, and what it replaces serves"), []string{why})
+	d.retire(m, "SPOT-4", "withdrawn", of(store.CauseNoSpotServes), []string{why})
 	return true
 }
 
@@ -192,10 +191,11 @@ func (d *draft) convertOne(spot bool, what task) {
 		d.block("SPOT-4", what, store.BlockedByProtectedShare, store.BlockedFacts{})
 		return
 	}
-	why := because("the group has more spot machines than it wants")
+	why := of(store.CauseTooManySpot)
 	if !spot {
-		why = because(fmt.Sprintf("%d of %d wanted instances are spot machines", d.spots,
-			d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)))
+		why = store.Cause{
+			Kind: store.CauseTooFewSpot, Count: d.spots, Limit: d.spec.Size - d.spec.Capacity.OnDemand(d.spec.Size),
+		}
 	}
 	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)

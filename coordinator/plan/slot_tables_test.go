@@ -121,7 +121,7 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			}
 			m := &member{
 				Instance: &Instance{}, phase: store.Running,
-				judgment: Judgment{Verdict: store.Unhealthy, Why: "it fails"},
+				judgment: Judgment{Verdict: store.Unhealthy, Cause: store.Cause{Text: "it fails"}},
 			}
 			m.Record.ID, m.Record.Template = "web-0-bbbbbb", "made from"
 			if test.is != nil {

@@ -226,8 +226,11 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
 		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
 		samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) && sameGood(a.LastGood, b.LastGood) &&
-		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked) && d.sameRecords(a, b)
+		slices.Equal(a.History, b.History) && slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)
 }
+
+// sameBlocked compares also what a cause points to.
+func sameBlocked(a, b store.Blocked) bool { return a == b || reflect.DeepEqual(a, b) }
 
 func samePart[T any](a, b *T) bool { return a == b || a != nil && b != nil && reflect.DeepEqual(a, b) }
 

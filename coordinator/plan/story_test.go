@@ -300,7 +300,7 @@ func (s *story) showGroup(g *Group, p *Plan) {
 	})
 	for _, in := range list {
 		j := p.Judgments.Of(in.Record.ID)
-		s.say("%-3s %-9s zone %s %s: %s", s.names[in.Record.ID], in.Record.Phase, in.Record.Zone, j.Verdict, j.Why)
+		s.say("%-3s %-9s zone %s %s: %s", s.names[in.Record.ID], in.Record.Phase, in.Record.Zone, j.Verdict, j.Why())
 	}
 	for _, v := range g.Slots {
 		if r := v.Record; len(r.Failures) > 0 || r.Errored != "" {

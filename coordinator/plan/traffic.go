@@ -276,7 +276,7 @@ func (d *draft) opens(m *member) (waits bool) {
 	}
 	entries, problems, changed := d.wanted(m)
 	if changed {
-		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), because("it is healthy"), []string{streamSays(m.Instance)},
+		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), of(store.CauseWorks), []string{streamSays(m.Instance)},
 			func(r *store.Instance) { r.Traffic = entries }).Conditions = append(
 			[]store.Condition{m.Unchanged(), m.Report.Unchanged()}, d.specUnchanged()...)
 		return true
@@ -344,7 +344,7 @@ func (e *entry) told() string {
 	for _, t := range e.seen.listing(e.of).Targets {
 		for _, st := range t.Members {
 			if st.Health == balancer.Down && st.Why != "" {
-				return ": " + st.Why
+				return st.Why
 			}
 		}
 	}
@@ -370,14 +370,16 @@ func (d *draft) judgeTraffic(m *member) {
 			}
 			m.judgment = Judgment{
 				Verdict: store.Stuck, Rule: "DET-10",
-				Why: fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", e.Balancer, e.Timer.For,
-					d.notOpen(&e)),
+				Cause: store.Cause{
+					Kind: store.CauseNotOpened, Name: e.Balancer, For: e.Timer.For, Text: d.notOpen(&e),
+				},
 				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": " + d.notOpen(&e)},
 			}
 		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&
 			e.seen.Begun.After(m.PhaseStart) && e.stands.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
 			m.judgment = Judgment{
-				Verdict: store.Unhealthy, Rule: "LB-2", Why: "load balancer " + e.Balancer + " calls it down" + e.told(),
+				Verdict: store.Unhealthy, Rule: "LB-2",
+				Cause:    store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.told()},
 				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": down"},
 			}
 		}
@@ -443,11 +445,11 @@ func (d *draft) traffic() {
 
 // keepTraffic brings the entries of a record up to date; true if it is changed.
 func (d *draft) keepTraffic(m *member) bool {
-	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, "", ""
+	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, "", store.Cause{}
 	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
 		var wants bool
 		if entries, _, wants = d.wanted(m); wants {
-			changed, told, why = true, "joins "+balancers(entries), "its group uses it"
+			changed, told, why = true, "joins "+balancers(entries), of(store.CauseJoins)
 		}
 	}
 	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
@@ -465,7 +467,7 @@ func (d *draft) keepTraffic(m *member) bool {
 		case d.spec != nil && d.spec.Balancer(e.Balancer) == nil && m.Record.Phase == store.Running && d.mayMove():
 			if e.State.Wanted() {
 				entries[i] = d.turned(entries[i], store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
-				changed, told, why = true, "leaves load balancer "+e.Balancer, "its group does not use it any more"
+				changed, told, why = true, "leaves load balancer "+e.Balancer, of(store.CauseLeaves)
 			} else if e.State == store.TrafficDraining && (d.ended(m, &e) || e.due.IsZero() || !d.now.Before(e.due)) {
 				entries[i], changed = d.turned(entries[i], store.TrafficLeaving, 0), true
 			}
@@ -475,7 +477,7 @@ func (d *draft) keepTraffic(m *member) bool {
 	if !changed {
 		return false
 	}
-	a := d.step(m, m.phase, "LB-1", told, because(why), nil, func(r *store.Instance) {
+	a := d.step(m, m.phase, "LB-1", told, why, nil, func(r *store.Instance) {
 		r.Traffic, r.Last = entries, m.Record.Last
 	})
 	a.NoJournal = told == ""
@@ -619,11 +621,11 @@ func (d *draft) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
 	heir := len(d.others(m, d.proven)) > 0
 	switch {
 	case m.serves() && (!m.noticed() || heir || !d.now.Before(half)):
-		why := "it drains"
+		why := of(store.CauseDrains)
 		if m.noticed() && heir {
-			why = "another instance is healthy in its place"
+			why = of(store.CauseHeirServes)
 		}
-		d.step(m, store.Draining, "LB-1", "leaves "+balancers(m.Record.Traffic), because(why), nil,
+		d.step(m, store.Draining, "LB-1", "leaves "+balancers(m.Record.Traffic), why, nil,
 			func(r *store.Instance) {
 				r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
 			})
@@ -632,7 +634,7 @@ func (d *draft) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
 		d.wake(half)
 	case rec.Token != "" || len(m.Record.Spec.Drain.Hook) == 0:
 	case d.leftTraffic(m) || !d.now.Before(half):
-		d.step(m, store.Draining, "DRAIN-1", "its drain hook is begun", because("its load balancers send it nothing new"),
+		d.step(m, store.Draining, "DRAIN-1", "its drain hook is begun", of(store.CauseQuiet),
 			nil, func(r *store.Instance) {
 				drain := *rec
 				drain.Token = d.unique(m.ID())

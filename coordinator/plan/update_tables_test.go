@@ -138,7 +138,7 @@ func TestTheLeastThatBringsUpToDate(t *testing.T) {
 		d := &draft{spec: now, hash: now.InstanceSpec().TemplateHash()}
 		action, why := d.change(m)
 		if action != test.want || why.Text != test.why || why.Kind != store.CauseOutdated {
-			t.Errorf("%s: %s, %s, want %s for %s", name, action, why, test.want, test.why)
+			t.Errorf("%s: %s, %s, want %s for %s", name, action, why.Text, test.want, test.why)
 		}
 		if outdated := d.outdated(m); outdated != (test.why != "") {
 			t.Errorf("%s: outdated %t", name, outdated)

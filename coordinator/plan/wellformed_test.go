@@ -35,7 +35,7 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 		switch {
 		case known[id] == nil && j.Verdict != store.Unborn:
 			return fmt.Sprintf("%s is judged and not there: %+v", id, j)
-		case j.Verdict == "" || j.Rule == "" || j.Why == "":
+		case j.Verdict == "" || j.Rule == "" || j.Why() == "":
 			return fmt.Sprintf("the verdict on %s says not all: %+v", id, j)
 		case j.Verdict.Failed() && len(j.Evidence) == 0:
 			return fmt.Sprintf("the verdict on %s rests on nothing: %+v", id, j)

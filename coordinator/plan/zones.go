@@ -264,10 +264,12 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 		d.block("REC-17", what, store.BlockedByFullZone, store.BlockedFacts{})
 		return
 	}
-	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
-	a := d.step(m, m.phase, "REC-17", replaced, because(why), m.evidence(), nil)
+	why := store.Cause{
+		Kind: store.CauseUneven, Name: from, Count: d.spread()[from], Other: to, Limit: d.spread()[to],
+	}
+	a := d.step(m, m.phase, "REC-17", replaced, why, m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, "REC-17", because(why))
+	d.addReplacement(a, m.slot, m, "REC-17", why)
 	d.writeSlot(a, m.slot)
 }
 
@@ -305,7 +307,7 @@ func (d *draft) withdrawRebalance(m *member) bool {
 		return false
 	}
 	d.retire(m, "REC-17", "withdrawn",
-		because("zone "+m.zone()+" has no room, and it was made to even the zones"),
+		store.Cause{Kind: store.CauseFullZoneEven, Name: m.zone()},
 		[]string{m.Calls.Problem})
 	return true
 }

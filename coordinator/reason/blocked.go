@@ -102,11 +102,11 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByMaxExpansion:
 		return fmt.Sprintf("max_expansion %d is used up", of.Limit)
 	case store.BlockedByNoExpansion:
-		return before(of.Text, "; ", "its replacement comes first, and max_expansion is 0")
+		return before(cause(of), "; ", "its replacement comes first, and max_expansion is 0")
 	case store.BlockedByCapacity:
 		return fmt.Sprintf("there are %d machines, and size and max_expansion allow %d", of.Count, of.Limit)
 	case store.BlockedByReplacement:
-		return before(of.Text, ", and ", fmt.Sprintf("its replacement %s is %s", of.Other, of.Phase))
+		return before(cause(of), ", and ", fmt.Sprintf("its replacement %s is %s", of.Other, of.Phase))
 	case store.BlockedByHealing:
 		return of.Other + " has to be healed first, and waits for room"
 	case store.BlockedByUnhealthy:
@@ -139,17 +139,17 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByProtection:
 		return "it is protected"
 	case store.BlockedByHealProtection:
-		return "it is protected from healing, and " + of.Text
+		return "it is protected from healing, and " + cause(of)
 	case store.BlockedByProtectedRest:
 		return "the instances that are left are protected"
 	case store.BlockedByHealPolicy:
-		return "heal.policy is none, and " + of.Text
+		return "heal.policy is none, and " + cause(of)
 	case store.BlockedByAgent:
-		return "its agent cannot be reached now: " + of.Text
+		return "its agent cannot be reached now: " + cause(of)
 	case store.BlockedByConfirmations:
 		return number(of.Count, "instance") + " still to confirm the last update"
 	case store.BlockedByDrain:
-		return "it drains: " + of.Text
+		return "it drains: " + cause(of)
 	case store.BlockedByChecksGivenUp:
 		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot, of.Name)
 	case store.BlockedByEarlierCalls:
@@ -163,9 +163,9 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByStartup:
 		return of.Other + " works, but not yet for startup_duration"
 	case store.BlockedByOnDemand:
-		return of.Text + "; instances on demand are not replaced"
+		return cause(of) + "; instances on demand are not replaced"
 	case store.BlockedByNewDoom:
-		return of.Text + ", although it was created only now to replace " + of.Other
+		return cause(of) + ", although it was created only now to replace " + of.Other
 	case store.BlockedByStorm:
 		return fmt.Sprintf("a storm: %d of %d lost", of.Count, of.Limit)
 	case store.BlockedByStormEnd:
@@ -340,6 +340,14 @@ func Command(b *store.Blocked) string {
 	default:
 		return b.Command
 	}
+}
+
+// cause is why the instance goes, or how it is judged. A release before wrote that as text.
+func cause(of *store.BlockedFacts) string {
+	if text := Short(of.Cause); text != "" {
+		return text
+	}
+	return of.Text
 }
 
 // returns are the commands that end the evacuations of a group's zones.

@@ -6,14 +6,19 @@ import (
 
 // Short is the cause as the journal's column shows it.
 func Short(c store.Cause) string {
-	text := c.Text
-	switch {
-	case c.Kind == store.CauseOrder:
-		text = "ordered by " + c.By
-	case c.Kind == store.CauseOutdated && c.Text == "":
-		text = "it is outdated"
-	case c.Kind == store.CauseOutdated:
-		text = "outdated: " + c.Text
+	text := Sentence(c)
+	if a := c.Also; a != nil {
+		if a.Place != "" {
+			text = "takes the place of " + a.Place + ": " + text
+		}
+		text = also(text, "; ", a.Made)
+		if a.Keeper != "" {
+			text += "; " + a.Keeper + " keeps the slot"
+		}
+		if a.Until != "" {
+			text += "; " + a.Until + " keeps the slot until there is a better one"
+		}
+		text = also(text, "; it left because: ", a.Left)
 	}
 	if c.Heir != "" {
 		text += "; " + c.Heir + " is healthy in its place"
@@ -22,33 +27,52 @@ func Short(c store.Cause) string {
 }
 
 // Clause is the cause as it stands after "because". It leaves out the instance that takes the
-// place, which such a sentence names anyway. Where nothing but a text is recorded, it is that text.
+// place, which such a sentence names anyway. The text is what the record holds beside the cause: it
+// counts where a release before wrote no fields.
 func Clause(c store.Cause, text string) string {
-	if c.Text != "" {
-		text = c.Text
-	}
-	switch {
-	case c.Kind == store.CauseOrder:
+	switch c.Kind {
+	case store.CauseOrder:
 		return "it was ordered by " + c.By
-	case c.Kind == store.CauseOutdated && c.Text == "":
-		return "it is outdated"
-	case c.Kind == store.CauseOutdated:
-		return "it is outdated: " + text
-	case c.Kind == store.CauseUnneeded:
+	case store.CauseOutdated:
+		return also("it is outdated", ": ", c.Text)
+	}
+	c.Heir = ""
+	if own := Short(c); Sentence(c) != "" {
+		text = own
+	}
+	switch c.Kind {
+	case store.CauseUnneeded, store.CauseUnwanted:
 		return "it was no longer needed: " + text
-	case c.Kind == store.CauseSmaller:
+	case store.CauseSmaller:
 		return "its group got smaller: " + text
 	default:
 		return text
 	}
 }
 
-// Recorded is the cause as a record holds it beside its text: what the text alone says is left out.
+// Recorded is the cause as a record holds it beside its text: a text alone is not written twice.
 func Recorded(c store.Cause) store.Cause {
-	if c.Heir == "" && c.Kind != store.CauseOutdated {
+	if c.Kind == "" && c.Heir == "" && c.Also == nil {
 		c.Text = ""
 	}
 	return c
+}
+
+// Known is the cause of a record that holds this text beside it: where a release before wrote no
+// fields the text is the cause.
+func Known(c store.Cause, text string) store.Cause {
+	if Sentence(c) == "" {
+		c.Text = text
+	}
+	return c
+}
+
+// Text is the cause of a record that holds this text beside it, as a sentence.
+func Text(c store.Cause, text string) string {
+	if Sentence(c) == "" {
+		return text
+	}
+	return Short(c)
 }
 
 // Otherwise returns what would have prevented a decision; "" if nothing is known. At is the time of

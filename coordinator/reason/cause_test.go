@@ -2,6 +2,7 @@ package reason
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestCauses(t *testing.T) {
 		e := store.JournalEntry{Why: short, Cause: recorded}
 		text, err := json.Marshal(e)
 		var back store.JournalEntry
-		if err != nil || json.Unmarshal(text, &back) != nil || back.Cause != e.Cause {
+		if err != nil || json.Unmarshal(text, &back) != nil || !reflect.DeepEqual(back.Cause, e.Cause) {
 			t.Errorf("%+v comes back as %+v (%v)", e.Cause, back.Cause, err)
 		}
 		if recorded == (store.Cause{}) && strings.Contains(string(text), "cause") {

@@ -305,7 +305,7 @@ func TestTheOpinionOfABalancer(t *testing.T) {
 		s.run(4 * time.Minute)
 		for _, id := range before {
 			if j, _ := s.Judgment(id); j.Verdict != store.Live {
-				t.Errorf("asks %t: all are called down, and %s is %s: %s", asks, id, j.Verdict, j.Why)
+				t.Errorf("asks %t: all are called down, and %s is %s: %s", asks, id, j.Verdict, j.Why())
 			}
 		}
 		s.run(5 * time.Minute)

@@ -30,7 +30,7 @@ func diary(b *strings.Builder) sim.Observer {
 		},
 		Machine: func(at time.Time, m sim.Machine) { line(at, "machine %s %s", m.Instance, m.Event) },
 		Judged: func(at time.Time, _, id string, _, now plan.Judgment) {
-			line(at, "%s is %s: %s", id, now.Verdict, now.Why)
+			line(at, "%s is %s: %s", id, now.Verdict, now.Why())
 		},
 		Noted:   func(at time.Time, what string) { line(at, "%s", what) },
 		Changed: func(at time.Time, e store.Event) { line(at, "%s %s", e.KV.Key, e.KV.Value) },

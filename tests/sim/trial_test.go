@@ -162,7 +162,7 @@ func (tr *trial) observer() sim.Observer {
 		},
 		Machine: tr.machine, Removing: tr.removing,
 		Judged: func(at time.Time, _, id string, _, now plan.Judgment) {
-			tr.trace.add(at, "judged", id, string(now.Verdict), now.Rule, now.Why)
+			tr.trace.add(at, "judged", id, string(now.Verdict), now.Rule, now.Why())
 		},
 		Noted:   func(at time.Time, what string) { tr.trace.add(at, "!", what) },
 		Changed: tr.changed,
@@ -247,7 +247,7 @@ func (tr *trial) scene() string {
 		fmt.Fprintf(&b,
 			"%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; "+
 				"machine %t %s boot %d, sound %t\n",
-			id, rec.Slot, rec.Phase, rec.Template, rec.Zone, marks(rec), j.Verdict, j.Why, alive.State, alive.BootID,
+			id, rec.Slot, rec.Phase, rec.Template, rec.Zone, marks(rec), j.Verdict, j.Why(), alive.State, alive.BootID,
 			report.Healthy, report.BootID, there, m.State, m.Boot, w.Sound(id))
 	}
 	return b.String()

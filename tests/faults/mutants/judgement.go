@@ -12,7 +12,7 @@ func ofJudgement() []Mutant {
 				Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
 			Until: s.GraceEnd,
 		}
 	}
@@ -47,7 +47,7 @@ func ofJudgement() []Mutant {
 					Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
 			Until: s.GraceEnd,
 		}
 	}

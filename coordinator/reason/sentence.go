@@ -1,0 +1,240 @@
+package reason
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// What is missing before an instance is healthy, as Cause.Name of NotYetHealthy, NeverHealthy and
+// Rebooted.
+const (
+	NoReport    = "report"  // it has reported nothing yet
+	Unconfirmed = "restart" // its agent has not confirmed its restart
+)
+
+// Why a slot goes when a group gets smaller, as Cause.Name of Smaller.
+const (
+	SlotFailed   = "failed"
+	SlotInWork   = "in_work"
+	SlotDoubtful = "doubtful"
+	SlotOutdated = "outdated"
+	SlotOldest   = "oldest"
+)
+
+var whyFirst = map[string]string{
+	SlotFailed:   "no wanted instance works in its slot",
+	SlotInWork:   "it is not working yet",
+	SlotDoubtful: "it is suspect or doomed",
+	SlotOutdated: "it is outdated",
+	SlotOldest:   "it is the oldest of its zone",
+}
+
+// What ends a group's instances, as Cause.Name of GroupEnds.
+const (
+	GroupDeleted = "deleted"
+	GroupStopped = "stopped"
+)
+
+// Sentence says what a cause means; "" if it has a text or nothing at all, as a release without
+// fields wrote it.
+func Sentence(c store.Cause) string {
+	if fixed, found := fixed[c.Kind]; found {
+		return fixed
+	}
+	switch c.Kind {
+	case store.CauseOrder:
+		return "ordered by " + c.By
+	case store.CauseOutdated:
+		if c.Text == "" {
+			return "it is outdated"
+		}
+		return "outdated: " + c.Text
+	case store.CauseAge:
+		if c.Name == "" {
+			return c.Text
+		}
+		return also(fmt.Sprintf("it is older than %s %s", c.Name, c.For), ", and its replacement was tried: ", c.Text)
+	case store.CauseUnneeded:
+		if c.Other == "" {
+			return c.Text
+		}
+		return c.Other + " is healthy, one of them is enough"
+	case store.CauseUnwanted:
+		return "what it was made from is not wanted any more, and its checks fail: " + c.Text
+	case store.CauseSmaller:
+		if c.Name == "" {
+			return c.Text
+		}
+		return fmt.Sprintf("%s above size %d, and %s", number(c.Count, "slot"), c.Limit, whyFirst[c.Name])
+	case store.CauseGroupEnds:
+		switch c.Name {
+		case GroupDeleted:
+			return "the group is being deleted"
+		case GroupStopped:
+			return "the group is stopped"
+		}
+		return c.Text
+	case store.CauseCalm:
+		if c.Other == "" {
+			return c.Text
+		}
+		return fmt.Sprintf("%s has been healthy for %s", c.Other, c.For)
+	case store.CauseUnfilled:
+		return fmt.Sprintf("%d of %d slots are filled", c.Count, c.Limit)
+	case store.CauseAdopted:
+		return "adopted by order of " + c.By
+	case store.CauseTaskDone:
+		return c.Other + " has finished the task of its slot"
+	case store.CauseRollStopped:
+		return "the roll is stopped, and " + c.Other + " serves"
+	case store.CauseGivesWay:
+		return "the healing of " + c.Other + " needs its room, and " + c.Name + " serves"
+	case store.CauseTooFewSpot:
+		return fmt.Sprintf("%d of %d wanted instances are spot machines", c.Count, c.Limit)
+	case store.CauseNoSpot:
+		return "there was no spot capacity for " + c.For.String()
+	case store.CauseUneven:
+		return fmt.Sprintf("zone %s has %d instances, and zone %s has %d", c.Name, c.Count, c.Other, c.Limit)
+	case store.CauseFullZone:
+		return "zone " + c.Name + " has no room"
+	case store.CauseFullZoneEven:
+		return "zone " + c.Name + " has no room, and it was made to even the zones"
+	case store.CauseNotice:
+		return also("a notice says that its machine will end", ": ", c.Text)
+	case store.CauseEmptied:
+		return also("its agent says that the machine is to be emptied", ": ", c.Text)
+	case store.CauseEvacuated:
+		return fmt.Sprintf("zone %s is evacuated by %s", c.Name, c.By)
+	default:
+		return happened(c)
+	}
+}
+
+// happened says what was found about a machine or an agent.
+func happened(c store.Cause) string {
+	switch c.Kind {
+	case store.CauseNotYetHealthy:
+		return also("not healthy yet", ": ", missing(c))
+	case store.CauseNeverHealthy:
+		return fmt.Sprintf("not healthy within %s: %s", c.For, missing(c))
+	case store.CauseRebooted:
+		return also("its machine has started again", ": ", missing(c))
+	case store.CauseWorkloadEnded:
+		return "its workload ended before it was healthy: " + c.Text
+	case store.CauseNeverRegistered:
+		return fmt.Sprintf("its agent did not register within %s", c.For)
+	case store.CauseAliveUnreadable:
+		return "its alive key cannot be read: " + c.Text
+	case store.CauseStreamLost:
+		return "its stream was lost: " + c.Text
+	case store.CauseGoodbye:
+		return "its agent said goodbye: " + c.Name
+	case store.CauseRefused:
+		return "its agent is there, and is refused: " + c.Text
+	case store.CauseLeaseEnded:
+		return fmt.Sprintf("its lease ended; to be confirmed for %s", c.For)
+	case store.CauseGrace:
+		return "its lease ended, but agents have time to return: " + c.Text
+	case store.CauseNoReturn:
+		return fmt.Sprintf("its lease (%s) ended and it did not return", c.For)
+	case store.CauseDown:
+		return "the provider says " + c.Name
+	case store.CauseDownStreamOpen:
+		return "the provider says " + c.Name + ", and its stream is open: asking again"
+	case store.CauseDownFenced:
+		return "the provider says " + c.Name + ", and it stops itself without a lease: asking again"
+	case store.CauseDownLeaseEnded:
+		return "the provider says " + c.Name + ", and its stream was open when its lease ended: asking again"
+	case store.CauseRestarting:
+		return "its " + c.Name + " is being restarted"
+	case store.CauseNoRestart:
+		return also(fmt.Sprintf("its %s did not restart within %s", c.Name, c.For), ": ", c.Text)
+	case store.CauseNotOpened:
+		return fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", c.Name, c.For, c.Text)
+	case store.CauseCalledDown:
+		return also("load balancer "+c.Name+" calls it down", ": ", c.Text)
+	case store.CauseAfter:
+		return "after " + c.For.String()
+	case store.CausePassed:
+		return passed(c)
+	case store.CauseUnused:
+		return fmt.Sprintf("no machine joined as it within %s", c.For)
+	case store.CauseCallRefused:
+		return "the provider refuses it: " + c.Text
+	case store.CauseObsolete:
+		return "the template has changed since it failed: " + c.Text
+	case store.CauseNotMade:
+		return fmt.Sprintf("the provider did not make it within %s: %s", c.For, c.Text)
+	case store.CauseDrainTime:
+		return fmt.Sprintf("it had %s to drain", c.For)
+	case store.CauseRelieved:
+		return c.Other + " is healthy in its place"
+	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
+		return c.Text
+	}
+}
+
+// fixed are the sentences of kinds without fields.
+var fixed = map[store.CauseKind]string{
+	store.CauseUnproved:          "it is not known to be healthy",
+	store.CauseLostTooOften:      "it was lost too often",
+	store.CauseShares:            "the group gets its shares of spot machines and machines on demand",
+	store.CauseTooManySpot:       "the group has more spot machines than it wants",
+	store.CauseNoSpotServes:      "there is no spot capacity, and what it replaces serves",
+	store.CauseEven:              "zones are evened",
+	store.CauseBeingMade:         "being made",
+	store.CauseBeingRemoved:      "being removed",
+	store.CauseFinished:          "finished",
+	store.CauseHealthy:           "it reports and is healthy",
+	store.CauseReports:           "it reports",
+	store.CauseUnregistered:      "its agent has not registered yet",
+	store.CauseOverdue:           "its report is overdue",
+	store.CauseUnlisted:          "the provider does not list it",
+	store.CauseUnlistedNow:       "the provider does not list it, and its stream has only just been lost: asking again",
+	store.CauseGone:              "the provider does not list it any more",
+	store.CauseUnknown:           "asked to restart it, the provider knows no such machine",
+	store.CauseDead:              "it is dead",
+	store.CauseMadeBy:            "the provider made it",
+	store.CauseListedBy:          "the provider lists it",
+	store.CauseBootUnordered:     "it reports from another boot, which was not ordered",
+	store.CauseExitZero:          "its workload ended with exit code 0",
+	store.CauseWorkloadRestarted: "its agent has restarted the workload",
+	store.CauseMachineRestarted:  "the provider has restarted it",
+	store.CauseOtherBoot:         "another boot of it reports",
+	store.CauseOtherBootListed:   "the provider lists another boot of it",
+	store.CauseAgentBack:         "its agent reports again",
+	store.CauseCameBack:          "it came back, and its slot is better off without it",
+	store.CauseWorks:             "it is healthy",
+	store.CauseJoins:             "its group uses it",
+	store.CauseLeaves:            "its group does not use it any more",
+	store.CauseDrains:            "it drains",
+	store.CauseHeirServes:        "another instance is healthy in its place",
+	store.CauseQuiet:             "its load balancers send it nothing new",
+	store.CauseHookEnded:         "its drain hook has ended",
+	store.CauseNoConnections:     "no connection to it is in use",
+}
+
+// missing says what an instance lacks to be healthy.
+func missing(c store.Cause) string {
+	switch c.Name {
+	case NoReport:
+		return "it has reported nothing yet"
+	case Unconfirmed:
+		return "its agent has not confirmed its restart"
+	default:
+		return c.Text
+	}
+}
+
+// passed says which checks an instance passed that is healthy.
+func passed(c store.Cause) string {
+	text := "its agent reports and it has no checks"
+	if c.Name != "" {
+		text = fmt.Sprintf("checks %d/%d", c.Count, c.Count)
+	}
+	if c.Limit > 0 {
+		text += fmt.Sprintf(" (and %d optional failing)", c.Limit)
+	}
+	return fmt.Sprintf("%s, %s after it registered", text, c.For)
+}
