@@ -175,7 +175,11 @@ func (a *Agent) renew(now time.Time) time.Time {
 	}
 	request, look := a.deps.Certificate.Renewal(now)
 	if request != nil {
-		s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}})
+		s.say(
+			&protocol.AgentMessage{
+				Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}},
+			},
+		)
 	}
 	return look
 }

@@ -121,7 +121,13 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 			}
 		case <-report.C:
 			if mood.leaves {
-				_ = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_EVACUATING, Message: "the host is to be mended"}}})
+				_ = stream.Send(
+					&protocol.AgentMessage{
+						Kind: &protocol.AgentMessage_Goodbye{
+							Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_EVACUATING, Message: "the host is to be mended"},
+						},
+					},
+				)
 				a.w.setMood(b.Instance, mood.silenced())
 				_ = stream.CloseSend()
 				for range messages { // the gateway ends the stream once it has heard

@@ -314,7 +314,8 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 				"why", now.Why(), "revision", int64(s.Revision))
 			told = append(told, store.JournalEntry{
 				Kind: store.EntryVerdict, Awaits: now.Awaits,
-				Rule: now.Rule, What: string(now.Verdict), Why: now.Why(), Cause: reason.Recorded(now.Cause), Group: g.Name, Instance: id,
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why(),
+				Cause: reason.Recorded(now.Cause), Group: g.Name, Instance: id,
 				Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})

@@ -153,9 +153,8 @@ func checkFields() []Field {
 		checkField("grpc.server_name", "string", "none", "at most 255 characters", nameDoc, isGRPC,
 			func(c *Check) string { return c.GRPC.ServerName }, short),
 		checkField("exec.run", "list of strings", "", "a program and its arguments, at most 256 of at most 4096 bytes",
-			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.", isExec, func(c *Check) []string {
-				return c.Exec.Run
-			}, plainRun),
+			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.",
+			isExec, func(c *Check) []string { return c.Exec.Run }, plainRun),
 		checkField("process.name", "string", "none",
 			"a program's name of at most 255 characters without a /, or nothing and a pid_file instead",
 			"A program that must be running.", isByName,

@@ -118,7 +118,8 @@ func TestFieldsThatBoundEachOther(t *testing.T) {
 		},
 		{
 			"ages the wrong way round",
-			func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(2*time.Hour), age(time.Hour) }, "expiry.eligible_age",
+			func(g *store.Group) { g.Expiry.EligibleAge, g.Expiry.ForcedAge = age(2*time.Hour), age(time.Hour) },
+			"expiry.eligible_age",
 		},
 	} {
 		g := valid()

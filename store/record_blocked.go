@@ -129,8 +129,8 @@ const (
 	BlockedByStorm            BlockedKind = "storm"             // Count of Limit lost; For
 	BlockedByStormEnd         BlockedKind = "storm_end"         // For
 	BlockedByStormProbe       BlockedKind = "storm_probe"       // the budgets; Other: makes room
-	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands there; For: the limit
-	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Text; Count connections, if Flag; For
+	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
+	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
 )
 

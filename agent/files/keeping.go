@@ -391,7 +391,10 @@ func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]st
 	if f.GetSecret() {
 		m.deps.Hide(f.GetPath(), content)
 	}
-	if err := m.note(f, func(r *memory) { r.Follow = f.GetOnChange() == "reload" || f.GetOnChange() == "run" }); err != nil {
+	if err := m.note(
+		f,
+		func(r *memory) { r.Follow = f.GetOnChange() == "reload" || f.GetOnChange() == "run" },
+	); err != nil {
 		return errors.New(plain(errors.Unwrap(err), m.path))
 	}
 	if err := replace(where, content, wanted, m.deps.At); err != nil {

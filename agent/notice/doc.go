@@ -6,13 +6,16 @@
 //
 // # What the sources say
 //
-//	aws    IMDSv2: a token by PUT, then spot/instance-action; 404 is no notice, 401 is a token that has ended.
-//	       A rebalance recommendation is no notice: it is a guess about many machines at once and sets no time.
-//	gcp    instance/preempted TRUE: about 30s are left. instance/maintenance-event TERMINATE_…: the machine ends, when is not
-//	       said. A migration leaves it running and is none.
-//	azure  scheduledevents of type Preempt or Terminate that name this machine: those of its neighbours are delivered too. The first
-//	       answer may take two minutes, since asking switches the service on.
-//	file   any regular file, as JSON or as lines: kind, why, and in (from when it was written) or at. One that is empty is a notice too.
+//	aws    IMDSv2: a token by PUT, then spot/instance-action. 404 is no notice, 401 is an expired
+//	       token. A rebalance recommendation is no notice: it is a guess about many machines at
+//	       once and sets no time.
+//	gcp    instance/preempted TRUE: about 30s are left. instance/maintenance-event TERMINATE_…: the
+//	       machine ends, at a time that is not given. A migration leaves it running and is none.
+//	azure  scheduledevents of type Preempt or Terminate that name this machine: the answer has its
+//	       neighbours' too. The first answer may take two minutes, since asking switches the
+//	       service on.
+//	file   any regular file, as JSON or as lines: kind, why, and in (from when it was written) or
+//	       at. An empty one is a notice too.
 //
 // # Invariants
 //

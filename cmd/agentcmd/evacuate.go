@@ -59,6 +59,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 	_,
 		err = fmt.Fprintf(told,
 		"evacuation of %s requested: its agent reports this within seconds, or once it runs; "+
-			"then the instance is replaced, drained and removed\nwatch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
+			"then the instance is replaced, drained and removed\nwatch it with: leasehold explain %s\n",
+		agent.Instance, agent.Instance)
 	return err
 }

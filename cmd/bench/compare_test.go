@@ -65,7 +65,8 @@ func TestComparisonIsShown(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
-	r.Contenders[0].Figures, r.Contenders[0].Problem = rivals.Figures{}, "agents begin: not finished within 2m0s: 3 of 2000"
+	r.Contenders[0].Figures = rivals.Figures{}
+	r.Contenders[0].Problem = "agents begin: not finished within 2m0s: 3 of 2000"
 	for _, want := range []string{
 		"CPU of etcd\t-\t-\t0.30\t1.50×\t0.20\n",
 		"keepalive was given up: agents begin: not finished within 2m0s",

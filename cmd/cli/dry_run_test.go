@@ -123,7 +123,8 @@ func TestDryRunOfALargeChangeIsCountedAndBounded(t *testing.T) {
 	})
 	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
 		_, out, problem := w.run("group", "apply", "-f", "large.yaml", "--dry-run")
-		if want := "estimate more than 12m (at most 10 creations a second; no instance of this group has started yet)"; !strings.Contains(out, want) {
+		want := "estimate more than 12m (at most 10 creations a second; no instance of this group has started yet)"
+		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s%s", want, out, problem)
 		}
 	})

@@ -107,7 +107,8 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	}
 	if !scr.Terminal {
 		return strings.Join([]string{
-			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What), output.OneLine(reason.Text(e.Cause, e.Why)),
+			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What),
+			output.OneLine(reason.Text(e.Cause, e.Why)),
 			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(e.Evidence, "; ")),
 		}, "\t") + "\n"
 	}

@@ -221,7 +221,8 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, reason.Clause(i.Drain.Cause, i.Drain.Why),
 				until))
 		case i.Doomed != nil:
-			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, reason.Text(i.Doomed.Cause, i.Doomed.Why), i.Doomed.Rule))
+			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, reason.Text(i.Doomed.Cause, i.Doomed.Why),
+				i.Doomed.Rule))
 		case i.Protected != "":
 			lines = append(lines, fmt.Sprintf("%s is protected (REC-13)", i.ID))
 		}
@@ -263,8 +264,9 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	now := s.env.Now()
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
-		Next:   []string{},
-		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, reason.Text(last.Cause, last.Why)),
+		Next: []string{},
+		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What,
+			reason.Text(last.Cause, last.Why)),
 	}
 	return true, s.showGroupStory(story)
 }

@@ -28,7 +28,10 @@ type verdict struct {
 // since the leader knows more, such as the provider's answers.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments.Of(id)
-	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits, Revision: sc.content.Revision}
+	v := verdict{
+		Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits,
+		Revision: sc.content.Revision,
+	}
 	for _, e := range j.Evidence {
 		if e != plan.NoList { // this program did not ask the provider
 			v.Evidence = append(v.Evidence, e)

@@ -118,7 +118,8 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 	if errors.Is(err, store.ErrCompacted) {
 		return ch,
 			failure(NotFound,
-				history+"; leasehold group apply -f FILE, with the spec from elsewhere; or leasehold group rollback "+name+", to the last good template",
+				history+"; leasehold group apply -f FILE, with the spec from elsewhere; or leasehold group rollback "+name+
+					", to the last good template",
 				"revision %d of group %s is no longer in etcd's history, which has been compacted since (compact_after)",
 				to, name)
 	}

@@ -63,7 +63,8 @@ func instanceLines(i store.Instance, now time.Time) []string {
 		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
 	}
 	if d := i.Doomed; d != nil {
-		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(reason.Text(d.Cause, d.Why)), output.Age(now, d.At))
+		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(reason.Text(d.Cause, d.Why)),
+			output.Age(now, d.At))
 		if d.Deadline != nil {
 			line += ", it ends in " + story.Ends(*d.Deadline, now)
 		}

@@ -137,7 +137,8 @@ func TestFollowShowsWhatComes(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-done
-		want := "2026-03-01T11:59:00Z\tREC-3\tweb-0-a\tbefore\t\t0\tcoord-a\t\n2026-03-01T12:00:01Z\tDET-17\tweb-0-a\tafter\t\t0\tcoord-a\t\n"
+		want := "2026-03-01T11:59:00Z\tREC-3\tweb-0-a\tbefore\t\t0\tcoord-a\t\n" +
+			"2026-03-01T12:00:01Z\tDET-17\tweb-0-a\tafter\t\t0\tcoord-a\t\n"
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out.String(), want)
 		}

@@ -288,7 +288,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 		func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
 	if n := len(unproven); n > 0 {
 		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, "+
-			"and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
+			"and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again",
+			machinesAre(n))
 	}
 	act := "restore " + counted(len(able), "machine to its slot", "machines to their slots")
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {

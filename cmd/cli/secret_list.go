@@ -101,7 +101,8 @@ func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 	use := users(all)[c.Name]
 	if len(use) > 0 && !c.Force {
 		return failure(Conflict,
-			"take it out of secrets with leasehold group edit "+use[0]+", or give --force: running workloads continue, new ones wait",
+			"take it out of secrets with leasehold group edit "+use[0]+
+				", or give --force: running workloads continue, new ones wait",
 			"secret %s is used by %s; nothing was changed", c.Name, strings.Join(use, ", "))
 	}
 	rev, err := s.commit(ctx, "delete secret", store.Txn{

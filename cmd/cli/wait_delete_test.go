@@ -22,7 +22,9 @@ func TestWaitForADeletion(t *testing.T) {
 		}
 		saysInOrder(w.t, stderr, "waiting for web: the group gone, with all its instances, at most 20s\n", ids[0]+" ",
 			"draining", "REC-7",
-			"error: gave up after 20s: web has 2 instances left, 2 draining | held: DRAIN-1 removal of "+ids[0]+": it drains: the group is being deleted; until its hook ends, 5m0s is over, or leasehold instance drained "+ids[0]+"\n",
+			"error: gave up after 20s: web has 2 instances left, 2 draining | held: DRAIN-1 removal of "+ids[0]+
+				": it drains: the group is being deleted; until its hook ends, 5m0s is over, or leasehold instance drained "+
+				ids[0]+"\n",
 			"next: leasehold group show web\n")
 
 		r := w.start("group delete web --wait") // once more, to go on waiting

@@ -270,7 +270,8 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 		<-time.After(3 * time.Second) // of the bubble's own clock: the line shows it
 		synctest.Wait()
 		r.expect(TimedOut,
-			noWrap+"[gives up in 1m28s | web: waiting for the coordinator to accept revision 9 | 2s so far]"+wrap+"\r\x1b[K"+noWrap+"[gives up in 1m27s", "\r\x1b[Kerror: gave up after 1m30s")
+			noWrap+"[gives up in 1m28s | web: waiting for the coordinator to accept revision 9 | 2s so far]"+wrap+
+				"\r\x1b[K"+noWrap+"[gives up in 1m27s", "\r\x1b[Kerror: gave up after 1m30s")
 	})
 }
 

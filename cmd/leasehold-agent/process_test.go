@@ -116,7 +116,9 @@ func (g *gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 				LeaseTtl: durationpb.New(5 * time.Second),
 			}}}
 		case m.GetReport() != nil:
-			answer = &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: m.GetReport().GetSequence(), Lease: 5}}}
+			answer = &protocol.GatewayMessage{
+				Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: m.GetReport().GetSequence(), Lease: 5}},
+			}
 		default:
 			return nil
 		}

@@ -142,7 +142,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			w.equalsListing()
 		}
 		w.View(func(c *cache.Content) {
-			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+len(c.Tokens)+len(c.Joined)+len(c.Unreadable) != 0 || c.Shard.Present() {
+			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+
+				len(c.Tokens)+len(c.Joined)+len(c.Unreadable) != 0 || c.Shard.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
 		})

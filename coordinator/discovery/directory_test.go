@@ -77,7 +77,8 @@ func (p *played) shown(of string) string {
 // is unhealthy; and a directory that follows changes shows that, and tells of each change
 func TestOnlyEvidenceTakesOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		events := rapid.SliceOfN(rapid.Custom(drawEvent), 30, 80).Draw(rt, "events") // all of them first: a bubble ends by itself
+		// all of them first: a bubble ends by itself
+		events := rapid.SliceOfN(rapid.Custom(drawEvent), 30, 80).Draw(rt, "events")
 		var problem string
 		synctest.Test(t, func(t *testing.T) { problem = play(t, events) })
 		if problem != "" {

@@ -219,7 +219,11 @@ func (s *session) patience() guard.Patience {
 	return guard.Patience{
 		Most: guard.PatienceFor(s.g.settings().ReconnectMax.D()),
 		Tell: func(most time.Duration) error {
-			return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}})
+			return s.stream.Send(
+				&protocol.GatewayMessage{
+					Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}},
+				},
+			)
 		},
 	}
 }

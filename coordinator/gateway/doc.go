@@ -5,14 +5,16 @@
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
 //	session.go       one stream, from hello to end
-//	alive.go         its key in etcd: begun, changed and put back, with a new lease (renewal is in report.go); state_writer.go: states of many streams in one transaction
-//	report.go        reports, and what of them is persisted; report_writer.go: reports of many agents in one transaction
+//	alive.go         its key in etcd: begun, changed and put back, with a new lease
+//	state_writer.go  states of many streams in one transaction
+//	report.go        reports: renewal of the lease, and what is persisted
+//	report_writer.go reports of many agents in one transaction
 //	lastwords.go     the last output of a workload
 //	wanted.go        what an agent should do: checks.go, secrets.go
 //	outbox.go        messages that answer none of the agent's
 //	credentials.go   TLS: the identity of a client
 //	join.go          a token in exchange for the first certificate
-//	proof.go         a session's certificate, its renewal and its end, and the authorities that agents are to trust
+//	proof.go         a session's certificate, its renewal and its end; what agents are to trust
 //	trust.go         the authorities that other replicas trust
 //	options.go       the bounds of the server
 //	codec.go         decoding messages

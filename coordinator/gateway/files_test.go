@@ -195,11 +195,17 @@ func TestPeersInFiles(t *testing.T) {
 			}))
 		}
 		nothing := map[string]func(){
-			"the agent is lost":       func() { w.put(w.keys.Alive("web-1"), []byte("{}")); w.remove(w.keys.Alive("web-1")) },
-			"the shard is held":       func() { shard(&store.Hold{By: "x", Why: "y"}) },
-			"records are lost":        func() { shard(&store.Hold{By: "x", Why: "y", Damage: 2}); w.remove(w.keys.Instance("web-2")) },
-			"a record is unreadable":  func() { w.put(w.keys.Instance("web-3"), []byte("garbage")) },
-			"its report is not there": func() { w.put(w.keys.Report("web-4"), []byte("garbage")); w.remove(w.keys.Report("web-4")) },
+			"the agent is lost": func() { w.put(w.keys.Alive("web-1"), []byte("{}")); w.remove(w.keys.Alive("web-1")) },
+			"the shard is held": func() { shard(&store.Hold{By: "x", Why: "y"}) },
+			"records are lost": func() {
+				shard(&store.Hold{By: "x", Why: "y", Damage: 2})
+				w.remove(w.keys.Instance("web-2"))
+			},
+			"a record is unreadable": func() { w.put(w.keys.Instance("web-3"), []byte("garbage")) },
+			"its report is not there": func() {
+				w.put(w.keys.Report("web-4"), []byte("garbage"))
+				w.remove(w.keys.Report("web-4"))
+			},
 		}
 		for _, what := range slices.Sorted(maps.Keys(nothing)) {
 			nothing[what]()

@@ -210,7 +210,11 @@ type honest struct {
 func (a *honest) report() (time.Duration, bool) {
 	a.number++
 	began := time.Now()
-	if a.stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number, Healthy: true}}}) != nil {
+	if a.stream.Send(
+		&protocol.AgentMessage{
+			Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number, Healthy: true}},
+		},
+	) != nil {
 		return 0, false
 	}
 	for {

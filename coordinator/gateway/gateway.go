@@ -152,7 +152,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.mu.Unlock()
 	g.admission.End()
 	for _, s := range g.all() {
-		s.enqueue(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
+		s.enqueue(
+			&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}},
+		)
 	}
 	return context.Cause(ctx)
 }

@@ -116,7 +116,11 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 			}
 		}
 		a.number++
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_SHUTDOWN}}})
+		a.send(
+			&protocol.AgentMessage{
+				Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_SHUTDOWN}},
+			},
+		)
 		pass(time.Second)
 		if alive := w.alive("web-0").Record; alive.BootID != h.GetBootId() || alive.Agent != mark ||
 			alive.State != store.StreamLeft {

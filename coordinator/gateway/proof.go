@@ -133,7 +133,9 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		msg.Trust = trustMessage(trust)
 		s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
 	}
-	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}}); err != nil {
+	if err := s.stream.Send(
+		&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}},
+	); err != nil {
 		return err
 	}
 	s.proof.chain = chain

@@ -211,7 +211,11 @@ func TestConnectionsWithoutAWordAreNotRecorded(t *testing.T) {
 func (a *agent) renews(instance string) *tls.Certificate {
 	a.t.Helper()
 	m := newMachine(a.t, instance)
-	a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}}})
+	a.send(
+		&protocol.AgentMessage{
+			Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}},
+		},
+	)
 	msg := a.next()
 	if msg.GetCertificate() == nil {
 		a.t.Fatalf("%v came, want a certificate", msg)
@@ -300,7 +304,11 @@ func TestRenewalsOfOneAgentAreSlowedDownAndHarmNoOther(t *testing.T) {
 		request := newMachine(w.t, "web-0").request
 		const many = 60
 		for range many {
-			bad.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}})
+			bad.send(
+				&protocol.AgentMessage{
+					Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}},
+				},
+			)
 		}
 		began := time.Now()
 		honest.reports()
@@ -332,7 +340,13 @@ func TestRequestThatIsNoneEndsTheStream(t *testing.T) {
 		r.own = w.ca.agent("web-0", time.Hour)
 		a := r.welcomed(helloTrusting(w, "web-0"))
 		defer a.hangUp()
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: []byte("give me one")}}})
+		a.send(
+			&protocol.AgentMessage{
+				Kind: &protocol.AgentMessage_RenewCertificate{
+					RenewCertificate: &protocol.RenewCertificate{Request: []byte("give me one")},
+				},
+			},
+		)
 		if m := a.next(); m.GetRefused().GetReason() != protocol.Refused_MALFORMED {
 			t.Errorf("the agent is told %v", m)
 		}
@@ -352,7 +366,11 @@ func TestAuthorityThatCannotRenewEndsNoStream(t *testing.T) {
 		defer a.hangUp()
 		w.ca.setBroken(true)
 		m := newMachine(w.t, "web-0")
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}}})
+		a.send(
+			&protocol.AgentMessage{
+				Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}},
+			},
+		)
 		a.reports()
 		w.ca.setBroken(false)
 		a.renews("web-0")

@@ -74,7 +74,11 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 		s.g.deps.Meter.Reported(false)
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
 		if s.g.renewed(false, s.ttl) {
-			s.enqueue(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
+			s.enqueue(
+				&protocol.GatewayMessage{
+					Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}},
+				},
+			)
 		}
 		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	}

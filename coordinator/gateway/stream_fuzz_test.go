@@ -43,7 +43,12 @@ func FuzzStream(f *testing.F) {
 	seed(report(5), report(4))
 	seed(goodbye(protocol.Goodbye_MOVING), goodbye(protocol.Goodbye_SHUTDOWN), &protocol.AgentMessage{})
 	seed(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello("web-0", "boot", 2)}})
-	seed(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: []byte("x")}}}, report(1))
+	seed(
+		&protocol.AgentMessage{
+			Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: []byte("x")}},
+		},
+		report(1),
+	)
 	f.Add([]byte{3, 0x12, 0xff, 0xff, 0, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		inWorld(t, func(w *world) {

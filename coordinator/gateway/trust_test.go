@@ -52,7 +52,11 @@ func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 		defer a.hangUp()
 		a.saysNothing(wide.Digest())
 		m := newMachine(w.t, "web-0")
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}}})
+		a.send(
+			&protocol.AgentMessage{
+				Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: m.request}},
+			},
+		)
 		if c := a.next().GetCertificate(); c == nil || c.GetTrust() != nil {
 			t.Errorf("a renewal is answered with %v, want a certificate and no trust", c)
 		}

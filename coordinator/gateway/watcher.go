@@ -179,7 +179,9 @@ func (g *Gateway) tellAddresses(c *cache.Content, sessions []*session) {
 	if len(sessions) == 0 {
 		return
 	}
-	msg := &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}}}
+	msg := &protocol.GatewayMessage{
+		Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}},
+	}
 	for _, s := range sessions {
 		s.enqueue(msg)
 	}

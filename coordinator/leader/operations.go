@@ -194,7 +194,8 @@ func (l *Leader) answered(now time.Time, e Answered) {
 	case op.method == RemoveCopy:
 		l.cfg.Evidence.CopyRemoved(op.record.ID, e.Err)
 		l.requestList(op.call.Provider)
-	case op.method == Stop && !errors.Is(e.Err, provider.ErrThrottled): // a machine that did not stop is removed all the same
+	case op.method == Stop && !errors.Is(e.Err, provider.ErrThrottled):
+		// a machine that did not stop is removed all the same
 		l.invoke(now, op, Delete, now.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout))
 		return
 	default:

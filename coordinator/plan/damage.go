@@ -311,7 +311,8 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 		return Action{}, false // an operator has looked at them
 	}
 	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the "+
-		"machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s", seen, s.Recorded, listed(names))
+		"machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s",
+		seen, s.Recorded, listed(names))
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{

@@ -110,7 +110,10 @@ func (d *draft) drains() {
 		default:
 			d.wake(due)
 			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,
-				store.BlockedFacts{Cause: reason.Known(rec.Cause, rec.Why), For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
+				store.BlockedFacts{
+					Cause: reason.Known(rec.Cause, rec.Why), For: rec.Timer.For,
+					Flag: len(m.Record.Spec.Drain.Hook) > 0,
+				})
 		}
 	}
 }

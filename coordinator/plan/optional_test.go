@@ -20,7 +20,10 @@ func TestOptionalChecksAreNoEvidence(t *testing.T) {
 		"checks 1/1, 0s after it registered":                             {fine},
 		"checks 1/1 (and 1 optional failing), 0s after it registered":    {fine, aside},
 		"checks 0/0 (and 1 optional failing), 0s after it registered":    {aside},
-		"checks 2/2, 0s after it registered":                             {fine, {Name: "sidecar", Healthy: true, Optional: true}, fine},
+		"checks 2/2, 0s after it registered": {fine, {
+			Name: "sidecar", Healthy: true,
+			Optional: true,
+		}, fine},
 	} {
 		if got := reason.Short(passed(checks)); got != want {
 			t.Errorf("%v: got %q, want %q", checks, got, want)

@@ -330,7 +330,8 @@ func (tr *trial) describe() string {
 	p := Compute(s, tr.now)
 	for _, in := range s.Groups[0].Instances {
 		fmt.Fprintf(&b, "%s slot %d %s %s: %s, sighting %+v, calls %+v\n", in.Record.ID, in.Record.Slot,
-			in.Record.Phase, p.Judgments.Of(in.Record.ID).Verdict, p.Judgments.Of(in.Record.ID).Cause.Kind, in.Sighting, in.Calls)
+			in.Record.Phase, p.Judgments.Of(in.Record.ID).Verdict, p.Judgments.Of(in.Record.ID).Cause.Kind, in.Sighting,
+			in.Calls)
 	}
 	fmt.Fprintf(&b, "size %d, blocked %+v, next %s\n", tr.spec().Record.Size, s.Groups[0].Status.Record.Blocked,
 		p.Next.Sub(tr.now))

@@ -76,7 +76,8 @@ func (d *draft) fallBack(m *member) {
 	if m.Record.Called && !m.Calls.NothingMade {
 		if d.mayDelete(m.task(store.WorkWithdraw), m) {
 			d.noSpot(m, why)
-			d.retire(m, "SPOT-4", "withdrawn", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, []string{why})
+			d.retire(m, "SPOT-4", "withdrawn", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
+				[]string{why})
 		}
 		return
 	}

@@ -16,16 +16,20 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 // demand, and instances of other groups than web have the group's name in front. The commands:
 //
 //	group KEY=VALUE…        edit the spec (size, max_expansion, zones=a,b …: see settings)
-//	static KEY=VALUE…       put a group into the shard's file · override KEY=VALUE… what an operator says beside it
+//	static KEY=VALUE…       put a group into the shard's file
+//	override KEY=VALUE…     what an operator says beside it
 //	in NAME                 speak of another group from here on
 //	settle                  plan until nothing happens any more, and say only how the group is then
 //	run DURATION            let time pass, second by second, and tell what is decided
 //	skip DURATION           the same in strides from one time at which to look again to the next
 //	look · advance          let one second pass · plan once and carry that out
 //	plan                    plan once and show the plan, without carrying it out
-//	overtake COMMAND…       plan once, then let the command happen, then carry the plan out, and tell what of it was overtaken
-//	kill|lose|cut-off|freeze|return ID…      (or "all") what happens to a machine or its stream; lose: its provider lists it no more
-//	crash ID…                                its machine ends, and its stream seems open until its report is overdue
+//	overtake COMMAND…       plan once, let the command happen, then carry the plan out, and tell what
+//	                        of it was overtaken
+//	kill|lose|cut-off|freeze|return ID…      (or "all") a machine or its stream fails; lose: not
+//	                                         listed any more
+//	crash ID…                                its machine ends, and its stream seems open for a
+//	                                         while
 //	reboot ID…                               its machine starts again by itself
 //	hide|unhide ID…                          its provider forgets to list it
 //	unhealthy|broken|healthy ID…             its checks fail; broken: until its machine is another
@@ -34,12 +38,14 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	order KIND [ID] [MODE] · evacuate|reopen ZONE
 //	extra ID GROUP ZONE · stray ID           a machine without a record · its agent says hello
 //	leader [AWAY] · outage · hold · release · spoil · vanish · full ZONE · room ZONE · stale · fresh
-//	sick TYPE · dumb                         no machine of this instance type gets healthy · no new agent registers
+//	sick TYPE                                no machine of this instance type gets healthy
+//	dumb                                     no new agent registers
 //	unmakable TYPE                           the provider refuses this instance type for good
 //	wrong CHECK                             a check that fails wherever it is done
-//	crashes · lasts                          every workload started from here on ends at once with exit code 1 · none does any more
+//	crashes                                  every workload started from here on fails at once
+//	lasts                                    none does any more
 //	hook DURATION|never                      how long a drain hook takes
-//	show [all]                               the instances, slots and the group's status, or of all groups
+//	show [all]                               instances, slots and status of the group, or of all
 //	records KIND                             what is in etcd
 //
 // go test ./coordinator/plan -run TestTranscripts -update writes the files anew.

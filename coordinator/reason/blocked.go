@@ -201,7 +201,8 @@ func Until(b *store.Blocked) string {
 		return "the hold is released"
 	case store.BlockedByMissingList:
 		return "provider " + of.Name + " lists its machines"
-	case store.BlockedByPause, store.BlockedByStaleState, store.BlockedByDamage, store.BlockedNotStarted, store.BlockedByProtection,
+	case store.BlockedByPause, store.BlockedByStaleState, store.BlockedByDamage, store.BlockedNotStarted,
+		store.BlockedByProtection,
 		store.BlockedByHealProtection, store.BlockedByHealPolicy, store.BlockedByGivenUpSlot, store.BlockedByOnDemand:
 		return Command(b)
 	case store.BlockedByEvacuation:

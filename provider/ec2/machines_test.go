@@ -131,7 +131,9 @@ func withFaults(t *testing.T, n int) {
 				break
 			}
 			for _, m := range left {
-				persist(t, func(ctx context.Context, attempt int) error { return leaders[attempt%2].Delete(ctx, "sh1", m.Instance) })
+				persist(t, func(ctx context.Context, attempt int) error {
+					return leaders[attempt%2].Delete(ctx, "sh1", m.Instance)
+				})
 			}
 		}
 		if live := w.server.Live(); len(live) > 0 {

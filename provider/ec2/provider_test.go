@@ -373,8 +373,10 @@ func TestWhatIsRefused(t *testing.T) {
 				"launch_template": map[string]any{"id": "lt-01234567"},
 			}
 		},
-		"template.settings":        func(t *provider.Template) { t.Settings = map[string]any{"disk": 1} },
-		"settings.launch_template": func(t *provider.Template) { t.Settings = map[string]any{"launch_template": map[string]any{}} },
+		"template.settings": func(t *provider.Template) { t.Settings = map[string]any{"disk": 1} },
+		"settings.launch_template": func(t *provider.Template) {
+			t.Settings = map[string]any{"launch_template": map[string]any{}}
+		},
 	} {
 		tpl := plain
 		change(&tpl)

@@ -70,7 +70,8 @@ func (f *frames) next() error {
 	if _, err := io.ReadFull(f.Conn, packet[len(length):]); err != nil {
 		return err
 	}
-	kind, serial, status := binary.BigEndian.Uint32(packet[16:]), binary.BigEndian.Uint32(packet[20:]), binary.BigEndian.Uint32(packet[24:])
+	kind, serial := binary.BigEndian.Uint32(packet[16:]), binary.BigEndian.Uint32(packet[20:])
+	status := binary.BigEndian.Uint32(packet[24:])
 	switch {
 	case kind == typeReply:
 		f.buffer, f.replied, f.over = packet, serial, status != statusOK

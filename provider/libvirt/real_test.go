@@ -94,8 +94,9 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 	const shard, instance = "sh-strangers", "web-0-a"
 	name := key{shard, instance}.nameOf()
 	file := filepath.Join(t.TempDir(), "domain.xml")
-	if err := os.WriteFile(file, []byte("<domain type='qemu'><name>"+name+
-		"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' machine='pc'>hvm</type></os></domain>"), 0o600); err != nil {
+	domain := "<domain type='qemu'><name>" + name +
+		"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' machine='pc'>hvm</type></os></domain>"
+	if err := os.WriteFile(file, []byte(domain), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	virsh(t, l, "define", file)
@@ -224,7 +225,9 @@ func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
 	m := mustCreate(t, p, request(shard, "web-0-a", "a", small()))
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(t.Context(), shard, m.Instance, time.Hour) }()
-	await(t, "the Stop being noted", func() bool { return listed(t, p, shard, m.Instance).State == provider.StateStopping }, nil)
+	await(t, "the Stop being noted", func() bool {
+		return listed(t, p, shard, m.Instance).State == provider.StateStopping
+	}, nil)
 	if err := p.Delete(t.Context(), shard, m.Instance); err != nil {
 		t.Error(err)
 	}

@@ -48,7 +48,8 @@ const stopAgain = 200 * time.Millisecond
 
 // gone makes no error of a container that is not there any more.
 func gone(err error) error {
-	if notFound(err) || err == errVanished || says(err, []string{"instance not found"}) { //nolint:errorlint // it is never wrapped
+	//nolint:errorlint // errVanished is never wrapped
+	if notFound(err) || err == errVanished || says(err, []string{"instance not found"}) {
 		return nil
 	}
 	return err

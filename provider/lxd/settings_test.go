@@ -46,15 +46,17 @@ func TestSettingsAreChecked(t *testing.T) {
 			"bridge": "a",
 			"none":   true,
 		}},
-		"settings.network.none: can only be":                 {"network": map[string]any{"none": false}},
-		"settings.network.vlan: is no":                       {"network": map[string]any{"vlan": 1}},
-		"settings.network: must be a mapping":                {"network": "none"},
-		"settings.config.security.privileged: may":           {"config": map[string]any{"security.privileged": "true"}},
-		"settings.config.raw.lxc: may":                       {"config": map[string]any{"raw.lxc": ""}},
-		"settings.config.user.leasehold.shard: may":          {"config": map[string]any{"user.leasehold.shard": "x"}},
-		"settings.config.environment.LEASEHOLD_BOOT_ID: may": {"config": map[string]any{"environment.LEASEHOLD_BOOT_ID": "x"}},
-		"settings.config.user.: may":                         {"config": map[string]any{"user.": "x"}},
-		"settings.config.limits.processes: must be text":     {"config": map[string]any{"limits.processes": 5}},
+		"settings.network.none: can only be":        {"network": map[string]any{"none": false}},
+		"settings.network.vlan: is no":              {"network": map[string]any{"vlan": 1}},
+		"settings.network: must be a mapping":       {"network": "none"},
+		"settings.config.security.privileged: may":  {"config": map[string]any{"security.privileged": "true"}},
+		"settings.config.raw.lxc: may":              {"config": map[string]any{"raw.lxc": ""}},
+		"settings.config.user.leasehold.shard: may": {"config": map[string]any{"user.leasehold.shard": "x"}},
+		"settings.config.environment.LEASEHOLD_BOOT_ID: may": {
+			"config": map[string]any{"environment.LEASEHOLD_BOOT_ID": "x"},
+		},
+		"settings.config.user.: may":                     {"config": map[string]any{"user.": "x"}},
+		"settings.config.limits.processes: must be text": {"config": map[string]any{"limits.processes": 5}},
 	} {
 		if err := validate(bad); !errors.Is(err, provider.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", bad, err, want)

@@ -176,7 +176,8 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 	made, err := p.scheduled(ctx, id)
 	if err != nil && ctx.Err() == nil {
 		// Whatever kind of error this is, it is not of the request that made the server.
-		err = fmt.Errorf("server %s was made, and Nova does not tell what came of it: %v", id, err) //nolint:errorlint // see above
+		//nolint:errorlint // see above
+		err = fmt.Errorf("server %s was made, and Nova does not tell what came of it: %v", id, err)
 	}
 	return made, err
 }

@@ -150,7 +150,9 @@ func TestTemplatesAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*provider.CreateRequest){
 		"no active image": func(r *provider.CreateRequest) { r.Template.Settings = map[string]any{"image": "debian-9"} },
 		"no flavor":       func(r *provider.CreateRequest) { r.Template.InstanceTypes = []string{"m9"} },
-		"no network":      func(r *provider.CreateRequest) { r.Template.Settings = map[string]any{"networks": []any{"net-z"}} },
+		"no network": func(r *provider.CreateRequest) {
+			r.Template.Settings = map[string]any{"networks": []any{"net-z"}}
+		},
 	} {
 		req := request("i-1")
 		change(&req)

@@ -10,7 +10,7 @@
 //	<Dir>/<instance>/work/           the agent's working directory
 //	<Dir>/.locks/<instance>          flock: one call at a time for an ID, across processes too
 //	<Dir>/.deleted/<instance>@<shard>  tombstone, kept for a day: a late Create fails
-//	<Dir>/.site                      the directory's name: coordinators of other directories do not see its machines
+//	<Dir>/.site                      the directory's name: coordinators of others do not see it
 //	<Dir>/.new, <Dir>/.trash         machines on their way in and out; never listed
 //
 // # Invariants

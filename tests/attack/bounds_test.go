@@ -129,7 +129,9 @@ func excesses(t *testing.T, s *siege) {
 		}},
 		{"hello again and again", func(t *testing.T, stream protocol.Gateway_SessionClient) {
 			for range 1000 {
-				if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: s.helloOf(s.Members("web")[0])}}) != nil {
+				if stream.Send(
+					&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: s.helloOf(s.Members("web")[0])}},
+				) != nil {
 					return
 				}
 			}

@@ -44,7 +44,9 @@ func floods(t *testing.T, s *siege) {
 				certificates.Add(1)
 			}
 		})
-		m := &protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}}
+		m := &protocol.AgentMessage{
+			Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}},
+		}
 		for ctx.Err() == nil && asking.Send(m) == nil {
 		}
 	})

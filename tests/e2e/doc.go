@@ -6,7 +6,7 @@
 //	program_test.go   one running program and its output
 //	guests_test.go    machines of imitated clouds, and the story of a group at any provider
 //	history_test.go   every change in etcd, in order: the evidence of all tests
-//	world_test.go     a directory, an etcd, programs and a history; what happens when a test fails or ends
+//	world_test.go     a directory, an etcd, programs and a history; the end of a test
 //	cluster_test.go   an etcd, replicas of a coordinator and their machines
 //
 // Package tests/machines finds the processes of a shard's machines, by their environment.

@@ -6,8 +6,8 @@
 //	scenarios_test.go  named ones, with troubles in a fixed order
 //	upgrade_test.go    programs of the release before, and of this one, side by side
 //	failover_nightly_test.go   the leader killed again and again under load (make failover)
-//	soak_nightly_test.go       an hour of churn, in which nothing may grow (make soak); one round of it otherwise
-//	mutants_nightly_test.go    deliberate faults in the product, each of which must be caught (make mutants)
+//	soak_nightly_test.go       an hour of churn, in which nothing may grow (make soak)
+//	mutants_nightly_test.go    deliberate faults in the product, all to be caught (make mutants)
 //	cluster/           everybody who takes part, and the network between them
 //	trouble/           what can be done to them, and the plan that a seed gives
 //	history/, witness/ what was seen

@@ -8,7 +8,7 @@
 //	members.go   members of etcd, replicas, and relays between them
 //	records.go   counts what was done, from etcd's own records
 //	cast/        the programs beside leasehold itself
-//	swarm/       many machines, with their agents, in one process, or with agents that are programs of another release
+//	swarm/       many machines in one process, with their agents or with another release's
 //
 // # Invariants
 //

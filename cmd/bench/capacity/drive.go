@@ -87,8 +87,9 @@ func paced(ctx context.Context, workers int, rate float64, length time.Duration,
 	}
 	begun := time.Now()
 	clock := time.NewTicker(time.Millisecond)
+	dueAt := func(n int) time.Time { return begun.Add(time.Duration(float64(n) / rate * float64(time.Second))) }
 	for n, now := 0, begun; now.Sub(begun) < length && working.Err() == nil; {
-		for due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second))); !due.After(now); due = begun.Add(time.Duration(float64(n) / rate * float64(time.Second))) {
+		for due := dueAt(n); !due.After(now); due = dueAt(n) {
 			select {
 			case turns <- turn{n, due}:
 			case <-working.Done():

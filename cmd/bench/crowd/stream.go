@@ -127,7 +127,9 @@ func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
 		return
 	}
 	goodbye,
-		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: kind, Message: why}}})
+		err := proto.Marshal(&protocol.AgentMessage{
+		Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: kind, Message: why}},
+	})
 	if err != nil || !s.stream.SendLast(goodbye) {
 		s.giveUp()
 		return

@@ -152,7 +152,8 @@ func TestXDSAsksForCredentials(t *testing.T) {
 				return err
 			}
 			var is codes.Code
-			harness.Await(t, test.want.String(), longest, 10*time.Millisecond, func() bool { // it may not have read the shard yet
+			// it may not have read the shard yet
+			harness.Await(t, test.want.String(), longest, 10*time.Millisecond, func() bool {
 				is = status.Code(try())
 				return is == test.want
 			}, func() string { return is.String() })

@@ -1,7 +1,7 @@
 // Package cluster is a whole Leasehold of real processes on one machine, with all faults that tests
 // can cause in it and everything that they observe of it.
 //
-//	cluster.go   members of etcd, replicas, machines, the network between them, the witness beside them
+//	cluster.go   members of etcd, replicas, machines, their network, the witness
 //	parties.go   their names and processes; starting them again
 //	groups.go    what its operators want, and the commands that they give
 //	files.go     the files on its machines, and who should be in service in the end

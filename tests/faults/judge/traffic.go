@@ -109,7 +109,9 @@ func (in *inquiry) confirmsUnseen(m memberships, s *step, t turn) {
 			continue
 		}
 		since := in.sinceWhen(t.id, s, func(r *store.Instance) bool {
-			return slices.ContainsFunc(r.Traffic, func(o store.Traffic) bool { return o.Balancer == now.Balancer && o.State.Wanted() })
+			return slices.ContainsFunc(r.Traffic, func(o store.Traffic) bool {
+				return o.Balancer == now.Balancer && o.State.Wanted()
+			})
 		})
 		if !m.within(t.id, span{since, s.at + 1}) {
 			in.violation("LB-2", s.at, fmt.Sprintf("%s counts as in service, and was not for a moment", t.id),
@@ -148,7 +150,9 @@ func (in *inquiry) leaving(id string, at history.Time) (from history.Time, limit
 			break
 		}
 		leaves := r.record != nil && !r.record.Dead && r.phase == store.Deleting &&
-			slices.ContainsFunc(r.record.Traffic, func(t store.Traffic) bool { return t.State == store.TrafficLeaving && t.Timer != nil })
+			slices.ContainsFunc(r.record.Traffic, func(t store.Traffic) bool {
+				return t.State == store.TrafficLeaving && t.Timer != nil
+			})
 		switch {
 		case !leaves:
 			from, limit = 0, 0

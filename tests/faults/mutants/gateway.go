@@ -4,8 +4,9 @@ package mutants
 func ofTheGateway() []Mutant {
 	return []Mutant{
 		{
-			Name:  "automatic-keepalive",
-			What:  "The gateway keeps an agent's lease alive by itself, report or not: a machine that died or was cut off lives on, and so does its lease.",
+			Name: "automatic-keepalive",
+			What: "The gateway keeps an agent's lease alive by itself, report or not: a machine that died or was cut off " +
+				"lives on, and so does its lease.",
 			Rules: []string{"DET-2"},
 			Edits: []Edit{
 				{
@@ -44,8 +45,9 @@ func (s *session) keepAlive(ctx context.Context) {
 			Scenario: "TestWhoIsNotHeardHasNoLease",
 		},
 		{
-			Name:  "end-marks-newer-session",
-			What:  "How a stream ended is written without comparing its epoch: the end of an agent's old session calls its new one lost, or moved.",
+			Name: "end-marks-newer-session",
+			What: "How a stream ended is written without comparing its epoch: the end of an agent's old " +
+				"session calls its new one lost, or moved.",
 			Rules: []string{"DET-18"},
 			Edits: []Edit{{
 				File: "coordinator/gateway/alive.go",
@@ -55,14 +57,16 @@ func (s *session) keepAlive(ctx context.Context) {
 			Likely: []string{"connections-reset", "replica-frozen", "replica-stopped", "replica-cut-from-agents"},
 		},
 		{
-			Name:  "failed-renewal-acknowledged",
-			What:  "A renewal is hardly waited for, a report acknowledged though it failed, and no agent sent away: agents stay with a replica that cannot renew.",
+			Name: "failed-renewal-acknowledged",
+			What: "A renewal is hardly waited for, a report acknowledged though it failed, and no agent sent away: " +
+				"agents stay with a replica that cannot renew.",
 			Rules: []string{"DET-14"},
 			Edits: []Edit{
 				{
 					File: "coordinator/gateway/report.go",
 					Old:  "	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)\n",
-					New:  "	ctx, cancel := context.WithTimeout(ctx, s.interval/4)\n	defer cancel()\n	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)\n",
+					New: "	ctx, cancel := context.WithTimeout(ctx, s.interval/4)\n	defer cancel()\n	l, " +
+						"err := s.g.deps.Store.Renew(ctx, s.lease.ID)\n",
 				},
 				{
 					File: "coordinator/gateway/report.go",
@@ -79,13 +83,15 @@ func (s *session) keepAlive(ctx context.Context) {
 			Harmless: "no agent stays with a replica that has lost etcd, even so: other layers send it on",
 		},
 		{
-			Name:  "used-token-keeps-its-lease",
-			What:  "The lease of a join token is not revoked when a machine has joined with it: one is left for hours of every machine ever made.",
+			Name: "used-token-keeps-its-lease",
+			What: "The lease of a join token is not revoked when a machine has joined with it: " +
+				"one is left for hours of every machine ever made.",
 			Rules: []string{"SEC-2"},
 			Edits: []Edit{{
 				File: "coordinator/gateway/join.go",
-				Old:  "		if used.Lease != 0 { // nothing is on it any more; it would end by itself\n			g.goDo(func(ctx context.Context) { _ = g.deps.Store.Revoke(ctx, used.Lease) })\n		}\n",
-				New:  "",
+				Old: "		if used.Lease != 0 { // nothing is on it any more; it would end by itself\n			g.goDo(func(ctx " +
+					"context.Context) { _ = g.deps.Store.Revoke(ctx, used.Lease) })\n		}\n",
+				New: "",
 			}},
 			Likely: []string{"machine-crashes"},
 		},

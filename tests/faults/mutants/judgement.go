@@ -4,8 +4,9 @@ package mutants
 func ofJudgement() []Mutant {
 	return []Mutant{
 		{
-			Name:  "no-grace",
-			What:  "Whose lease has ended is judged lost though etcd, a replica or the leader was disturbed a moment ago: agents get no time to return.",
+			Name: "no-grace",
+			What: "Whose lease has ended is judged lost though etcd, a replica or the leader was disturbed a moment ago: " +
+				"agents get no time to return.",
 			Rules: []string{"SAFE-1"},
 			Edits: []Edit{{
 				File: "coordinator/plan/judge.go",

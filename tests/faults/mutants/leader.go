@@ -15,8 +15,9 @@ func ofTheLeader() []Mutant {
 			Likely: []string{"replica-cut-from-etcd", "replica-frozen", "machine-crashes"},
 		},
 		{
-			Name:  "call-before-record",
-			What:  "The provider is asked to create before the record says so: the next leader does not know that there may be a machine.",
+			Name: "call-before-record",
+			What: "The provider is asked to create before the record says so: the next leader does not " +
+				"know that there may be a machine.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/perform.go",
@@ -31,8 +32,9 @@ func ofTheLeader() []Mutant {
 			}},
 		},
 		{
-			Name:  "renamed-on-retry",
-			What:  "A Create that is tried again asks for a machine of another name: if the answer to the first was lost, there are two.",
+			Name: "renamed-on-retry",
+			What: "A Create that is tried again asks for a machine of another name: if the answer to the " +
+				"first was lost, there are two.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/perform.go",
@@ -47,8 +49,9 @@ func ofTheLeader() []Mutant {
 			Likely: []string{"create-called-off"},
 		},
 		{
-			Name:  "calls-overlap",
-			What:  "That a call is under way is not remembered: each plan made meanwhile asks the provider once more for the same instance.",
+			Name: "calls-overlap",
+			What: "That a call is under way is not remembered: each plan made meanwhile asks the provider " +
+				"once more for the same instance.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/evidence/calls.go",
@@ -105,8 +108,9 @@ func ofTheLeader() []Mutant {
 			Likely: []string{"machine-crashes", "instance-ordered"},
 		},
 		{
-			Name:  "failed-list-believed",
-			What:  "A List that fails is told in the log and then taken up as one that shows nothing, or what came before the error.",
+			Name: "failed-list-believed",
+			What: "A List that fails is told in the log and then taken up as one that shows nothing, " +
+				"or what came before the error.",
 			Rules: []string{"DET-4", "SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/leader/leader.go",
@@ -116,8 +120,9 @@ func ofTheLeader() []Mutant {
 			Likely: []string{"list-fails-beside-machines"},
 		},
 		{
-			Name:  "restore-unnoticed",
-			What:  "That etcd was restored is told by its cluster's ID alone, not by a revision that went backwards: old records are acted upon.",
+			Name: "restore-unnoticed",
+			What: "That etcd was restored is told by its cluster's ID alone, not by a revision that went " +
+				"backwards: old records are acted upon.",
 			Rules: []string{"SAFE-12"},
 			Edits: []Edit{
 				{
@@ -137,7 +142,8 @@ func ofTheLeader() []Mutant {
 					New: "",
 				},
 			},
-			Harmless: "records are missing that caches, agents' claims and machines know of, and that holds the shard as well (SAFE-15)",
+			Harmless: "records are missing that caches, agents' claims and machines know of, " +
+				"and that holds the shard as well (SAFE-15)",
 			Scenario: "TestEtcdIsRestoredFromASnapshot",
 		},
 	}

@@ -4,8 +4,9 @@ package mutants
 func ofThePlanner() []Mutant {
 	return []Mutant{
 		{
-			Name:  "evidence-not-compared",
-			What:  "The replacement of a lost machine does not compare its alive key any more: an agent that came back meanwhile loses its machine all the same.",
+			Name: "evidence-not-compared",
+			What: "The replacement of a lost machine does not compare its alive key any more: " +
+				"an agent that came back meanwhile loses its machine all the same.",
 			Rules: []string{"SAFE-4"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
@@ -15,8 +16,9 @@ func ofThePlanner() []Mutant {
 			Likely: []string{"agents-return-as-judged"},
 		},
 		{
-			Name:  "record-removed-with-the-call",
-			What:  "The record of a removed machine goes as soon as the provider's Delete has returned: no List has shown yet that the machine is gone.",
+			Name: "record-removed-with-the-call",
+			What: "The record of a removed machine goes as soon as the provider's Delete has returned: " +
+				"no List has shown yet that the machine is gone.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/plan/remove.go",
@@ -66,8 +68,9 @@ func ofThePlanner() []Mutant {
 			Likely: []string{"group-sick"},
 		},
 		{
-			Name:  "relied-on-too-early",
-			What:  "A replacement is relied on as soon as its agent has registered, whatever its checks say: the machine whose place it takes goes before anybody does its work.",
+			Name: "relied-on-too-early",
+			What: "A replacement is relied on as soon as its agent has registered, whatever its checks say: " +
+				"the machine whose place it takes goes before anybody does its work.",
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/budget.go",
@@ -77,16 +80,18 @@ func ofThePlanner() []Mutant {
 			Likely: []string{"group-edited", "instance-ordered"},
 		},
 		{
-			Name:  "turn-not-compared",
-			What:  "Changes that use a budget write the key of their turn and do not compare it: one whose answer was lost happens late, beside another.",
+			Name: "turn-not-compared",
+			What: "Changes that use a budget write the key of their turn and do not compare it: " +
+				"one whose answer was lost happens late, beside another.",
 			Rules: []string{"HEAL-2", "SAFE-4"},
 			Edits: []Edit{{
 				File: "coordinator/plan/budget.go",
 				Old:  "append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group]))",
 				New:  "slices.Clone(a.Conditions)",
 			}},
-			Harmless: "a transaction is given up after 5s, as long as a session lasts here: what is later than that meets another fence",
-			Likely:   []string{"replica-cut-from-etcd", "group-sick"},
+			Harmless: "a transaction is given up after 5s, as long as a session lasts here: " +
+				"what is later than that meets another fence",
+			Likely: []string{"replica-cut-from-etcd", "group-sick"},
 		},
 		{
 			Name:  "storm-window-inverted",
@@ -111,8 +116,9 @@ func ofThePlanner() []Mutant {
 			Likely: []string{"group-paused-amid-removals"},
 		},
 		{
-			Name:  "order-removed-apart",
-			What:  "The order to restart a machine is removed with the group's next status, not in the transaction that carries it out: a leader in between restarts it twice.",
+			Name: "order-removed-apart",
+			What: "The order to restart a machine is removed with the group's next status, " +
+				"not in the transaction that carries it out: a leader in between restarts it twice.",
 			Rules: []string{"REC-16"},
 			Edits: []Edit{{
 				File: "coordinator/plan/orders.go",
@@ -138,8 +144,9 @@ func ofThePlanner() []Mutant {
 			Scenario: "TestADrainEndsThoughLeadersChange",
 		},
 		{
-			Name:  "deadline-by-wall-clock",
-			What:  "The time that a new machine's agent has to register, and the end of every recorded timer, are reckoned by the wall clock.",
+			Name: "deadline-by-wall-clock",
+			What: "The time that a new machine's agent has to register, and the end of every recorded " +
+				"timer, are reckoned by the wall clock.",
 			Rules: []string{"SAFE-13"},
 			Edits: []Edit{
 				{

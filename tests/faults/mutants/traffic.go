@@ -4,8 +4,9 @@ package mutants
 func ofTraffic() []Mutant {
 	return []Mutant{
 		{
-			Name:  "late-member-stays",
-			What:  "A member that a late call put back after its instance was deleted is not removed: the load balancer goes on sending it connections.",
+			Name: "late-member-stays",
+			What: "A member that a late call put back after its instance was deleted is not removed: " +
+				"the load balancer goes on sending it connections.",
 			Rules: []string{"LB-3"},
 			Edits: []Edit{{
 				File: "coordinator/plan/traffic.go",
@@ -15,8 +16,9 @@ func ofTraffic() []Mutant {
 			Likely: []string{"balancer-late", "instance-ordered"},
 		},
 		{
-			Name:  "forgotten-member-not-put-back",
-			What:  "A member that was added once is believed to be there: what the load balancer forgot is not put back by the same leader.",
+			Name: "forgotten-member-not-put-back",
+			What: "A member that was added once is believed to be there: what the load balancer forgot is " +
+				"not put back by the same leader.",
 			Rules: []string{"LB-3"},
 			Edits: []Edit{{
 				File: "coordinator/plan/traffic.go",
@@ -48,8 +50,9 @@ func ofTraffic() []Mutant {
 			Likely: []string{"instance-ordered", "balancer-fails"},
 		},
 		{
-			Name:  "file-written-in-place",
-			What:  "The agent writes a managed file in its place: where the disk is full, or the agent dies, it is neither the old one nor the new one.",
+			Name: "file-written-in-place",
+			What: "The agent writes a managed file in its place: where the disk is full, " +
+				"or the agent dies, it is neither the old one nor the new one.",
 			Rules: []string{"FILE-3"},
 			Edits: []Edit{
 				{

@@ -167,10 +167,12 @@ func (s *session) follow(parent context.Context, conn *grpc.ClientConn, silence 
 	}
 	// One revision more than is needed: etcd tells no watch of progress that begins after the
 	// newest.
-	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(s.w.cfg.Prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(s.w.cfg.Prefix)),
-		StartRevision: int64(s.w.revision),
-	}}}); err != nil {
+	if err := stream.Send(
+		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte(s.w.cfg.Prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(s.w.cfg.Prefix)),
+			StartRevision: int64(s.w.revision),
+		}}},
+	); err != nil {
 		return err
 	}
 	prompter.Go(func() { s.ask(ctx, stream) })
@@ -200,7 +202,9 @@ func (s *session) ask(ctx context.Context, stream pb.Watch_WatchClient) {
 			continue
 		}
 		last = time.Now()
-		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}) != nil {
+		if stream.Send(
+			&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}},
+		) != nil {
 			return // who receives hears why
 		}
 	}

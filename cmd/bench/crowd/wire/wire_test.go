@@ -115,7 +115,9 @@ func (b *bridge) open(t *testing.T) (*wire.Stream, *side) {
 func report(t *testing.T, sequence uint64, size int) []byte {
 	t.Helper()
 	m,
-		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: sequence, Why: strings.Repeat("x", size)}}})
+		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{
+		Report: &protocol.Report{Sequence: sequence, Why: strings.Repeat("x", size)},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,11 @@ func echo(s agentStream) error {
 			return err
 		}
 		r := m.GetReport()
-		if err := s.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: r.GetWhy()}}}); err != nil {
+		if err := s.Send(
+			&protocol.GatewayMessage{
+				Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: r.GetWhy()}},
+			},
+		); err != nil {
 			return err
 		}
 	}
