@@ -2,7 +2,6 @@ package foresee_test
 
 import (
 	"fmt"
-	"github.com/leasehold/leasehold/coordinator/plan"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/foresee"
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
