@@ -80,6 +80,8 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByCopies: "the provider lists 2 machines more with its tags, " +
 			"which none of our calls made: the text | the tags are taken off what is not the instance, " +
 			"or the machine is removed at the provider | ",
+		store.BlockedByLimit: "ada 5 is reached, and 2 slots without an instance come first | " +
+			"an instance is gone, or the limit is raised: leasehold config set | ",
 		store.BlockedByRefusal: "provider ada: the text (2 machines wait) | the provider accepts one: " +
 			"it is asked with one machine every 20s | ",
 		store.BlockedByEarlierCalls: "an earlier call may still create its machine | that call has " +
