@@ -124,7 +124,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
-		err = web.open(ctx, http, replica)
+		err = web.open(ctx, http, h.Shard, id, replica, st)
 	}
 	if err != nil {
 		return err

@@ -2,8 +2,6 @@ package story
 
 import (
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +36,14 @@ func InstanceNow(i store.Instance, now time.Time) string {
 		words = append(words, "restart:"+i.Restart.Level)
 	}
 	return dashed(strings.Join(words, ","))
+}
+
+// hostPort is an address with a port, in brackets if it is one of IPv6.
+func hostPort(address string, port int) string {
+	if strings.Contains(address, ":") {
+		address = "[" + address + "]"
+	}
+	return fmt.Sprintf("%s:%d", address, port)
 }
 
 // DrainEnds is in how long a drain ends, or that it is over.
@@ -80,7 +86,7 @@ func InstanceLines(i store.Instance, now time.Time) []string {
 	}
 	for _, t := range i.Traffic {
 		line := fmt.Sprintf("load balancer %s: %s for %s, at %s", t.Balancer, t.State, reason.Age(now, t.Since),
-			net.JoinHostPort(t.Address, strconv.Itoa(t.Port)))
+			hostPort(t.Address, t.Port))
 		if t.Timer != nil {
 			line += ", which is waited for at most another " + Ends(*t.Timer, now)
 		}

@@ -30,4 +30,3 @@ func Clock(at, now time.Time) string {
 	}
 	return at.Format("01-02 15:04:05")
 }
-
