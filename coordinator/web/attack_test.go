@@ -182,7 +182,8 @@ func TestBearerToken(t *testing.T) {
 		},
 		{
 			"another scheme", "/metrics",
-			[]func(*http.Request){with("Authorization", "Digest "+token)}, 401,
+			[]func(*http.Request){with("Authorization", "Digest "+token)},
+			401,
 		},
 		{"the token in the URL", "/metrics?token=" + token, nil, 401},
 		{"the token in the URL, as OAuth has it", "/metrics?access_token=" + token, nil, 401},

@@ -87,5 +87,5 @@ func render(t *template.Template, name string, data any) (template.HTML, error) 
 	if err := t.ExecuteTemplate(&b, name, data); err != nil {
 		return "", fmt.Errorf("render %s: %w", name, err)
 	}
-	return template.HTML(b.String()), nil //nolint:gosec // html/template has escaped it
+	return template.HTML(b.String()), nil // html/template has escaped it
 }
