@@ -81,7 +81,8 @@ var Settings = []Setting{
 		})),
 	{
 		Name: "limit_instances", Allowed: fmt.Sprintf("0 to %d", MostLimit), Rule: "CAP-1",
-		Doc:   "How many instances may exist or be intended in the shard, those that are being deleted included; 0: no limit.",
+		Doc: "How many instances may exist or be intended in the shard, those that are being deleted " +
+			"included; 0: no limit.",
 		read:  func(s *ShardSettings, raw json.RawMessage) bool { return json.Unmarshal(raw, &s.LimitInstances) == nil },
 		value: func(s ShardSettings) any { return s.LimitInstances },
 		copy:  func(to *ShardSettings, from ShardSettings) { to.LimitInstances = from.LimitInstances },

@@ -9,9 +9,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// foresee returns the world of a group. If the shard has limits, the instances of other groups count
-// too, and are read for it (CAP-1).
-func (s *Session) foresee(ctx context.Context, group string, own store.Listing, edits []store.Write) (*foresee.World, error) {
+// foresee returns the world of a group. If the shard has limits, the instances of other groups
+// count too, and are read for it (CAP-1).
+func (s *Session) foresee(ctx context.Context, group string, own store.Listing, edits []store.Write) (*foresee.World,
+	error,
+) {
 	world := foresee.New(s.keys(), group, own, edits, s.env.Now())
 	content := cache.FromListing(s.keys(), own)
 	if len(evidence.Limits(content)) == 0 {

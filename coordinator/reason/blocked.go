@@ -183,7 +183,8 @@ func Why(b *store.Blocked) string {
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
 	case store.BlockedByLimit:
 		if of.Count > 0 {
-			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit, number(of.Count, "slot"))
+			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit,
+				number(of.Count, "slot"))
 		}
 		return fmt.Sprintf("%s %d is reached", of.Name, of.Limit)
 	case store.BlockedByRefusal:

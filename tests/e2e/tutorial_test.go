@@ -48,8 +48,8 @@ func stepsOf(t *testing.T, page string) []step {
 }
 
 var (
-	// reads is a command that changes nothing: it is repeated until it prints what the page says, since the page
-	// leaves a reader some seconds.
+	// reads is a command that changes nothing: it is repeated until it prints what the page says,
+	// since the page leaves a reader some seconds.
 	reads = regexp.MustCompile(`^leasehold (status|explain|instance list|group history)\b`)
 
 	instanceName = regexp.MustCompile(`\bweb-\d-[a-z0-9]{6}\b`)
@@ -113,7 +113,8 @@ func TestTutorial(t *testing.T) {
 	// Output is a table only in a terminal. Nothing is typed there.
 	run := func(command string) (string, error) {
 		cmd := l.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
-		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1", "SHELL=/bin/bash")
+		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1",
+			"SHELL=/bin/bash")
 		out, err := cmd.Output()
 		return string(out), err
 	}
