@@ -132,7 +132,7 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
-	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
+	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: waiting slots
 )
 
 // BlockedKinds are all kinds.

@@ -264,14 +264,9 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	now := s.env.Now()
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
-<<<<<<< HEAD
 		Next: []string{},
-		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What,
+		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What,
 			reason.Text(last.Cause, last.Why)),
-=======
-		Next:   []string{},
-		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What, last.Why),
->>>>>>> main
 	}
 	return true, s.showGroupStory(story)
 }

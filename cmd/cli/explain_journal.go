@@ -137,15 +137,9 @@ func (l life) stopped(id string, now time.Time) string {
 	if !l.older {
 		return ""
 	}
-<<<<<<< HEAD
-	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; "+
-		"older entries: leasehold events -i %s --since %dh",
-		clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
-=======
 	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; "+
 		"older entries: leasehold events -i %s --since %dh",
 		story.Clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
->>>>>>> main
 }
 
 // apart separates the entries of clients that only claimed the instance's name.

@@ -103,19 +103,11 @@ func (c *InstanceList) left(shown, more int) string {
 		how)
 }
 
-<<<<<<< HEAD
-func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
-	now, health := s.env.Now(), healthOfInstance(i, a, r)
-	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+reason.Text(i.Last.Cause, i.Last.Why))
-	if health.ill() { // more important than earlier decisions
-		last = health.rule + " " + health.why
-=======
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *story.LastReport) []string {
 	now, health := s.env.Now(), story.HealthOf(i, a, r)
-	busy, last := story.InstanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
+	busy, last := story.InstanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+reason.Text(i.Last.Cause, i.Last.Why))
 	if health.Ill() { // more important than earlier decisions
 		last = health.Rule + " " + health.Why
->>>>>>> main
 	}
 	if health.Word == story.Unhealthy { // the column AGENT shows a stream that is not healthy
 		busy = strings.TrimSuffix(health.Why+","+busy, ",-")

@@ -68,7 +68,8 @@ func InstanceLines(i store.Instance, now time.Time) []string {
 		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
 	}
 	if d := i.Doomed; d != nil {
-		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, reason.OneLine(d.Why), reason.Age(now, d.At))
+		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule,
+			reason.OneLine(reason.Text(d.Cause, d.Why)), reason.Age(now, d.At))
 		if d.Deadline != nil {
 			line += ", it ends in " + Ends(*d.Deadline, now)
 		}
@@ -100,7 +101,7 @@ func InstanceLines(i store.Instance, now time.Time) []string {
 
 // drainLine returns why an instance drains, and until when.
 func drainLine(d store.Drain, id string, now time.Time) string {
-	line := fmt.Sprintf("drain: %s: %s", d.Rule, reason.OneLine(d.Why))
+	line := fmt.Sprintf("drain: %s: %s", d.Rule, reason.OneLine(reason.Text(d.Cause, d.Why)))
 	switch {
 	case d.Done != "":
 		line += "; it is over: " + reason.OneLine(d.Done)

@@ -35,7 +35,7 @@ type Truth struct {
 }
 
 // Fragment is a part of a page with an ID in the document, so that it can be replaced alone. Its
-// HTML is that of one element: Head, then that of its parts, then Tail.
+// HTML is one element: Head, then its parts, then Tail.
 type Fragment struct {
 	ID    string
 	Head  template.HTML
