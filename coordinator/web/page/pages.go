@@ -35,8 +35,9 @@ type Pages struct {
 	cfg   Config
 	deps  Deps
 	keys  store.Keys
-	looks looks
+	look  *template.Template
 	known known
+	drawn drawn
 
 	Style, Script, Icon Asset
 }
@@ -48,7 +49,7 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	}
 	p := &Pages{cfg: cfg, deps: deps, keys: store.KeysOf(cfg.Shard)}
 	var err error
-	if p.looks, err = readLooks(); err != nil {
+	if p.look, err = readTemplates(); err != nil {
 		return nil, err
 	}
 	if p.Style, err = readAsset("page.css", "text/css; charset=utf-8"); err != nil {
@@ -61,13 +62,10 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	return p, err
 }
 
-// At makes the page at a path, given as it came, with its escapes; found is false where no page is. For
-// an update it has no ages.
-func (p *Pages) At(path string, query url.Values, now time.Time, update bool) (page Page, found bool, err error) {
-	b := &builder{p: p, query: query, now: now, look: p.looks.whole}
-	if update {
-		b.look = p.looks.update
-	}
+// At makes the page at a path, given as it came, with its escapes; found is false where no page is. It has no
+// ages yet.
+func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
+	b := &builder{p: p, query: query, now: now}
 	switch {
 	case path == "/":
 		page = p.shard(b)
@@ -84,6 +82,8 @@ func (p *Pages) At(path string, query url.Values, now time.Time, update bool) (p
 			page = p.instance(b, name)
 		}
 	}
+	page.Top = b.fragment("truth", "truth", page)
+	page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
 	return page, true, b.err
 }
 
@@ -99,11 +99,15 @@ func placeOf(path string) (kind, name string, ok bool) {
 
 // Write writes a page as a document.
 func (p *Pages) Write(w io.Writer, page Page, now time.Time) error {
-	return p.looks.whole.ExecuteTemplate(w, "document", struct {
+	text, err := render(p.look, "document", struct {
 		Page
-		Now                 time.Time
+		Have                string
 		Style, Script, Icon string
-	}{page, now, p.Style.Path, p.Script.Path, p.Icon.Path})
+	}{page, page.Have(), p.Style.Path, p.Script.Path, p.Icon.Path})
+	if err == nil {
+		_, err = io.WriteString(w, withAges(string(text), now))
+	}
+	return err
 }
 
 // builder makes one page. The first error stays.
@@ -111,14 +115,13 @@ type builder struct {
 	p     *Pages
 	query url.Values
 	now   time.Time
-	look  *template.Template
 	err   error
 }
 
 func (b *builder) view(read func(*cache.Content)) bool { return b.p.deps.Replica.Cache().View(read) }
 
 func (b *builder) html(name string, data any) template.HTML {
-	text, err := render(b.look, name, data)
+	text, err := render(b.p.look, name, data)
 	if err != nil && b.err == nil {
 		b.err = err
 	}
