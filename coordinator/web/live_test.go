@@ -16,7 +16,7 @@ import (
 
 // listener reads the stream of a page.
 type listener struct {
-	t     *testing.T
+	t     testing.TB
 	body  *bufio.Scanner
 	close func()
 }

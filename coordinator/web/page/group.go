@@ -52,6 +52,8 @@ type groupPage struct {
 	Shown    int // instances that the filter selects
 	From     int // the first row's number
 	Pages    []pageLink
+	Axis     axis
+	Past     past
 	Events   []journal.Entry
 }
 
@@ -62,6 +64,9 @@ type pageLink struct {
 }
 
 func (p *Pages) group(b *builder, name string) Page {
+	if !b.at.IsZero() {
+		return p.groupThen(b, name)
+	}
 	v := groupPage{Now: b.now, Name: name}
 	var st *story.Shard
 	var units []unit
@@ -85,7 +90,8 @@ func (p *Pages) group(b *builder, name string) Page {
 	page.Title, page.Here = name, "shard"
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
 	page.Command = "leasehold explain " + name
-	v.Events = b.newest(2*recentEvents, func(e *journal.Entry) bool { return e.Group == name })
+	ofGroup := func(e *journal.Entry) bool { return e.Group == name }
+	v.Events = b.newest(2*recentEvents, b.inSpan(ofGroup))
 	if !found {
 		page.Status = http.StatusNotFound
 		page.Main = []Fragment{b.fragment("lost", "nogroup", v)}
@@ -101,6 +107,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	v.Lines = story.NowLines(status, slots, b.now)
 	on := story.Of(status)
 	v.Blocked = story.Merge(on.Blocked)
+	v.Axis = b.axisOf("/g/"+url.PathEscape(name), ofGroup, on)
 	size := 0
 	if status.Accepted != nil {
 		size = status.Accepted.Size
@@ -110,7 +117,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	page.Said = name + ": " + v.Row.Run + " run; " + v.Row.Now
 	page.Main = []Fragment{
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(cells, b.query.Get("show")),
-		b.fragment("table", "table", v), b.fragment("recent", "recent", v),
+		b.fragment("axis", "axis", v), b.fragment("recent", "recent", v), b.fragment("table", "table", v),
 	}
 	return page
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -65,7 +66,7 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 // At makes the page at a path, given as it came, with its escapes; found is false where no page is. It has no
 // ages yet.
 func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
-	b := &builder{p: p, query: query, now: now}
+	b := &builder{p: p, query: query, now: now, at: momentOf(query)}
 	switch {
 	case path == "/":
 		page = p.shard(b)
@@ -83,7 +84,9 @@ func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, fou
 		}
 	}
 	page.Top = b.fragment("truth", "truth", page)
-	page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
+	if page.Truth.At.IsZero() { // the past does not change
+		page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
+	}
 	return page, true, b.err
 }
 
@@ -115,10 +118,20 @@ type builder struct {
 	p     *Pages
 	query url.Values
 	now   time.Time
+	at    time.Time // a moment of the past; zero: the present
 	err   error
 }
 
 func (b *builder) view(read func(*cache.Content)) bool { return b.p.deps.Replica.Cache().View(read) }
+
+// present reads the shard, and more, as it is now; nil: nothing was read yet.
+func (p *Pages) present(b *builder, more func(*cache.Content)) (st *story.Shard) {
+	b.view(func(c *cache.Content) {
+		st = p.shardOf(c)
+		more(c)
+	})
+	return st
+}
 
 func (b *builder) html(name string, data any) template.HTML {
 	text, err := render(b.p.look, name, data)
