@@ -34,7 +34,10 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Run("each page is accessible, in both schemes, on screens and phones", func(t *testing.T) {
 		for _, look := range []browser.Look{wide, {Width: 390, Height: 844, Dark: true}} {
 			tab := b.Tab(t, look)
-			for _, path := range []string{"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z", "/events?rule=DET"} {
+			for _, path := range []string{
+				"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
+				"/events?rule=DET",
+			} {
 				tab.Go(x.server.URL() + path)
 				tab.Until("a live page", "stream?.readyState === 1")
 				for _, violation := range tab.Audit() {
@@ -81,7 +84,8 @@ func TestPagesInABrowser(t *testing.T) {
 		x.st.Faults().Mend()
 		tab.Until("that it is new again", "!root.classList.contains('stale')")
 		browser.Eval[int](tab, "heard = Date.now() - 60000, close(), clock(), 1")
-		tab.Until("that its server is silent", "root.classList.contains('stale') && document.body.innerText.includes('cut off')")
+		tab.Until("that its server is silent", "root.classList.contains('stale') && "+
+			"document.body.innerText.includes('cut off')")
 		browser.Eval[int](tab, "open(), 1")
 		tab.Until("that it is heard again", "!root.classList.contains('stale')")
 	})
@@ -113,7 +117,8 @@ func TestPagesInABrowser(t *testing.T) {
 			t.Errorf("the second cell of the band is s-3, and the focus is at %q", at)
 		}
 		tab.Press("n")
-		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href') || ''"); !strings.Contains(at, "web-0-a") && !strings.HasPrefix(at, "/events") {
+		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href') || ''"); !strings.Contains(at,
+			"web-0-a") && !strings.HasPrefix(at, "/events") {
 			t.Errorf("the next problem is %q", at)
 		}
 		tab.Press("g")
@@ -135,9 +140,13 @@ func TestPagesInABrowser(t *testing.T) {
 
 	t.Run("hostile text does nothing", func(t *testing.T) {
 		const evil = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
-		x.tell(0, store.JournalEntry{Rule: evil, What: evil, Why: evil, Group: "web", Instance: evil, Evidence: []string{evil}})
+		x.tell(0, store.JournalEntry{
+			Rule: evil, What: evil, Why: evil, Group: "web", Instance: evil,
+			Evidence: []string{evil},
+		})
 		tab := b.Tab(t, wide)
-		for _, path := range []string{"/", "/g/web", "/events", "/i/" + url.PathEscape(evil), "/events?text=" + url.QueryEscape(evil)} {
+		for _, path := range []string{"/", "/g/web", "/events", "/i/" + url.PathEscape(evil), "/events?text=" +
+			url.QueryEscape(evil)} {
 			tab.Go(x.server.URL() + path)
 			tab.Until("a live page", "stream?.readyState === 1")
 			if title := browser.Eval[string](tab, "document.title"); strings.Contains(title, "owned") && title == "owned" {

@@ -24,8 +24,9 @@ const (
 	mostWaiting = 16                     // messages that a reader has not taken
 )
 
-// live sends pages' changes to their readers. A page is rendered once for all who read it, at most four times a
-// second. There is no replay: who was away, or was too slow, gets what is different from what it has.
+// live sends pages' changes to their readers. A page is rendered once for all who read it, at most
+// four times a second. There is no replay: who was away, or was too slow, gets what is different
+// from what it has.
 type live struct {
 	pages   *page.Pages
 	cache   *cache.Cache
@@ -78,7 +79,8 @@ func (l *live) run(ctx context.Context) {
 	l.at.Wait()
 }
 
-// serve answers with a stream of changes, or, if the client asks for them once, with those that it lacks.
+// serve answers with a stream of changes, or, if the client asks for them once, with those that it
+// lacks.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	path := query.Get("page")
@@ -140,7 +142,8 @@ func (l *live) once(w http.ResponseWriter, r *http.Request, path string, query u
 
 func updateOf(p *page.Page, changes []page.Change) update {
 	return update{
-		Revision: int64(p.Revision), Stale: p.Truth.Stale, Top: string(p.Top.HTML()), Have: p.Have(), Said: p.Said, Changes: changes,
+		Revision: int64(p.Revision), Stale: p.Truth.Stale, Top: string(p.Top.HTML()), Have: p.Have(), Said: p.Said,
+		Changes: changes,
 	}
 }
 
@@ -156,7 +159,9 @@ func event(name string, u update) []byte {
 }
 
 // join makes a reader of a page, with its first message; a status if it cannot be one.
-func (l *live) join(path string, query url.Values, have string) (f *feed, messages chan []byte, first []byte, code int) {
+func (l *live) join(path string, query url.Values, have string) (f *feed, messages chan []byte, first []byte,
+	code int,
+) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil || l.streams >= mostStreams {

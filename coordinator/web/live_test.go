@@ -179,7 +179,8 @@ func TestPagesSayWhenTheyAreOld(t *testing.T) {
 	l.until("that it is new again", func(m message) bool { return !m.Stale })
 }
 
-// proves WEB-1: no reader holds up another, or agents: those that are too many or too slow are turned away
+// proves WEB-1: no reader holds up another, or agents: those that are too many or too slow are
+// turned away
 func TestReadersAreBounded(t *testing.T) {
 	t.Parallel()
 	x := newExhibit(t)

@@ -22,20 +22,31 @@ func TestPagesOfThePast(t *testing.T) {
 		e  store.JournalEntry
 	}{
 		{-50 * time.Minute, store.JournalEntry{Instance: "web-0-old", To: store.Pending, What: "requested", Rule: "REC-3"}},
-		{-49 * time.Minute, store.JournalEntry{Instance: "web-0-old", From: store.Pending, To: store.Running, What: "healthy", Rule: "DET-9"}},
+		{-49 * time.Minute, store.JournalEntry{
+			Instance: "web-0-old", From: store.Pending, To: store.Running, What: "healthy",
+			Rule: "DET-9",
+		}},
 		{-20 * time.Minute, store.JournalEntry{
-			Instance: "web-0-old", Kind: store.EntryVerdict, Verdict: store.Suspect, What: "suspect", Why: "its stream broke", Rule: "DET-3",
+			Instance: "web-0-old", Kind: store.EntryVerdict, Verdict: store.Suspect, What: "suspect", Why: "its stream broke",
+			Rule: "DET-3",
 		}},
 		{-19 * time.Minute, store.JournalEntry{
-			Instance: "web-0-old", Kind: store.EntryVerdict, Verdict: store.Dead, What: "dead", Why: "the provider says crashed", Rule: "DET-4",
+			Instance: "web-0-old", Kind: store.EntryVerdict, Verdict: store.Dead, What: "dead", Why: "the provider says crashed",
+			Rule: "DET-4",
 		}},
 		{-18 * time.Minute, store.JournalEntry{
 			Instance: "web-0-old", From: store.Running, To: store.Deleting, What: "deleting", Rule: "DET-4", Verdict: store.Dead,
 			Replacement: "web-0-a",
 		}},
-		{-18*time.Minute + time.Second, store.JournalEntry{Instance: "web-0-a", To: store.Pending, What: "requested", Rule: "REC-3"}},
+		{-18*time.Minute + time.Second, store.JournalEntry{
+			Instance: "web-0-a", To: store.Pending, What: "requested",
+			Rule: "REC-3",
+		}},
 		{-17 * time.Minute, store.JournalEntry{Instance: "web-0-old", What: "gone", Rule: "SAFE-8"}},
-		{-16 * time.Minute, store.JournalEntry{Instance: "web-0-a", From: store.Pending, To: store.Running, What: "healthy", Rule: "DET-9"}},
+		{-16 * time.Minute, store.JournalEntry{
+			Instance: "web-0-a", From: store.Pending, To: store.Running, What: "healthy",
+			Rule: "DET-9",
+		}},
 	}
 	for _, l := range life {
 		l.e.Group, l.e.Slot = "web", &slot

@@ -21,14 +21,18 @@ func (x *exhibit) crowd(name string, size int) {
 		for n := from; n < min(size, from+40); n++ {
 			id := fmt.Sprintf("%s-%d-%06x", name, n, n*7919%(1<<24))
 			records[x.keys.Instance(id)] = store.Instance{
-				Schema: store.Schema, ID: id, Group: name, Slot: n, Phase: store.Running, Managed: true, Zone: fmt.Sprint("eu-", n%3),
+				Schema: store.Schema, ID: id, Group: name, Slot: n, Phase: store.Running, Managed: true,
+				Zone:  fmt.Sprint("eu-", n%3),
 				Since: x.now.Add(-time.Hour), Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t1b2c3d4e",
 				Spec: store.InstanceSpec{Provider: "mem"}, Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256),
 			}
 			records[x.keys.Alive(id)] = store.Alive{
 				Schema: store.Schema, Instance: id, BootID: "b", State: store.StreamOpen, Since: x.now,
 			}
-			records[x.keys.Report(id)] = store.Report{Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0, Why: "http:8080: 500"}
+			records[x.keys.Report(id)] = store.Report{
+				Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0,
+				Why: "http:8080: 500",
+			}
 		}
 		x.put(records)
 	}

@@ -110,7 +110,8 @@ func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 	})
 }
 
-// hear takes note of what goes wrong in the page. Refusals by the content security policy are errors too.
+// hear takes note of what goes wrong in the page. Refusals by the content security policy are
+// errors too.
 func (t *Tab) hear(m chromedp.ConsoleMessage) {
 	if !m.IsException() && m.Type != "error" && m.Type != "warning" && m.Type != "assert" {
 		return
@@ -192,7 +193,9 @@ func (t *Tab) Picture() []byte {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	beyond := true
-	picture, err := chromedp.Run(ctx, func(ctx context.Context, target *chromedp.Target) (page.CaptureScreenshotResult, error) {
+	picture, err := chromedp.Run(ctx, func(ctx context.Context, target *chromedp.Target) (page.CaptureScreenshotResult,
+		error,
+	) {
 		return cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &beyond})
 	})
 	if err != nil {

@@ -58,15 +58,15 @@ func readTemplates() (*template.Template, error) {
 	return t, nil
 }
 
-// agesEnd is the end of a time whose age is to be shown. No text can forge it: templates escape quotes and
-// angle brackets.
+// agesEnd is the end of a time whose age is to be shown. No text can forge it: templates escape
+// quotes and angle brackets.
 const (
 	agesStart = `<time datetime="`
 	agesEnd   = `" data-age></time>`
 )
 
-// withAges writes the age of each time into a document, for readers without scripts. Updates go out without:
-// a fragment is the same while nothing but time passes, and the script counts.
+// withAges writes the age of each time into a document, for readers without scripts. Updates go out
+// without: a fragment is the same while nothing but time passes, and the script counts.
 func withAges(text string, now time.Time) string {
 	var b strings.Builder
 	for {

@@ -28,7 +28,10 @@ var lanes = []struct {
 var spans = []struct {
 	Name string
 	For  time.Duration
-}{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+}{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {
+	"7d",
+	7 * 24 * time.Hour,
+}}
 
 const (
 	ticks  = 60 // columns of the axis
@@ -130,7 +133,10 @@ func (b *builder) axisOf(path string, wanted func(*journal.Entry) bool, on story
 			row.Ticks = append(row.Ticks, tick{
 				X: left + i*width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
 				Label: fmt.Sprintf("%d in lane %s from %s", count, l.Name, from.UTC().Format("01-02 15:04:05")),
-				URL:   link(url.Values{"from": {from.UTC().Format(time.RFC3339)}, "to": {from.Add(step).UTC().Format(time.RFC3339)}}),
+				URL: link(url.Values{
+					"from": {from.UTC().Format(time.RFC3339)},
+					"to":   {from.Add(step).UTC().Format(time.RFC3339)},
+				}),
 			})
 		}
 		a.Lanes = append(a.Lanes, row)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Concerns reports whether a change of a record can be seen on the page at a path. What it misses, such as the
-// load of a machine, is seen with the next heartbeat.
+// Concerns reports whether a change of a record can be seen on the page at a path. What it misses,
+// such as the load of a machine, is seen with the next heartbeat.
 func Concerns(path string, change cache.Change) bool {
 	if change.Same {
 		return false

@@ -231,7 +231,8 @@ func (b *builder) grid(cells []cell, show string) Fragment {
 			}
 		}
 		list := Fragment{
-			ID: d.ID + "-list", Head: template.HTML(`<ul id="` + d.ID + `-list" class="cells" aria-labelledby="` + d.ID + `-title">`),
+			ID: d.ID + "-list", Head: template.HTML(`<ul id="` + d.ID + `-list" class="cells" aria-labelledby="` + d.ID +
+				`-title">`),
 			Tail: "</ul>", Parts: make([]Fragment, len(d.cells)),
 		}
 		for n, c := range d.cells {
@@ -246,8 +247,8 @@ func (b *builder) grid(cells []cell, show string) Fragment {
 	return grid
 }
 
-// cell draws one, or takes what was drawn last time if it looks the same: drawing a thousand cells costs more
-// than all the rest of a page.
+// cell draws one, or takes what was drawn last time if it looks the same: drawing a thousand cells
+// costs more than all the rest of a page.
 func (b *builder) cell(c cell) Fragment {
 	id := "s-" + strconv.Itoa(c.Slot)
 	if c.Slot < 0 {

@@ -92,7 +92,8 @@ func (p *Pages) instance(b *builder, id string) Page {
 		return page
 	}
 	page.Said = v.Answer()
-	page.Main = []Fragment{b.fragment("answer", "answer", v), b.fragment("facts", "facts", v), b.fragment("story", "story", v)}
+	page.Main = []Fragment{b.fragment("answer", "answer", v), b.fragment("facts", "facts", v), b.fragment("story", "story",
+		v)}
 	return page
 }
 

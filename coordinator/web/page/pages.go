@@ -63,8 +63,8 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	return p, err
 }
 
-// At makes the page at a path, given as it came, with its escapes; found is false where no page is. It has no
-// ages yet.
+// At makes the page at a path, given as it came, with its escapes; found is false where no page is.
+// It has no ages yet.
 func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
 	b := &builder{p: p, query: query, now: now, at: momentOf(query)}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// past is a moment that the URL asks for. Records of the past are not kept; what is known of it is what the
-// records say now, less all that the journal says has happened since.
+// past is a moment that the URL asks for. Records of the past are not kept; what is known of it is
+// what the records say now, less all that the journal says has happened since.
 type past struct {
 	At              time.Time // zero: the page shows the present
 	Known           bool      // the journal in memory reaches back that far
@@ -112,7 +112,8 @@ func before(entries []journal.Entry, now []unit, group string, at time.Time) []u
 
 func (w *was) unit(now unit) unit {
 	u := unit{
-		ID: w.id, Group: w.group, Slot: w.slot, Phase: string(w.phase), Zone: now.Zone, Template: now.Template, Agent: "-", Now: "-",
+		ID: w.id, Group: w.group, Slot: w.slot, Phase: string(w.phase), Zone: now.Zone, Template: now.Template, Agent: "-",
+		Now:     "-",
 		Created: now.Created,
 	}
 	i := store.Instance{Phase: w.phase, Dead: w.phase == store.Deleting && w.verdict.Verdict == store.Dead}
