@@ -235,7 +235,7 @@ func (m *Manager) request(ctx context.Context, f *protocol.File, now onDisk) err
 	o := &order{version: f.GetVersion(), key: key, until: time.Now().Add(signWait)}
 	m.mu.Lock()
 	m.orders[f.GetPath()] = o
-	if now.broken != "" {
+	if _, failed := m.tries[f.GetPath()]; now.broken != "" && !failed {
 		m.set(f, State{Path: f.GetPath(), State: Missing, Why: "its authority was asked for it"})
 	}
 	m.mu.Unlock()

@@ -105,10 +105,10 @@ func (s *Set) Trusted(name string) (bundle []byte, issuer string, err error) {
 // Allowed returns why an authority would not sign an order, or nil.
 func (s *Set) Allowed(name string, o Order) error {
 	a, err := s.of(name)
-	if err == nil {
-		err = a.limits().allow(o)
-	}
 	if err != nil {
+		return err
+	}
+	if err := a.limits().allow(o); err != nil {
 		return fmt.Errorf("authority %s: %w", name, err)
 	}
 	return nil

@@ -21,6 +21,9 @@ func FileLine(f store.FileReport, now time.Time) string {
 	if !f.At.IsZero() {
 		line += " " + reason.Age(now, f.At) + " ago"
 	}
+	if !f.Ends.IsZero() {
+		line += ", the certificate ends in " + reason.Age(f.Ends, now)
+	}
 	if f.Why != "" {
 		line += ": " + reason.OneLine(f.Why)
 	}
