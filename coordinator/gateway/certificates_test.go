@@ -210,7 +210,9 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 		"authority web: this coordinator has none of that name, it has none: name it in the file of --providers": {func(*gateway.Deps) {}, certificateOf("web")},
 		"there is no authority corp": {with, certificateOf("corp")},
 		`names[0]: "0.*": must become a host name in lower case without wildcard, or an IP address`: {with, wrong},
-		"it may not": {func(d *gateway.Deps) { d.Authorities = &signers{unlawful: errors.New("it may not"), changed: make(chan struct{})} }, certificateOf("web")},
+		"it may not": {func(d *gateway.Deps) {
+			d.Authorities = &signers{unlawful: errors.New("it may not"), changed: make(chan struct{})}
+		}, certificateOf("web")},
 	} {
 		inSecuredWorld(t, func(w *world) {
 			if got := problem(w, c.with, c.file); got != want {
