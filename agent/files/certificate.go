@@ -32,7 +32,7 @@ const (
 
 // issued is what is known of the certificate on the machine, by the coordinators' clock.
 type issued struct {
-	Print string    `json:"print"` // of the chain
+	Chain string    `json:"chain"` // of the chain
 	From  time.Time `json:"from"`
 	Ends  time.Time `json:"ends"`
 }
@@ -50,7 +50,7 @@ func (i issued) renewAfter(jitter float64) time.Duration {
 // held is since when this run of the agent knows a certificate, by the monotonic clock: a coordinator's clock that is set
 // back delays no renewal.
 type held struct {
-	print string
+	chain string
 	since time.Time
 }
 
@@ -168,7 +168,7 @@ func (m *Manager) reissueAt(f *protocol.File) (until time.Time, spread bool) {
 func (m *Manager) due(path string, i issued) bool {
 	after := i.renewAfter(m.jitter)
 	h := m.held[path]
-	return !m.deps.Now().Before(i.From.Add(after)) || h.print == i.Print && time.Since(h.since) >= after
+	return !m.deps.Now().Before(i.From.Add(after)) || h.chain == i.Chain && time.Since(h.since) >= after
 }
 
 // issue asks for a certificate over a new key, and puts both in their places once there is an answer.
@@ -209,7 +209,7 @@ func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDis
 		mended = now.broken + ", and was issued again"
 	}
 	i := issued{
-		Print: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0), Ends: o.answer.GetEnds().AsTime().Round(0),
+		Chain: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0), Ends: o.answer.GetEnds().AsTime().Round(0),
 	}
 	return m.put(f, p, text, i, mended)
 }
@@ -304,7 +304,8 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 	now := onDisk{
 		stamps: [2]found{certificate, key}, fits: certificate.attrs.fits(p.wanted) && key.attrs.fits(p.wantedKey),
 	}
-	if known, is := m.known[f.GetPath()]; is && known == certificate && m.known[keyName] == key && last.Issued.Print == m.held[f.GetPath()].print && now.fits {
+	known, is := m.known[f.GetPath()]
+	if is && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain && now.fits {
 		return now
 	}
 	text, leaf, err := p.read()
@@ -314,7 +315,7 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 			return m.examine(f, p, last)
 		}
 		now.broken = "it had been changed on the machine"
-	case last.Issued.Print != leaf.print:
+	case last.Issued.Chain != leaf.chain:
 		now.broken = "it had been changed on the machine"
 	}
 	now.text = text
@@ -334,8 +335,8 @@ func (m *Manager) learnPair(f *protocol.File, now onDisk) {
 			delete(m.known, name)
 		}
 	}
-	if print := m.memory.Files[f.GetPath()].Issued.Print; m.held[f.GetPath()].print != print {
-		m.held[f.GetPath()] = held{print, time.Now()}
+	if chain := m.memory.Files[f.GetPath()].Issued.Chain; m.held[f.GetPath()].chain != chain {
+		m.held[f.GetPath()] = held{chain, time.Now()}
 	}
 }
 

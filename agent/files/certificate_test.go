@@ -139,7 +139,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			len(m.hidden) != 1 || m.hidden[0] != string(key) {
 			t.Errorf("%v, %v, hidden %d", err, info, len(m.hidden))
 		}
-		if s := m.States()[0]; s.State != Delivered || s.Ends.Sub(time.Now()) != time.Hour || s.Version != "v1" {
+		if s := m.States()[0]; s.State != Delivered || time.Until(s.Ends) != time.Hour || s.Version != "v1" {
 			t.Errorf("state %+v", s)
 		}
 		pass(39 * time.Minute)

@@ -38,15 +38,15 @@ type onDisk struct {
 }
 
 // leaf is the certificate on disk, whose key is beside it.
-type leaf struct{ print string }
+type leaf struct{ chain string }
 
 // pairOf returns where the files of a certificate are to be.
 func (m *Manager) pairOf(f *protocol.File, vars map[string]string) (p pair, err error) {
-	keyPath := ""
 	if p.path, err = workload.ExpandText("path", f.GetPath(), vars, m.cfg.Facts); err != nil {
 		return p, err
 	}
-	if keyPath, err = workload.ExpandText("key", f.GetCertificate().GetKey(), vars, m.cfg.Facts); err != nil {
+	keyPath, err := workload.ExpandText("key", f.GetCertificate().GetKey(), vars, m.cfg.Facts)
+	if err != nil {
 		return p, err
 	}
 	if p.certificate, err = find(p.path, m.cfg.Roots); err != nil {

@@ -116,7 +116,7 @@ func TestOwnSigns(t *testing.T) {
 func TestRequestsAreRefused(t *testing.T) {
 	set, _ := newOwn(t)
 	key := newKey(t, elliptic.P256())
-	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestRequestsAreRefused(t *testing.T) {
 			r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}, Value: []byte{48, 3, 1, 1, 255}}}
 		}),
 		"key is not of the type":                request(t, newKey(t, elliptic.P384()), nil),
-		"type that was ordered: ecdsa":          request(t, weak, nil),
+		"type that was ordered: ecdsa":          request(t, other, nil),
 		"cannot be read":                        []byte("garbage"),
 		"the request has 9000 bytes, at most 8": make([]byte, 9000),
 	} {
