@@ -16,11 +16,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
-<<<<<<< HEAD
 	"github.com/leasehold/leasehold/coordinator/authority"
-=======
 	"github.com/leasehold/leasehold/coordinator/backup"
->>>>>>> main
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
