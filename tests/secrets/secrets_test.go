@@ -55,8 +55,7 @@ workload:
 secrets: {DB_PASSWORD: db-password, API_TOKEN: api-token}
 files:
 - {path: "${dir}/files/key", secret: file-key}
-- {path: "${dir}/files/tls.crt", certificate: {authority: web, names: ["{{.Facts.instance}}.web.internal"], key: "${dir}/files/tls.key"}}
-checks:
+` + withKey + `checks:
 - name: tells
   exec: {run: ["sh", "-c", 'echo "refused: $DB_PASSWORD"; exit 1']}
 - name: tells-the-other
@@ -64,6 +63,10 @@ checks:
 heal: {policy: none}
 report: {interval: 1s}
 drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit 4']}
+`
+
+// withKey is its file over a key that the instance makes.
+const withKey = `- {path: "${dir}/files/tls.crt", certificate: {authority: web, names: ["{{.Facts.instance}}.web.internal"], key: "${dir}/files/tls.key"}}
 `
 
 // proves SEC-6, FILE-2
