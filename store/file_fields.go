@@ -150,6 +150,12 @@ func wrongTemplates(g *Group) []FieldError {
 	var out []FieldError
 	for i := range g.Files {
 		f := &g.Files[i]
+		if f.Certificate != nil && f.OnChange.Do == FileRestart {
+			out = append(out, FieldError{
+				Path: fmt.Sprintf("files[%d].on_change", i), Value: show(f.OnChange), Rule: "FILE-2",
+				Allowed: "none, reload or {run: [...]} with a certificate: a renewal restarts nothing",
+			})
+		}
 		if f.Template == "" || f.bytes() > maxFilesText {
 			continue
 		}

@@ -28,6 +28,7 @@ const (
 	signWait     = 45 * time.Second // for an answer: an authority elsewhere has most of it
 	reissueOver  = 10 * time.Second // agents whose authority has changed ask within this time
 	leastRenewal = 10 * time.Second
+	answerKept   = 10 * time.Minute // one that cannot be written, as the disk is full say
 )
 
 // issued is what is known of the certificate on the machine, by the coordinators' clock.
@@ -60,6 +61,7 @@ type order struct {
 	key     crypto.Signer
 	until   time.Time        // an answer is waited for
 	answer  *protocol.Signed // nil: none came yet
+	came    time.Time        // the answer
 }
 
 // waits is no failure: the file stays as it is until then.
@@ -83,7 +85,7 @@ func (m *Manager) Signed(s *protocol.Signed) {
 			return
 		}
 	}
-	o.answer = s
+	o.answer, o.came = s, time.Now()
 	signal(m.answered)
 }
 
@@ -117,7 +119,7 @@ func (m *Manager) keepCertificate(ctx context.Context, f *protocol.File, vars ma
 	last := m.memory.Files[f.GetPath()]
 	now := m.examine(f, p, last)
 	if f.GetProblem() != "" {
-		return m.stillGood(now, last, errors.New(f.GetProblem()))
+		return m.stillThere(now, last, errors.New(f.GetProblem()))
 	}
 	switch {
 	case now.broken != "" || !last.Delivered:
@@ -132,20 +134,19 @@ func (m *Manager) keepCertificate(ctx context.Context, f *protocol.File, vars ma
 		m.learnPair(f, now)
 		return nil
 	}
-	return m.stillGood(now, last, m.issue(ctx, f, p, now, last))
+	return m.stillThere(now, last, m.issue(ctx, f, p, now, last))
 }
 
-// stillGood says in an error that the certificate on the machine can be used for a while.
-func (m *Manager) stillGood(now onDisk, last memory, err error) error {
+// stillThere says in an error that there is a certificate on the machine. When it ends, the report has.
+func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	var wait waits
-	left := last.Issued.Ends.Sub(m.deps.Now())
 	if err == nil || errors.As(err, &wait) || now.broken != "" || !last.Delivered {
 		return err
 	}
-	if left <= 0 {
-		return fmt.Errorf("the one that is there has ended: %w", err)
+	if !m.deps.Now().Before(last.Issued.Ends) {
+		return fmt.Errorf("it has ended, and there is no other one: %w", err)
 	}
-	return fmt.Errorf("the one that is there ends in %s and is not renewed: %w", left.Round(time.Second), err)
+	return fmt.Errorf("it is not renewed: %w", err)
 }
 
 // reissueAt is when another certificate is asked for because its version is another one. Where the group has not changed
@@ -175,32 +176,20 @@ func (m *Manager) due(path string, i issued) bool {
 func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDisk, last memory) error {
 	m.mu.Lock()
 	o := m.orders[f.GetPath()]
-	if o != nil && (o.version != f.GetVersion() || o.key == nil) {
+	if o != nil && (o.version != f.GetVersion() || o.key == nil || o.answer != nil && time.Since(o.came) > answerKept) {
 		o = nil
 	}
 	if o != nil && o.answer == nil && time.Now().Before(o.until) {
 		m.mu.Unlock()
 		return waits{o.until}
 	}
-	delete(m.orders, f.GetPath())
 	m.mu.Unlock()
-	switch {
-	case o == nil:
+	if o == nil {
 		return m.request(ctx, f, now)
-	case o.answer == nil:
-		return fmt.Errorf("its authority did not answer within %s", signWait)
-	case o.answer.GetProblem() != "":
-		return errors.New(o.answer.GetProblem())
 	}
-	leaf, err := leafFor(o.answer.GetChain(), o.key)
-	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
-		err = errors.New("it does not name what was ordered")
-	}
+	text, i, err := o.taken(f)
 	if err != nil {
-		return fmt.Errorf("the certificate that came: %w", err)
-	}
-	text, err := textOf(o.answer.GetChain(), o.key)
-	if err != nil {
+		m.forgetOrder(f)
 		return err
 	}
 	m.hideKey(f, text.key)
@@ -208,10 +197,39 @@ func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDis
 	if last.Delivered && last.Version == f.GetVersion() && now.broken != "" {
 		mended = now.broken + ", and was issued again"
 	}
-	i := issued{
+	if err := m.put(f, p, text, i, mended); err != nil {
+		return err // what came is put in its place with the next try
+	}
+	m.forgetOrder(f)
+	return nil
+}
+
+func (m *Manager) forgetOrder(f *protocol.File) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.orders, f.GetPath())
+}
+
+// taken is what is to be written for an answer.
+func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
+	switch {
+	case o.answer == nil:
+		return text, i, fmt.Errorf("its authority did not answer within %s", signWait)
+	case o.answer.GetProblem() != "":
+		return text, i, errors.New(o.answer.GetProblem())
+	}
+	leaf, err := leafFor(o.answer.GetChain(), o.key)
+	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
+		err = errors.New("it does not name what was ordered")
+	}
+	if err != nil {
+		return text, i, fmt.Errorf("the certificate that came: %w", err)
+	}
+	i = issued{
 		Chain: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0), Ends: o.answer.GetEnds().AsTime().Round(0),
 	}
-	return m.put(f, p, text, i, mended)
+	text, err = textOf(o.answer.GetChain(), o.key)
+	return text, i, err
 }
 
 // request makes a key and asks for its certificate.
@@ -243,9 +261,7 @@ func (m *Manager) request(ctx context.Context, f *protocol.File, now onDisk) err
 		Path: f.GetPath(), Version: f.GetVersion(), Request: request,
 	}}})
 	if err != nil {
-		m.mu.Lock()
-		delete(m.orders, f.GetPath())
-		m.mu.Unlock()
+		m.forgetOrder(f)
 		return err
 	}
 	return waits{o.until}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,7 +205,7 @@ func TestAnAuthorityThatFails(t *testing.T) {
 		// It fails again when it is time to renew: the certificate stays, and the report says until when.
 		m.change(func() { m.ca.problem = "the authority is away" })
 		pass(45 * time.Minute)
-		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "the one that is there ends in 1") || m.pair() != first || m.Missing() != "" {
+		if s := m.States()[0]; s.State != Error || s.Why != "it is not renewed: the authority is away" || s.Ends.IsZero() || m.pair() != first || m.Missing() != "" {
 			t.Errorf("state %+v", s)
 		}
 		asked := m.requests()
@@ -308,6 +309,32 @@ func TestCertificateAndKeyInOneFile(t *testing.T) {
 		}
 		if s := m.States()[1]; !strings.Contains(s.Why, "its key: it is in no directory") {
 			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+// A disk on which nothing can be written is told, leaves the old pair, and takes no further signature.
+//
+// proves FILE-2
+func TestACertificateThatCannotBeWritten(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.ca = newTestCA(t)
+		m.want("c1", certified("v1"))
+		first, full := m.pair(), true
+		m.at = func(step string) error {
+			if full && step == "write" {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		pass(45 * time.Minute)
+		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "it is not renewed: the disk is full") || m.pair() != first || m.requests() != 2 {
+			t.Errorf("%d requests, %+v", m.requests(), s)
+		}
+		full = false
+		pass(retryMost + time.Second)
+		if s := m.States()[0]; s.State != Delivered || m.pair() == first || m.requests() != 2 {
+			t.Errorf("%d requests, %+v", m.requests(), s)
 		}
 	})
 }

@@ -16,7 +16,8 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 		"  template: |\n    {{range .Peers}}\n      {{.Zoen}}\n    {{end}}\n": "can't evaluate field Zoen in type filetemplate.Peer: must be a template that can be rendered (FILE-1) (f:9:9)",
 		"  template: \"{{.Facts.nothing}}\"\n":                                "(f:7:13)",
 		"  template: a {{.Facts.nothing}}\n":                                  "(f:7:23)",
-		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y", 20<<10) + "{{end}}\"\n  settle: 5s\n": "",
+		"  template: \"{{range .Peers}}" + strings.Repeat("x", 40<<10) + "{{end}}{{range .Peers}}" + strings.Repeat("y", 20<<10) + "{{end}}\"\n  settle: 5s\n":                                                                       "",
+		"  template: \"{{range .Peers}}" + strings.Repeat("x", 1000) + "{{end}}\"\n- path: /etc/app/b\n  template: \"a{{range .Peers}}{{range $.Peers}}{{range $.Peers}}" + strings.Repeat("x", 60000) + "{{end}}{{end}}{{end}}\"\n": "the file becomes larger than 256 KiB: must be a template that can be rendered (FILE-1) (f:",
 		"  text: a\n  template: b\n":                      "files[0]: several of them: must be exactly one of text, template, secret and certificate (FILE-1) (f:6:3)",
 		"  text: " + strings.Repeat("x", 64<<10+1) + "\n": "files: 65537 bytes of text and templates: must be at most 64 KiB (FILE-1) (f:6:1)",
 		"  text: a\n  mode: 0644\n":                       `files[0].mode: 0644: must be text: write "0644" (f:8:9)`,
@@ -59,6 +60,7 @@ func TestCertificatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 		names + key + "    lifetime: 30s\n":                 "files[0].certificate.lifetime: 30s: must be 1m",
 		names + key + "    bundle: ${dir}/files/tls.key\n":  "files[0].certificate.bundle: \"${dir}/files/tls.key\": must be another path than that of files[0]",
 		names + key + "    authorty: web\n":                 "did you mean files[0].certificate.authority",
+		names + key + "  on_change: restart\n":              "files[0].on_change: \"restart\": must be none, reload or {run: [...]} with a certificate: a renewal restarts nothing",
 		names + key + "  text: x\n":                         "several of them",
 	} {
 		_, err := Read("f", strings.NewReader(head+text))

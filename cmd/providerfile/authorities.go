@@ -28,7 +28,7 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 
 // OpenAuthorities opens the authorities for workloads' certificates that a file names: none is no error. No program is
 // run before the authorities are.
-func OpenAuthorities(path, certificates string, log *slog.Logger) (*authority.Set, error) {
+func OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]authority.Authority, error) {
 	f, err := readFile(path)
 	if err != nil {
 		return nil, err
@@ -40,5 +40,5 @@ func OpenAuthorities(path, certificates string, log *slog.Logger) (*authority.Se
 		}
 		log.Info("authority opened", "authority", i.Name, "kind", i.Kind)
 	}
-	return authority.NewSet(by, log), nil
+	return by, nil
 }

@@ -76,7 +76,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	authorities, err := openAuthorities(c.Providers, c.PKI, log)
+	authorities, err := openAuthorities(h, c.Providers, c.PKI, log)
 	if err != nil {
 		return err
 	}
@@ -258,16 +258,18 @@ func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) 
 	return all, nil
 }
 
-// openAuthorities opens the authorities for workloads' certificates that a file names.
-func openAuthorities(file, certificates string, log *slog.Logger) (*authority.Set, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // there are none
+// openAuthorities returns all authorities for workloads' certificates of a coordinator, and opens those that a file names.
+func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*authority.Set, error) {
+	all := map[string]authority.Authority{}
+	if file != "" {
+		named, err := providerfile.OpenAuthorities(file, certificates, log)
+		if err != nil {
+			return nil, problem("correct the file that --providers names", "%s", err)
+		}
+		all = named
 	}
-	all, err := providerfile.OpenAuthorities(file, certificates, log)
-	if err != nil {
-		return nil, problem("correct the file that --providers names", "%s", err)
-	}
-	return all, nil
+	maps.Copy(all, h.Authorities)
+	return authority.NewSet(all), nil
 }
 
 // stateFile is where a replica keeps what it knows about a shard.

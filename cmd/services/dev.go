@@ -111,7 +111,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	defer follow(ctx, issuing)()
-	authorities, err := openAuthorities(d.Providers, credentials.dir, log)
+	authorities, err := openAuthorities(h, d.Providers, credentials.dir, log)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -35,16 +34,15 @@ const signWithin = 30 * time.Second
 
 // Set is the authorities of a replica, by name. A nil one has none.
 type Set struct {
-	by  map[string]Authority
-	log *slog.Logger
+	by map[string]Authority
 
 	mu      sync.Mutex
 	changed chan struct{}
 }
 
 // NewSet returns a set that follows nothing yet.
-func NewSet(by map[string]Authority, log *slog.Logger) *Set {
-	return &Set{by: by, log: log, changed: make(chan struct{})}
+func NewSet(by map[string]Authority) *Set {
+	return &Set{by: by, changed: make(chan struct{})}
 }
 
 // Names are those of the authorities, in order.

@@ -66,7 +66,7 @@ func newOwn(t *testing.T) (set *Set, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewSet(map[string]Authority{"web": a}, slog.New(slog.DiscardHandler)), dir
+	return NewSet(map[string]Authority{"web": a}), dir
 }
 
 // What is signed is what was ordered, and is trusted by who has the bundle.
@@ -288,7 +288,7 @@ func TestAProgramSigns(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
 				defer cancel()
 			}
-			_, _, err = NewSet(map[string]Authority{"corp": a}, slog.New(slog.DiscardHandler)).Sign(ctx, "corp", one, asked)
+			_, _, err = NewSet(map[string]Authority{"corp": a}).Sign(ctx, "corp", one, asked)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %s", err, c.want)
 			}

@@ -48,7 +48,8 @@ type Limits struct {
 	MaxLifetime store.Duration `json:"max_lifetime"`
 }
 
-const usualMaxLifetime = 30 * 24 * time.Hour
+// MostLifetime is the default of Limits.MaxLifetime.
+const MostLifetime = 30 * 24 * time.Hour
 
 // check completes the limits.
 func (l *Limits) check() error {
@@ -62,7 +63,7 @@ func (l *Limits) check() error {
 	}
 	switch {
 	case l.MaxLifetime == 0:
-		l.MaxLifetime = store.Duration(usualMaxLifetime)
+		l.MaxLifetime = store.Duration(MostLifetime)
 	case l.MaxLifetime < store.MinCertificateLife || l.MaxLifetime > store.MaxCertificateLife:
 		return fmt.Errorf("max_lifetime: %s: must be %s to %s", l.MaxLifetime, store.MinCertificateLife, store.MaxCertificateLife)
 	}
