@@ -34,7 +34,8 @@ func (a *Agent) wantFiles(d duty) {
 	}
 }
 
-// ask asks the serving replica for a piece of a file, or a certificate. What is lost is asked for again.
+// ask asks the serving replica for a piece of a file, or a certificate. What is lost is asked for
+// again.
 func (a *Agent) ask(what *protocol.AgentMessage) {
 	serving, is := a.session.Serving()
 	if s := a.streams[serving]; is && s != nil {

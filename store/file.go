@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text, Template, Secret and
-// Certificate is set. ${name} stands for a variable or a fact of the machine in paths and in the command.
+// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text,
+// Template, Secret and Certificate is set. ${name} stands for a variable or a fact of the machine
+// in paths and in the command.
 type File struct {
 	Path        string           `json:"path"`
 	Text        *string          `json:"text,omitempty"`
@@ -86,7 +87,8 @@ func (c *FileChange) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Kind is where the content comes from: text, template, secret or certificate; "" if that is not one of them.
+// Kind is where the content comes from: text, template, secret or certificate; "" if that is not
+// one of them.
 func (f *File) Kind() string {
 	kind, kinds := "", 0
 	for name, is := range map[string]bool{

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// FileCertificate makes a file a certificate of the instance, over a key that is made on its machine (FILE-2).
+// FileCertificate makes a file a certificate of the instance, over a key that is made on its
+// machine (FILE-2).
 type FileCertificate struct {
 	Authority string   `json:"authority"` // the name of one that the coordinators have
 	Names     []string `json:"names"`     // templates of host names and IP addresses
@@ -100,7 +101,9 @@ func countBundles(files []File) (n int) {
 }
 
 // certificateField is a field of each certificate.
-func certificateField(name, kind, def, allowed, doc string, value func(*FileCertificate) any, ok func(*File) bool) Field {
+func certificateField(name, kind, def, allowed, doc string, value func(*FileCertificate) any,
+	ok func(*File) bool,
+) Field {
 	return fileField("certificate."+name, kind, def, allowed, "FILE-2", doc,
 		func(f *File) any { return value(f.Certificate) },
 		func(f *File) bool { return f.Certificate == nil || ok(f) })
@@ -109,33 +112,39 @@ func certificateField(name, kind, def, allowed, doc string, value func(*FileCert
 // certificateFields are the fields of a file that is a certificate.
 func certificateFields() []Field {
 	return []Field{
-		certificateField("authority", "string", "", "the name of an authority in the file that --providers of the coordinators names",
+		certificateField("authority", "string", "",
+			"the name of an authority in the file that --providers of the coordinators names",
 			"Which authority signs it.",
 			func(c *FileCertificate) any { return c.Authority },
 			func(f *File) bool { return isAuthorityName(f.Certificate.Authority) }),
-		certificateField("names", "list of strings", "", fmt.Sprintf("1 to %d templates over .Vars and .Facts", MaxCertificateNames),
+		certificateField("names", "list of strings", "", fmt.Sprintf("1 to %d templates over .Vars and .Facts",
+			MaxCertificateNames),
 			"Whom it names: host names and IP addresses, each made by a template: `{{.Facts.instance}}.web.internal`, `{{host .Facts.address}}`.",
 			func(c *FileCertificate) any { return c.Names },
 			func(f *File) bool { n := len(f.Certificate.Names); return n > 0 && n <= MaxCertificateNames }),
-		certificateField("key", "string", "", "an absolute path as path has it, or the same path: then one file has both",
+		certificateField("key", "string", "",
+			"an absolute path as path has it, or the same path: then one file has both",
 			"Where its private key is. The key is made on the machine and never leaves it.",
 			func(c *FileCertificate) any { return c.Key },
 			func(f *File) bool { return filePathOK(f.Certificate.Key) }),
-		certificateField("key_mode", "string", "0600", "three octal digits of which the last is 0, like 0640; so is mode where one file has both",
+		certificateField("key_mode", "string", "0600",
+			"three octal digits of which the last is 0, like 0640; so is mode where one file has both",
 			"Permissions of the key.",
 			func(c *FileCertificate) any { return c.KeyMode },
 			func(f *File) bool {
 				private := func(mode string) bool { return modeForm.MatchString(mode) && strings.HasSuffix(mode, "0") }
 				return private(f.Certificate.KeyMode) && (!f.holdsKey() || private(f.Mode))
 			}),
-		certificateField("key_type", "string", KeyECDSA, "ecdsa (P-256) or rsa (2048 bits)", "What kind of key is made.",
+		certificateField("key_type", "string", KeyECDSA, "ecdsa (P-256) or rsa (2048 bits)",
+			"What kind of key is made.",
 			func(c *FileCertificate) any { return c.KeyType },
 			func(f *File) bool { return oneOf(f.Certificate.KeyType, KeyECDSA, KeyRSA) }),
 		certificateField("bundle", "string", "none", "an absolute path as path has it",
 			"Where the certificates of the authorities to trust are written, as PEM.",
 			func(c *FileCertificate) any { return c.Bundle },
 			func(f *File) bool { return f.Certificate.Bundle == "" || filePathOK(f.Certificate.Bundle) }),
-		certificateField("lifetime", "duration", usualLife.String(), MinCertificateLife.String()+" to "+MaxCertificateLife.String(),
+		certificateField("lifetime", "duration", usualLife.String(),
+			MinCertificateLife.String()+" to "+MaxCertificateLife.String(),
 			"How long it lasts. Another one comes after two thirds of that, with what on_change says.",
 			func(c *FileCertificate) any { return c.Lifetime },
 			func(f *File) bool {
@@ -144,7 +153,8 @@ func certificateFields() []Field {
 	}
 }
 
-// isAuthorityName reports whether an authority may have this name. It is what the file of providers allows.
+// isAuthorityName reports whether an authority may have this name. It is what the file of providers
+// allows.
 func isAuthorityName(name string) bool {
 	if name == "" || len(name) > 40 || name[0] < 'a' || name[0] > 'z' {
 		return false
@@ -152,8 +162,8 @@ func isAuthorityName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// CertificateNames renders the names of a certificate, in order and each once. The error is that of the first that
-// cannot be rendered or is no name.
+// CertificateNames renders the names of a certificate, in order and each once. The error is that of
+// the first that cannot be rendered or is no name.
 func CertificateNames(templates []string, data filetemplate.Data) ([]string, error) {
 	var names []string
 	for i, text := range templates {
@@ -174,7 +184,8 @@ func CertificateNames(templates []string, data filetemplate.Data) ([]string, err
 	return slices.Compact(names), nil
 }
 
-// IsCertificateName reports whether a certificate may have a name: an IP address, or a host name in lower case.
+// IsCertificateName reports whether a certificate may have a name: an IP address, or a host name in
+// lower case.
 func IsCertificateName(name string) bool {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.Zone() == "" && a.String() == name && !a.IsUnspecified()

@@ -41,21 +41,22 @@ type issued struct {
 // life is how long it lasts.
 func (i issued) life() time.Duration { return max(0, i.Ends.Sub(i.From)) }
 
-// renewAfter is how long after it was issued it is renewed: after two thirds of its life and up to a thirtieth more, so that
-// machines that were made together do not ask together.
+// renewAfter is how long after it was issued it is renewed: after two thirds of its life and up to
+// a thirtieth more, so that machines that were made together do not ask together.
 func (i issued) renewAfter(jitter float64) time.Duration {
 	life := i.life()
 	return max(leastRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
 }
 
-// held is since when this run of the agent knows a certificate, by the monotonic clock: a coordinator's clock that is set
-// back delays no renewal.
+// held is since when this run of the agent knows a certificate, by the monotonic clock: a
+// coordinator's clock that is set back delays no renewal.
 type held struct {
 	chain string
 	since time.Time
 }
 
-// order is a certificate that was asked for. Its key is in memory alone until the certificate is there.
+// order is a certificate that was asked for. Its key is in memory alone until the certificate is
+// there.
 type order struct {
 	version string
 	key     crypto.Signer
@@ -69,7 +70,8 @@ type waits struct{ until time.Time }
 
 func (w waits) Error() string { return "it is waited for" }
 
-// Signed takes an answer that a coordinator has sent. One that answers another request is left alone: it may be late.
+// Signed takes an answer that a coordinator has sent. One that answers another request is left
+// alone: it may be late.
 func (m *Manager) Signed(s *protocol.Signed) {
 	if m == nil {
 		return
@@ -137,7 +139,8 @@ func (m *Manager) keepCertificate(ctx context.Context, f *protocol.File, vars ma
 	return m.stillThere(now, last, m.issue(ctx, f, p, now, last))
 }
 
-// stillThere says in an error that there is a certificate on the machine. When it ends, the report has.
+// stillThere says in an error that there is a certificate on the machine. When it ends, the report
+// has.
 func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	var wait waits
 	if err == nil || errors.As(err, &wait) || now.broken != "" || !last.Delivered {
@@ -149,8 +152,8 @@ func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	return fmt.Errorf("it is not renewed: %w", err)
 }
 
-// reissueAt is when another certificate is asked for because its version is another one. Where the group has not changed
-// its authority has, and all machines would ask at once.
+// reissueAt is when another certificate is asked for because its version is another one. Where the
+// group has not changed its authority has, and all machines would ask at once.
 func (m *Manager) reissueAt(f *protocol.File) (until time.Time, spread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +175,8 @@ func (m *Manager) due(path string, i issued) bool {
 	return !m.deps.Now().Before(i.From.Add(after)) || h.chain == i.Chain && time.Since(h.since) >= after
 }
 
-// issue asks for a certificate over a new key, and puts both in their places once there is an answer.
+// issue asks for a certificate over a new key, and puts both in their places once there is an
+// answer.
 func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDisk, last memory) error {
 	m.mu.Lock()
 	o := m.orders[f.GetPath()]
@@ -321,7 +325,8 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 		stamps: [2]found{certificate, key}, fits: certificate.attrs.fits(p.wanted) && key.attrs.fits(p.wantedKey),
 	}
 	known, is := m.known[f.GetPath()]
-	if is && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain && now.fits {
+	if is && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain &&
+		now.fits {
 		return now
 	}
 	text, leaf, err := p.read()

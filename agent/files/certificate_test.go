@@ -71,11 +71,13 @@ func (m *machine) sign(ask *protocol.SignRequest) {
 	}
 	if m.ca.twice {
 		other, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		m.Signed(&protocol.Signed{Path: ask.GetPath(), Version: ask.GetVersion(), Chain: m.ca.chain(m.t, r, other.Public())})
+		m.Signed(&protocol.Signed{Path: ask.GetPath(), Version: ask.GetVersion(), Chain: m.ca.chain(m.t, r,
+			other.Public())})
 	}
 	if m.ca.problem == "" {
 		now := time.Now().Add(m.clock)
-		answer.Chain, answer.Issued, answer.Ends = m.ca.chain(m.t, r, r.PublicKey), timestamppb.New(now), timestamppb.New(now.Add(m.ca.life))
+		answer.Chain, answer.Issued, answer.Ends = m.ca.chain(m.t, r,
+			r.PublicKey), timestamppb.New(now), timestamppb.New(now.Add(m.ca.life))
 	}
 	go m.Signed(answer)
 }
@@ -102,7 +104,10 @@ func (m *machine) requests() int {
 func certified(version string) *protocol.File {
 	return &protocol.File{
 		Path: "${dir}/tls.crt", Version: version, Mode: 0o644, OnChange: "reload",
-		Certificate: &protocol.CertificateOrder{Names: []string{"192.0.2.1", "web-0-a.web.internal"}, Key: "${dir}/tls.key", KeyMode: 0o600, KeyType: "ecdsa"},
+		Certificate: &protocol.CertificateOrder{
+			Names: []string{"192.0.2.1", "web-0-a.web.internal"},
+			Key:   "${dir}/tls.key", KeyMode: 0o600, KeyType: "ecdsa",
+		},
 	}
 }
 
@@ -122,8 +127,8 @@ func (m *machine) change(do func()) {
 	do()
 }
 
-// A certificate is renewed after two thirds of its life by the coordinators' clock, over another key, and what follows a
-// change follows each renewal. The key is in no request.
+// A certificate is renewed after two thirds of its life by the coordinators' clock, over another
+// key, and what follows a change follows each renewal. The key is in no request.
 //
 // proves FILE-2
 func TestCertificatesAreRenewed(t *testing.T) {
@@ -132,11 +137,13 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		m.want("c1", certified("v1"))
 		first := m.pair()
 		if !m.Settled("c1") || m.Missing() != "" || m.reloads != 1 || m.requests() != 1 {
-			t.Errorf("settled %t, missing %q, %d reloads, %d requests", m.Settled("c1"), m.Missing(), m.reloads, m.requests())
+			t.Errorf("settled %t, missing %q, %d reloads, %d requests", m.Settled("c1"), m.Missing(), m.reloads,
+				m.requests())
 		}
 		key, err := os.ReadFile(filepath.Join(m.root, "tls.key"))
 		info, statErr := os.Stat(filepath.Join(m.root, "tls.key"))
-		if err = errors.Join(err, statErr); err != nil || info.Mode().Perm() != 0o600 || bytes.Contains(m.ca.seen, key) ||
+		if err = errors.Join(err, statErr); err != nil || info.Mode().Perm() != 0o600 || bytes.Contains(m.ca.seen,
+			key) ||
 			len(m.hidden) != 1 || m.hidden[0] != string(key) {
 			t.Errorf("%v, %v, hidden %d", err, info, len(m.hidden))
 		}
@@ -155,7 +162,8 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		if now, _ := os.ReadFile(filepath.Join(m.root, "tls.key")); bytes.Equal(now, key) {
 			t.Error("renewed over the same key")
 		}
-		// The coordinators' clock is an hour ahead of what it was: the certificate has ended, by that.
+		// The coordinators' clock is an hour ahead of what it was: the certificate has ended, by
+		// that.
 		m.change(func() { m.clock = time.Hour })
 		pass(10 * time.Second)
 		third := m.pair()
@@ -175,8 +183,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// An authority that does not answer, refuses, or answers something else holds up nothing else and leaves the files as they
-// are; what comes late is left alone.
+// An authority that does not answer, refuses, or answers something else holds up nothing else and
+// leaves the files as they are; what comes late is left alone.
 //
 // proves FILE-2
 func TestAnAuthorityThatFails(t *testing.T) {
@@ -184,7 +192,8 @@ func TestAnAuthorityThatFails(t *testing.T) {
 		m.ca = newTestCA(t)
 		m.ca.silent = true
 		m.want("c1", certified("v1"), m.file("${dir}/a", "a", nil))
-		if m.on("a") != "a" || m.Settled("c1") || m.States()[0].State != Missing || !strings.Contains(m.Missing(), "its authority was asked for it") {
+		if m.on("a") != "a" || m.Settled("c1") || m.States()[0].State != Missing || !strings.Contains(m.Missing(),
+			"its authority was asked for it") {
 			t.Errorf("a is %q, states %+v", m.on("a"), m.States())
 		}
 		pass(signWait + time.Second)
@@ -202,10 +211,12 @@ func TestAnAuthorityThatFails(t *testing.T) {
 		if !m.Settled("c1") {
 			t.Error("not settled")
 		}
-		// It fails again when it is time to renew: the certificate stays, and the report says until when.
+		// It fails again when it is time to renew: the certificate stays, and the report says until
+		// when.
 		m.change(func() { m.ca.problem = "the authority is away" })
 		pass(45 * time.Minute)
-		if s := m.States()[0]; s.State != Error || s.Why != "it is not renewed: the authority is away" || s.Ends.IsZero() || m.pair() != first || m.Missing() != "" {
+		if s := m.States()[0]; s.State != Error || s.Why != "it is not renewed: the authority is away" ||
+			s.Ends.IsZero() || m.pair() != first || m.Missing() != "" {
 			t.Errorf("state %+v", s)
 		}
 		asked := m.requests()
@@ -221,8 +232,8 @@ func TestAnAuthorityThatFails(t *testing.T) {
 	})
 }
 
-// Another authority, or other names, ask for another certificate: where only the authority is another one, spread over some
-// seconds, and once.
+// Another authority, or other names, ask for another certificate: where only the authority is
+// another one, spread over some seconds, and once.
 //
 // proves FILE-2
 func TestAnotherAuthority(t *testing.T) {
@@ -255,7 +266,8 @@ func TestAnotherAuthority(t *testing.T) {
 	})
 }
 
-// What somebody changes or removes is issued again, and said; modes are put right without asking anybody.
+// What somebody changes or removes is issued again, and said; modes are put right without asking
+// anybody.
 //
 // proves FILE-2
 func TestCertificatesAreMended(t *testing.T) {
@@ -277,7 +289,8 @@ func TestCertificatesAreMended(t *testing.T) {
 			pass(2 * checkEvery)
 			m.pair()
 			requests++
-			if s := m.States()[0]; m.requests() != requests || s.State != Delivered || !strings.Contains(s.Why, harm.why) {
+			if s := m.States()[0]; m.requests() != requests || s.State != Delivered || !strings.Contains(s.Why,
+				harm.why) {
 				t.Errorf("%d requests, %+v", m.requests(), s)
 			}
 		}
@@ -285,7 +298,8 @@ func TestCertificatesAreMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(2 * checkEvery)
-		if info, err := os.Stat(filepath.Join(m.root, "tls.key")); err != nil || info.Mode().Perm() != 0o600 || m.requests() != requests {
+		if info, err := os.Stat(filepath.Join(m.root, "tls.key")); err != nil || info.Mode().Perm() != 0o600 ||
+			m.requests() != requests {
 			t.Errorf("%v, %v, %d requests", info, err, m.requests())
 		}
 		m.pair()
@@ -313,7 +327,8 @@ func TestCertificateAndKeyInOneFile(t *testing.T) {
 	})
 }
 
-// A disk on which nothing can be written is told, leaves the old pair, and takes no further signature.
+// A disk on which nothing can be written is told, leaves the old pair, and takes no further
+// signature.
 //
 // proves FILE-2
 func TestACertificateThatCannotBeWritten(t *testing.T) {
@@ -328,7 +343,8 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 			return nil
 		}
 		pass(45 * time.Minute)
-		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "it is not renewed: the disk is full") || m.pair() != first || m.requests() != 2 {
+		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "it is not renewed: the disk is full") ||
+			m.pair() != first || m.requests() != 2 {
 			t.Errorf("%d requests, %+v", m.requests(), s)
 		}
 		full = false
@@ -339,8 +355,8 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// Wherever the machine dies, the files fit each other at the latest when the agent is back, without any coordinator, and the
-// workload is told of the change.
+// Wherever the machine dies, the files fit each other at the latest when the agent is back, without
+// any coordinator, and the workload is told of the change.
 //
 // proves FILE-2
 func TestADeathWhileACertificateIsExchanged(t *testing.T) {

@@ -46,10 +46,11 @@ type Deps struct {
 	Reload func() error
 	// Command runs a command and waits for its end.
 	Command func(ctx context.Context, run []string, vars map[string]string) error
-	// Now is the coordinators' time: by it certificates are renewed, whatever the machine's clock says.
+	// Now is the coordinators' time: by it certificates are renewed, whatever the machine's clock
+	// says.
 	Now func() time.Time
-	// Hide is told every content of a secret, and every key, before it is anywhere else. Hidden is called when that of every file on the
-	// machine was told.
+	// Hide is told every content of a secret, and every key, before it is anywhere else. Hidden is
+	// called when that of every file on the machine was told.
 	Hide   func(path string, content []byte)
 	Hidden func()
 	// At is called before each step of replacing a file; nil: nothing is.
@@ -119,7 +120,8 @@ type try struct {
 
 // New starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
-	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil || deps.Now == nil ||
+	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil ||
+		deps.Now == nil ||
 		cfg.StateDir == "" {
 		return nil, errors.New("new manager of files: a logger, a state directory and what follows changes are needed")
 	}
@@ -519,7 +521,10 @@ func (m *Manager) delivered(f *protocol.File) {
 	last := m.writes[f.GetPath()]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(f, State{Path: f.GetPath(), State: Delivered, Why: last.mended, Version: f.GetVersion(), At: last.at, Ends: m.memory.Files[f.GetPath()].Issued.Ends})
+	m.set(f, State{
+		Path: f.GetPath(), State: Delivered, Why: last.mended, Version: f.GetVersion(), At: last.at,
+		Ends: m.memory.Files[f.GetPath()].Issued.Ends,
+	})
 	if m.wanted.GetConfigHash() == m.memory.Config && !m.ready[f.GetPath()] {
 		m.ready[f.GetPath()] = true
 		signal(m.changed)

@@ -70,8 +70,8 @@ func (m *Manager) pairOf(f *protocol.File, vars map[string]string) (p pair, err 
 // both reports whether one file has both.
 func (p pair) both() bool { return p.certificate == p.key }
 
-// write replaces both files; note is called when both new ones are complete, before they are exchanged. A crash between the
-// two renames is mended by finish.
+// write replaces both files; note is called when both new ones are complete, before they are
+// exchanged. A crash between the two renames is mended by finish.
 func (p pair) write(text pairText, note func() error, at func(step string) error) error {
 	if p.both() {
 		err := stage(p.certificate, append(bytes.Clone(text.certificate), text.key...), p.wanted, at)
@@ -106,7 +106,8 @@ func (p pair) write(text pairText, note func() error, at func(step string) error
 	return exchange(p.certificate, at)
 }
 
-// finish exchanges a certificate that a crash has left complete beside the old one, after its key was exchanged.
+// finish exchanges a certificate that a crash has left complete beside the old one, after its key
+// was exchanged.
 func (p pair) finish(at func(step string) error) bool {
 	if p.both() {
 		return false

@@ -130,7 +130,9 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 const defaultFilesRoot = "/etc/leasehold-files"
 
 // files returns what keeps the group's files on this machine.
-func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, clock papers, reload func() error) (*files.Manager, error) {
+func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, clock papers,
+	reload func() error,
+) (*files.Manager, error) {
 	roots := slices.Clone(c.FilesRoot)
 	if len(roots) == 0 {
 		root := defaultFilesRoot

@@ -50,11 +50,13 @@ func (c *Agents) check(s *Session) error {
 		return program.Fail(program.Usage, help,
 			"--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold-bench storm)",
 			c.Failures, c.Agents/5)
-	case c.Certificates != 0 && (c.Certificates < store.MinCertificateLife.D() || c.Certificates > authority.MostLifetime):
+	case c.Certificates != 0 && (c.Certificates < store.MinCertificateLife.D() ||
+		c.Certificates > authority.MostLifetime):
 		return program.Fail(program.Usage, help, "--certificates: %s: must be %s to %s", c.Certificates,
 			store.MinCertificateLife, authority.MostLifetime)
 	case c.Certificates > 0 && c.Shard.Shared > 0:
-		return program.Fail(program.Usage, help, "--certificates: none are given over connections without TLS: leave out --shared")
+		return program.Fail(program.Usage, help,
+			"--certificates: none are given over connections without TLS: leave out --shared")
 	case c.Churn < 0 || c.Churn > c.Agents/2:
 		return program.Fail(program.Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn,
 			c.Agents/2)

@@ -6,9 +6,10 @@ import (
 	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
-// authorityKinds are the kinds of authority that the file may name, and how one is opened from its settings.
-// certificates is the directory of the shard's own authorities.
-var authorityKinds = map[string]func(settings []byte, certificates string, log *slog.Logger) (authority.Authority, error){
+// authorityKinds are the kinds of authority that the file may name, and how one is opened from its
+// settings. certificates is the directory of the shard's own authorities.
+var authorityKinds = map[string]func(settings []byte, certificates string, log *slog.Logger) (authority.Authority,
+	error){
 	"exec": func(settings []byte, _ string, log *slog.Logger) (authority.Authority, error) {
 		var c authority.ProgramConfig
 		if err := decode(settings, &c); err != nil {
@@ -26,8 +27,8 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 	},
 }
 
-// OpenAuthorities opens the authorities for workloads' certificates that a file names: none is no error. No program is
-// run before the authorities are.
+// OpenAuthorities opens the authorities for workloads' certificates that a file names: none is no
+// error. No program is run before the authorities are.
 func OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]authority.Authority, error) {
 	f, err := readFile(path)
 	if err != nil {
@@ -35,7 +36,8 @@ func OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]au
 	}
 	by := map[string]authority.Authority{}
 	for _, i := range f.authorities {
-		if by[i.Name], err = authorityKinds[i.Kind](i.settings, certificates, log.With("authority", i.Name)); err != nil {
+		if by[i.Name], err = authorityKinds[i.Kind](i.settings, certificates, log.With("authority",
+			i.Name)); err != nil {
 			return nil, i.in("authorities", err)
 		}
 		log.Info("authority opened", "authority", i.Name, "kind", i.Kind)

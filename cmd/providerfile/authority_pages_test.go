@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// What the page of authorities shows can be used as it stands, and each of its settings is in the table.
+// What the page of authorities shows can be used as it stands, and each of its settings is in the
+// table.
 //
 // proves FILE-2, SEC-7
 func TestThePageOfAuthorities(t *testing.T) {
@@ -29,7 +30,8 @@ func TestThePageOfAuthorities(t *testing.T) {
 	if err := pki.InitWorkloads(dir, "web", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("/etc/leasehold/pki", dir, "/usr/lib/leasehold/corp-ca", "/bin/cat", "user: corp-ca", "user: "+self.Username).Replace(shown[0])
+	text := strings.NewReplacer("/etc/leasehold/pki", dir, "/usr/lib/leasehold/corp-ca", "/bin/cat", "user: corp-ca",
+		"user: "+self.Username).Replace(shown[0])
 	all, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler))
 	if err != nil || len(all) != 2 || all["corp"] == nil || all["web"] == nil {
 		t.Fatal(all, err)
@@ -38,7 +40,10 @@ func TestThePageOfAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"`domains`, `networks`", "`max_lifetime`", "`dir`", "`command`, `user`, `config`, `secrets`, `env`, `concurrency`"} {
+	for _, field := range []string{
+		"`domains`, `networks`", "`max_lifetime`", "`dir`",
+		"`command`, `user`, `config`, `secrets`, `env`, `concurrency`",
+	} {
 		if !strings.Contains(string(described), "\n| "+field+" |") {
 			t.Errorf("no table has %s", field)
 		}
@@ -51,7 +56,8 @@ func TestThePageOfAuthorities(t *testing.T) {
 		"is no kind of authority; the kinds are exec, own":                                "authorities: {web: {onw: {}}}",
 		"authorities.web.own: domains[0]: \"*.web\": must be a host name in lower case w": "authorities: {web: {own: {dir: " + dir + ", domains: [\"*.web\"]}}}",
 	} {
-		if _, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

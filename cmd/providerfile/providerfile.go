@@ -10,8 +10,8 @@
 //	  web:
 //	    own: {dir: /etc/leasehold/pki/workloads/web, domains: [web.internal]}
 //
-// The file is the replica's own: a group only names a provider, balancers and authorities, so that writing a group is
-// never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider, balancers and authorities, so that
+// writing a group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (

@@ -258,7 +258,8 @@ func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) 
 	return all, nil
 }
 
-// openAuthorities returns all authorities for workloads' certificates of a coordinator, and opens those that a file names.
+// openAuthorities returns all authorities for workloads' certificates of a coordinator, and opens
+// those that a file names.
 func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*authority.Set, error) {
 	all := map[string]authority.Authority{}
 	if file != "" {

@@ -16,8 +16,8 @@ import (
 type Authority interface {
 	// Run follows what the authority is until the context ends, and calls changed when that is new.
 	Run(ctx context.Context, changed func())
-	// Trusted returns the certificates to trust, as PEM, and a text that is another one when all that was issued before is
-	// to be issued again; or why neither is known.
+	// Trusted returns the certificates to trust, as PEM, and a text that is another one when all
+	// that was issued before is to be issued again; or why neither is known.
 	Trusted() (bundle []byte, issuer string, err error)
 	// Sign certifies a key. The request is one that keyOf has accepted.
 	sign(ctx context.Context, key crypto.PublicKey, request []byte, o Order) (chain [][]byte, err error)
@@ -78,7 +78,8 @@ func (s *Set) Run(ctx context.Context) {
 	parts.Wait()
 }
 
-// Changed is closed when what an authority is changes next. Ask for it before Trusted, so that nothing is missed.
+// Changed is closed when what an authority is changes next. Ask for it before Trusted, so that
+// nothing is missed.
 func (s *Set) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -112,11 +113,13 @@ func (s *Set) Allowed(name string, o Order) error {
 	return nil
 }
 
-// Validate returns what is wrong with a group's use of an authority, as far as that follows from the group alone.
+// Validate returns what is wrong with a group's use of an authority, as far as that follows from
+// the group alone.
 func (s *Set) Validate(c *store.FileCertificate) error {
 	a, err := s.of(c.Authority)
 	if err == nil && c.Lifetime > a.limits().MaxLifetime {
-		err = fmt.Errorf("authority %s: lifetime: %s: it allows at most %s", c.Authority, c.Lifetime, a.limits().MaxLifetime)
+		err = fmt.Errorf("authority %s: lifetime: %s: it allows at most %s", c.Authority, c.Lifetime,
+			a.limits().MaxLifetime)
 	}
 	return err
 }
@@ -129,9 +132,11 @@ func (s *Set) of(name string) (Authority, error) {
 		name, listed(s.Names()))
 }
 
-// Sign certifies the key of a request that asks for exactly what was ordered. It takes as long as the authority does,
-// within bounds.
-func (s *Set) Sign(ctx context.Context, name string, o Order, request []byte) (chain [][]byte, ends time.Time, err error) {
+// Sign certifies the key of a request that asks for exactly what was ordered. It takes as long as
+// the authority does, within bounds.
+func (s *Set) Sign(ctx context.Context, name string, o Order, request []byte) (chain [][]byte, ends time.Time,
+	err error,
+) {
 	a, err := s.of(name)
 	if err != nil {
 		return nil, ends, err

@@ -27,7 +27,10 @@ import (
 )
 
 // one is an order, and a request that asks for it.
-var one = Order{Instance: "web-0-a", Names: []string{"10.1.2.3", "web-0-a.web.internal"}, KeyType: store.KeyECDSA, Lifetime: time.Hour}
+var one = Order{
+	Instance: "web-0-a", Names: []string{"10.1.2.3", "web-0-a.web.internal"}, KeyType: store.KeyECDSA,
+	Lifetime: time.Hour,
+}
 
 func request(t *testing.T, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
@@ -80,7 +83,8 @@ func TestOwnSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaf, err := x509.ParseCertificate(chain[0])
-	if err != nil || !leaf.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) || leaf.Subject.String() != "" || leaf.IsCA {
+	if err != nil || !leaf.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) || leaf.Subject.String() != "" ||
+		leaf.IsCA {
 		t.Errorf("%v, of %q", err, leaf.Subject)
 	}
 	if left := time.Until(ends); left > time.Hour || left < 59*time.Minute {
@@ -94,7 +98,10 @@ func TestOwnSigns(t *testing.T) {
 	}
 	for _, name := range []string{"web-0-a.web.internal", "10.1.2.3"} {
 		for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
-			if _, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
+			if _, err := leaf.Verify(x509.VerifyOptions{
+				DNSName: name, Roots: roots,
+				KeyUsages: []x509.ExtKeyUsage{use},
+			}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -110,7 +117,8 @@ func TestOwnSigns(t *testing.T) {
 	}
 }
 
-// A request that asks for anything but what was ordered is refused, and so is an order that the authority does not allow.
+// A request that asks for anything but what was ordered is refused, and so is an order that the
+// authority does not allow.
 //
 // proves FILE-2, SEC-5
 func TestRequestsAreRefused(t *testing.T) {
@@ -121,13 +129,19 @@ func TestRequestsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, r := range map[string][]byte{
-		"ordered were":                       request(t, key, func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "web-1-b.web.internal") }),
+		"ordered were": request(t, key,
+			func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "web-1-b.web.internal") }),
 		"names [\"10.1.2.3\"], and 0 others": request(t, key, func(r *x509.CertificateRequest) { r.DNSNames = nil }),
-		"\"10.1.2.4\"":                       request(t, key, func(r *x509.CertificateRequest) { r.IPAddresses[0] = net.IPv4(10, 1, 2, 4) }),
-		"and 1 others: ordered":              request(t, key, func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"root@web.internal"} }),
-		"and 1 others":                       request(t, key, func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }),
-		"not of instance web-0-a":            request(t, key, func(r *x509.CertificateRequest) { r.Subject.CommonName = "web-1-b" }),
-		"OU=admins\" and not of":             request(t, key, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"admins"} }),
+		"\"10.1.2.4\"": request(t, key,
+			func(r *x509.CertificateRequest) { r.IPAddresses[0] = net.IPv4(10, 1, 2, 4) }),
+		"and 1 others: ordered": request(t, key,
+			func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"root@web.internal"} }),
+		"and 1 others": request(t, key,
+			func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }),
+		"not of instance web-0-a": request(t, key,
+			func(r *x509.CertificateRequest) { r.Subject.CommonName = "web-1-b" }),
+		"OU=admins\" and not of": request(t, key,
+			func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"admins"} }),
 		"has the extension 2.5.29.19": request(t, key, func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}, Value: []byte{48, 3, 1, 1, 255}}}
 		}),
@@ -142,7 +156,8 @@ func TestRequestsAreRefused(t *testing.T) {
 	}
 	forged := request(t, key, nil)
 	forged[len(forged)-1] ^= 1
-	if _, _, err := set.Sign(t.Context(), "web", one, forged); err == nil || !strings.Contains(err.Error(), "not signed by its key") {
+	if _, _, err := set.Sign(t.Context(), "web", one, forged); err == nil || !strings.Contains(err.Error(),
+		"not signed by its key") {
 		t.Errorf("forged: %v", err)
 	}
 	for want, change := range map[string]func(*Order){
@@ -154,7 +169,8 @@ func TestRequestsAreRefused(t *testing.T) {
 	} {
 		o := one
 		change(&o)
-		if _, _, err := set.Sign(t.Context(), "web", o, request(t, key, nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := set.Sign(t.Context(), "web", o, request(t, key, nil)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if err := set.Allowed("web", o); err == nil {
@@ -176,8 +192,10 @@ func TestTheShardsAuthoritiesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []pki.Kind{pki.Agents, pki.Operators} {
-		_, err := NewOwn(OwnConfig{Dir: filepath.Join(dir, string(kind)), Limits: Limits{Domains: []string{"x"}}}, dir, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), "are one authority: a group could ask for what opens the shard") {
+		_, err := NewOwn(OwnConfig{Dir: filepath.Join(dir, string(kind)), Limits: Limits{Domains: []string{"x"}}}, dir,
+			slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(),
+			"are one authority: a group could ask for what opens the shard") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -217,7 +235,8 @@ func TestOwnIsExchanged(t *testing.T) {
 	}
 }
 
-// program writes a program that answers describe with the bundle of an authority, and sign with what the script makes.
+// program writes a program that answers describe with the bundle of an authority, and sign with
+// what the script makes.
 func script(t *testing.T, sign string) (ProgramConfig, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -226,15 +245,22 @@ func script(t *testing.T, sign string) (ProgramConfig, string) {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := ProgramConfig{Config: program.Config{Command: []string{path}}, Limits: Limits{Domains: []string{"web.internal"}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	c := ProgramConfig{
+		Config: program.Config{Command: []string{path}},
+		Limits: Limits{
+			Domains:  []string{"web.internal"},
+			Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		},
+	}
 	if os.Geteuid() == 0 {
 		c.User = "root"
 	}
 	return c, dir
 }
 
-// What a program answers is believed only where it is what was ordered, for the key of the request, and trusted by who has
-// the bundle; a program that hangs harms who waits for it alone, and is ended.
+// What a program answers is believed only where it is what was ordered, for the key of the request,
+// and trusted by who has the bundle; a program that hangs harms who waits for it alone, and is
+// ended.
 //
 // proves FILE-2, SEC-7
 func TestAProgramSigns(t *testing.T) {
@@ -248,19 +274,31 @@ func TestAProgramSigns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain[0]})), "\n", `\n`)
+		return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain[0]})), "\n",
+			`\n`)
 	}
 	other, long := one, one
 	other.Names, long.Lifetime = one.Names[:1], 10*time.Hour
 	for name, c := range map[string]struct{ sign, want string }{
-		"right":         {`printf %s '{"result": {"chain": "` + signedBy(set, one, asked) + `"}}'`, ""},
-		"another key":   {`printf %s '{"result": {"chain": "` + signedBy(set, one, request(t, newKey(t, elliptic.P256()), nil)) + `"}}'`, "for another key"},
-		"other names":   {`printf %s '{"result": {"chain": "` + signedBy(set, other, request(t, key, func(r *x509.CertificateRequest) { r.DNSNames = nil })) + `"}}'`, "ordered were"},
-		"too long":      {`printf %s '{"result": {"chain": "` + signedBy(set, long, asked) + `"}}'`, "a lifetime of 1h0m0s was ordered"},
-		"another's":     {`printf %s '{"result": {"chain": "` + signedBy(foreign, one, asked) + `"}}'`, "would not be trusted by who has the bundle"},
-		"no chain":      {`printf %s '{"result": {}}'`, "has 0 certificates"},
-		"no PEM":        {`printf %s '{"result": {"chain": "x"}}'`, "is no PEM"},
-		"an error":      {`printf %s '{"error": {"code": "quota", "message": "no more today"}}'`, "authority corp: quota"},
+		"right": {`printf %s '{"result": {"chain": "` + signedBy(set, one, asked) + `"}}'`, ""},
+		"another key": {`printf %s '{"result": {"chain": "` + signedBy(set, one,
+			request(t, newKey(t, elliptic.P256()), nil)) + `"}}'`, "for another key"},
+		"other names": {`printf %s '{"result": {"chain": "` + signedBy(set, other, request(t, key,
+			func(r *x509.CertificateRequest) { r.DNSNames = nil })) + `"}}'`, "ordered were"},
+		"too long": {
+			`printf %s '{"result": {"chain": "` + signedBy(set, long, asked) + `"}}'`,
+			"a lifetime of 1h0m0s was ordered",
+		},
+		"another's": {
+			`printf %s '{"result": {"chain": "` + signedBy(foreign, one, asked) + `"}}'`,
+			"would not be trusted by who has the bundle",
+		},
+		"no chain": {`printf %s '{"result": {}}'`, "has 0 certificates"},
+		"no PEM":   {`printf %s '{"result": {"chain": "x"}}'`, "is no PEM"},
+		"an error": {
+			`printf %s '{"error": {"code": "quota", "message": "no more today"}}'`,
+			"authority corp: quota",
+		},
 		"it hangs":      {`sleep 1000`, "was killed, since its time was up"},
 		"it ends":       {`echo broken >&2; exit 3`, "it says: broken"},
 		"a private key": {`printf %s '{"result": {"chain": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"}}'`, "there is a \"PRIVATE KEY\""},
@@ -307,7 +345,10 @@ func TestSettingsAreRefused(t *testing.T) {
 	for want, l := range map[string]Limits{
 		"domains: is missing, and so is networks":    {},
 		"domains[0]: \"*.web\": must be a host name": {Domains: []string{"*.web"}},
-		"max_lifetime: 1s: must be 1m":               {Domains: []string{"web"}, MaxLifetime: store.Duration(time.Second)},
+		"max_lifetime: 1s: must be 1m": {
+			Domains:     []string{"web"},
+			MaxLifetime: store.Duration(time.Second),
+		},
 	} {
 		_, err := NewOwn(OwnConfig{Dir: "/nowhere", Limits: l}, "/nowhere", nil)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -65,7 +65,8 @@ func (l *Limits) check() error {
 	case l.MaxLifetime == 0:
 		l.MaxLifetime = store.Duration(MostLifetime)
 	case l.MaxLifetime < store.MinCertificateLife || l.MaxLifetime > store.MaxCertificateLife:
-		return fmt.Errorf("max_lifetime: %s: must be %s to %s", l.MaxLifetime, store.MinCertificateLife, store.MaxCertificateLife)
+		return fmt.Errorf("max_lifetime: %s: must be %s to %s", l.MaxLifetime, store.MinCertificateLife,
+			store.MaxCertificateLife)
 	}
 	return nil
 }
@@ -77,7 +78,10 @@ func (l *Limits) allow(o Order) error {
 	}
 	hosts, addresses := o.split()
 	for _, h := range hosts {
-		if !store.IsCertificateName(h) || !slices.ContainsFunc(l.Domains, func(d string) bool { return h == d || strings.HasSuffix(h, "."+d) }) {
+		if !store.IsCertificateName(h) || !slices.ContainsFunc(l.Domains, func(d string) bool {
+			return h == d ||
+				strings.HasSuffix(h, "."+d)
+		}) {
 			return fmt.Errorf("it may not certify %.100q: its domains are %s", h, listed(l.Domains))
 		}
 	}
@@ -183,7 +187,8 @@ func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now ti
 	case leaf.IsCA:
 		return ends, errors.New("the certificate is an authority's")
 	case leaf.NotAfter.After(now.Add(o.Lifetime + lifeSlack)):
-		return ends, fmt.Errorf("the certificate lasts until %s: a lifetime of %s was ordered", leaf.NotAfter.UTC().Format(time.RFC3339), o.Lifetime)
+		return ends, fmt.Errorf("the certificate lasts until %s: a lifetime of %s was ordered",
+			leaf.NotAfter.UTC().Format(time.RFC3339), o.Lifetime)
 	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)

@@ -20,7 +20,8 @@ type own struct {
 	files   *pki.Workloads
 }
 
-// NewOwn opens an authority. Certificates is the directory of the shard's own authorities, which it must not be.
+// NewOwn opens an authority. Certificates is the directory of the shard's own authorities, which it
+// must not be.
 func NewOwn(c OwnConfig, certificates string, log *slog.Logger) (Authority, error) {
 	if c.Dir == "" {
 		return nil, errors.New("dir: is missing: name the directory with ca.crt and ca.key; leasehold pki init --workloads NAME makes one")

@@ -44,8 +44,8 @@ type byProgram struct {
 type described struct {
 	API    int    `json:"api"`
 	Bundle string `json:"bundle"` // PEM
-	// Issuer is any text that is another one once all that was issued is to be issued again; empty: that is so when the
-	// bundle is another one.
+	// Issuer is any text that is another one once all that was issued is to be issued again; empty:
+	// that is so when the bundle is another one.
 	Issuer string `json:"issuer"`
 }
 
@@ -61,8 +61,8 @@ type signParams struct {
 	Lifetime float64  `json:"lifetime"` // seconds
 }
 
-// NewProgram checks the configuration. It runs nothing: an authority elsewhere that is down keeps no coordinator from
-// starting.
+// NewProgram checks the configuration. It runs nothing: an authority elsewhere that is down keeps
+// no coordinator from starting.
 func NewProgram(c ProgramConfig) (Authority, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -83,7 +83,8 @@ func (a *byProgram) UseSecrets(lookup func(name string) (string, error)) {
 	a.program.UseSecrets(lookup)
 }
 
-// Run asks the program again and again whom to trust. What it said last stays in force while it does not answer.
+// Run asks the program again and again whom to trust. What it said last stays in force while it
+// does not answer.
 func (a *byProgram) Run(ctx context.Context, changed func()) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -112,7 +113,8 @@ func (a *byProgram) describe(ctx context.Context) (news bool) {
 	defer a.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil && (a.err == nil || a.err.Error() != err.Error()) {
-			a.program.Logger().Warn("authority's program does not say whom to trust: what it said last stays in force", "error", err)
+			a.program.Logger().Warn("authority's program does not say whom to trust: what it said last stays in force",
+				"error", err)
 		}
 		news = a.told.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // those who wait are told why
 		a.err = err
@@ -129,11 +131,13 @@ func (d *described) check() error {
 		return fmt.Errorf("the program speaks version %d of the protocol, and this coordinator version %d", d.API, API)
 	}
 	if len(d.Bundle) > maxBundle || len(d.Issuer) > 200 {
-		return fmt.Errorf("the bundle has %d bytes and the issuer %d: at most %d and 200 can be", len(d.Bundle), len(d.Issuer), maxBundle)
+		return fmt.Errorf("the bundle has %d bytes and the issuer %d: at most %d and 200 can be", len(d.Bundle),
+			len(d.Issuer), maxBundle)
 	}
 	list, err := certificatesIn([]byte(d.Bundle))
 	if err != nil || len(list) == 0 {
-		return fmt.Errorf("the bundle is no list of certificates as PEM: %w", errors.Join(err, errors.New("it must have one at least")))
+		return fmt.Errorf("the bundle is no list of certificates as PEM: %w", errors.Join(err,
+			errors.New("it must have one at least")))
 	}
 	var text bytes.Buffer
 	for _, der := range list {

@@ -17,14 +17,16 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// Authorities certify workloads' keys (FILE-2). They may be asked by many at once; only Sign takes time.
+// Authorities certify workloads' keys (FILE-2). They may be asked by many at once; only Sign takes
+// time.
 type Authorities interface {
 	// Trusted returns the bundle of an authority and what names its issuer.
 	Trusted(name string) (bundle []byte, issuer string, err error)
 	// Allowed returns why an authority would not sign an order, or nil.
 	Allowed(name string, o authority.Order) error
 	// Sign certifies the key of a request that asks for exactly what was ordered.
-	Sign(ctx context.Context, name string, o authority.Order, request []byte) (chain [][]byte, ends time.Time, err error)
+	Sign(ctx context.Context, name string, o authority.Order, request []byte) (chain [][]byte, ends time.Time,
+		err error)
 	// Changed is closed when Trusted changes next. Ask for it first.
 	Changed() <-chan struct{}
 }
@@ -70,7 +72,8 @@ func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o author
 	return o, ""
 }
 
-// orderVersion names an order and who signs it. Certificates of another version are replaced at once.
+// orderVersion names an order and who signs it. Certificates of another version are replaced at
+// once.
 func orderVersion(o authority.Order, c *store.FileCertificate, issuer string) string {
 	sum := sha256.Sum256(store.Encode([]any{o.Instance, o.Names, o.KeyType, o.Lifetime, c.Authority, c.Key, issuer}))
 	return hex.EncodeToString(sum[:8])
@@ -97,8 +100,8 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 	s.g.deps.Logger.Warn("certificate is not given", "instance", s.instance, "path", f.Path, "why", problem)
 }
 
-// bundleFile is the file with the authorities that a certificate's file names; nil if it names none. It is told before
-// the certificate, so that who is to be trusted is known first.
+// bundleFile is the file with the authorities that a certificate's file names; nil if it names
+// none. It is told before the certificate, so that who is to be trusted is known first.
 func bundleFile(f *store.File) *store.File {
 	if f.Certificate == nil || f.Certificate.Bundle == "" {
 		return nil
@@ -118,9 +121,9 @@ func (s *session) bundle(f *store.File) (data []byte, problem string) {
 	return data, ""
 }
 
-// sign answers a request for a certificate, on a goroutine of its own: an authority may take long. One that is asked
-// twice for the same signs twice, which harms nothing; a request of another version than the present one is refused.
-// s.mu must be held.
+// sign answers a request for a certificate, on a goroutine of its own: an authority may take long.
+// One that is asked twice for the same signs twice, which harms nothing; a request of another
+// version than the present one is refused. s.mu must be held.
 func (s *session) sign(ask *protocol.SignRequest) error {
 	answer := &protocol.Signed{Path: ask.GetPath(), Version: ask.GetVersion()}
 	o, name, problem := s.ordered(ask)
@@ -152,18 +155,20 @@ func (s *session) sign(ask *protocol.SignRequest) error {
 		s.wanted.mu.Unlock()
 		if err != nil {
 			answer.Problem = err.Error()
-			s.g.deps.Logger.Warn("certificate was not signed", "instance", s.instance, "path", ask.GetPath(), "authority", name, "why", err)
+			s.g.deps.Logger.Warn("certificate was not signed", "instance", s.instance, "path", ask.GetPath(),
+				"authority", name, "why", err)
 		} else {
 			answer.Chain, answer.Issued, answer.Ends = chain, timestamppb.Now(), timestamppb.New(ends)
-			s.g.deps.Logger.Debug("certificate signed", "instance", s.instance, "path", ask.GetPath(), "authority", name, "ends", ends)
+			s.g.deps.Logger.Debug("certificate signed", "instance", s.instance, "path", ask.GetPath(), "authority",
+				name, "ends", ends)
 		}
 		s.enqueue(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Signed{Signed: answer}})
 	})
 	return nil
 }
 
-// takeRequest counts a request. It returns how long to wait before anything else is read, and a violation if requests
-// keep coming too soon.
+// takeRequest counts a request. It returns how long to wait before anything else is read, and a
+// violation if requests keep coming too soon.
 func (f *fileWants) takeRequest() (time.Duration, error) {
 	if f.hasty == nil {
 		f.hasty = new(guard.RenewalState)
@@ -172,8 +177,8 @@ func (f *fileWants) takeRequest() (time.Duration, error) {
 	return f.hasty.Take()
 }
 
-// ordered returns what a request is to be signed for. That follows from the record alone, and from nothing that the
-// request says.
+// ordered returns what a request is to be signed for. That follows from the record alone, and from
+// nothing that the request says.
 func (s *session) ordered(ask *protocol.SignRequest) (o authority.Order, name, problem string) {
 	rec := s.filesRecord()
 	if rec == nil {

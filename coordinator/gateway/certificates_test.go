@@ -57,7 +57,9 @@ func (s *signers) exchange(issuer string) {
 	s.changed = make(chan struct{})
 }
 
-func (s *signers) Sign(ctx context.Context, name string, o authority.Order, request []byte) ([][]byte, time.Time, error) {
+func (s *signers) Sign(ctx context.Context, name string, o authority.Order, request []byte) ([][]byte, time.Time,
+	error,
+) {
 	s.mu.Lock()
 	s.orders = append(s.orders, o)
 	hangs := s.hangs
@@ -73,7 +75,10 @@ func certificateOf(authority string) store.File {
 	return store.File{
 		Path: "/tls.crt", Mode: "0644", OnChange: store.FileChange{Do: store.FileReload},
 		Certificate: &store.FileCertificate{
-			Authority: authority, Names: []string{"{{.Facts.instance}}.web.internal", "{{host .Facts.address}}"}, Key: "/tls.key",
+			Authority: authority, Names: []string{
+				"{{.Facts.instance}}.web.internal",
+				"{{host .Facts.address}}",
+			}, Key: "/tls.key",
 			KeyMode: "0600", KeyType: store.KeyECDSA, Bundle: "/ca.crt", Lifetime: store.Duration(time.Hour),
 		},
 	}
@@ -86,7 +91,8 @@ func (a *agent) signing(version string) *protocol.Signed {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "web-0"}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "web-0"}}, key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -102,8 +108,9 @@ func (a *agent) signing(version string) *protocol.Signed {
 	return nil
 }
 
-// An agent is told whom to trust, and what to ask for; what is signed follows from the record, whatever the request says.
-// A stale request, and one while another is under way, sign nothing; an authority that hangs holds up no report.
+// An agent is told whom to trust, and what to ask for; what is signed follows from the record,
+// whatever the request says. A stale request, and one while another is under way, sign nothing; an
+// authority that hangs holds up no report.
 //
 // proves FILE-2, SEC-1
 func TestCertificatesAreSigned(t *testing.T) {
@@ -116,7 +123,8 @@ func TestCertificatesAreSigned(t *testing.T) {
 		a := r.welcomed(newest("web-0"))
 		defer a.hangUp()
 		told, _ := a.files()
-		if len(told.GetFiles()) != 2 || told.GetFiles()[0].GetPath() != "/ca.crt" || told.GetFiles()[0].GetOnChange() != "reload" {
+		if len(told.GetFiles()) != 2 || told.GetFiles()[0].GetPath() != "/ca.crt" ||
+			told.GetFiles()[0].GetOnChange() != "reload" {
 			t.Fatalf("told %v", told)
 		}
 		if got, problem := a.fetch(told.GetFiles()[0]); got != "the bundle of the first" {
@@ -131,7 +139,8 @@ func TestCertificatesAreSigned(t *testing.T) {
 		if len(answer.GetChain()) != 1 || answer.GetEnds().AsTime().Sub(answer.GetIssued().AsTime()) != time.Hour {
 			t.Errorf("answered %v", answer)
 		}
-		if o := ca.orders[0]; o.Instance != "web-0" || strings.Join(o.Names, " ") != "192.0.2.1 web-0.web.internal" || o.Lifetime != time.Hour {
+		if o := ca.orders[0]; o.Instance != "web-0" || strings.Join(o.Names, " ") != "192.0.2.1 web-0.web.internal" ||
+			o.Lifetime != time.Hour {
 			t.Errorf("signed for %+v", o)
 		}
 		if p := a.signing("another").GetProblem(); p != "it has another version by now" || len(ca.orders) != 1 {
@@ -157,7 +166,10 @@ func TestCertificatesAreSigned(t *testing.T) {
 		if p := a.signing(version).GetProblem(); p != "another request for it is under way" {
 			t.Error(p)
 		}
-		a.report(&protocol.Report{Healthy: true, Files: []*protocol.FileState{{Path: "/tls.crt", State: "error", Why: "its authority did not answer"}}})
+		a.report(&protocol.Report{Healthy: true, Files: []*protocol.FileState{{
+			Path: "/tls.crt", State: "error",
+			Why: "its authority did not answer",
+		}}})
 		if got := w.report("web-0").Record.Files; len(got) != 1 || got[0].Why != "its authority did not answer" {
 			t.Errorf("stored %+v", got)
 		}
@@ -221,7 +233,8 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 		})
 	}
 	inWorld(t, func(w *world) {
-		if got := problem(w, with, certificateOf("web")); got != "the stream to the agent is not secured, so that no certificate is given over it" {
+		if got := problem(w, with,
+			certificateOf("web")); got != "the stream to the agent is not secured, so that no certificate is given over it" {
 			t.Error(got)
 		}
 	})

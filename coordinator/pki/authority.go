@@ -89,7 +89,8 @@ func (a *Authority) look() {
 	before := a.trust
 	a.files, a.trust = files, files.Trust()
 	if a.trust.Digest() != before.Digest() {
-		a.follower.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities),
+		a.follower.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed",
+			len(a.trust.Authorities),
 			"before", len(before.Authorities))
 		close(a.changed)
 		a.changed = make(chan struct{})

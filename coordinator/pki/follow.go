@@ -12,7 +12,8 @@ const (
 	settle    = 2 * time.Second // for how long changed files must have stood as they are, before they count
 )
 
-// follower reads the files of an authority again when they have changed. It is used by one goroutine at a time.
+// follower reads the files of an authority again when they have changed. It is used by one
+// goroutine at a time.
 type follower struct {
 	dir   string // of the authority
 	parse func(raw) (Files, error)

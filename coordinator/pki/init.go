@@ -61,15 +61,17 @@ func Init(dir string, lifetimes map[Kind]time.Duration) error {
 	return nil
 }
 
-// InitWorkloads makes an authority for workloads' certificates in the directory. One that is there it leaves alone, and fails
-// with [ErrExists].
+// InitWorkloads makes an authority for workloads' certificates in the directory. One that is there
+// it leaves alone, and fails with [ErrExists].
 func InitWorkloads(dir, name string, lifetime time.Duration) error {
 	if !identity.IsName(name) || strings.HasPrefix(name, ".") {
-		return problem(nil, "leasehold pki init --workloads web", "name %q: must be up to 100 letters, digits, dots and dashes", name)
+		return problem(nil, "leasehold pki init --workloads web",
+			"name %q: must be up to 100 letters, digits, dots and dashes", name)
 	}
 	kind := WorkloadsKind(name)
 	if _, err := os.Stat(filepath.Join(dir, string(kind))); !errors.Is(err, fs.ErrNotExist) {
-		return problem(errors.Join(ErrExists, err), "choose another name", "%s: %s, and nothing was made", filepath.Join(dir, string(kind)), ErrExists)
+		return problem(errors.Join(ErrExists, err), "choose another name", "%s: %s, and nothing was made",
+			filepath.Join(dir, string(kind)), ErrExists)
 	}
 	if err := makeDirs(filepath.Join(dir, filepath.Dir(string(kind)))); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Workloads is an authority for workloads' certificates at work in a coordinator. It may be used by several goroutines.
+// Workloads is an authority for workloads' certificates at work in a coordinator. It may be used by
+// several goroutines.
 type Workloads struct {
 	follower follower
 
@@ -24,8 +25,9 @@ type Workloads struct {
 // WorkloadsKind is the authority of a name for workloads, in a directory of certificates.
 func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
 
-// OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's own authorities in
-// the directory of certificates: what a group asks for must be nobody's key to etcd or to the agents' streams.
+// OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's
+// own authorities in the directory of certificates: what a group asks for must be nobody's key to
+// etcd or to the agents' streams.
 func OpenWorkloads(dir, certificates string, log *slog.Logger) (*Workloads, error) {
 	w := &Workloads{follower: follower{
 		dir: dir, log: log,
@@ -85,8 +87,9 @@ func (w *Workloads) now() Files {
 	return w.files
 }
 
-// Bundle returns the certificates to trust, as PEM, and what names the issuer: what another one issued is to be
-// replaced. Unlike agents, workloads trust all that ca.crt has: many programs trust roots alone.
+// Bundle returns the certificates to trust, as PEM, and what names the issuer: what another one
+// issued is to be replaced. Unlike agents, workloads trust all that ca.crt has: many programs trust
+// roots alone.
 func (w *Workloads) Bundle() (bundle []byte, issuer string) {
 	files := w.now()
 	var all []*x509.Certificate
@@ -107,8 +110,10 @@ func (w *Workloads) Bundle() (bundle []byte, issuer string) {
 	return certificatePEM(all...), files.Issuer.Fingerprint()
 }
 
-// Issue certifies a key for host names and addresses. The certificate has no subject: it cannot be taken for a user's.
-func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []netip.Addr, lifetime time.Duration) (chain [][]byte,
+// Issue certifies a key for host names and addresses. The certificate has no subject: it cannot be
+// taken for a user's.
+func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []netip.Addr,
+	lifetime time.Duration) (chain [][]byte,
 	ends time.Time, err error,
 ) {
 	issuer := w.now().Issuer

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// nginxFiles are those of a group whose workload is nginx, which serves with a certificate of its own.
+// nginxFiles are those of a group whose workload is nginx, which serves with a certificate of its
+// own.
 const nginxFiles = `files:
 - path: ${dir}/files/nginx.conf
   template: |
@@ -45,7 +46,8 @@ const nginxFiles = `files:
     lifetime: 1m
   on_change: reload`
 
-// handshakes shake hands with the TLS server of an instance, as a client that trusts the bundle of another one.
+// handshakes shake hands with the TLS server of an instance, as a client that trusts the bundle of
+// another one.
 type handshakes struct {
 	mu     sync.Mutex
 	failed []string
@@ -60,7 +62,10 @@ func (c *cluster) shakeHands(h *handshakes, id, address, other string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{ServerName: id + ".web.internal", RootCAs: roots}, NetDialer: &net.Dialer{}}
+	dialer := tls.Dialer{
+		Config:    &tls.Config{ServerName: id + ".web.internal", RootCAs: roots},
+		NetDialer: &net.Dialer{},
+	}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
@@ -95,9 +100,9 @@ func (h *handshakes) serial() string {
 	return h.last.SerialNumber.String()
 }
 
-// A TLS server gets a certificate before it starts, and another one after two thirds of its life, while its leader dies; then
-// its authority is exchanged. Through all of it not one handshake fails, and no instance is replaced. What its key is, no
-// other file says.
+// A TLS server gets a certificate before it starts, and another one after two thirds of its life,
+// while its leader dies; then its authority is exchanged. Through all of it not one handshake
+// fails, and no instance is replaced. What its key is, no other file says.
 //
 // proves FILE-2, FILE-3, DET-13
 func TestCertificatesOfATLSServer(t *testing.T) {
@@ -117,7 +122,8 @@ func TestCertificatesOfATLSServer(t *testing.T) {
 		return c.h.leader() != "" && len(currentOf[store.Replica](c.h, store.KindReplicas)) == 2
 	})
 	file := c.groupFile("web", 2, nginxFiles)
-	replaceIn(t, file, `[sleep, "100000"]`, `[nginx, -e, stderr, -p, "${dir}", -c, "${dir}/files/nginx.conf", -g, "daemon off; user root;"]`)
+	replaceIn(t, file, `[sleep, "100000"]`,
+		`[nginx, -e, stderr, -p, "${dir}", -c, "${dir}/files/nginx.conf", -g, "daemon off; user root;"]`)
 	c.must("group", "apply", "-f", file, "--wait")
 	c.awaitComplete("web", 2)
 	ids := c.h.wanted("web")
@@ -144,7 +150,8 @@ func TestCertificatesOfATLSServer(t *testing.T) {
 		if f.State != store.FileDelivered || time.Until(f.Ends) > time.Minute {
 			t.Errorf("%s reports %+v", id, f)
 		}
-		if out := c.must("instance", "show", id); !strings.Contains(out, "tls.crt delivered") || !strings.Contains(out, "the certificate ends in ") {
+		if out := c.must("instance", "show", id); !strings.Contains(out, "tls.crt delivered") || !strings.Contains(out,
+			"the certificate ends in ") {
 			t.Errorf("instance show says\n%s", out)
 		}
 	}
@@ -192,7 +199,8 @@ func TestCertificatesOfATLSServer(t *testing.T) {
 	clients.Wait()
 	for i, h := range all {
 		if len(h.failed) > 0 || h.number < 100 {
-			t.Errorf("%s: %d of %d handshakes failed: %v", ids[i], len(h.failed), h.number, h.failed[:min(3, len(h.failed))])
+			t.Errorf("%s: %d of %d handshakes failed: %v", ids[i], len(h.failed), h.number,
+				h.failed[:min(3, len(h.failed))])
 		}
 		t.Logf("%s: %d handshakes", ids[i], h.number)
 	}

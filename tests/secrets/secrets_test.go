@@ -175,7 +175,8 @@ func (r *run) searchAll(values map[string]string) {
 	}
 }
 
-// ownWords returns the output of a workload or its hook on its own machine, and the files that have a secret or a key there.
+// ownWords returns the output of a workload or its hook on its own machine, and the files that have
+// a secret or a key there.
 func ownWords(path string) bool {
 	if strings.HasSuffix(path, "/work/files/key") || strings.HasSuffix(path, "/work/files/tls.key") {
 		return true
@@ -280,7 +281,8 @@ func start(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	web, err := authority.NewOwn(authority.OwnConfig{
-		Dir: filepath.Join(dir, string(pki.WorkloadsKind("web"))), Limits: authority.Limits{Domains: []string{"web.internal"}},
+		Dir: filepath.Join(dir,
+			string(pki.WorkloadsKind("web"))), Limits: authority.Limits{Domains: []string{"web.internal"}},
 	}, dir, log)
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,8 @@ func (l *loop) stats() Stats {
 	s := Stats{
 		Agents: c.agents, Begun: c.begun, Registered: c.registered, Silent: c.silent, Served: sum(nil, c.served),
 		Reports: c.reports, Acks: c.acks, Nacks: c.nacks, Dropped: c.dropped, Moves: c.moves, Streams: c.streams,
-		Reconnects: c.reconnects, NewLeases: c.newLeases, Certificates: c.certificates, Refused: sum(nil, c.refused), Troubles: sum(nil, c.troubles),
+		Reconnects: c.reconnects, NewLeases: c.newLeases, Certificates: c.certificates, Refused: sum(nil,
+			c.refused), Troubles: sum(nil, c.troubles),
 		Silenced: map[string]Silenced{}, Connections: len(l.lines),
 	}
 	s.Latency.Merge(c.latency)

@@ -15,7 +15,8 @@ import (
 // askAgain is how long an answer is waited for before it is asked again.
 const askAgain = time.Minute
 
-// workCertificate is the certificate of a workload as it is wanted, and as it came last. Nothing of it is on a disk.
+// workCertificate is the certificate of a workload as it is wanted, and as it came last. Nothing of
+// it is on a disk.
 type workCertificate struct {
 	file    *protocol.File
 	others  []*protocol.File // the bundle
@@ -78,8 +79,9 @@ func (a *agent) signRequest() ([]byte, error) {
 	}}})
 }
 
-// takeWork takes a certificate that came, and reports whether the next report has changed. The first one of an agent is
-// renewed at any moment of its life, as those of machines are that were made over a long time.
+// takeWork takes a certificate that came, and reports whether the next report has changed. The
+// first one of an agent is renewed at any moment of its life, as those of machines are that were
+// made over a long time.
 func (a *agent) takeWork(now time.Time, s *protocol.Signed) (news bool) {
 	w := a.work
 	switch {

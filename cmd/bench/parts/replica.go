@@ -25,7 +25,8 @@ type ReplicaOrder struct {
 	PKI    string // directory of the shard's authorities
 	Dir    string // for the process provider, which has no machines here
 	Cloud  string // the socket of the bench's machines
-	// Authority is the directory of the authority for the instances' certificates; "": there is none.
+	// Authority is the directory of the authority for the instances' certificates; "": there is
+	// none.
 	Authority string
 	// Streams is how many streams a connection may have, without TLS; 0: the default for agents.
 	Streams uint32

@@ -20,7 +20,8 @@ type Plan struct {
 	Zone      string
 	Interval  time.Duration // between reports
 	LeaseTTL  time.Duration // 0: as the interval has it
-	// Certificates is how long the instances' certificates last, which Authority signs; 0: they have none.
+	// Certificates is how long the instances' certificates last, which Authority signs; 0: they
+	// have none.
 	Certificates time.Duration
 	// ReconnectMax is the longest that an agent waits before it reconnects; 0: the default of a
 	// shard.
