@@ -32,7 +32,7 @@ var one = Order{
 	Lifetime: time.Hour,
 }
 
-func request(t *testing.T, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
+func request(t testing.TB, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	r := &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "web-0-a"}, DNSNames: []string{"web-0-a.web.internal"}, IPAddresses: []net.IP{net.IPv4(10, 1, 2, 3)},
@@ -47,7 +47,7 @@ func request(t *testing.T, key crypto.Signer, change func(*x509.CertificateReque
 	return der
 }
 
-func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
+func newKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {
@@ -57,7 +57,7 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 }
 
 // newOwn makes an authority in a directory of certificates, and returns that too.
-func newOwn(t *testing.T) (set *Set, dir string) {
+func newOwn(t testing.TB) (set *Set, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := pki.InitWorkloads(dir, "web", 100*time.Hour); err != nil {

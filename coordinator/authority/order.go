@@ -169,7 +169,11 @@ func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now ti
 		return ends, fmt.Errorf("the chain has %d certificates: 1 to %d are allowed", len(chain), maxChain)
 	}
 	var all []*x509.Certificate
+	bytes := 0
 	for _, der := range chain {
+		if bytes += len(der); bytes > maxChainBytes {
+			return ends, fmt.Errorf("the chain has more than %d bytes", maxChainBytes)
+		}
 		c, err := x509.ParseCertificate(der)
 		if err != nil {
 			return ends, fmt.Errorf("the certificate cannot be read: %w", err)
@@ -205,6 +209,7 @@ func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now ti
 }
 
 const (
-	maxChain  = 8
-	lifeSlack = 5 * time.Minute // an authority may count from its own clock
+	maxChain      = 8
+	maxChainBytes = 64 << 10 // it goes to the agent in one message
+	lifeSlack     = 5 * time.Minute // an authority may count from its own clock
 )

@@ -97,7 +97,7 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 		problem = err.Error()
 	}
 	out.Problem = problem
-	s.g.deps.Logger.Warn("certificate is not given", "instance", s.instance, "path", f.Path, "why", problem)
+	s.g.deps.Logger.Debug("certificate is not given", "instance", s.instance, "path", f.Path, "why", problem)
 }
 
 // bundleFile is the file with the authorities that a certificate's file names; nil if it names
@@ -155,7 +155,7 @@ func (s *session) sign(ask *protocol.SignRequest) error {
 		s.wanted.mu.Unlock()
 		if err != nil {
 			answer.Problem = err.Error()
-			s.g.deps.Logger.Warn("certificate was not signed", "instance", s.instance, "path", ask.GetPath(),
+			s.g.deps.Logger.Debug("certificate was not signed", "instance", s.instance, "path", ask.GetPath(),
 				"authority", name, "why", err)
 		} else {
 			answer.Chain, answer.Issued, answer.Ends = chain, timestamppb.Now(), timestamppb.New(ends)
