@@ -210,6 +210,6 @@ func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now ti
 
 const (
 	maxChain      = 8
-	maxChainBytes = 64 << 10 // it goes to the agent in one message
+	maxChainBytes = 64 << 10        // it goes to the agent in one message
 	lifeSlack     = 5 * time.Minute // an authority may count from its own clock
 )
