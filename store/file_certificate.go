@@ -119,7 +119,8 @@ func certificateFields() []Field {
 			func(f *File) bool { return isAuthorityName(f.Certificate.Authority) }),
 		certificateField("names", "list of strings", "", fmt.Sprintf("1 to %d templates over .Vars and .Facts",
 			MaxCertificateNames),
-			"Whom it names: host names and IP addresses, each made by a template: `{{.Facts.instance}}.web.internal`, `{{host .Facts.address}}`.",
+			"Whom it names: host names and IP addresses, each made by a template: "+
+				"`{{.Facts.instance}}.web.internal`, `{{host .Facts.address}}`.",
 			func(c *FileCertificate) any { return c.Names },
 			func(f *File) bool { n := len(f.Certificate.Names); return n > 0 && n <= MaxCertificateNames }),
 		certificateField("key", "string", "",
@@ -176,7 +177,8 @@ func CertificateNames(templates []string, data filetemplate.Data) ([]string, err
 			return nil, fmt.Errorf("names[%d]: %w", i, err)
 		}
 		if !IsCertificateName(string(name)) {
-			return nil, fmt.Errorf("names[%d]: %.100q: must become a host name in lower case without wildcard, or an IP address", i, name)
+			return nil, fmt.Errorf("names[%d]: %.100q: must become a host name in lower case without wildcard, "+
+				"or an IP address", i, name)
 		}
 		names = append(names, string(name))
 	}

@@ -66,7 +66,8 @@ func fileFields() []Field {
 	fields := []Field{
 		{
 			Path: "files", Type: "list of files", Default: "none", Rule: "FILE-1",
-			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, each of exactly one of text, template, secret and certificate",
+			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, "+
+				"each of exactly one of text, template, secret and certificate",
 				MaxFiles, maxFilesText>>10),
 			Doc: "Files that the agent writes, before the workload is started and whenever they change: " +
 				"see [files.md](files.md).",

@@ -230,7 +230,8 @@ func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
 		return text, i, fmt.Errorf("the certificate that came: %w", err)
 	}
 	i = issued{
-		Chain: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0), Ends: o.answer.GetEnds().AsTime().Round(0),
+		Chain: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0),
+		Ends: o.answer.GetEnds().AsTime().Round(0),
 	}
 	text, err = textOf(o.answer.GetChain(), o.key)
 	return text, i, err

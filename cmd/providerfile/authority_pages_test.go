@@ -49,12 +49,16 @@ func TestThePageOfAuthorities(t *testing.T) {
 		}
 	}
 	for want, text := range map[string]string{
-		"authorities.web.own: there is no certificate authority in":                       "authorities: {web: {own: {dir: " + filepath.Join(dir, "nothing") + ", domains: [web]}}}",
-		"authorities.web.own: domains: is missing":                                        "authorities: {web: {own: {dir: " + dir + "}}}",
-		"unknown field \"keys\"":                                                          "authorities: {web: {own: {dir: " + dir + ", keys: 1}}}",
-		"authorities.web.exec: command: is missing":                                       "authorities: {web: {exec: {domains: [web]}}}",
-		"is no kind of authority; the kinds are exec, own":                                "authorities: {web: {onw: {}}}",
-		"authorities.web.own: domains[0]: \"*.web\": must be a host name in lower case w": "authorities: {web: {own: {dir: " + dir + ", domains: [\"*.web\"]}}}",
+		"authorities.web.own: there is no certificate authority in": "authorities: {web: {own: {dir: " +
+			filepath.Join(dir, "nothing") + ", domains: [web]}}}",
+		"authorities.web.own: domains: is missing": "authorities: {web: {own: {dir: " +
+			dir + "}}}",
+		"unknown field \"keys\"": "authorities: {web: {own: {dir: " +
+			dir + ", keys: 1}}}",
+		"authorities.web.exec: command: is missing":        "authorities: {web: {exec: {domains: [web]}}}",
+		"is no kind of authority; the kinds are exec, own": "authorities: {web: {onw: {}}}",
+		"authorities.web.own: domains[0]: \"*.web\": must be a host name in lower case w": "authorities: {web: {own: {dir: " +
+			dir + ", domains: [\"*.web\"]}}}",
 	} {
 		if _, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler)); err == nil ||
 			!strings.Contains(err.Error(), want) {

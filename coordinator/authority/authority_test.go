@@ -35,7 +35,8 @@ var one = Order{
 func request(t testing.TB, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	r := &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "web-0-a"}, DNSNames: []string{"web-0-a.web.internal"}, IPAddresses: []net.IP{net.IPv4(10, 1, 2, 3)},
+		Subject: pkix.Name{CommonName: "web-0-a"}, DNSNames: []string{"web-0-a.web.internal"},
+		IPAddresses: []net.IP{net.IPv4(10, 1, 2, 3)},
 	}
 	if change != nil {
 		change(r)
@@ -241,7 +242,8 @@ func script(t *testing.T, sign string) (ProgramConfig, string) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "authority.sh")
-	text := "#!/bin/sh\nread -r request\ncase \"$request\" in\n*'\"describe\"'*) cat " + dir + "/described;;\n*) " + sign + ";;\nesac\n"
+	text := "#!/bin/sh\nread -r request\ncase \"$request\" in\n*'\"describe\"'*) cat " + dir + "/described;;\n*) " + sign +
+		";;\nesac\n"
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +301,12 @@ func TestAProgramSigns(t *testing.T) {
 			`printf %s '{"error": {"code": "quota", "message": "no more today"}}'`,
 			"authority corp: quota",
 		},
-		"it hangs":      {`sleep 1000`, "was killed, since its time was up"},
-		"it ends":       {`echo broken >&2; exit 3`, "it says: broken"},
-		"a private key": {`printf %s '{"result": {"chain": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"}}'`, "there is a \"PRIVATE KEY\""},
+		"it hangs": {`sleep 1000`, "was killed, since its time was up"},
+		"it ends":  {`echo broken >&2; exit 3`, "it says: broken"},
+		"a private key": {
+			`printf %s '{"result": {"chain": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"}}'`,
+			"there is a \"PRIVATE KEY\"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, dir := script(t, c.sign)

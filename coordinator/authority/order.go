@@ -54,11 +54,13 @@ const MostLifetime = 30 * 24 * time.Hour
 // check completes the limits.
 func (l *Limits) check() error {
 	if len(l.Domains)+len(l.Networks) == 0 {
-		return errors.New("domains: is missing, and so is networks: name what certificates may be for, such as domains: [web.internal]")
+		return errors.New("domains: is missing, and so is networks: name what certificates may be for, " +
+			"such as domains: [web.internal]")
 	}
 	for i, d := range l.Domains {
 		if _, err := netip.ParseAddr(d); err == nil || !store.IsCertificateName(d) {
-			return fmt.Errorf("domains[%d]: %.100q: must be a host name in lower case without wildcard: what is below it is allowed too", i, d)
+			return fmt.Errorf("domains[%d]: %.100q: must be a host name in lower case without wildcard: "+
+				"what is below it is allowed too", i, d)
 		}
 	}
 	switch {

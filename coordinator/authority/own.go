@@ -24,7 +24,8 @@ type own struct {
 // must not be.
 func NewOwn(c OwnConfig, certificates string, log *slog.Logger) (Authority, error) {
 	if c.Dir == "" {
-		return nil, errors.New("dir: is missing: name the directory with ca.crt and ca.key; leasehold pki init --workloads NAME makes one")
+		return nil, errors.New("dir: is missing: name the directory with ca.crt and ca.key; " +
+			"leasehold pki init --workloads NAME makes one")
 	}
 	if err := c.check(); err != nil {
 		return nil, err

@@ -224,8 +224,8 @@ func wantedFile(rec *store.Instance, path string) *store.File {
 	return nil
 }
 
-// fileReports are the files of a report as they are stored. An agent that knows nothing of files tells nothing of them,
-// and has not taken over a configuration that has any.
+// fileReports are the files of a report as they are stored. An agent that knows nothing of files
+// tells nothing of them, and has not taken over a configuration that has any.
 func (s *session) fileReports(r *protocol.Report, rec *store.Report) {
 	if wants := s.filesRecord(); wants != nil && s.spoken < protocol.ManagedFiles {
 		rec.Config = ""

@@ -306,7 +306,8 @@ func start(t *testing.T) *run {
 		Version: "test",
 	}, coordinator.Deps{
 		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing,
-		Secrets: keys, Authorities: authority.NewSet(map[string]authority.Authority{"web": web}), Ready: func(a string) { ready <- a },
+		Secrets: keys, Authorities: authority.NewSet(map[string]authority.Authority{"web": web}),
+		Ready: func(a string) { ready <- a },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -112,7 +112,8 @@ func (w *workCertificate) states() (out []*protocol.FileState) {
 	f := &protocol.FileState{Path: w.file.GetPath(), State: "missing", Why: "its authority was asked for it"}
 	if w.version != "" {
 		f = &protocol.FileState{
-			Path: w.file.GetPath(), State: "delivered", Version: w.version, At: timestamppb.New(w.at), Ends: timestamppb.New(w.ends),
+			Path: w.file.GetPath(), State: "delivered", Version: w.version, At: timestamppb.New(w.at),
+			Ends: timestamppb.New(w.ends),
 		}
 	}
 	return append(out, f)

@@ -108,7 +108,8 @@ func group(p Plan, number, size int) (store.Group, error) {
 		g.Files = []store.File{{
 			Path: "/bench/tls.crt", OnChange: store.FileChange{Do: store.FileReload},
 			Certificate: &store.FileCertificate{
-				Authority: Authority, Names: []string{"{{.Facts.instance}}." + Domain}, Key: "/bench/tls.key", Bundle: "/bench/ca.crt",
+				Authority: Authority, Names: []string{"{{.Facts.instance}}." + Domain}, Key: "/bench/tls.key",
+				Bundle:   "/bench/ca.crt",
 				Lifetime: store.Duration(p.Certificates),
 			},
 		}}
