@@ -386,6 +386,7 @@ var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
 	module + "/provider/balancer/suite", module + "/provider/proof", module + "/store/filetemplate",
+	module + "/provider/fake",
 }
 
 // adapter returns the root of the adapter that an import path is in ("…/store/etcdstore"), or "".

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
@@ -36,19 +36,14 @@ type Config struct {
 	Source func(instance string) string // returns a machine's address; called once for each
 	Made   func(instance string)        // called for each machine before it boots, if set
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
-	AgentAgain  time.Duration
-	Capacity    int           // machines per zone; 0: no limit
-	Consistency time.Duration // delay of List
-	CallTime    time.Duration // duration of every call
-	BootDelay   time.Duration // from Create or Restart to the agent's start
-	Seed        uint64        // decides which calls a fault with a chance hits
+	AgentAgain time.Duration
 }
 
 // Cloud is machines and their provider.
 type Cloud struct {
 	cfg    Config
 	mark   string // environment marker of all its processes, followed by the instance
-	mem    *memprovider.Provider
+	provider *fake.Provider
 	calls  atomic.Uint64
 	census census
 
@@ -63,7 +58,6 @@ type Cloud struct {
 	machines map[string]*machine // all machines that ever existed
 	conns    map[net.Conn]bool
 	failures []string
-	lie      *lie
 }
 
 // New starts nothing.
@@ -71,16 +65,10 @@ func New(cfg Config) (*Cloud, error) {
 	if cfg.Log == nil || cfg.Agent == "" || cfg.Dir == "" || cfg.Socket == "" || cfg.Source == nil {
 		return nil, errors.New("new cloud: Log, Agent, Dir, Socket and Source are needed")
 	}
-	if len(cfg.Zones) == 0 {
-		cfg.Zones = []string{"a", "b"}
-	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
 	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
-	c.mem = memprovider.New(memprovider.Config{
-		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime,
-		BootDelay: cfg.BootDelay, Seed: cfg.Seed,
-		Run: c.live, Exists: c.exists,
-	})
+	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
+		fake.Inside{Run: c.live, Exists: c.exists, Leaving: c.leaving})
 	return c, nil
 }
 
@@ -156,7 +144,7 @@ func (c *Cloud) Close() error {
 	}
 	c.mu.Unlock()
 	c.serving.Wait()
-	c.mem.Close()
+	c.provider.Close()
 	var errs []error
 	for instance, pids := range c.Processes() {
 		errs = append(errs, fmt.Errorf("processes %v of machine %s were left", pids, instance))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
@@ -17,7 +17,7 @@ type machine struct {
 
 	act sync.Mutex
 
-	boot    memprovider.Boot // the last boot
+	boot    fake.Boot // the last boot
 	up      bool             // a boot has begun, and processes of it may run
 	booted  bool             // its agent was started
 	removed bool             // it is deleted being deleted
@@ -82,7 +82,7 @@ func (m *machine) inHurry() {
 }
 
 // begin starts a boot, unless the machine is being deleted.
-func (c *Cloud) begin(boot memprovider.Boot) *machine {
+func (c *Cloud) begin(boot fake.Boot) *machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machines[boot.Bootstrap.Instance]
@@ -113,14 +113,15 @@ func (c *Cloud) finish(m *machine, why string) {
 	}
 }
 
-// leaving returns the machines of a shard that are being deleted.
+// leaving returns the machines of a shard that are being deleted: until no process of them runs, List
+// shows them.
 func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.machines {
 		if b := m.boot.Bootstrap; m.removed && !m.over && b.Shard == shard {
 			out = append(out, provider.Machine{
-				Instance: m.id, Shard: shard, Group: b.Group, Ref: "mem-" + m.id, State: provider.StateStopping,
+				Instance: m.id, Shard: shard, Group: b.Group, Ref: "ref-" + m.id, State: provider.StateStopping,
 				Zone: m.zone, BootID: m.boot.ID,
 			})
 		}

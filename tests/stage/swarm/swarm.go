@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/agent"
 	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // Config says where a swarm keeps its files.
@@ -27,12 +27,11 @@ type Config struct {
 // swarm is the machines of a process.
 type swarm struct {
 	cfg   Config
-	cloud *memprovider.Provider
+	cloud *fake.Provider
 
-	mu     sync.Mutex
-	wires  map[string]*wire            // by instance
-	unlied func()                      // ends the lie
-	slow   map[memprovider.Call]func() // ends a slowness
+	mu    sync.Mutex
+	wires map[string]*wire     // by instance
+	slow  map[fake.Call]func() // ends a slowness
 
 	papers papers
 	agents agents
@@ -41,8 +40,8 @@ type swarm struct {
 
 // Serve runs machines until ctx ends.
 func Serve(ctx context.Context, cfg Config) error {
-	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[memprovider.Call]func(){}}
-	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
+	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[fake.Call]func(){}}
+	s.cloud = fake.NewProvider(fake.Config{}, fake.Inside{Run: s.live})
 	server := rpc.NewServer()
 	machines := NewMachines(ctx, func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} })
 	if err := errors.Join(server.RegisterName("Machines", machines),
@@ -72,7 +71,7 @@ func (s *swarm) wire(instance string) *wire {
 }
 
 // live is one boot of a machine: its agent, until the machine goes down.
-func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
+func (s *swarm) live(ctx context.Context, boot fake.Boot) {
 	instance := boot.Bootstrap.Instance
 	if s.papers.keeps(boot.Bootstrap) {
 		<-ctx.Done()
