@@ -77,7 +77,7 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		first *fake.Fault // of its first call, before its zone is full
-		crash bool               // of the leader, after the first call
+		crash bool        // of the leader, after the first call
 		moves bool
 	}{
 		{"its zone is full", nil, false, true},

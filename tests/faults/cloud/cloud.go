@@ -41,11 +41,11 @@ type Config struct {
 
 // Cloud is machines and their provider.
 type Cloud struct {
-	cfg    Config
-	mark   string // environment marker of all its processes, followed by the instance
+	cfg      Config
+	mark     string // environment marker of all its processes, followed by the instance
 	provider *fake.Provider
-	calls  atomic.Uint64
-	census census
+	calls    atomic.Uint64
+	census   census
 
 	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
 	end      context.CancelFunc

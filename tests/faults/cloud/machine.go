@@ -17,19 +17,19 @@ type machine struct {
 
 	act sync.Mutex
 
-	boot    fake.Boot // the last boot
-	up      bool             // a boot has begun, and processes of it may run
-	booted  bool             // its agent was started
-	removed bool             // it is deleted being deleted
-	over    bool             // it is deleted
-	gone    chan struct{}    // closed when deleted
-	hurry   chan struct{}    // closed to end a boot at once; new for each
-	ended   chan struct{}    // closed when no process of a boot runs any more; new for each
-	agent   *agent           // that runs, or last ran in this boot
-	thawed  chan struct{}    // closed when it is resumed; nil: not frozen
-	exited  bool             // its agent or workload was killed, and has not been restarted
-	idle    bool             // it was the workload, which no agent restarts in this boot
-	clock   time.Duration    // offset of its wall clock
+	boot    fake.Boot     // the last boot
+	up      bool          // a boot has begun, and processes of it may run
+	booted  bool          // its agent was started
+	removed bool          // it is deleted being deleted
+	over    bool          // it is deleted
+	gone    chan struct{} // closed when deleted
+	hurry   chan struct{} // closed to end a boot at once; new for each
+	ended   chan struct{} // closed when no process of a boot runs any more; new for each
+	agent   *agent        // that runs, or last ran in this boot
+	thawed  chan struct{} // closed when it is resumed; nil: not frozen
+	exited  bool          // its agent or workload was killed, and has not been restarted
+	idle    bool          // it was the workload, which no agent restarts in this boot
+	clock   time.Duration // offset of its wall clock
 }
 
 func (c *Cloud) note(m *machine, what history.Step, why string) {
