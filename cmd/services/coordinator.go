@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -42,6 +44,7 @@ type Coordinator struct {
 	HTTP       `embed:""`
 	Discovery  `embed:""`
 	KeyFile    `embed:""`
+	Backups    `embed:"" prefix:"backup-"`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
 	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
@@ -68,7 +71,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	balancers, err := c.balancers(ctx, log)
+	balancers, err := c.balancers(ctx, h, log)
 	if err != nil {
 		return err
 	}
@@ -77,6 +80,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	keys, err := c.keys(h, log)
+	if err != nil {
+		return err
+	}
+	backups, err := c.Backups.config()
 	if err != nil {
 		return err
 	}
@@ -134,6 +141,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		if backups != nil {
+			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
+			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
+		}
 		return found.around(ctx, r.Run)
 	})
 	switch {
@@ -218,16 +229,19 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 	return all, nil
 }
 
-// balancers opens the load balancers that the file names.
-func (c *Coordinator) balancers(ctx context.Context, log *slog.Logger) (map[string]balancer.Balancer, error) {
+// balancers returns all load balancers of a coordinator, and opens those that its file names.
+func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) (map[string]balancer.Balancer, error) {
+	all := maps.Clone(h.Balancers)
 	if c.Providers == "" {
-		return nil, nil
+		return all, nil
 	}
 	entries, err := providerfile.ReadBalancers(c.Providers)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
-	all := map[string]balancer.Balancer{}
+	if all == nil {
+		all = map[string]balancer.Balancer{}
+	}
 	for _, e := range entries {
 		b, err := e.Open(ctx, log)
 		if err != nil {

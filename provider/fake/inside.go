@@ -20,6 +20,8 @@ type Inside struct {
 	// Leaving are the machines of a shard that were removed though something of them still runs:
 	// Lists show them. It is called as Exists is.
 	Leaving func(shard string) []provider.Machine
+	// Address is where a machine's workload is reached. It is called as Exists is.
+	Address func(instance string) string
 }
 
 // Boot is one boot of a machine.

@@ -35,6 +35,7 @@ func NewProvider(cfg Config, in Inside) *Provider {
 	}
 	p.cloud = NewCloud(cfg, World{
 		Clock: wallClock{p}, Boots: p.boot, Ends: p.end, Hear: p.hear, Leaving: in.Leaving,
+		Address: in.Address,
 	})
 	return p
 }

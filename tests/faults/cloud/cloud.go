@@ -35,6 +35,9 @@ type Config struct {
 	Zones  []string                     // default "a", "b"
 	Source func(instance string) string // returns a machine's address; called once for each
 	Made   func(instance string)        // called for each machine before it boots, if set
+	// Whole says what is wrong with the content of a managed file that is neither the old nor the new one, by
+	// the file's name; "" if it is whole.
+	Whole map[string]func(content string) string
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
 	AgentAgain time.Duration
 }
@@ -46,6 +49,8 @@ type Cloud struct {
 	provider *fake.Provider
 	calls    atomic.Uint64
 	census   census
+
+	traffic *traffic
 
 	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
 	end      context.CancelFunc
@@ -67,8 +72,9 @@ func New(cfg Config) (*Cloud, error) {
 	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
 	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
+	c.traffic = &traffic{c: c, members: map[string]*served{}}
 	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
-		fake.Inside{Run: c.live, Exists: c.exists, Leaving: c.leaving})
+		fake.Inside{Run: c.live, Exists: c.exists, Leaving: c.leaving, Address: c.reachedAt})
 	return c, nil
 }
 
@@ -85,7 +91,8 @@ func (c *Cloud) Serve(ctx context.Context) error {
 	c.base, c.end = context.WithCancel(ctx)
 	server := rpc.NewServer()
 	of := func(replica string) provider.Provider { return &front{c, replica} }
-	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)), c.startKeeper()); err != nil {
+	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)),
+		server.RegisterName("Traffic", &Traffic{c.traffic}), c.startKeeper()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	c.serving.Go(func() {

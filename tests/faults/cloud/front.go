@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -119,6 +120,14 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 	return found, err
 }
 
+// reachedAt is where a load balancer would reach a machine; "" if it never existed.
+func (c *Cloud) reachedAt(instance string) string {
+	if m := c.machine(instance); m != nil {
+		return net.JoinHostPort(m.address, "80")
+	}
+	return ""
+}
+
 // Inject makes calls fail from now on, until the fault is lifted or used up.
 func (c *Cloud) Inject(f fake.Fault) (lift func()) { return c.provider.Inject(f) }
 
@@ -126,4 +135,9 @@ func (c *Cloud) Inject(f fake.Fault) (lift func()) { return c.provider.Inject(f)
 func (c *Cloud) Lie(l fake.Lie) (lift func()) { return c.provider.Lie(l) }
 
 // Heal ends all faults and lies. Delayed effects still happen.
-func (c *Cloud) Heal() { c.provider.Heal() }
+func (c *Cloud) Heal() {
+	c.provider.Heal()
+	c.traffic.mu.Lock()
+	defer c.traffic.mu.Unlock()
+	c.traffic.fault = nil
+}

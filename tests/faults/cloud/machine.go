@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -122,7 +123,7 @@ func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 		if b := m.boot.Bootstrap; m.removed && !m.over && b.Shard == shard {
 			out = append(out, provider.Machine{
 				Instance: m.id, Shard: shard, Group: b.Group, Ref: "ref-" + m.id, State: provider.StateStopping,
-				Zone: m.zone, BootID: m.boot.ID,
+				Zone: m.zone, BootID: m.boot.ID, Address: net.JoinHostPort(m.address, "80"),
 			})
 		}
 	}
