@@ -47,6 +47,9 @@ func Zones(names ...string) (zones []Zone) {
 // Range is a length of time between two bounds.
 type Range struct{ From, To time.Duration }
 
+// Between are lengths of time between two bounds.
+func Between(from, to time.Duration) Range { return Range{from, to} }
+
 // Exactly is a length of time that is always the same.
 func Exactly(d time.Duration) Range { return Range{d, d} }
 
@@ -98,7 +101,7 @@ type Cloud struct {
 	order    []string            // their instances, sorted
 	deleted  map[string]bool
 	ghosts   map[string]ghost // machines that are gone, and that Lists still show
-	zones    []*zone
+	zones    []*ZoneState
 
 	faults []*Fault
 	hit    *Fault     // that the last call was hit by
@@ -108,9 +111,12 @@ type Cloud struct {
 	fails, throttled, slow time.Time
 }
 
-type zone struct {
+// ZoneState is a zone, and what is wrong with it.
+type ZoneState struct {
 	Zone
-	full, noSpot, lost bool
+	Full   bool // it has no room
+	NoSpot bool // it has no room for spot machines
+	Lost   bool // it has no machine that runs: see Lose
 }
 
 type ghost struct {
@@ -131,7 +137,7 @@ func NewCloud(cfg Config, w World) *Cloud {
 		odds: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
 	}
 	for _, z := range cfg.Zones {
-		c.zones = append(c.zones, &zone{Zone: z})
+		c.zones = append(c.zones, &ZoneState{Zone: z})
 	}
 	return c
 }
@@ -151,7 +157,8 @@ func (c *Cloud) zoneNames() (names []string) {
 	return names
 }
 
-func (c *Cloud) zone(name string) *zone {
+// Zone is a zone by its name; nil if there is none.
+func (c *Cloud) Zone(name string) *ZoneState {
 	for _, z := range c.zones {
 		if z.Name == name {
 			return z
@@ -205,7 +212,7 @@ func (c *Cloud) Create(req provider.CreateRequest, most time.Duration, made func
 
 // create is the moment in which a machine comes to be.
 func (c *Cloud) create(req provider.CreateRequest, made func(*Machine)) (*Machine, error) {
-	id, z := req.Bootstrap.Instance, c.zone(req.Zone)
+	id, z := req.Bootstrap.Instance, c.Zone(req.Zone)
 	switch m := c.machines[id]; {
 	case m != nil && m.shard() != req.Bootstrap.Shard:
 		return nil, fmt.Errorf("create machine %s: the name is taken by shard %s", id, m.shard())
@@ -218,7 +225,7 @@ func (c *Cloud) create(req provider.CreateRequest, made func(*Machine)) (*Machin
 		return nil, provider.ErrDeleted
 	case z == nil:
 		return nil, provider.ErrInvalid
-	case z.full || z.lost || z.noSpot && req.Template.Spot || z.Room > 0 && c.in(z.Name) >= z.Room:
+	case z.Full || z.Lost || z.NoSpot && req.Template.Spot || z.Room > 0 && c.in(z.Name) >= z.Room:
 		return nil, provider.ErrCapacity
 	}
 	m := c.add(req)
@@ -391,47 +398,12 @@ func (c *Cloud) listed(shard string) []provider.Machine {
 	return out
 }
 
-// Lose has all machines of a zone crash, and none be made there. It reports whether it was not lost.
-func (c *Cloud) Lose(zone string) bool {
-	z := c.zone(zone)
-	if z == nil || z.lost {
-		return false
-	}
-	z.lost = true
+// Lose has all machines of a zone crash, and none be made there until its Lost is reset.
+func (c *Cloud) Lose(z *ZoneState) {
+	z.Lost = true
 	for _, id := range slices.Clone(c.order) {
-		if m := c.machines[id]; m.Zone() == zone {
+		if m := c.machines[id]; m.Zone() == z.Name {
 			m.Crash("its zone is lost")
 		}
 	}
-	return true
-}
-
-// Return ends what Lose began. It reports whether the zone was lost.
-func (c *Cloud) Return(zone string) bool {
-	z := c.zone(zone)
-	was := z != nil && z.lost
-	if was {
-		z.lost = false
-	}
-	return was
-}
-
-// Fill sets whether a zone is full. It reports whether that is new.
-func (c *Cloud) Fill(zone string, full bool) bool {
-	z := c.zone(zone)
-	fresh := z != nil && z.full != full
-	if fresh {
-		z.full = full
-	}
-	return fresh
-}
-
-// NoSpot sets whether a zone has no spot machines. Existing ones stay. It reports whether that is new.
-func (c *Cloud) NoSpot(zone string, none bool) bool {
-	z := c.zone(zone)
-	fresh := z != nil && z.noSpot != none
-	if fresh {
-		z.noSpot = none
-	}
-	return fresh
 }

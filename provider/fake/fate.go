@@ -135,6 +135,6 @@ func (c *Cloud) Calm() {
 	c.fails, c.throttled, c.slow = time.Time{}, time.Time{}, time.Time{}
 	c.cfg.Fails, c.cfg.Throttled, c.cfg.ListFails = 0, 0, 0
 	for _, z := range c.zones {
-		z.full, z.noSpot, z.lost = false, false, false
+		z.Full, z.NoSpot, z.Lost = false, false, false
 	}
 }
