@@ -13,14 +13,13 @@ type Inside struct {
 	// with a context that ends when the machine goes down. It must then return. The context's cause
 	// is a *Down, unless the provider was closed.
 	Run func(context.Context, Boot)
-	// Exists is called when a machine is made or removed, also if the call's answer is
-	// lost or its effect late. It is called with the provider's lock held and must not call the
-	// provider.
-	Exists func(instance, zone string, exists bool)
+	// Hear is called when something has become of a machine, also if the call's answer is lost or its
+	// effect late. It is called with the provider's lock held and must not call the provider.
+	Hear func(e Event, instance, zone string)
 	// Leaving are the machines of a shard that were removed though something of them still runs:
-	// Lists show them. It is called as Exists is.
+	// Lists show them. It is called as Hear is.
 	Leaving func(shard string) []provider.Machine
-	// Address is where a machine's workload is reached. It is called as Exists is.
+	// Address is where a machine's workload is reached. It is called as Hear is.
 	Address func(instance string) string
 }
 
@@ -126,7 +125,7 @@ func (p *Provider) awaitStop(ctx context.Context, shard, instance string, timeou
 	return nil
 }
 
-// hear keeps the ledger.
+// hear keeps the ledger, and passes on what it hears.
 func (p *Provider) hear(e Event, m *Machine) {
 	life, now := p.life(m.shard(), m.ID), time.Now()
 	switch e {
@@ -141,9 +140,8 @@ func (p *Provider) hear(e Event, m *Machine) {
 			life.Deleted++
 		}
 	default:
-		return
 	}
-	if p.inside.Exists != nil {
-		p.inside.Exists(m.ID, m.Zone(), e == Made)
+	if p.inside.Hear != nil {
+		p.inside.Hear(e, m.ID, m.Zone())
 	}
 }

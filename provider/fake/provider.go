@@ -260,3 +260,21 @@ func (p *Provider) Vanish(instance string) bool {
 	}
 	return p.cloud.Vanish(instance)
 }
+
+// Plant adds a machine that runs, without a call.
+func (p *Provider) Plant(req provider.CreateRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cloud.Plant(req)
+}
+
+// Machine is an instance's machine as a truthful List shows it; false if there is none.
+func (p *Provider) Machine(instance string) (provider.Machine, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.cloud.Machine(instance)
+	if m == nil {
+		return provider.Machine{}, false
+	}
+	return m.seen(), true
+}

@@ -375,7 +375,7 @@ func TestChanceFollowsItsSeed(t *testing.T) {
 // What runs in a machine knows how it goes down, and each machine is told of as it comes and goes.
 func TestHowMachinesGoDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var exists []string
+		var heard []string
 		downs := make(chan fake.Down, 1)
 		boots := make(chan fake.Boot, 1)
 		p := fake.NewProvider(fake.Config{}, fake.Inside{
@@ -386,8 +386,8 @@ func TestHowMachinesGoDown(t *testing.T) {
 					downs <- *down
 				}
 			},
-			Exists: func(instance, zone string, is bool) {
-				exists = append(exists, fmt.Sprint(instance, " ", zone, " ", is))
+			Hear: func(e fake.Event, instance, zone string) {
+				heard = append(heard, fmt.Sprint(instance, " ", zone, " ", e))
 			},
 		})
 		defer p.Close()
@@ -426,8 +426,12 @@ func TestHowMachinesGoDown(t *testing.T) {
 		<-boots
 		must(p.Delete(ctx, request("i1").Bootstrap.Shard, "i1"))
 		expect(fake.Down{By: fake.CallDelete})
-		if want := []string{"i1 a true", "i1 a false"}; !slices.Equal(exists, want) {
-			t.Errorf("told of %q, want %q", exists, want)
+		want := []string{
+			"i1 a made", "i1 a restarted", "i1 a stopped", "i1 a restarted", "i1 a stopped", "i1 a restarted",
+			"i1 a stopped", "i1 a removed",
+		}
+		if !slices.Equal(heard, want) {
+			t.Errorf("told of %q, want %q", heard, want)
 		}
 		hit := 0
 		p.Inject(fake.Fault{Call: fake.CallDelete, Times: 1})

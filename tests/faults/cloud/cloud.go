@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +19,8 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 	"github.com/leasehold/leasehold/tests/faults/history"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // Config describes a cloud.
@@ -52,16 +50,15 @@ type Cloud struct {
 
 	traffic *traffic
 
-	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
-	end      context.CancelFunc
-	listener net.Listener
-	keeper   *exec.Cmd
-	keeps    io.Closer
-	serving  sync.WaitGroup
+	base   context.Context //nolint:containedctx // of all calls, which outlive their callers
+	end    context.CancelFunc
+	server *socket.Server
+	late   sync.WaitGroup // effects of the load balancer that come after their calls
+	keeper *exec.Cmd
+	keeps  io.Closer
 
 	mu       sync.Mutex
 	machines map[string]*machine // all machines that ever existed
-	conns    map[net.Conn]bool
 	failures []string
 }
 
@@ -71,10 +68,10 @@ func New(cfg Config) (*Cloud, error) {
 		return nil, errors.New("new cloud: Log, Agent, Dir, Socket and Source are needed")
 	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
-	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
+	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}}
 	c.traffic = &traffic{c: c, members: map[string]*served{}}
 	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
-		fake.Inside{Run: c.live, Exists: c.exists, Leaving: c.leaving, Address: c.reachedAt})
+		fake.Inside{Run: c.live, Hear: c.hear, Leaving: c.leaving, Address: c.reachedAt})
 	return c, nil
 }
 
@@ -83,46 +80,19 @@ func (c *Cloud) Serve(ctx context.Context) error {
 	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("serve the cloud: %w", err)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", c.cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("serve the cloud: %w", err)
-	}
-	c.listener = l
 	c.base, c.end = context.WithCancel(ctx)
-	server := rpc.NewServer()
 	of := func(replica string) provider.Provider { return &front{c, replica} }
-	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)),
-		server.RegisterName("Traffic", &Traffic{c.traffic}), c.startKeeper()); err != nil {
-		return errors.Join(err, l.Close())
+	var err error
+	c.server, err = socket.Listen(ctx, c.cfg.Socket,
+		map[string]any{"Machines": socket.NewMachines(c.base, of), "Traffic": &Traffic{c.traffic}})
+	if err != nil {
+		return err
 	}
-	c.serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // closed by Close
-			}
-			if c.keepConn(conn) {
-				c.serving.Go(func() {
-					server.ServeConn(conn) // ends with its last call
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					delete(c.conns, conn)
-				})
-			}
-		}
-	})
+	if err := c.startKeeper(); err != nil {
+		c.server.Close()
+		return err
+	}
 	return nil
-}
-
-func (c *Cloud) keepConn(conn net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.base.Err() != nil {
-		_ = conn.Close()
-		return false
-	}
-	c.conns[conn] = true
-	return true
 }
 
 // startKeeper starts the process that kills all machines if this one cannot.
@@ -144,13 +114,8 @@ func (c *Cloud) Close() error {
 		return nil
 	}
 	c.end()
-	_ = c.listener.Close() // it was open
-	c.mu.Lock()
-	for conn := range c.conns {
-		_ = conn.Close() // its replica has gone, or will notice
-	}
-	c.mu.Unlock()
-	c.serving.Wait()
+	c.server.Close()
+	c.late.Wait()
 	c.provider.Close()
 	var errs []error
 	for instance, pids := range c.Processes() {

@@ -40,9 +40,9 @@ func (c *Cloud) note(m *machine, what history.Step, why string) {
 	}})
 }
 
-// exists is called when a machine is created, and when it is being deleted.
-func (c *Cloud) exists(instance, zone string, exists bool) {
-	if exists {
+// hear is called when a machine is created, and when it is being deleted.
+func (c *Cloud) hear(e fake.Event, instance, zone string) {
+	if e == fake.Made {
 		m := &machine{
 			id: instance, zone: zone, address: c.cfg.Source(instance),
 			dir: filepath.Join(c.cfg.Dir, instance), gone: make(chan struct{}),
@@ -54,6 +54,9 @@ func (c *Cloud) exists(instance, zone string, exists bool) {
 		if c.cfg.Made != nil {
 			c.cfg.Made(instance)
 		}
+		return
+	}
+	if e != fake.Removed {
 		return
 	}
 	c.mu.Lock()

@@ -2,11 +2,8 @@ package swarm
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/rpc"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
 // Config says where a swarm keeps its files.
@@ -42,18 +40,14 @@ type swarm struct {
 func Serve(ctx context.Context, cfg Config) error {
 	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[fake.Call]func(){}}
 	s.cloud = fake.NewProvider(fake.Config{}, fake.Inside{Run: s.live})
-	server := rpc.NewServer()
-	machines := NewMachines(ctx, func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} })
-	if err := errors.Join(server.RegisterName("Machines", machines),
-		server.RegisterName("Control", &service{s})); err != nil {
+	of := func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} }
+	server, err := socket.Listen(ctx, cfg.Socket,
+		map[string]any{"Machines": socket.NewMachines(ctx, of), "Control": &service{s}})
+	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("serve the swarm: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	server.Accept(l)
+	<-ctx.Done()
+	server.Close()
 	s.cloud.Close()
 	return nil
 }

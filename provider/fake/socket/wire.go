@@ -1,4 +1,4 @@
-package swarm
+package socket
 
 import (
 	"errors"
@@ -67,7 +67,8 @@ func spell(err error) string {
 	return ""
 }
 
-func (a Answer) failure() error {
+// Failure is the error of the call.
+func (a Answer) Failure() error {
 	if a.Err == "" {
 		return nil
 	}
