@@ -1,7 +1,6 @@
 package fake
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -80,20 +79,4 @@ func (c *Cloud) take(call Call, instance string) *Fault {
 		return f
 	}
 	return nil
-}
-
-type (
-	hitKey struct{}
-	lieKey struct{}
-)
-
-// TellHit is a context with which a call of a Provider tells, before anything else, which fault it
-// is hit by.
-func TellHit(ctx context.Context, hit func(Fault)) context.Context {
-	return context.WithValue(ctx, hitKey{}, hit)
-}
-
-// TellLie is a context with which a List of a Provider tells how it lies.
-func TellLie(ctx context.Context, lie func(LieKind)) context.Context {
-	return context.WithValue(ctx, lieKey{}, lie)
 }

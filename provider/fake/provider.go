@@ -278,3 +278,19 @@ func (p *Provider) Machine(instance string) (provider.Machine, bool) {
 	}
 	return m.seen(), true
 }
+
+type (
+	hitKey struct{}
+	lieKey struct{}
+)
+
+// TellHit is a context with which a call of a Provider tells, before anything else, which fault it
+// is hit by.
+func TellHit(ctx context.Context, hit func(Fault)) context.Context {
+	return context.WithValue(ctx, hitKey{}, hit)
+}
+
+// TellLie is a context with which a List of a Provider tells how it lies.
+func TellLie(ctx context.Context, lie func(LieKind)) context.Context {
+	return context.WithValue(ctx, lieKey{}, lie)
+}
