@@ -59,8 +59,8 @@ func TestCertificatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 		names + "    key: ${dir}/files/tls.crt\n  mode: \"0644\"\n": "files[0].certificate.key_mode",
 		names: "files[0].certificate.key",
 		key:   "files[0].certificate.names",
-		"    names: [a b]\n" + key: "files[0].certificate.names[0]: \"a b\": must be a template that becomes a host name in " +
-			"lower case without wildcard, or an IP address (FILE-2) (f:8:13)",
+		"    names: [a b]\n" + key: "files[0].certificate.names[0]: \"a b\": must be a template that " +
+			"becomes a host name in lower case without wildcard, or an IP address (FILE-2) (f:8:13)",
 		"    names: [\"*.web.internal\"]\n" + key: "files[0].certificate.names[0]: \"*.web.internal\"",
 		"    names: [web, \"{{.Vars.domian}}\"]\n" + key: "files[0].certificate.names[1]: line 1, column 8: " +
 			"there is no .Vars.domian, there is domain",

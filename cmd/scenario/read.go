@@ -102,7 +102,8 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 func (r *reading) provider(f *fields, s *Scenario) {
 	p := r.mapping("provider", f.ask("provider", "", "fields", "The provider of the machines."), "")
 	s.Provider.Zones = r.readZones(p)
-	s.Provider.Joins = p.span("boot", "20s..40s", "Time from the creation of a machine until its agent registers.", time.Hour)
+	s.Provider.Joins = p.span("boot", "20s..40s", "Time from the creation of a machine until its agent registers.",
+		time.Hour)
 	if s.Provider.Joins == (fake.Range{}) {
 		s.Provider.Joins = fake.Between(20*time.Second, 40*time.Second)
 	}

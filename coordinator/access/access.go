@@ -176,8 +176,9 @@ func readProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// knowsToken compares digests, so that neither time nor length tells anything. A token in a URL
-// is none: those end up in logs. Browsers ask people for a name and a password: the name does not matter.
+// knowsToken compares digests, so that neither time nor length tells anything. A token in a URL is
+// none: those end up in logs. Browsers ask people for a name and a password: the name does not
+// matter.
 func knowsToken(authorization, token string) bool {
 	scheme, shown, _ := strings.Cut(authorization, " ")
 	switch {

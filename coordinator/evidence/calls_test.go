@@ -190,7 +190,10 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		call func(e *evidence.Evidence)
 		want plan.Calls
 	}{
-		{"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch, ListedUntil: epoch.Add(time.Second)}},
+		{
+			"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) },
+			plan.Calls{Deleted: epoch, ListedUntil: epoch.Add(time.Second)},
+		},
 		{
 			"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) },
 			plan.Calls{RemovalFailed: epoch, Problem: "no", RetryAt: epoch.Add(time.Second)},

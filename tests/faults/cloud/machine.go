@@ -117,8 +117,8 @@ func (c *Cloud) finish(m *machine, why string) {
 	}
 }
 
-// leaving returns the machines of a shard that are being deleted: until no process of them runs, List
-// shows them.
+// leaving returns the machines of a shard that are being deleted: until no process of them runs,
+// List shows them.
 func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
-// Balancer is a load balancer in the process that serves a socket. It has one target, which checks its
-// members and knows their names.
+// Balancer is a load balancer in the process that serves a socket. It has one target, which checks
+// its members and knows their names.
 type Balancer struct {
 	*socket.Client
 	replica string
