@@ -220,8 +220,12 @@ func TestErrorsHaveAKind(t *testing.T) {
 		code int
 		want provider.Kind
 	}{
-		"not authorized":                                                 {http.StatusForbidden, provider.Credentials},
-		"Certificate is restricted":                                      {http.StatusForbidden, provider.Credentials},
+		"not authorized": {
+			http.StatusForbidden, provider.Credentials,
+		},
+		"Certificate is restricted": {
+			http.StatusForbidden, provider.Credentials,
+		},
 		`Reached maximum number of instances in project "p"`:             {http.StatusForbidden, provider.Quota},
 		"Failed getting cluster member with least instances: no members": {http.StatusInternalServerError, provider.Capacity},
 		"Create LVM: No space left on device":                            {http.StatusInternalServerError, provider.Capacity},
