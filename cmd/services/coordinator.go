@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -43,6 +44,7 @@ type Coordinator struct {
 	HTTP       `embed:""`
 	Discovery  `embed:""`
 	KeyFile    `embed:""`
+	Backups    `embed:"" prefix:"backup-"`
 
 	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
 	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
@@ -78,6 +80,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	keys, err := c.keys(h, log)
+	if err != nil {
+		return err
+	}
+	backups, err := c.Backups.config()
 	if err != nil {
 		return err
 	}
@@ -135,6 +141,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		if backups != nil {
+			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
+			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
+		}
 		return found.around(ctx, r.Run)
 	})
 	switch {
