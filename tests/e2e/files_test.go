@@ -60,7 +60,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	size := tier.Pick(20, 100)
 	c := newCluster(t, "a", "b")
-	file := c.groupFile("web", size, "vars: {greeting: hello}", "budget: {max_expansion: 100%}", `files:
+	file := c.groupFile("web", size, "vars: {greeting: hello}", "budget: {max_expansion: 100}", `files:
 - path: ${dir}/files/app.conf
   template: |
     {{.Vars.greeting}} from {{.Facts.instance}} in slot {{.Facts.slot}}
