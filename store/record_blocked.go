@@ -130,6 +130,8 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands there; For: the limit
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Text; Count connections, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
+	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
 	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
 )
 
@@ -145,6 +147,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
+	BlockedByCanary, BlockedByBake,
 }
 
 // Works are all kinds of work.

@@ -53,6 +53,8 @@ const (
 	RequestRetry RequestKind = "retry"
 	// RequestOverrideStorm: the group's storm is over by the operator's word (SAFE-2).
 	RequestOverrideStorm RequestKind = "override-storm"
+	// RequestPromote: the group's canaries are good, and the roll goes on (ROLL-5).
+	RequestPromote RequestKind = "promote"
 	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there
 	// (DRAIN-3).
 	RequestEvacuate RequestKind = "evacuate"
@@ -197,6 +199,15 @@ type Rollout struct {
 	Proved bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
 	// the template that all but the roll create from; "": Template (ROLL-9)
 	Fallback string `json:"fallback,omitempty"`
+	// Canary is how many slots get the template before it is promoted, settled when the roll began
+	// (ROLL-5); 0: there is no canary. Canaries are these slots, as far as they have it.
+	Canary   int    `json:"canary,omitempty"`
+	Canaries []int  `json:"canaries,omitempty"`
+	Promoted string `json:"promoted,omitempty"` // how, once it is
+	Zone     string `json:"zone,omitempty"`     // that it is in, if it goes zone by zone (ROLL-8)
+	Rests    *Timer `json:"rests,omitempty"`    // after its canaries or a zone it goes on when this ends
+	// Back names the template from which it leads back, if the coordinator began it (ROLL-5).
+	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.
 	FallbackUnusable string `json:"fallback_unusable,omitempty"`
 }
@@ -240,6 +251,7 @@ func (s *Status) Timers() []NamedTimer {
 	}
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)
+		add(TimerRests, s.Rollout.Rests)
 	}
 	if s.Rebalance != nil {
 		add(TimerRebalance, s.Rebalance.Wait)

@@ -208,6 +208,7 @@ func (d *draft) decide(shard Tally) {
 	d.traffic()
 	d.spareDamaged()
 	d.status()
+	d.rollBack()
 	d.takeTurns()
 	d.callProvider()
 }
