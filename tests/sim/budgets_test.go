@@ -54,8 +54,13 @@ func (in *inquiry) canaries() {
 	for _, n := range r.Canaries {
 		reached[n] = true
 	}
+	has := map[int]bool{} // by healing, where the last good template does not help: their originals go for the roll
+	for _, m := range in.tr.members(in.a.Group) {
+		has[m.Slot] = has[m.Slot] || m.Template == r.Template
+	}
 	for i := range in.p.Actions {
-		if a := &in.p.Actions[i]; a.Group == in.a.Group && a.Slot != nil && (a.Rule == "ROLL-1" || a.Rule == "ROLL-2") {
+		if a := &in.p.Actions[i]; a.Group == in.a.Group && a.Slot != nil && (a.Rule == "ROLL-1" || a.Rule == "ROLL-2") &&
+			!has[*a.Slot] {
 			reached[*a.Slot] = true
 		}
 	}
