@@ -100,6 +100,9 @@ type HealSpec struct {
 	Policy string `json:"policy"`
 	// OnLoadBalancer: what a load balancer calls down has failed (LB-2).
 	OnLoadBalancer bool `json:"on_load_balancer,omitempty"`
+	// MaxUnhealthy: while more of the group fail their checks, none is healed for that (ROLL-7); nil:
+	// however many they are.
+	MaxUnhealthy *Amount `json:"max_unhealthy,omitempty"`
 }
 
 // RolloutSpec sets how a change of the template reaches the instances (ROLL-1 to ROLL-4).

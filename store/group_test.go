@@ -196,6 +196,7 @@ func TestBounds(t *testing.T) {
 		"max_checking_health_duration":  {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"max_opening_traffic_duration":  {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"heal.on_load_balancer":         {[]any{true, false}, nil},
+		"heal.max_unhealthy":            {[]any{nil, 0, 10000, "0%", "100%"}, []any{10001, "101%"}},
 		"heal.policy":                   {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
 		"budget.max_expansion":          {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
 		"budget.max_unavailable":        {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},

@@ -128,6 +128,7 @@ type Status struct {
 	Flapping         int             `json:"flapping,omitempty"` // slots
 	Errored          int             `json:"errored,omitempty"`  // slots
 	Storm            *Storm          `json:"storm,omitempty"`
+	Breaker          *Breaker        `json:"breaker,omitempty"`
 	Rollout          *Rollout        `json:"rollout,omitempty"`
 	LastGood         *GoodSpec       `json:"last_good,omitempty"`
 	History          []PastSpec      `json:"history,omitempty"` // newest first
@@ -181,6 +182,15 @@ type Storm struct {
 	Resume *Timer `json:"resume,omitempty"`
 	Ended  string `json:"ended,omitempty"`      // how
 	By     string `json:"overridden,omitempty"` // the operator who ended it
+}
+
+// Breaker is a time in which so many fail their checks that none is healed for it (ROLL-7).
+type Breaker struct {
+	Since time.Time `json:"since"`
+	Count int       `json:"count"` // instances that fail now
+	Limit int       `json:"limit"`
+	Probe string    `json:"probe,omitempty"` // the instance that is healed to see whether that helps
+	Next  *Timer    `json:"next_probe,omitempty"`
 }
 
 // Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
@@ -248,6 +258,9 @@ func (s *Status) Timers() []NamedTimer {
 		add(TimerStorm, s.Storm.Calm)
 		add(TimerProbe, s.Storm.Next)
 		add(TimerResume, s.Storm.Resume)
+	}
+	if s.Breaker != nil {
+		add(TimerBreaker, s.Breaker.Next)
 	}
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)

@@ -33,6 +33,7 @@ type draft struct {
 	spots    int            // of them, spot machines
 	storm    *store.Storm   // as it will be recorded
 	tally    Tally
+	breaker  *store.Breaker // as it will be recorded; nil: healing goes on
 	rollout  *store.Rollout // as it will be recorded
 	fallback *template      // what everything but the roll creates from, if that is not what is wanted
 	waiting  string         // a failed member that waits for room in a budget

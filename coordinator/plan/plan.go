@@ -188,6 +188,7 @@ func (d *draft) decide(shard Tally) {
 		return // all else rests on them
 	}
 	d.followStorm(shard)
+	d.followBreaker()
 	d.track()
 	d.chooseTemplate()
 	d.progress()

@@ -276,6 +276,8 @@ func (s *story) setOther(g *store.Group, key, value string) {
 		g.Budget.Roll.MaxUnavailable = amount()
 	case "expiry.max_expansion":
 		g.Budget.Expiry.MaxExpansion = amount()
+	case "max_unhealthy":
+		g.Heal.MaxUnhealthy = amount()
 	case "canary":
 		g.Rollout.Canary = *amount()
 	case "canary_duration":

@@ -180,6 +180,8 @@ func Why(b *store.Blocked) string {
 		return fmt.Sprintf("it leaves load balancer %s: %s", of.Name, of.Text)
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
+	case store.BlockedByBreaker:
+		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on may be broken", of.Count, of.Limit)
 	case store.BlockedByCanary:
 		if of.Count < of.Limit {
 			return fmt.Sprintf("%d of %s healthy", of.Count, canaries(of.Limit))
@@ -286,6 +288,11 @@ func Until(b *store.Blocked) string {
 		return "it passes its checks, or leasehold group retry " + of.Group
 	case store.BlockedByProvider:
 		return "the provider is asked again"
+	case store.BlockedByBreaker:
+		if of.For > 0 {
+			return fmt.Sprintf("fewer of them fail, or it is the probe: one in %s", of.For)
+		}
+		return "fewer of them fail"
 	case store.BlockedByCanary:
 		if of.For == 0 {
 			return Command(b)

@@ -57,6 +57,7 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByChecksGivenUp:    "the text; it is not healed, because slot 3 is given up: ada | it passes its checks, or leasehold group retry web | ",
 		store.BlockedByProvider:         "the text | the provider is asked again | ",
 		store.BlockedByCopies:           "the provider lists 2 machines more with its tags, which none of our calls made: the text | the tags are taken off what is not the instance, or the machine is removed at the provider | ",
+		store.BlockedByBreaker:          "2 instances fail their checks, more than heal.max_unhealthy allows (5): what they depend on may be broken | fewer of them fail, or it is the probe: one in 1m0s | ",
 		store.BlockedByCanary:           "2 of 5 canaries are healthy | they have been healthy for 1m0s, or leasehold group promote web | leasehold group promote web",
 		store.BlockedByBake:             "zone a is done, and the roll waits | it has been healthy for 1m0s | ",
 		store.BlockedByLimit:            "ada 5 is reached, and 2 slots without an instance come first | an instance is gone, or the limit is raised: leasehold config set | ",

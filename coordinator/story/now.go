@@ -47,6 +47,16 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	if s := st.Storm; s != nil {
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
+	if b := st.Breaker; b != nil {
+		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), since %s: none is healed for that", b.Count, b.Limit, reason.Age(now, b.Since))
+		if b.Probe != "" {
+			line += "; a probe: " + b.Probe
+		}
+		if b.Next != nil {
+			line += "; the next probe in " + Ends(*b.Next, now)
+		}
+		lines = append(lines, line+" (ROLL-7)")
+	}
 	if r := st.Rollout; r != nil {
 		line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
 		if r.Relaunch > 0 {

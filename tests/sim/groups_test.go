@@ -134,7 +134,7 @@ func (tr *trial) shares(g *store.Group) {
 	}
 }
 
-// stages gives some groups rolls in stages (ROLL-5, ROLL-8), drawn apart.
+// stages gives some groups rolls in stages (ROLL-5, ROLL-8) and a breaker (ROLL-7), drawn apart.
 func (tr *trial) stages(g *store.Group) {
 	apart := rand.New(rand.NewPCG(tr.plot.seed, 1<<32|uint64(g.Name[0])))
 	if apart.IntN(3) == 0 {
@@ -148,6 +148,9 @@ func (tr *trial) stages(g *store.Group) {
 		g.Rollout.Bake = seconds(apart.IntN(30))
 	}
 	g.Rollout.AutoRollback = apart.IntN(3) == 0
+	if apart.IntN(5) == 0 {
+		g.Heal.MaxUnhealthy = new(store.Percent(20 + apart.IntN(60)))
+	}
 }
 
 // percentages writes some budgets as shares of the size, and gives kinds of work limits of their own
