@@ -17,6 +17,7 @@ type Session struct {
 	env      Env
 	flags    *Globals
 	settings []setting // the sources of the flags' values
+	args     []string  // the command line
 	command  string    // the command's name, such as "group scale"
 	st       store.Store
 	close    func() error

@@ -98,7 +98,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		return nil
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || ctx.Command() == "dev") { // leasehold dev creates its own
+	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || slices.Contains([]string{"dev", "server run"}, ctx.Command())) { // these create their own
 		return nil
 	}
 	if err != nil {

@@ -41,6 +41,10 @@ type Host struct {
 	Providers map[string]provider.Provider
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
+	// Args is the command line, for a service some of whose parts are processes of their own.
+	Args []string
+	// Notify tells the service manager how the service is, as sd_notify does.
+	Notify func(state string)
 	// Line formats a journal entry for people.
 	Line func(store.JournalEntry) string
 }
@@ -52,6 +56,9 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string { return p.What }
+
+// ErrReported is the error of a service whose failure has been reported already.
+var ErrReported = errors.New("reported already")
 
 func problem(next, format string, args ...any) error {
 	return &Problem{What: fmt.Sprintf(format, args...), Next: next}
@@ -65,6 +72,9 @@ func (h *Host) logger(level slog.Level) *slog.Logger {
 	}
 	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
 }
+
+// Logger is logger for a level by its name.
+func (h *Host) Logger(level string) *slog.Logger { return h.logger(parseLevel(level)) }
 
 // parseLevel parses a log level.
 func parseLevel(name string) slog.Level {

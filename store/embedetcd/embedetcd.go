@@ -263,8 +263,8 @@ func dialable(host, port string) string {
 // dbPath is the file that an etcd locks while it runs on a data directory.
 func dbPath(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// hasData: an etcd has run on this data directory.
-func hasData(dir string) bool {
+// HasData reports whether an etcd has run on this data directory.
+func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member"))
 	return err == nil
 }

@@ -1,0 +1,302 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store/embedetcd"
+)
+
+// Command is the command server.
+type Command struct {
+	Name     string `help:"Name of this host in the cluster." placeholder:"NAME"`
+	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it."`
+	Address  string `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
+	Bind     string `help:"IP address to listen on (default: 0.0.0.0)." placeholder:"IP"`
+	Port     int    `help:"Port for agents (default: 7420)." placeholder:"PORT"`
+	EtcdPort int    `help:"Port for clients of etcd: replicas and operators (default: 2379)." placeholder:"PORT"`
+	PeerPort int    `help:"Port for etcd's other members (default: 2380)." placeholder:"PORT"`
+	DataDir  string `help:"Data directory (default: ${default})." env:"LEASEHOLD_SERVER_DIR" default:"${server_dir}" type:"path" placeholder:"DIR"`
+	Machines string `help:"Directory of the process provider's machines (default: in the data directory)." type:"path" placeholder:"DIR"`
+	Part     string `hidden:"" help:"Run one part of the server, for the server itself." enum:"member,replica," default:""`
+
+	services.Replica `embed:""`
+}
+
+// Run keeps the member and the replica running until ctx ends.
+func (c *Command) Run(ctx context.Context, h *services.Host) error {
+	place := Place{Dir: c.DataDir}
+	if abs, err := filepath.Abs(c.DataDir); err == nil {
+		place.Dir = abs
+	}
+	if c.Part != "" {
+		return c.runPart(ctx, h, place)
+	}
+	program.OutliveOutput()
+	r, err := c.record(ctx, h, place)
+	if err != nil {
+		return err
+	}
+	return c.supervise(ctx, h, place, r)
+}
+
+// record reads or makes this host's record.
+func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Record, error) {
+	_, err := place.load()
+	if isNew(err) && !c.Init {
+		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; if this host was in one, on another host of it: leasehold server replace NAME",
+			"%s holds no server: nothing is started, and nothing is made", place.Dir)
+	}
+	if isNew(err) && os.Getenv("NOTIFY_SOCKET") != "" {
+		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
+		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on another host of it: leasehold server replace NAME",
+			"--init: %s is empty, and a service makes no cluster", place.Dir)
+	}
+	if err != nil && !isNew(err) {
+		return Record{}, err
+	}
+	if isNew(err) {
+		wanted, err := c.wanted(ctx, h.Shard)
+		if err != nil {
+			return Record{}, err
+		}
+		if err := place.open(); err != nil {
+			return Record{}, err
+		}
+		if embedetcd.HasData(place.etcd()) {
+			return Record{}, problem("choose another directory with --data-dir, or restore "+place.record(),
+				"--init: %s has an etcd's data, and no record of a server", place.etcd())
+		}
+		if err := place.begin(wanted); err != nil {
+			return Record{}, problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		}
+	} else if err := place.open(); err != nil {
+		return Record{}, err
+	}
+	r, err := place.load()
+	if err != nil {
+		return r, err
+	}
+	if err := c.agrees(r); err != nil {
+		return r, err
+	}
+	if r.Phase == joined && !embedetcd.HasData(place.etcd()) {
+		return r, problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a backup", r.Name, place.etcd()),
+			"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", place.etcd())
+	}
+	return r, nil
+}
+
+// wanted is the record that the flags describe.
+func (c *Command) wanted(ctx context.Context, shard string) (Record, error) {
+	r := Record{
+		Name: c.Name, Address: c.Address, Bind: c.Bind, Port: c.Port, EtcdPort: c.EtcdPort, PeerPort: c.PeerPort, Shard: shard,
+	}
+	if !identity.IsName(r.Name) {
+		return r, problem("leasehold server --name a --init", "--name: %q: must be letters, digits, dots, dashes and underscores", r.Name)
+	}
+	if r.Address == "" {
+		r.Address = r.Name
+	}
+	if r.Bind == "" {
+		r.Bind = "0.0.0.0"
+	}
+	if net.ParseIP(r.Bind) == nil {
+		return r, problem("leasehold server run --help", "--bind: %q: must be an IP address of this host", r.Bind)
+	}
+	for _, p := range []struct {
+		port  *int
+		usual int
+		flag  string
+	}{{&r.Port, 7420, "--port"}, {&r.EtcdPort, 2379, "--etcd-port"}, {&r.PeerPort, 2380, "--peer-port"}} {
+		if *p.port == 0 {
+			*p.port = p.usual
+		}
+		if *p.port < 1 || *p.port > 65535 {
+			return r, problem("leasehold server run --help", "%s: %d: must be 1 to 65535", p.flag, *p.port)
+		}
+		if err := free(ctx, r.listen(*p.port)); err != nil {
+			return r, listenProblem(p.flag, r.listen(*p.port), err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(limited, r.Address); err != nil {
+		return r, problem("give a name or IP address of this host that the others reach, with --address",
+			"--address: %s: this host cannot resolve it", r.Address)
+	}
+	return r, nil
+}
+
+// agrees refuses flags that differ from what this host was set up with: the others know it by that.
+func (c *Command) agrees(r Record) error {
+	for _, f := range []struct {
+		flag      string
+		given, is any
+		unset     any
+	}{
+		{"--name", c.Name, r.Name, ""},
+		{"--address", c.Address, r.Address, ""},
+		{"--bind", c.Bind, r.Bind, ""},
+		{"--port", c.Port, r.Port, 0},
+		{"--etcd-port", c.EtcdPort, r.EtcdPort, 0},
+		{"--peer-port", c.PeerPort, r.PeerPort, 0},
+	} {
+		if f.given != f.unset && f.given != f.is {
+			return problem("leave it out; to move a host, add it under another name and remove this one",
+				"%s: %v: this host was set up with %v", f.flag, f.given, f.is)
+		}
+	}
+	return nil
+}
+
+// supervise runs both parts, and completes the first start.
+func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, r Record) (err error) {
+	log := h.Logger(c.LogLevel)
+	if err := place.prepare(r); err != nil {
+		return explain(err)
+	}
+	member := c.part("member", h)
+	replica := c.part("replica", h)
+	// The replica ends before the member, so that it can resign.
+	memberCtx, endMember := context.WithCancel(context.WithoutCancel(ctx))
+	replicaCtx, endReplica := context.WithCancel(ctx)
+	failed := make(chan error, 2)
+	var members, replicas sync.WaitGroup
+	defer members.Wait()
+	defer endMember()
+	defer replicas.Wait()
+	defer endReplica()
+	keep := func(of *sync.WaitGroup, ctx context.Context, p *part) {
+		of.Go(func() {
+			if err := p.keep(ctx); err != nil {
+				failed <- err
+			}
+		})
+	}
+	keep(&members, memberCtx, member)
+	waiting := time.AfterFunc(3*time.Second, func() { log.Info("etcd is starting: it serves once a majority of members does") })
+	defer waiting.Stop()
+	select {
+	case <-member.ready:
+		waiting.Stop()
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	first := r.Phase == beginning
+	if first {
+		if err := place.found(ctx, r); err != nil {
+			return explain(err)
+		}
+		r.Phase = joined
+		if err := place.save(r); err != nil {
+			return explain(err)
+		}
+	}
+	keep(&replicas, replicaCtx, replica)
+	select {
+	case <-replica.ready:
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	h.Notify("READY=1")
+	c.say(h, place, r, first)
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		h.Notify("STOPPING=1")
+		return nil
+	}
+}
+
+// part is one of the two, with the same flags as this process.
+func (c *Command) part(name string, h *services.Host) *part {
+	p := &part{
+		name: name, args: append(append([]string{}, h.Args...), "--part="+name), out: h.Stderr,
+		log: h.Logger(c.LogLevel), ready: make(chan string, 1),
+	}
+	if h.SecretsKey != "" && name == "replica" {
+		p.env = append(p.env, "LEASEHOLD_SECRETS_KEY="+h.SecretsKey)
+	}
+	return p
+}
+
+// say tells a person what runs.
+func (c *Command) say(h *services.Host, place Place, r Record, first bool) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ready  %s  agents %s  etcd %s  data %s\n", r.Name, r.at(r.Port), r.at(r.EtcdPort), place.Dir)
+	if place.Dir != DefaultDir && first {
+		fmt.Fprintf(&b, "for commands on this host: export LEASEHOLD_CONFIG=%s\n", place.Settings())
+	}
+	_, _ = io.WriteString(h.Stdout, b.String()) // a failure cannot be reported anywhere else
+}
+
+// runPart runs one part, in a process of its own, until its standard input ends.
+func (c *Command) runPart(ctx context.Context, h *services.Host, place Place) error {
+	to, err := openPipe()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	r, err := place.load()
+	if err == nil {
+		ready := func(address string) { to.tell(word{Ready: address}) }
+		if c.Part == "member" {
+			err = runMember(ctx, place, r, h.Logger(c.LogLevel), ready)
+		} else {
+			err = c.runReplica(ctx, h, place, r, ready)
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	to.failed(err)
+	return services.ErrReported
+}
+
+func explain(err error) error {
+	var known *services.Problem
+	if errors.As(err, &known) {
+		return known
+	}
+	return err
+}
+
+func free(ctx context.Context, address string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func listenProblem(flag, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return problem("stop the program that listens there, or choose another port with "+flag,
+			"%s: %s is taken by another program", flag, address)
+	}
+	return problem("choose an address and port of this host with --bind and "+flag, "%s: cannot listen on %s: %s", flag,
+		address, err)
+}
