@@ -147,7 +147,9 @@ func TestServerFromNothing(t *testing.T) {
 	if err := syscall.Kill(c.part(a, "replica"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.await("another replica", func() bool { return a.starts("replica") == 2 })
+	c.await("another replica that serves", func() bool {
+		return a.starts("replica") == 2 && strings.Count(a.run.stderr.String(), `"msg":"serving agents"`) == 2
+	})
 	if c.part(a, "member") != member || a.starts("member") != 1 {
 		t.Error("the member was started again with the replica")
 	}
