@@ -127,8 +127,7 @@ func TestRestartsKeepToMaxUnavailable(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.start("one")
 		g := w.restarting(10)
-		three := 3
-		g.Budget.MaxUnavailable, g.Budget.MaxExpansion = &three, 0
+		g.Budget.MaxUnavailable, g.Budget.MaxExpansion = new(store.Amount(3)), 0
 		g.Workload.Run = nil // the machine at once
 		w.apply(g)
 		ids := w.up(10)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of the packages named, or of all: the everyday tier, or with TIER=nightly all tests
-# (tests/tier). Phases run one after the other, each with its wall time; all of them run, even if one fails.
+# (tests/tier). Each phase has its wall time; all of them run, even if one fails.
 # Packages whose results Go keeps are answered from its cache when nothing has changed. `make check` vets the tests.
 #
 #   scripts/test.sh [package…]     TIER=nightly; TEST_TIMEOUT=10m: how long one package may take
@@ -27,8 +27,8 @@ minus() { comm -23 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
 both() { comm -12 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
 packages=$(go list "${tags[@]}" "$@" | sort -u)
 
-# Clusters of real programs have leases of a few seconds: nothing that computes runs beside them, or they starve.
-# They wait for most of their time, so by day they run side by side.
+# Clusters of real programs have leases of a few seconds. They wait for most of their time, so by day they run side by
+# side.
 attack=$(below tests/attack)   # the attackers send as much as they can
 senses=$(below tests/senses)
 real='provider/(libvirt|lxd|balancer/(haproxy|command))' # libvirt, LXD, HAProxy and nginx are programs as well
@@ -36,16 +36,16 @@ real='provider/(libvirt|lxd|balancer/(haproxy|command))' # libvirt, LXD, HAProxy
 programs=$(below "tests/(bench|detect|e2e|secrets)|$real") # few programs each
 faults=$(both "$(below tests/faults)" "$module/tests/faults") # its parts are tested with the others
 clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
-computing=$(minus "$packages" "$clusters")
+alone=$(minus "$packages" "$clusters")
 
 # Nothing runs at once in these: the race detector has nothing to find, and makes them five times slower.
 pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|sealed)|tests/sim|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
 pure=$(grep -vE "^$module/(store|provider)/" <<<"$pure" || true) # adapters
-# Every day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
+# By day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
 # tests' own parts as well, and the database's adapters: they make it compile all of etcd.
 raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest')
-[ "$tier" = everyday ] || raced=$computing
-raced=$(minus "$(both "$computing" "$raced")" "$pure")
+[ "$tier" = everyday ] || raced=$alone
+raced=$(minus "$(both "$alone" "$raced")" "$pure")
 # Tests in virtual time (testing/synctest) run on one processor there. All timers of a bubble share one context of the
 # race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
 # (https://go.dev/issue/78156). Races are still found: the detector checks what is ordered before what, not
@@ -57,7 +57,7 @@ if [ -n "$raced" ]; then
 		sed -n 's/\.test$//p' | sort -u)
 fi
 bubbles=$(both "$raced" "$bubbles")
-plain=$(minus "$computing" "$raced")
+plain=$(minus "$alone" "$raced")
 
 work=$(mktemp -d)
 trap 'kill -- $(jobs -p | sed "s/^/-/") 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -82,7 +82,7 @@ in_list() { # list flag…
 
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
 in_list_plain() { CGO_ENABLED=0 in_list "$@" -trimpath; }
-in_list_raced() { CGO_ENABLED=1 in_list "$@" -race; }
+in_list_raced() { CGO_ENABLED=1 in_list "$@" -race -trimpath; }
 # Tests that start real programs are never answered from the cache, which does not know the programs.
 in_list_clusters() { in_list_plain "$@" -count=1; }
 in_list_clusters_raced() { in_list_raced "$@" -count=1; }
@@ -108,36 +108,36 @@ if [ -n "$(both "$packages" "$(below 'tests/(detect|e2e|secrets|attack|senses|fa
 	export LEASEHOLD_TEST_PROGRAMS=$work/programs
 fi
 
-# Packages that compute run in two lanes side by side, so that no processor idles while the last of a list ends. What the
-# second says is shown when it has ended.
-lane_of_one_processor() { [ -z "$bubbles" ] || phase 'virtual time, raced' in_list_raced "$bubbles" -cpu 1; }
-lane_of_all_processors() {
-	local others
-	others=$(minus "$raced" "$bubbles")
-	[ -z "$plain" ] || phase 'not raced' in_list_plain "$plain"
+# Tests that compute run at idle priority beside clusters of programs, which wait for most of their time: so no processor
+# idles, and no lease starves. What they print is shown when they have ended.
+computing() {
+	chrt --idle --pid 0 "$BASHPID"
+	[ -z "$bubbles" ] || phase 'virtual time, raced' in_list_raced "$bubbles" -cpu 1
+	[ -z "$plain" ] || phase 'not raced' in_list_plain "$plain" -p 4 # half of them wait for an etcd
 	[ -z "$raced" ] || phase 'what the race detector must not see' unseen
-	[ -z "$others" ] || phase 'raced' in_list_raced "$others"
 }
 set -m # it gets a process group of its own, so that it ends whole when this is interrupted
-lane_of_all_processors >"$work/said" 2>&1 &
-second=$!
+computing >"$work/computing" 2>&1 &
+computing=$!
 set +m
-lane_of_one_processor
-wait "$second" || true
-cat "$work/said"
 
+others=$(minus "$raced" "$bubbles")
 if [ "$tier" = everyday ]; then
 	together=$(printf '%s\n' "$attack" "$senses" "$programs" | sed '/^$/d') # the longest first
 	[ -z "$together" ] || phase 'attack, senses and programs end to end' in_list_clusters "$together" -p 4
 else
+	wait "$computing" || true # at night nothing is in a hurry
 	[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
 	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3
 	[ -z "$senses" ] || phase 'senses' in_list_clusters "$senses"
 fi
 [ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m
+[ -z "$others" ] || phase 'raced' in_list_raced "$others"
+wait "$computing" || true
+cat "$work/computing"
 
 printf '\n%s tier, wall time of each phase:\n' "$tier"
 touch "$work/phases"
 cat "$work/phases"
-printf '%6d s  in all\n' "$SECONDS"
+printf '%6d s  in all (the phases that compute run beside the others)\n' "$SECONDS"
 ! grep -q ' FAILED ' "$work/phases"

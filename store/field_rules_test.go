@@ -102,7 +102,7 @@ func TestRolesAndWhatTheyMay(t *testing.T) {
 	for role, want := range map[store.Role]string{
 		store.RoleViewer:      "[/leasehold/ /leasehold/test/*]",
 		store.RoleCoordinator: "[/leasehold/ /leasehold/test/*w]",
-		store.RoleOperator: "[/leasehold/ /leasehold/test/* /leasehold/test/groups/*w /leasehold/test/requests/*w " +
+		store.RoleOperator: "[/leasehold/ /leasehold/test/* /leasehold/test/backupw /leasehold/test/groups/*w /leasehold/test/requests/*w " +
 			"/leasehold/test/secrets/*w /leasehold/test/shardw /leasehold/test/static/*w]",
 	} {
 		var got []string

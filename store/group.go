@@ -102,14 +102,6 @@ type HealSpec struct {
 	OnLoadBalancer bool `json:"on_load_balancer,omitempty"`
 }
 
-// Budget bounds what happens at once (HEAL-2, HEAL-3, HEAL-7).
-type Budget struct {
-	MaxUnavailable *int `json:"max_unavailable,omitempty"` // nil: the default, see Group.MaxUnavailable
-	MaxExpansion   int  `json:"max_expansion"`
-	MaxCreating    int  `json:"max_creating"`
-	MaxDeleting    int  `json:"max_deleting"`
-}
-
 // RolloutSpec sets how a change of the template reaches the instances (ROLL-1 to ROLL-4).
 type RolloutSpec struct {
 	Strategy         string   `json:"strategy"`
@@ -252,20 +244,6 @@ const (
 	ActionRestart    = "restart"
 	ActionRecreate   = "recreate"
 )
-
-// MaxUnavailable is how many of the group's instances may be taken down at once. Unless the
-// operator says, it is none; one where instances are restarted in their place, which takes them
-// down (HEAL-3).
-func (g *Group) MaxUnavailable(restarts bool) int {
-	switch {
-	case g.Budget.MaxUnavailable != nil:
-		return *g.Budget.MaxUnavailable
-	case restarts || g.Heal.Policy == HealRestart:
-		return 1
-	default:
-		return 0
-	}
-}
 
 // DefaultGroup is a group in which only what the operator must say is missing. A lease_ttl of 0
 // stands for its default, which depends on the interval: see Complete.

@@ -89,10 +89,12 @@ func (g Group) fieldErrors() []error {
 // Warnings are the questionable, though allowed, choices in a spec.
 func (g Group) Warnings() []string {
 	var w []string
-	if g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0 {
-		w = append(w, "budget: max_expansion and max_unavailable are both 0: only dead instances heal (HEAL-3)")
+	if g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal, false) == 0 {
+		w = append(w, "budget: max_expansion and max_unavailable are both 0 for healing: only dead instances heal (HEAL-3)")
+	} else if g.MaxExpansionFor(g.Budget.Roll) == 0 && g.MaxUnavailableFor(g.Budget.Roll, false) == 0 {
+		w = append(w, "budget.roll: max_expansion and max_unavailable are both 0: no roll replaces an instance (ROLL-1)")
 	}
-	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
+	if g.MaxExpansionFor(g.Budget.Expiry) == 0 && (g.Spot.Enabled || g.Capacity.Spot > 0 || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
@@ -106,7 +108,7 @@ func (g Group) Warnings() []string {
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
 		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
 	}
-	if g.Capacity.Spot > 0 && g.Budget.MaxExpansion == 0 {
+	if g.Capacity.Spot > 0 && g.MaxExpansion() == 0 {
 		w = append(w, "budget: max_expansion is 0: nothing returns to spot, since its replacement is made first (SPOT-4)")
 	}
 	if g.Capacity.Spot == 0 && g.Capacity != (CapacitySpec{}) {
@@ -154,6 +156,24 @@ func intField(path, def, rule, doc string, low, high int, get func(*Group) int) 
 		Path: path, Type: "integer", Default: def, Allowed: fmt.Sprintf("%d to %d", low, high), Rule: rule, Doc: doc,
 		value: func(g *Group) any { return get(g) },
 		ok:    func(g *Group) bool { n := get(g); return n >= low && n <= high },
+	}
+}
+
+// ofTheGroup is the default of limits that narrow others.
+const ofTheGroup = "as for the group"
+
+// amountField is a number of instances or a percentage of size.
+func amountField(path, def, rule, doc string, get func(*Group) *Amount) Field {
+	return Field{
+		Path: path, Type: "integer or percentage", Default: def, Allowed: fmt.Sprintf("0 to %d, or 0%% to 100%%", mostBudget),
+		Rule: rule, Doc: doc,
+		value: func(g *Group) any {
+			if a := get(g); a != nil {
+				return *a
+			}
+			return Amount(0)
+		},
+		ok: func(g *Group) bool { a := get(g); return a == nil || a.inRange(mostBudget) },
 	}
 }
 
@@ -361,23 +381,36 @@ var fieldsAfter = []Field{
 		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
 		ok:    func(*Group) bool { return true },
 	},
-	intField("budget.max_expansion", "1", "HEAL-2",
-		"How many machines above size may exist at once, those that are being deleted included; the dead do not count.",
-		0, mostBudget,
-		func(g *Group) int { return g.Budget.MaxExpansion }),
-	{
-		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place",
-		Allowed: fmt.Sprintf("0 to %d", mostBudget), Rule: "HEAL-3",
-		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count.",
-		value: func(g *Group) any { return g.MaxUnavailable(false) },
-		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= mostBudget },
-	},
+	amountField("budget.max_expansion", "1", "HEAL-2",
+		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. A percentage is rounded up.",
+		func(g *Group) *Amount { return &g.Budget.MaxExpansion }),
+	amountField("budget.max_unavailable", "0; 1 where instances are restarted in their place", "HEAL-3",
+		"How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count. A percentage is rounded down, though to 1 where budget.max_expansion is 0.",
+		func(g *Group) *Amount { return g.Budget.MaxUnavailable }),
 	intField("budget.max_creating", "0", "HEAL-7",
 		"How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxCreating }),
 	intField("budget.max_deleting", "0", "HEAL-7",
 		"How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
+	amountField("budget.heal.max_expansion", ofTheGroup, "REC-18",
+		"Healing makes no replacement first while more than this is in use of budget.max_expansion, whatever uses it.",
+		func(g *Group) *Amount { return g.Budget.Heal.MaxExpansion }),
+	amountField("budget.heal.max_unavailable", ofTheGroup, "REC-18",
+		"Healing takes no instance down while so many are down, whatever the reason.",
+		func(g *Group) *Amount { return g.Budget.Heal.MaxUnavailable }),
+	amountField("budget.roll.max_expansion", ofTheGroup, "REC-18",
+		"A roll makes no replacement first while so much is in use of budget.max_expansion, whatever uses it.",
+		func(g *Group) *Amount { return g.Budget.Roll.MaxExpansion }),
+	amountField("budget.roll.max_unavailable", ofTheGroup, "REC-18",
+		"A roll takes no instance down while so many are down, whatever the reason.",
+		func(g *Group) *Amount { return g.Budget.Roll.MaxUnavailable }),
+	amountField("budget.expiry.max_expansion", ofTheGroup, "REC-18",
+		"No instance that has grown too old is replaced while so much is in use of budget.max_expansion, whatever uses it.",
+		func(g *Group) *Amount { return g.Budget.Expiry.MaxExpansion }),
+	amountField("budget.expiry.max_unavailable", ofTheGroup, "REC-18",
+		"No instance past expiry.forced_age is taken down, because no replacement can be had, while so many are down.",
+		func(g *Group) *Amount { return g.Budget.Expiry.MaxUnavailable }),
 	{
 		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`,
 		Rule:  "REC-17",

@@ -192,17 +192,23 @@ func TestBounds(t *testing.T) {
 			},
 			[]any{"Stop", "run", map[string]any{"run": []string{}}, map[string]any{"run": []string{""}}},
 		},
-		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
-		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"max_opening_traffic_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"heal.on_load_balancer":        {[]any{true, false}, nil},
-		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
-		"budget.max_expansion":         {[]any{0, 10000}, []any{-1, 10001}},
-		"budget.max_unavailable":       {[]any{nil, 0, 10000}, []any{-1, 10001}},
-		"budget.max_creating":          {[]any{0, 100}, []any{-1, 101}},
-		"budget.max_deleting":          {[]any{0, 100}, []any{-1, 101}},
-		"spread":                       {[]any{"at_creation", "even"}, []any{"Even", "always"}},
-		"flap.failures":                {[]any{1, 100}, []any{0, -1, 101}},
+		"registration_timeout":          {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
+		"max_checking_health_duration":  {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"max_opening_traffic_duration":  {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"heal.on_load_balancer":         {[]any{true, false}, nil},
+		"heal.policy":                   {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
+		"budget.max_expansion":          {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.max_unavailable":        {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.heal.max_expansion":     {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.heal.max_unavailable":   {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.roll.max_expansion":     {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.roll.max_unavailable":   {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.expiry.max_expansion":   {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.expiry.max_unavailable": {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"budget.max_creating":           {[]any{0, 100}, []any{-1, 101}},
+		"budget.max_deleting":           {[]any{0, 100}, []any{-1, 101}},
+		"spread":                        {[]any{"at_creation", "even"}, []any{"Even", "always"}},
+		"flap.failures":                 {[]any{1, 100}, []any{0, -1, 101}},
 		"secrets": {
 			[]any{nil, map[string]string{"DB_PASSWORD": "db-password", "b": "a.b_c-9"}, secretsOf(40)},
 			[]any{
@@ -297,7 +303,7 @@ func TestFieldErrorShowsTheValue(t *testing.T) {
 	}{
 		{"size", -1, "size: -1: must be 0 to 100000"},
 		{"heal.policy", "maybe", `heal.policy: "maybe": must be "recreate", "restart" or "none" (HEAL-1)`},
-		{"budget.max_unavailable", 10001, "budget.max_unavailable: 10001: must be 0 to 10000 (HEAL-3)"},
+		{"budget.max_unavailable", 10001, "budget.max_unavailable: 10001: must be 0 to 10000, or 0% to 100% (HEAL-3)"},
 		{"expiry.forced_age", "1s", "expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1)"},
 		{"report.interval", "999ms", "report.interval: 999ms: must be 1s to 5m0s (DET-1)"},
 	} {
@@ -476,7 +482,7 @@ func TestWarnings(t *testing.T) {
 	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "HEAL-3") {
 		t.Errorf("a budget of nothing: %v", w)
 	}
-	one, age := 1, store.Duration(time.Hour)
+	one, age := store.Amount(1), store.Duration(time.Hour)
 	g.Budget.MaxUnavailable = &one
 	if w := g.Warnings(); len(w) != 0 {
 		t.Errorf("with one that may be taken down: %v", w)
@@ -492,10 +498,10 @@ func TestWarnings(t *testing.T) {
 //
 // proves HEAL-3
 func TestMaxUnavailable(t *testing.T) {
-	said := func(n int) *int { return &n }
+	said := func(n store.Amount) *store.Amount { return &n }
 	for _, c := range []struct {
 		policy   string
-		set      *int
+		set      *store.Amount
 		restarts bool
 		want     int
 	}{
@@ -510,6 +516,69 @@ func TestMaxUnavailable(t *testing.T) {
 		g.Heal.Policy, g.Budget.MaxUnavailable = c.policy, c.set
 		if got := g.MaxUnavailable(c.restarts); got != c.want {
 			t.Errorf("policy %s, restarts %v: %d, want %d", c.policy, c.restarts, got, c.want)
+		}
+	}
+}
+
+// proves REC-18
+func TestPercentagesOfBudgets(t *testing.T) {
+	amount := func(text string) *store.Amount {
+		var a store.Amount
+		if err := a.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return &a
+	}
+	for _, c := range []struct {
+		size                   int
+		expansion, unavailable string
+		most, down             int
+	}{
+		{10, "25%", "25%", 3, 2},
+		{3, "10%", "10%", 1, 0}, // a replacement can be made first
+		{3, "0", "10%", 0, 1},   // nothing else could be replaced
+		{3, "0", "0%", 0, 0},
+		{0, "100%", "100%", 0, 0},
+		{100_000, "100%", "100%", 100_000, 100_000},
+		{8, "2", "3", 2, 3},
+	} {
+		g := web()
+		g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = c.size, *amount(c.expansion), amount(c.unavailable)
+		if most, down := g.MaxExpansion(), g.MaxUnavailable(false); most != c.most || down != c.down {
+			t.Errorf("%+v: %d beyond size and %d down", c, most, down)
+		}
+	}
+	// a kind of work never gets more than the group
+	g := web()
+	g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 20, 2, amount("30%")
+	for _, c := range []struct {
+		expansion, unavailable string
+		most, down             int
+	}{{"1", "10%", 1, 2}, {"9", "50%", 2, 6}, {"0", "1%", 0, 1}} {
+		w := store.WorkBudget{MaxExpansion: amount(c.expansion), MaxUnavailable: amount(c.unavailable)}
+		if most, down := g.MaxExpansionFor(w), g.MaxUnavailableFor(w, false); most != c.most || down != c.down {
+			t.Errorf("%+v: %d beyond size and %d down", c, most, down)
+		}
+	}
+	if most, down := g.MaxExpansionFor(store.WorkBudget{}), g.MaxUnavailableFor(store.WorkBudget{}, false); most != 2 || down != 6 {
+		t.Errorf("without limits of its own: %d and %d", most, down)
+	}
+}
+
+// A number is stored as the release before did, and limits that nobody set are not stored at all: it
+// refuses fields that it does not know.
+//
+// proves REC-18
+func TestBudgetsAreStoredAsBefore(t *testing.T) {
+	g := web()
+	g.Budget.MaxUnavailable = new(store.Amount(2))
+	if text := string(store.Encode(g.Budget)); strings.ReplaceAll(text, " ", "") != `{"max_unavailable":2,"max_expansion":1,"max_creating":0,"max_deleting":0}` {
+		t.Errorf("stored as %s", text)
+	}
+	for _, wrong := range []string{`-1`, `"-1%"`, `"x"`, `1.5`, `""`, `"%"`, `null1`} {
+		var a store.Amount
+		if err := a.UnmarshalJSON([]byte(wrong)); err == nil {
+			t.Errorf("%s is read as %s", wrong, a)
 		}
 	}
 }

@@ -41,10 +41,12 @@ const (
 	KindTurns     = "turns"
 	KindGone      = "gone"
 	KindExtras    = "extras"
+	KindBackup    = "backup"
 )
 
 func (k Keys) Shard() string             { return k.root + KindShard }
 func (k Keys) Served() string            { return k.root + KindServed }
+func (k Keys) Backup() string            { return k.root + KindBackup }
 func (k Keys) Replica(id string) string  { return k.root + KindReplicas + "/" + id }
 func (k Keys) Group(name string) string  { return k.root + KindGroups + "/" + name }
 func (k Keys) Static(name string) string { return k.root + KindStatic + "/" + name }
@@ -88,8 +90,8 @@ func EventTime(at time.Time) string { return at.UTC().Format("20060102T150405.00
 // Of is the prefix of all keys of a kind.
 func (k Keys) Of(kind string) string { return k.root + kind + "/" }
 
-// Split takes a key of this shard apart: its kind, and its name below that ("" for the shard and
-// served keys). It fails for a key outside the shard.
+// Split takes a key of this shard apart: its kind, and its name below that ("" for the shard,
+// served and backup keys). It fails for a key outside the shard.
 func (k Keys) Split(key string) (kind, name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.root)
 	if !ok || rest == "" {

@@ -23,6 +23,8 @@ func (k Keys) Readable(kv KV) error {
 		record = new(Shard)
 	case KindServed:
 		record = new(Served)
+	case KindBackup:
+		record = new(Backup)
 	case KindStatus:
 		record = new(Status)
 	case KindSlots:

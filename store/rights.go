@@ -63,7 +63,7 @@ var operatorKinds = []string{KindGroups, KindStatic, KindRequests, KindSecrets}
 func (k Keys) Permissions(r Role) []Permission {
 	all := []Permission{{Key: Root}, {Key: k.root, Prefix: true, Write: r == RoleCoordinator}}
 	if r == RoleOperator {
-		all = append(all, Permission{Key: k.Shard(), Write: true})
+		all = append(all, Permission{Key: k.Shard(), Write: true}, Permission{Key: k.Backup(), Write: true})
 		for _, kind := range operatorKinds {
 			all = append(all, Permission{Key: k.Of(kind), Prefix: true, Write: true})
 		}

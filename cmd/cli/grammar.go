@@ -27,6 +27,8 @@ type Grammar struct {
 	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`
 	Explain  Explain   `cmd:"" help:"Explain the state of an instance or a group: what happened, why, and what is blocked; or show the text of a rule."`
 	Init     Init      `cmd:"" help:"Create the shard, once, before its first coordinator starts."`
+	Backup   Backup    `cmd:"" help:"Write a backup of the shard to a file."`
+	Restore  Restore   `cmd:"" help:"Restore a shard from a backup, on hold, into an etcd that does not hold it."`
 	Repair   Repair    `cmd:"" help:"Show lost and unreadable records, and restore them from etcd's history."`
 	Recover  Recover   `cmd:"" help:"Rebuild a shard whose records cannot be restored: the last resort."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`

@@ -156,14 +156,14 @@ func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, erro
 	return sortedRepairs(append(found, lost...)), nil
 }
 
-// durable is the state at one revision that cannot be derived from anything else.
-type durable struct {
+// durableKeys are the state at one revision that cannot be derived from anything else.
+type durableKeys struct {
 	revision store.Revision
 	kvs      map[string]store.KV
 }
 
-func (s *Session) durable(ctx context.Context, at store.Revision) (durable, error) {
-	d := durable{revision: at, kvs: map[string]store.KV{}}
+func (s *Session) durable(ctx context.Context, at store.Revision) (durableKeys, error) {
+	d := durableKeys{revision: at, kvs: map[string]store.KV{}}
 	keys := s.keys()
 	for _, kind := range store.DurableKinds() {
 		prefix := keys.Of(kind)
@@ -199,7 +199,7 @@ func (s *Session) goneNotes(ctx context.Context, at store.Revision) (map[string]
 }
 
 // spoiled returns the keys whose values cannot be read, each with its newest readable value.
-func (s *Session) spoiled(ctx context.Context, now durable) ([]repair, error) {
+func (s *Session) spoiled(ctx context.Context, now durableKeys) ([]repair, error) {
 	var found []repair
 	for key, kv := range now.kvs {
 		bad := s.keys().Readable(kv)
@@ -233,7 +233,7 @@ func unreadable(key string, bad error) string {
 
 // lostRecords returns the records that a status reports as lost, and the shard's own, each with its
 // last value.
-func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]store.Revision) ([]repair, error) {
+func (s *Session) lostRecords(ctx context.Context, now durableKeys, gone map[string]store.Revision) ([]repair, error) {
 	var found []repair
 	add := func(r repair, last store.Revision) error {
 		if _, there := now.kvs[r.Key]; there || gone[r.Key] != 0 {
@@ -279,7 +279,7 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 
 // lostSpec returns the key of a group that is gone although its spec is in force. It is restored
 // from the status, which survives the loss of etcd's history and of the key.
-func (s *Session) lostSpec(name string, status store.Versioned[store.Status], now durable,
+func (s *Session) lostSpec(name string, status store.Versioned[store.Status], now durableKeys,
 	gone map[string]store.Revision,
 ) (repair, bool) {
 	key := s.keys().Group(name)
@@ -316,7 +316,7 @@ func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 }
 
 // damageSince returns what could be read at a revision and is lost or spoiled now.
-func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable,
+func (s *Session) damageSince(ctx context.Context, at store.Revision, now durableKeys,
 	gone map[string]store.Revision,
 ) ([]repair, error) {
 	if at > now.revision {

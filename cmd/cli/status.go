@@ -34,6 +34,7 @@ type statusDocument struct {
 	Revision store.Revision    `json:"revision"`
 	Record   json.RawMessage   `json:"record"`
 	Served   json.RawMessage   `json:"served"`
+	Backup   json.RawMessage   `json:"backup"`
 	Leader   json.RawMessage   `json:"leader"`
 	Replicas []json.RawMessage `json:"replicas"`
 	Groups   []json.RawMessage `json:"groups"`
@@ -116,6 +117,9 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		return st, err
 	}
 	if st.Served, st.raw.Served, err = findShown[store.Served](ctx, s, keys.Served(), st.Spoiled); err != nil {
+		return st, err
+	}
+	if st.Backup, st.raw.Backup, err = findShown[store.Backup](ctx, s, keys.Backup(), st.Spoiled); err != nil {
 		return st, err
 	}
 	if err := s.spoiledInstances(ctx, keys, &st); err != nil {
@@ -235,6 +239,9 @@ func headline(scr output.Screen, st shardState, now time.Time) string {
 	}
 	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.Replicas), mixture(st.Replicas)),
 		fmt.Sprintf("rev %d", st.Revision))
+	if at := st.Backup.Record.At; !at.IsZero() {
+		parts = append(parts, fmt.Sprintf("backup %s ago", output.Age(now, at)))
+	}
 	if st.Shard.Shard.Record.Hold != nil {
 		parts = append(parts, scr.Alarm("ON HOLD"))
 	}

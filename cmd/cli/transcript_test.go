@@ -144,6 +144,27 @@ func mistaken(w *world) {
 }
 
 var lossBeginnings = map[string]func(*world){
+	"lost everything": func(w *world) {
+		all, err := w.st.List(w.t.Context(), w.keys.Prefix(), 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, kv := range all.KVs {
+			if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(kv.Key)}}); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	},
+	"no backup for days": func(w *world) {
+		w.serve()
+		w.put(store.KindShard, "", store.Shard{
+			Schema: 1, ID: "x1", Name: "default", Created: noon.Add(-30 * 24 * time.Hour), Settings: store.DefaultShardSettings(),
+		})
+		w.put(store.KindBackup, "", store.Backup{
+			Schema: 1, At: noon.Add(-3 * 24 * time.Hour), By: "coord-a", To: "/var/backups/leasehold/x1", Revision: 7,
+			Failure: &store.BackupFailure{At: noon.Add(-20 * time.Second), By: "coord-a", Why: "write /var/backups/leasehold/x1: no space left on device"},
+		})
+	},
 	"lost": func(w *world) {
 		for _, id := range []string{"coord-a", "coord-b"} {
 			w.put(store.KindReplicas, id, store.Replica{

@@ -281,7 +281,7 @@ func (r *recorder) scale(c *Course, all int) (done int) {
 			c.Update++
 		}
 	}
-	if c.Restart > 0 || c.Recreate > 0 && spec.Budget.MaxExpansion == 0 {
+	if c.Restart > 0 || c.Recreate > 0 && spec.MaxExpansion() == 0 {
 		c.Healthy = min(c.Healthy, max(0, c.Before-c.AtOnce))
 	}
 	return 0

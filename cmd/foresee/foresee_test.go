@@ -116,13 +116,15 @@ func TestAheadInWords(t *testing.T) {
 			words: "heal 1; never below 5 healthy", took: 31 * time.Second,
 		},
 		"restart two at a time": {
-			edit:  func(g *store.Group) { g.Workload.Run, g.Budget.MaxUnavailable = []string{"./web2"}, new(2) },
+			edit: func(g *store.Group) {
+				g.Workload.Run, g.Budget.MaxUnavailable = []string{"./web2"}, new(store.Amount(2))
+			},
 			words: "restart 6 two at a time; never below 4 healthy", took: 90 * time.Second,
 		},
 		"drained first": {
 			before: func(g *store.Group) { g.Drain.Hook = []string{"./drain"} },
 			edit: func(g *store.Group) {
-				g.Template.InstanceType, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = "large", 0, new(1)
+				g.Template.InstanceType, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = "large", 0, new(store.Amount(1))
 			},
 			words: "recreate 6 one at a time; never below 5 healthy", took: 191 * time.Second,
 		},

@@ -20,7 +20,7 @@ func TestBetween(t *testing.T) {
 	b.Labels = map[string]string{"team": "shop"}
 	b.Paused = true
 	b.StopTimeout *= 2
-	none, day := 0, store.Duration(24*time.Hour)
+	none, day := store.Amount(0), store.Duration(24*time.Hour)
 	b.Budget.MaxUnavailable, b.Expiry.ForcedAge = &none, &day // nil and 0 are not the same
 	b.Spot.Enabled = true
 	b.Relaunch = store.Relaunch{Number: 1, Action: store.ActionRestart}

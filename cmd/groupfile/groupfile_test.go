@@ -56,7 +56,7 @@ func TestWriteReadsBack(t *testing.T) {
 	g.Vars = map[string]string{"a": "010", "b": "true", "c": "x: y # z", "d": "line\nbreak", "e": ""}
 	g.Template.Zones = []string{"a", "b"}
 	g.Workload.Run = []string{"./web", "--port", "8080"}
-	none, age, off := 0, store.Duration(time.Hour), store.Duration(0)
+	none, age, off := store.Amount(0), store.Duration(time.Hour), store.Duration(0)
 	g.Budget.MaxUnavailable, g.Expiry.EligibleAge, g.Expiry.ForcedAge = &none, &age, &off
 	g.Rollout.Strategy, g.Storm.Percent, g.Lifecycle = store.StrategyOpportunistic, 20, store.LifecycleTask
 	g.Drain.Hook, g.Spot.Enabled, g.OnDemandAge = []string{"./leave", "5"}, true, age
@@ -143,7 +143,7 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"out of range below a pointer", head + "budget: {max_unavailable: 10001}\n",
-			`budget.max_unavailable: 10001: must be 0 to 10000 (HEAL-3) (web.yaml:3:27)`,
+			`budget.max_unavailable: 10001: must be 0 to 10000, or 0% to 100% (HEAL-3) (web.yaml:3:27)`,
 		},
 		{
 			"an age too short", head + "expiry: {forced_age: 1s}\n",
@@ -219,6 +219,14 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 			"size: 0x10: must be 0 to 100000, in plain digits (web.yaml:3:7)",
 		},
 		{
+			"a percentage without its sign", head + "budget: {max_unavailable: \"25\"}\n",
+			"budget.max_unavailable: \"25\": must be a whole number or a percentage like 25%, 0 to 10000, or 0% to 100% (web.yaml:3:27)",
+		},
+		{
+			"more than all", head + "budget: {roll: {max_unavailable: 101%}}\n",
+			"budget.roll.max_unavailable: 101%: must be 0 to 10000, or 0% to 100% (REC-18) (web.yaml:3:34)",
+		},
+		{
 			"number for text", head + "vars:\n  port: 8080\n",
 			`vars.port: 8080: must be text: write "8080" (web.yaml:4:9)`,
 		},
@@ -232,7 +240,7 @@ load_balancers[2].port: 0: must be 1 to 65535, or a text such as ${port} (a vari
 		},
 		{
 			"text for fields", head + "budget: 1\n",
-			"budget: 1: must have fields: max_expansion, max_unavailable, max_creating, max_deleting (web.yaml:3:9)",
+			"budget: 1: must have fields: max_expansion, max_unavailable, max_creating, max_deleting, heal, roll, expiry (web.yaml:3:9)",
 		},
 		{
 			"number for a duration", head + "stop_timeout: 30\n",
@@ -429,7 +437,7 @@ func TestReadIsBounded(t *testing.T) {
 // Every field of the table can be written in a file, at its place.
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
-		"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]",
+		"string": `""`, "integer": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1", "list of status codes": "[]",
 		"list of checks": "[]", "list of load balancers": "[]", "list of files": "[]",
 	}

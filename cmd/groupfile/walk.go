@@ -143,6 +143,14 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return json.Number(strings.TrimPrefix(value.Value, "+")), true
+	case "integer or percentage":
+		var a store.Amount
+		written := value.Tag == "!!int" && plainDigits.MatchString(value.Value) || value.Tag == "!!str" && strings.HasSuffix(value.Value, "%")
+		if value.Kind != yaml.ScalarNode || !written || a.UnmarshalText([]byte(value.Value)) != nil {
+			w.mismatch(value, f.Path, "must be a whole number or a percentage like 25%, "+f.Allowed)
+			return nil, false
+		}
+		return a, true
 	case "duration":
 		var d store.Duration
 		zero := value.Tag == "!!int" && value.Value == "0"

@@ -244,6 +244,8 @@ var changing = []struct {
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
 	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "bench",
+	"backup",  // which a viewer may make, and an operator may record: below
+	"restore", // which writes what recover does, and more
 	"auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
@@ -296,6 +298,10 @@ func TestWhatRolesMayDo(t *testing.T) {
 			}
 		}
 	}
+	if code, out, err := g.run(g.as("viewer"), "backup", "shard.backup"); code != cli.Done ||
+		!strings.Contains(err, "not recorded") {
+		t.Errorf("viewer: backup: exit %d\n%s%s", code, out, err)
+	}
 	for _, c := range changing {
 		code, out, err := g.run(g.as("viewer"), append(strings.Fields(c.command), c.args...)...)
 		want := fmt.Sprintf("error: %s: user \"viewer\" has the role viewer, which may not ", c.command)
@@ -310,6 +316,10 @@ func TestWhatRolesMayDo(t *testing.T) {
 	}
 	if after := everything(); after != before {
 		t.Errorf("a viewer changed something: it was\n%s\nand is\n%s", before, after)
+	}
+	if code, out, err := g.run(g.as("operator"), "backup", "shard.backup"); code != cli.Done || err != "" ||
+		everything() == before {
+		t.Errorf("operator: backup: exit %d\n%s%s", code, out, err)
 	}
 	for _, c := range changing {
 		at := everything()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -52,6 +54,7 @@ type Replica struct {
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	Discovery  `embed:""`
+	Backups    `embed:"" prefix:"backup-"`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
@@ -73,7 +76,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	balancers, err := c.balancers(ctx, log)
+	balancers, err := c.balancers(ctx, h, log)
 	if err != nil {
 		return err
 	}
@@ -82,6 +85,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	keys, err := c.keys(h, log)
+	if err != nil {
+		return err
+	}
+	backups, err := c.Backups.config()
 	if err != nil {
 		return err
 	}
@@ -139,6 +146,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		if backups != nil {
+			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
+			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
+		}
 		return found.around(ctx, r.Run)
 	})
 	switch {
@@ -223,16 +234,19 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 	return all, nil
 }
 
-// balancers opens the load balancers that the file names.
-func (c *Coordinator) balancers(ctx context.Context, log *slog.Logger) (map[string]balancer.Balancer, error) {
+// balancers returns all load balancers of a coordinator, and opens those that its file names.
+func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) (map[string]balancer.Balancer, error) {
+	all := maps.Clone(h.Balancers)
 	if c.Providers == "" {
-		return nil, nil
+		return all, nil
 	}
 	entries, err := providerfile.ReadBalancers(c.Providers)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
-	all := map[string]balancer.Balancer{}
+	if all == nil {
+		all = map[string]balancer.Balancer{}
+	}
 	for _, e := range entries {
 		b, err := e.Open(ctx, log)
 		if err != nil {

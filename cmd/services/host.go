@@ -20,6 +20,7 @@ import (
 	"github.com/lmittmann/tint"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,6 +40,8 @@ type Host struct {
 	Allowed func(ctx context.Context, role store.Role) error
 	// Providers are those that a coordinator has besides the process provider; may be nil.
 	Providers map[string]provider.Provider
+	// Balancers are those that a coordinator has besides the ones that its file names; may be nil.
+	Balancers map[string]balancer.Balancer
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
 	// Args is the command line, for a service some of whose parts are processes of their own.

@@ -12,7 +12,7 @@ import (
 // proves REC-10
 func TestBlockedHoldsWhatIsShown(t *testing.T) {
 	d := &draft{spec: &store.Group{}}
-	if of := d.usedUp(&member{Instance: &Instance{}}, 0, 3); of != (store.BlockedFacts{}) {
+	if of := d.usedUp(&member{Instance: &Instance{}}, bounds{}, 3); of != (store.BlockedFacts{}) {
 		t.Errorf("without budgets: %+v", of)
 	}
 }

@@ -130,8 +130,29 @@ func (d *draft) proven(m *member) bool {
 // healing does not use the room that they need (HEAL-10).
 func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
 
-// atCapacity reports whether size and max_expansion allow no further machine in any slot.
-func (d *draft) atCapacity() bool { return d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion }
+// bounds are how much of the budgets may be in use for a kind of work to begin.
+type bounds struct{ expansion, down int }
+
+func (d *draft) boundsOf(w store.WorkBudget) bounds {
+	return bounds{expansion: d.spec.MaxExpansionFor(w), down: d.spec.MaxUnavailableFor(w, false)}
+}
+
+// mostFor is how many machines may exist for one to be made in a slot. If the one before was removed
+// first, the limit is that of the work that did so (REC-18).
+func (d *draft) mostFor(sl *slot) int {
+	var w store.WorkBudget
+	switch v := sl.Record.Vacated; {
+	case v == nil || v.Dead:
+	case v.Roll:
+		w = d.spec.Budget.Roll
+	default:
+		w = d.spec.Budget.Heal
+	}
+	return d.spec.Size + d.spec.MaxExpansionFor(w)
+}
+
+// atCapacity reports whether no machine may be made in a slot.
+func (d *draft) atCapacity(sl *slot) bool { return d.counts.standing >= d.mostFor(sl) }
 
 // unavailable is how many of the wanted slots have no instance that has fully booted.
 func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }

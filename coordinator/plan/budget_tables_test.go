@@ -112,7 +112,7 @@ func TestWhomAStormKeeps(t *testing.T) {
 		"lost, no storm":          {store.Lost, nil, 1, false},
 		"unhealthy":               {store.Unhealthy, &store.Storm{}, 1, false},
 	} {
-		d := &draft{storm: c.storm, spec: &store.Group{Budget: store.Budget{MaxExpansion: c.expansion}}}
+		d := &draft{storm: c.storm, spec: &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}}
 		if d.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
 			t.Errorf("%s: it is kept: %t", name, !c.want)
 		}

@@ -224,7 +224,7 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		w.edit(func(g *store.Group) {
 			g.Size, g.Stopped = size, rapid.IntRange(0, 9).Draw(r, "stopped") == 0
 			g.Deleting = rapid.IntRange(0, 9).Draw(r, "deleting") == 0
-			g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(r, "expansion")
+			g.Budget.MaxExpansion = store.Amount(rapid.IntRange(0, 3).Draw(r, "expansion"))
 			if rapid.Bool().Draw(r, "restarts") {
 				g.Heal.Policy = store.HealRestart
 			}

@@ -112,7 +112,9 @@ func TestHealAndCount(t *testing.T) {
 		},
 		{
 			"no expansion: removed first, as many as may be unavailable",
-			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) },
+			func(g *store.Group) {
+				g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(store.Amount(1))
+			},
 			func(w *world) {
 				for i, id := range []string{"a", "b", "c"} {
 					w.place(id, i, store.Running)
@@ -122,7 +124,9 @@ func TestHealAndCount(t *testing.T) {
 		}, // its slot is filled when it is gone (REC-18)
 		{
 			"who never booted takes nobody down",
-			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) },
+			func(g *store.Group) {
+				g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(store.Amount(1))
+			},
 			func(w *world) {
 				for i, id := range []string{"a", "b"} {
 					w.place(id, i, store.Booting)

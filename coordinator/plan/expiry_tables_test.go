@@ -152,14 +152,18 @@ func (w *world) oldAndNew(problem string) {
 func TestHowTheOldAreReplaced(t *testing.T) {
 	hour := store.Duration(time.Hour)
 	eligible := func(size, expansion int) func(*store.Group) {
-		return func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Expiry.EligibleAge = size, expansion, &hour }
+		return func(g *store.Group) {
+			g.Size, g.Budget.MaxExpansion, g.Expiry.EligibleAge = size, store.Amount(expansion), &hour
+		}
 	}
 	forced := func(size, expansion int) func(*store.Group) {
-		return func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Expiry.ForcedAge = size, expansion, &hour }
+		return func(g *store.Group) {
+			g.Size, g.Budget.MaxExpansion, g.Expiry.ForcedAge = size, store.Amount(expansion), &hour
+		}
 	}
 	forcedOut := func(g *store.Group) {
 		forced(2, 1)(g)
-		g.Budget.MaxUnavailable = new(1)
+		g.Budget.MaxUnavailable = new(store.Amount(1))
 	}
 	two := func(w *world) {
 		w.place("a", 0, store.Running, old(2*time.Hour))

@@ -136,7 +136,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 func (d *draft) replace(sl *slot, m *member) {
 	removeFirst, ok := d.turn(m)
 	if !ok {
-		if m.failing() && !sl.touched && (d.spec.Budget.MaxExpansion > 0 || d.spec.MaxUnavailable(false) > 0) {
+		if m.failing() && !sl.touched && d.boundsOf(d.spec.Budget.Heal) != (bounds{}) {
 			d.waiting = m.ID()
 		}
 		return
@@ -185,7 +185,7 @@ func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what):
 		a.What += "; " + sl.waiting()
-	case d.atCapacity():
+	case d.atCapacity(sl):
 		a.What += "; its slot is filled when its machine is gone"
 	case d.mayCreate(what):
 		d.addReplacement(a, sl, m, rule, why)
@@ -196,7 +196,7 @@ func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 // turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is
 // removed first.
 func (d *draft) turn(m *member) (removeFirst, ok bool) {
-	b, most := d.spec.Budget, d.spec.MaxUnavailable(false)
+	b := d.boundsOf(d.spec.Budget.Heal)
 	what := m.task(store.WorkReplace)
 	if m.goesNow() { // whether its place can be taken or not
 		return true, d.mayDelete(m.task(store.WorkRemove), m)
@@ -210,19 +210,19 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	if m.touched || !d.mayCreate(what) {
 		return false, false
 	}
-	if d.expansion() < b.MaxExpansion {
+	if d.expansion() < b.expansion {
 		return false, true
 	}
 	if d.mustKeep(m) {
-		of := d.usedUp(m, most, d.unavailable())
+		of := d.usedUp(m, b, d.unavailable())
 		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
 	// An instance that never booted is unavailable already: removing it takes nothing down
 	// (HEAL-5). Else several of them would use the budget up that their own replacement needs.
-	if most == 0 || d.booted(m) && d.unavailable() >= most {
-		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, most, d.unavailable()))
+	if b.down == 0 || d.booted(m) && d.unavailable() >= b.down {
+		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.unavailable()))
 		return false, false
 	}
 	if !d.mayDelete(what, m) {
@@ -233,15 +233,14 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 
 // usedUp returns the use of both budgets, and has an instance of a roll make room for a member that
 // has failed.
-func (d *draft) usedUp(m *member, most, used int) store.BlockedFacts {
-	b := d.spec.Budget
-	if b.MaxExpansion == 0 && most == 0 {
+func (d *draft) usedUp(m *member, b bounds, used int) store.BlockedFacts {
+	if b == (bounds{}) {
 		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
 	}
 	of := store.BlockedFacts{
-		Expansion: b.MaxExpansion, ExpansionUsed: max(0, d.expansion()), Down: most, DownUsed: used,
+		Expansion: b.expansion, ExpansionUsed: max(0, d.expansion()), Down: b.down, DownUsed: used,
 	}
-	if b.MaxExpansion > 0 && m.failing() && m.phase.Fills() {
+	if b.expansion > 0 && m.failing() && m.phase.Fills() {
 		of.Other = d.giveWay(m, (*member).standing)
 	}
 	return of
@@ -249,7 +248,7 @@ func (d *draft) usedUp(m *member, most, used int) store.BlockedFacts {
 
 // mustKeep reports whether a member is not removed before its replacement is there.
 func (d *draft) mustKeep(m *member) bool {
-	return m.missed() && d.storm != nil && d.storm.Ended == "" && d.spec.Budget.MaxExpansion > 0
+	return m.missed() && d.storm != nil && d.storm.Ended == "" && d.boundsOf(d.spec.Budget.Heal).expansion > 0
 }
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
@@ -663,5 +662,5 @@ func (m *member) mustRestart() bool {
 // restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
 // but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
-	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
+	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)
 }

@@ -81,7 +81,7 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 			w.place("x", 1, store.Deleting, onDemand)
 		}, "HEAL-9 -a"},
 		{"makes nobody available", func(g *store.Group) {
-			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 2, 0, new(1)
+			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 2, 0, new(store.Amount(1))
 		}, func(w *world) {
 			w.place("a", 0, store.Running)
 			w.turn("a", false)

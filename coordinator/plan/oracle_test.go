@@ -106,8 +106,8 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 	}
 	after, budget := a.count(records), a.spec.Budget
 	switch {
-	case after.expansion > max(budget.MaxExpansion, a.before.expansion)+free:
-		return fmt.Sprintf("max_expansion is %d, %d were in use, and %d are then", budget.MaxExpansion,
+	case after.expansion > max(a.spec.MaxExpansion(), a.before.expansion)+free:
+		return fmt.Sprintf("max_expansion is %d, %d were in use, and %d are then", a.spec.MaxExpansion(),
 			a.before.expansion, after.expansion)
 	case made != nil && budget.MaxCreating != 0 && after.creating > budget.MaxCreating:
 		return fmt.Sprintf("max_creating is %d, and %d come up once %s: %s", budget.MaxCreating, after.creating,

@@ -339,18 +339,18 @@ func (d *draft) expire(forced bool) {
 // replaceOld requests a replacement if there is room for one; false if there is none for the others
 // either.
 func (d *draft) replaceOld(m *member) bool {
-	what := m.task(store.WorkExpire)
+	what, most := m.task(store.WorkExpire), d.boundsOf(d.spec.Budget.Expiry).expansion
 	switch {
 	case m.Record.Protected != "":
 		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
 		return true
 	case d.waits(m.slot, what):
 		return true // what was made in its place has failed too often (FLAP-2)
-	case d.spec.Budget.MaxExpansion == 0:
+	case most == 0:
 		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Text: m.age.why})
 		return false
-	case d.expansion() >= d.spec.Budget.MaxExpansion:
-		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: d.spec.Budget.MaxExpansion})
+	case d.expansion() >= most:
+		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: most})
 		return false
 	case !m.age.forced && !d.allWell():
 		d.block("EXP-1", what, store.BlockedByUnsettled, store.BlockedFacts{Flag: true})
@@ -385,7 +385,7 @@ func (d *draft) allWell() bool {
 func (d *draft) forcedOut(sl *slot, good []*member) {
 	old := good[0]
 	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) ||
-		d.unavailable() >= d.spec.MaxUnavailable(false) {
+		d.unavailable() >= d.boundsOf(d.spec.Budget.Expiry).down {
 		return
 	}
 	tried := good[len(good)-1]

@@ -70,8 +70,8 @@ func TestNothingGoesWrongAndAllComesRight(t *testing.T) {
 func (tr *trial) drawSpec(g *store.Group) {
 	rt := tr.chance.t
 	g.Size = rapid.IntRange(1, 5).Draw(rt, "size")
-	g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
-	g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
+	g.Budget.MaxExpansion = store.Amount(rapid.IntRange(0, 3).Draw(rt, "max_expansion"))
+	g.Budget.MaxUnavailable = new(store.Amount(rapid.IntRange(0, 2).Draw(rt, "max_unavailable")))
 	if g.Budget.MaxExpansion == 0 {
 		g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only dead instances are healed (HEAL-3)
 	}
@@ -252,7 +252,7 @@ func (tr *trial) operate(kind string) {
 		case "pause", "resume":
 			g.Paused = kind == "pause"
 		case "budget":
-			g.Budget.MaxExpansion = rapid.IntRange(1, 3).Draw(rt, "max_expansion")
+			g.Budget.MaxExpansion = store.Amount(rapid.IntRange(1, 3).Draw(rt, "max_expansion"))
 			g.Budget.MaxDeleting = rapid.IntRange(0, 2).Draw(rt, "max_deleting")
 		case "vars":
 			g.Vars = map[string]string{"greeting": rapid.SampledFrom([]string{"hello", "bye"}).Draw(rt, "greeting")}

@@ -273,7 +273,7 @@ func (d *draft) update(m *member) bool {
 	switch {
 	case action == store.ActionLiveUpdate:
 		return d.updateLive(m, why)
-	case action == store.ActionRestart && d.spec.MaxUnavailable(true) > 0:
+	case action == store.ActionRestart && d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true) > 0:
 		return d.updateByRestart(m, why)
 	default:
 		return d.updateByReplacement(m, why)
@@ -283,10 +283,9 @@ func (d *draft) update(m *member) bool {
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
 // told, else the machine.
 func (d *draft) updateByRestart(m *member, why store.Cause) bool {
-	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) &&
-		d.unavailable() >= d.spec.MaxUnavailable(true) {
-		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable,
-			store.BlockedFacts{Limit: d.spec.MaxUnavailable(true)})
+	most := d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true)
+	if d.unwell() >= most && m.healthy() || d.booted(m) && d.unavailable() >= most {
+		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
 	if !d.mayDelete(m.task(store.WorkRestart), m) {
@@ -311,16 +310,16 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 	if !d.mayCreate(what) {
 		return false
 	}
-	if d.expansion() < d.spec.Budget.MaxExpansion {
+	b := d.boundsOf(d.spec.Budget.Roll)
+	if d.expansion() < b.expansion {
 		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.evidence(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, "ROLL-1", why)
 		d.writeSlot(a, m.slot)
 		return true
 	}
-	most := d.spec.MaxUnavailable(false)
-	if most == 0 || m.healthy() && d.unwell() >= most || d.booted(m) && d.unavailable() >= most {
-		d.block("ROLL-1", what, store.BlockedByBudget, d.usedUp(m, most, d.unwell()))
+	if b.down == 0 || m.healthy() && d.unwell() >= b.down || d.booted(m) && d.unavailable() >= b.down {
+		d.block("ROLL-1", what, store.BlockedByBudget, d.usedUp(m, b, d.unwell()))
 		return false
 	}
 	if !d.mayDelete(what, m) {
@@ -378,12 +377,13 @@ func (d *draft) updatedFirst(m *member) bool {
 // updateLive makes the agent of a member take up what is new. That takes nothing down, yet goes
 // step by step: it may be wrong.
 func (d *draft) updateLive(m *member, why store.Cause) bool {
-	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
+	b := d.boundsOf(d.spec.Budget.Roll)
+	if most := max(1, b.expansion+b.down); d.roll.updating >= most {
 		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,
 			store.BlockedFacts{Count: d.roll.updating})
 		return false
 	}
-	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
+	if m.healthy() && d.unwell() > b.down {
 		d.blockUnwell(m)
 		return false
 	}

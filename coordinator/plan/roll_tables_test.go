@@ -274,7 +274,7 @@ func TestWhoHoldsUpARoll(t *testing.T) {
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) {
-			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, c.expansion, new(c.unavailable)
+			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, store.Amount(c.expansion), new(store.Amount(c.unavailable))
 		})
 		w.place("a", 0, store.Deleting)
 		w.place("b", 1, store.Running)

@@ -26,7 +26,7 @@ func (d *draft) scaleUp() {
 	// no more are filled in one plan, and drafting 100,000 missing ones would take longer than the
 	// rest
 	idle := d.idle(min(missing, mostCreations+1))
-	have, full := d.spec.Size-missing, false
+	have, full, limit := d.spec.Size-missing, false, 0
 	for i, sl := range idle {
 		switch {
 		case i == mostCreations:
@@ -35,8 +35,8 @@ func (d *draft) scaleUp() {
 			continue
 		case d.waits(sl, task{work: store.WorkFill, slot: sl.number}):
 			continue
-		case d.atCapacity() && !sl.diedLast():
-			full = true // but not for the dead: they wait for no budget (HEAL-3)
+		case d.atCapacity(sl) && !sl.diedLast():
+			full, limit = true, max(limit, d.mostFor(sl)) // but not for the dead: they wait for no budget (HEAL-3)
 			continue
 		case !d.mayCreate(task{work: store.WorkCreateRemaining}):
 			return
@@ -55,7 +55,7 @@ func (d *draft) scaleUp() {
 	}
 	if full {
 		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,
-			store.BlockedFacts{Count: d.counts.standing, Limit: d.spec.Size + d.spec.Budget.MaxExpansion})
+			store.BlockedFacts{Count: d.counts.standing, Limit: limit})
 	}
 }
 

@@ -142,7 +142,7 @@ func (d *draft) convert() {
 		d.block("SPOT-4", what, store.BlockedByRoll, store.BlockedFacts{})
 	case !d.allWell() || !d.settledDown():
 		d.block("SPOT-4", what, store.BlockedByUnsettled, store.BlockedFacts{})
-	case d.spec.Budget.MaxExpansion == 0:
+	case d.spec.MaxExpansion() == 0:
 		d.block("SPOT-4", what, store.BlockedByNoExpansion, store.BlockedFacts{})
 	case d.mayCreate(what):
 		d.convertOne(from, what)

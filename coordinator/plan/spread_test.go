@@ -20,8 +20,8 @@ func calmWorld(rt *rapid.T) *world {
 	w.onCommit = func(s *Snapshot, p *Plan, a *Action) { w.actionIsSound(s, p, a) }
 	w.edit(func(g *store.Group) {
 		g.Size = rapid.IntRange(1, 9).Draw(rt, "size")
-		g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
-		g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
+		g.Budget.MaxExpansion = store.Amount(rapid.IntRange(0, 3).Draw(rt, "max_expansion"))
+		g.Budget.MaxUnavailable = new(store.Amount(rapid.IntRange(0, 2).Draw(rt, "max_unavailable")))
 		if g.Budget.MaxExpansion == 0 {
 			g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable))
 		}

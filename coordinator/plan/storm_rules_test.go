@@ -209,7 +209,7 @@ func TestWhoFencesItselfIsLost(t *testing.T) {
 func stormy(t *testing.T, size, lost int, change func(*store.Group)) *world {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) {
-		g.Size, g.Budget.MaxExpansion = size, size
+		g.Size, g.Budget.MaxExpansion = size, store.Amount(size)
 		if change != nil {
 			change(g)
 		}

@@ -210,7 +210,7 @@ func (s *story) set(g *store.Group, setting string) {
 		return n
 	}
 	numbers := map[string]*int{
-		"size": &g.Size, "max_expansion": &g.Budget.MaxExpansion, "max_creating": &g.Budget.MaxCreating,
+		"size": &g.Size, "max_creating": &g.Budget.MaxCreating,
 		"max_deleting":  &g.Budget.MaxDeleting,
 		"give_up_after": &g.Flap.GiveUpAfter, "storm_min": &g.Storm.Min, "storm_percent": &g.Storm.Percent,
 	}
@@ -247,13 +247,28 @@ func (s *story) set(g *store.Group, setting string) {
 
 func (s *story) setOther(g *store.Group, key, value string) {
 	age := func() *store.Duration { return new(store.Duration(duration(s.t, value))) }
-	switch key {
-	case "max_unavailable":
-		n, err := strconv.Atoi(value)
-		if err != nil {
+	amount := func() *store.Amount {
+		var a store.Amount
+		if err := a.UnmarshalText([]byte(value)); err != nil {
 			s.t.Fatalf("%s: %v", key, err)
 		}
-		g.Budget.MaxUnavailable = new(n)
+		return &a
+	}
+	switch key {
+	case "max_expansion":
+		g.Budget.MaxExpansion = *amount()
+	case "max_unavailable":
+		g.Budget.MaxUnavailable = amount()
+	case "heal.max_expansion":
+		g.Budget.Heal.MaxExpansion = amount()
+	case "heal.max_unavailable":
+		g.Budget.Heal.MaxUnavailable = amount()
+	case "roll.max_expansion":
+		g.Budget.Roll.MaxExpansion = amount()
+	case "roll.max_unavailable":
+		g.Budget.Roll.MaxUnavailable = amount()
+	case "expiry.max_expansion":
+		g.Budget.Expiry.MaxExpansion = amount()
 	case "zones":
 		g.Template.Zones = strings.Split(value, ",")
 	case "run":

@@ -214,7 +214,7 @@ func (d *draft) rebalance() {
 		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
 	case !d.allWell() || !d.settledDown():
 		d.block("REC-17", what, store.BlockedByUnsettled, store.BlockedFacts{})
-	case d.spec.Budget.MaxExpansion == 0:
+	case d.spec.MaxExpansion() == 0:
 		d.block("REC-17", what, store.BlockedByNoExpansion, store.BlockedFacts{})
 	case wait.After(d.now):
 		d.wake(wait)

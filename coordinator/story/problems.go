@@ -114,6 +114,7 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 		})
 	}
 	found = append(found, SiteProblems(st)...)
+	found = append(found, backupProblems(st, now)...)
 	for _, r := range st.Replicas {
 		if p := issuerProblem(r.Record, now); p != nil {
 			found = append(found, *p)

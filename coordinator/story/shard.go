@@ -14,6 +14,7 @@ type Shard struct {
 	Revision  store.Revision
 	Shard     store.Versioned[store.Shard]
 	Served    store.Versioned[store.Served]
+	Backup    store.Versioned[store.Backup]
 	Leader    store.Versioned[store.Leader]
 	Leads     bool
 	Replicas  []store.Versioned[store.Replica]

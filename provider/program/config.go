@@ -67,15 +67,15 @@ func (c *Config) check() (command, error) {
 		return p, errors.New("user: is missing: the coordinator is root, so name the user that the program runs as (root too must be named)")
 	}
 	if c.User != "" {
-		if p.as, err = credential(c.User); err != nil {
+		if p.as, err = Credential(c.User); err != nil {
 			return p, err
 		}
 	}
 	return p, nil
 }
 
-// credential returns what it takes to run as a user; nil for the one we are.
-func credential(name string) (*syscall.Credential, error) {
+// Credential returns what it takes to run as a user; nil for the one we are.
+func Credential(name string) (*syscall.Credential, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return nil, fmt.Errorf("user: %w", err)

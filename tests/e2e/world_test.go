@@ -24,7 +24,7 @@ import (
 )
 
 // longest bounds every wait. It is no measure of speed: what is waited for takes seconds.
-const longest = 90 * time.Second
+const longest = 5 * time.Minute
 
 // world is a directory with an etcd, programs and machines, isolated from other worlds.
 type world struct {

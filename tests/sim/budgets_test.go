@@ -107,9 +107,24 @@ func (in *inquiry) expansion(members []store.Instance) {
 			after++
 		}
 	}
-	if most := in.force.spec.Size + in.force.spec.Budget.MaxExpansion; after > max(before, most) {
+	expansion := in.force.spec.MaxExpansionFor(in.limits())
+	if most := in.force.spec.Size + expansion; after > max(before, most) {
 		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group,
-			most, in.force.spec.Size, in.force.spec.Budget.MaxExpansion, in.a.Rule, in.a.What)
+			most, in.force.spec.Size, expansion, in.a.Rule, in.a.What)
+	}
+}
+
+// limits are what the action's kind of work may use of the budgets (REC-18).
+func (in *inquiry) limits() store.WorkBudget {
+	switch in.a.Rule {
+	case "HEAL-1", "HEAL-2":
+		return in.force.spec.Budget.Heal
+	case "ROLL-1", "ROLL-2":
+		return in.force.spec.Budget.Roll
+	case "EXP-1":
+		return in.force.spec.Budget.Expiry
+	default:
+		return store.WorkBudget{}
 	}
 }
 
@@ -179,7 +194,7 @@ func (in *inquiry) unavailable(members []store.Instance) {
 				covered = covered || m.Slot == rec.Slot
 			}
 		}
-		most := spec.MaxUnavailable(c.next.Phase == store.Stopping)
+		most := spec.MaxUnavailableFor(in.limits(), c.next.Phase == store.Stopping)
 		if n := spec.Size - len(up); !covered && n > most {
 			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: %s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}

@@ -136,7 +136,7 @@ func (tr *trial) leaks() string {
 // tolerant reports whether what has failed may stay as it is: nobody is to heal it, or no budget
 // lets anybody.
 func (tr *trial) tolerant(g store.Group) bool {
-	return g.Heal.Policy == store.HealNone || g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0
+	return g.Heal.Policy == store.HealNone || g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal, false) == 0
 }
 
 func (tr *trial) missingOf(name string) string {

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
@@ -129,13 +130,34 @@ func (tr *trial) shares(g *store.Group) {
 	}
 }
 
+// percentages writes some budgets as shares of the size, and gives kinds of work limits of their own
+// (REC-18). What is drawn for it is drawn apart, so that seeds keep their worlds.
+func (tr *trial) percentages(g *store.Group) {
+	apart := rand.New(rand.NewPCG(tr.plot.seed, uint64(g.Name[0])))
+	share := func() *store.Amount { return new(store.Percent(apart.IntN(101))) }
+	if apart.IntN(3) == 0 {
+		g.Budget.MaxExpansion = *share()
+	}
+	if apart.IntN(3) == 0 {
+		g.Budget.MaxUnavailable = share()
+	}
+	for _, w := range []*store.WorkBudget{&g.Budget.Heal, &g.Budget.Roll, &g.Budget.Expiry} {
+		if apart.IntN(4) == 0 {
+			w.MaxExpansion = share()
+		}
+		if apart.IntN(4) == 0 {
+			w.MaxUnavailable = share()
+		}
+	}
+}
+
 func (tr *trial) budget(g *store.Group) {
 	g.Budget = store.Budget{
-		MaxExpansion: tr.between(0, 3), MaxCreating: pick(tr, 0, 0, 1, 2, 3),
+		MaxExpansion: store.Amount(tr.between(0, 3)), MaxCreating: pick(tr, 0, 0, 1, 2, 3),
 		MaxDeleting: pick(tr, 0, 0, 1, 2, 3),
 	}
 	if tr.chance(70) {
-		g.Budget.MaxUnavailable = new(int)
-		*g.Budget.MaxUnavailable = tr.between(0, 3)
+		g.Budget.MaxUnavailable = new(store.Amount(tr.between(0, 3)))
 	}
+	tr.percentages(g)
 }

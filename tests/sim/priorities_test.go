@@ -11,7 +11,8 @@ import (
 // healed, no room goes to a change of the template or to expiry that may wait (REC-5, HEAL-8).
 func (in *inquiry) priorities() {
 	spec := in.force.spec
-	if !in.force.there || spec.Expiry.ForcedAge != nil || spec.Spot.Enabled || spec.Capacity.Spot > 0 || !in.rolls() {
+	if !in.force.there || spec.Expiry.ForcedAge != nil || spec.Spot.Enabled || spec.Capacity.Spot > 0 || !in.rolls() ||
+		spec.Heal.Policy != store.HealNone && in.tr.tolerant(spec) {
 		return // what is forced out by its age comes before healing
 	}
 	for _, m := range in.tr.members(in.a.Group) {

@@ -71,7 +71,7 @@ func (c *Cloud) startAgent(ctx context.Context, m *machine) (*agent, error) {
 }
 
 func (c *Cloud) fork(m *machine) (*agent, error) {
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(m.dir, Managed), 0o700); err != nil {
 		return nil, err
 	}
 	document := filepath.Join(m.dir, "bootstrap.json")
@@ -95,6 +95,7 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 		provider.EnvMachine + "=" + b.Shard + "/" + m.id,
 		"LEASEHOLD_STATE_DIR=" + m.dir,
 		"LEASEHOLD_SOURCE=" + m.address,
+		"LEASEHOLD_FILES_ROOT=" + filepath.Join(m.dir, Managed),
 		"LEASEHOLD_FAREWELL=shutdown",
 		machines.EnvTest + "=" + c.mark + "/" + m.id,
 	}

@@ -35,6 +35,9 @@ type Config struct {
 	Zones  []string                     // default "a", "b"
 	Source func(instance string) string // returns a machine's address; called once for each
 	Made   func(instance string)        // called for each machine before it boots, if set
+	// Whole says what is wrong with the content of a managed file that is neither the old nor the new one, by
+	// the file's name; "" if it is whole.
+	Whole map[string]func(content string) string
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
 	AgentAgain  time.Duration
 	Capacity    int           // machines per zone; 0: no limit
@@ -51,6 +54,8 @@ type Cloud struct {
 	mem    *memprovider.Provider
 	calls  atomic.Uint64
 	census census
+
+	traffic *traffic
 
 	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
 	end      context.CancelFunc
@@ -76,6 +81,7 @@ func New(cfg Config) (*Cloud, error) {
 	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
 	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
+	c.traffic = &traffic{c: c, members: map[string]*served{}}
 	c.mem = memprovider.New(memprovider.Config{
 		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime,
 		BootDelay: cfg.BootDelay, Seed: cfg.Seed,
@@ -97,7 +103,8 @@ func (c *Cloud) Serve(ctx context.Context) error {
 	c.base, c.end = context.WithCancel(ctx)
 	server := rpc.NewServer()
 	of := func(replica string) provider.Provider { return &front{c, replica} }
-	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)), c.startKeeper()); err != nil {
+	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)),
+		server.RegisterName("Traffic", &Traffic{c.traffic}), c.startKeeper()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	c.serving.Go(func() {

@@ -13,6 +13,8 @@
 //	agent.go    the process of an agent
 //	process.go  all processes of a machine: found, stopped, killed
 //	harm.go     faults of a machine
+//	balancer.go the load balancer, its members and its faults
+//	files.go    the files that agents keep on machines
 //
 // # Invariants
 //

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"net"
 	"slices"
 	"time"
 
@@ -69,6 +70,7 @@ func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made pr
 	err = f.called(ctx, history.Call{Method: history.Create, Instance: req.Bootstrap.Instance, Zone: req.Zone},
 		func(ctx context.Context, _ *history.Call) (err error) {
 			made, err = f.c.mem.Create(ctx, req)
+			made.Address = f.c.reachedAt(made.Instance)
 			return err
 		})
 	return made, err
@@ -123,11 +125,22 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 				found = append(found, m)
 			}
 		}
+		for i := range found {
+			found[i].Address = f.c.reachedAt(found[i].Instance)
+		}
 		found, call.Lie, err = f.c.bend(ctx, found)
 		call.Listed = len(found)
 		return err
 	})
 	return found, err
+}
+
+// reachedAt is where a load balancer would reach a machine; "" if it never existed.
+func (c *Cloud) reachedAt(instance string) string {
+	if m := c.machine(instance); m != nil {
+		return net.JoinHostPort(m.address, "80")
+	}
+	return ""
 }
 
 // Inject makes calls fail from now on, until the fault is lifted or used up. For List see
@@ -137,6 +150,9 @@ func (c *Cloud) Inject(f memprovider.Fault) (lift func()) { return c.mem.Inject(
 // Heal ends all faults and lies. Delayed effects still happen.
 func (c *Cloud) Heal() {
 	c.mem.Heal()
+	c.traffic.mu.Lock()
+	c.traffic.fault = nil
+	c.traffic.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lie = nil

@@ -25,15 +25,18 @@ func (m *machine) workload() (pid int, err error) {
 	return record.PID, err
 }
 
-// watchWorkload records when the workload of a machine starts, and when it ends while the machine
+// watchWorkload looks at the machine's files, and records when the workload of a machine starts, and when it ends while the machine
 // stays up. The kernel says whether it runs; the agent only provides its process ID.
 func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	runs := 0 // its process at the last check
+	files := map[string]string{}
 	for {
+		c.lookAtFiles(m, files)
 		select {
 		case <-ctx.Done():
+			c.lookAtFiles(m, files)
 			return
 		case <-tick.C:
 		}

@@ -95,7 +95,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 	socket := filepath.Join(dir, "cloud.sock")
 	c.Cloud, err = cloud.New(cloud.Config{
 		Log: c.Log, Agent: cast, Dir: filepath.Join(dir, "machines"), Socket: socket, Zones: zones, Logs: dir,
-		Source: c.source, Made: c.machineMade,
+		Source: c.source, Made: c.machineMade, Whole: whole,
 	})
 	if err != nil {
 		t.Fatal(err)

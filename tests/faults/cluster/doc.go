@@ -4,6 +4,7 @@
 //	cluster.go   members of etcd, replicas, machines, the network between them, the witness beside them
 //	parties.go   their names and processes; starting them again
 //	groups.go    what its operators want, and the commands that they give
+//	files.go     the files on its machines, and who should be in service in the end
 //	harm.go      machines that are cut off or made unhealthy, recorded in the history
 //	restore.go   etcd's data saved, restored, removed
 //	damage.go    records deleted and spoiled by hand, and what an operator does about it

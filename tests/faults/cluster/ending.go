@@ -133,7 +133,7 @@ func (c *Cluster) unrest() string {
 	if hold := c.Hold(); hold != "" {
 		return "the shard is on hold: " + hold
 	}
-	return ""
+	return c.served()
 }
 
 // leaderless returns why no replica leads; "" if one does. After etcd was without a quorum, the

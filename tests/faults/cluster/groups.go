@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/cloud"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // Group is what the operators of a cluster want of a group.
@@ -21,6 +23,7 @@ type Group struct {
 	Name    string
 	Size    int
 	Checked bool     // it has a check, so that its machines can become unhealthy
+	Served  bool     // its machines are behind the load balancer, and have files
 	More    []string // further lines of its file
 
 	edits map[string]int // how often each part was edited
@@ -31,7 +34,7 @@ func Usual() []Group {
 	return []Group{
 		{Name: "web", Size: 12, More: []string{"budget: {max_expansion: 2}"}},
 		{
-			Name: "db", Size: 6, Checked: true,
+			Name: "db", Size: 6, Checked: true, Served: true,
 			More: []string{"budget: {max_expansion: 1, max_unavailable: 1, max_creating: 3, max_deleting: 2}"},
 		},
 		{Name: "one", Size: 1},
@@ -56,6 +59,11 @@ func (g *Group) text(c *Cluster) string {
 		// a program has taken longer than its second twice in a row.
 		lines = append(lines, "checks:",
 			`- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+fmt.Sprint(4+g.edits["check"]%2)+"}")
+	}
+	if g.Served {
+		lines = append(lines, "load_balancers: [{name: "+swarm.BalancerTarget+"}]", "drain: {timeout: 6s, hook: [\"true\"]}",
+			"files:", fmt.Sprintf("- {path: \"${dir}/%s/%s\", template: %q}", cloud.Managed, fileOfVars, varsTemplate(g.edits["vars"])),
+			fmt.Sprintf("- {path: \"${dir}/%s/%s\", template: %q, settle: 1s}", cloud.Managed, fileOfPeers, peersTemplate))
 	}
 	return strings.Join(append(append(lines, g.More...), ""), "\n")
 }
@@ -85,11 +93,20 @@ func (c *Cluster) Wanted() map[string]int {
 
 // Checked returns the groups with a check.
 func (c *Cluster) Checked() []string {
+	return c.groupsThat(func(g *Group) bool { return g.Checked })
+}
+
+// Served returns the groups behind the load balancer.
+func (c *Cluster) Served() []string {
+	return c.groupsThat(func(g *Group) bool { return g.Served })
+}
+
+func (c *Cluster) groupsThat(are func(*Group) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
-		if c.groups[name].Checked {
+		if are(c.groups[name]) {
 			out = append(out, name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/disk"
 	"github.com/leasehold/leasehold/tests/faults/network"
 	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // way makes a party reachable through the network.
@@ -51,7 +52,7 @@ func (c *Cluster) source(instance string) string { return c.Net.Source(instance)
 func (c *Cluster) replicaFlags(id string) []string {
 	record := filepath.Join(c.dir, fmt.Sprintf("history-%s-%d", id, len(c.records)))
 	c.records = append(c.records, record)
-	flags := []string{"-history", record, "-zones", strings.Join(zones, ",")}
+	flags := []string{"-history", record, "-zones", strings.Join(zones, ","), "-balancer", swarm.BalancerTarget}
 	if c.cfg.Numbers {
 		if c.numbers[id] == "" {
 			c.numbers[id] = addresses.FreeAddress(c.test)

@@ -15,6 +15,9 @@ type Event struct {
 	Order   *Order   `json:"order,omitempty"`
 	Mark    *Mark    `json:"mark,omitempty"`
 	Left    *Left    `json:"left,omitempty"`
+
+	Membership *Membership `json:"membership,omitempty"`
+	Torn       *Torn       `json:"torn,omitempty"`
 }
 
 // Call is a provider call, as the provider sees it. It gives two events: at its beginning and at
@@ -79,6 +82,37 @@ const (
 	BySelf  = "self"  // the agent ended without an order
 	ByEnd   = "end"   // the run is over
 )
+
+// Membership is what happened to an instance in the load balancer, or a list of all that it has, as the
+// load balancer sees it.
+type Membership struct {
+	Instance string         `json:"instance,omitempty"`
+	What     MembershipStep `json:"what"`
+	Replica  string         `json:"replica,omitempty"` // whose call it was; "": a fault's
+	Call     string         `json:"call,omitempty"`    // of Failed
+	// Of Listed: the instances that it begins connections to, and when the call began.
+	Ready []string `json:"ready,omitempty"`
+	Began Time     `json:"began,omitempty"`
+}
+
+// MembershipStep is a step of a membership.
+type MembershipStep string
+
+// The steps.
+const (
+	Serves MembershipStep = "serves" // it gets new connections from now on
+	Drains MembershipStep = "drains" // it gets none, and keeps those in use
+	Leaves MembershipStep = "leaves" // it is no member any more
+	Failed MembershipStep = "failed" // a call for it was answered with an error
+	Listed MembershipStep = "listed" // a List was answered in full
+)
+
+// Torn is a managed file on a machine that is neither what it was nor what it is to be.
+type Torn struct {
+	Instance string `json:"instance"`
+	Path     string `json:"path"`
+	What     string `json:"what"` // what is wrong with it
+}
 
 // Harm is a fault of one machine. While it lasts, and for as long after as the coordinators need to
 // see its end, the machine may rightly be judged failed. A fault of replicas, etcd or their network

@@ -115,10 +115,10 @@ func (c *count) expansion() {
 		dead := m.Phase.Registered() && c.in.truth.mayBeDead(m.ID, c.s.at)
 		return m.Phase != store.Deleting && !dead && !(m.Phase == store.Draining && noticed(m))
 	}
-	after, most := pick(c.after, standing), c.spec.Size+c.spec.Budget.MaxExpansion
+	after, most := pick(c.after, standing), c.spec.Size+c.spec.MaxExpansion()
 	if len(after) > max(most, len(pick(c.before, standing))) {
 		c.exceeded("HEAL-2", fmt.Sprintf("%d instances stand in %s, and at most %d may (size %d, max_expansion %d):",
-			len(after), c.spec.Name, most, c.spec.Size, c.spec.Budget.MaxExpansion), after)
+			len(after), c.spec.Name, most, c.spec.Size, c.spec.MaxExpansion()), after)
 	}
 }
 

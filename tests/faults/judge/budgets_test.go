@@ -23,7 +23,7 @@ func tight(t *testing.T, change func(*store.Group)) *story {
 
 func TestExpansionIsKept(t *testing.T) {
 	both := func(most int) *story {
-		s := tight(t, func(g *store.Group) { g.Budget.MaxExpansion = most })
+		s := tight(t, func(g *store.Group) { g.Budget.MaxExpansion = store.Amount(most) })
 		s.requested("web", "web-0-bbbbbb", 0, one)
 		s.requested("web", "web-1-bbbbbb", 1, "web-1-aaaaaa")
 		return s
@@ -73,7 +73,7 @@ func TestMaxDeletingIsKept(t *testing.T) {
 
 func TestMaxUnavailableIsKept(t *testing.T) {
 	removed := func(most int) *story {
-		s := tight(t, func(g *store.Group) { g.Budget.MaxUnavailable = &most })
+		s := tight(t, func(g *store.Group) { g.Budget.MaxUnavailable = many(store.Amount(most)) })
 		s.step(one, store.Deleting)
 		return s
 	}

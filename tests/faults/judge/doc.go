@@ -21,6 +21,7 @@
 //	hold.go          nothing begins while the shard is on hold or the group paused
 //	journal.go       every step is explained, and the explanation is true
 //	convergence.go   after all faults, everything becomes as wanted
+//	traffic.go       nobody is in service for longer than a pass who should not be, drained before it has left, or torn
 //	leftovers.go     what should have been removed
 //
 // # Invariants

@@ -13,6 +13,7 @@ type said struct {
 	line     int
 	revision store.Revision
 	phase    store.Phase // "": the record is gone
+	record   *store.Instance
 	called   bool
 	found    bool
 	event    history.Event
@@ -56,7 +57,7 @@ func (in *inquiry) establish() {
 				}
 			}
 			if t.next != nil {
-				r.phase, r.called = t.next.Phase, t.next.Called
+				r.phase, r.called, r.record = t.next.Phase, t.next.Called, t.next
 			}
 			in.said[t.id] = append(in.said[t.id], r)
 		}

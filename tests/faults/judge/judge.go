@@ -67,7 +67,7 @@ func Judge(events []history.Event, terms Terms) []Violation {
 	for _, question := range []func(){
 		in.machines, in.removals, in.destruction, in.condemned, in.losses, in.verdicts, in.sessions, in.silence,
 		in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
-		in.convergence, in.leftovers,
+		in.convergence, in.leftovers, in.traffic, in.files,
 	} {
 		question()
 	}

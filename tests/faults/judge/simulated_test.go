@@ -204,7 +204,7 @@ func (p *play) edit() {
 		case 1:
 			g.Template.InstanceType = fmt.Sprint("type", p.rng.IntN(3))
 		case 2:
-			g.Budget.MaxExpansion = 1 + p.rng.IntN(3)
+			g.Budget.MaxExpansion = store.Amount(1 + p.rng.IntN(3))
 		case 3:
 			g.Budget.MaxCreating, g.Budget.MaxDeleting = p.rng.IntN(3), p.rng.IntN(3)
 		case 4:

@@ -267,7 +267,7 @@ func web(t *testing.T) *story {
 	return s
 }
 
-func many(n int) *int { return &n }
+func many(n store.Amount) *store.Amount { return &n }
 
 // broken fails unless exactly the rules that are named were broken.
 func (s *story) broken(rules ...string) {

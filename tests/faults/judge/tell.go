@@ -56,6 +56,14 @@ func tellEvent(e history.Event) string {
 		return "operator: " + strings.Join(e.Order.Command, " ") + after(": ", e.Order.Err)
 	case e.Mark != nil:
 		return fmt.Sprintf("%s %s", e.Mark.What, e.Mark.Text)
+	case e.Membership != nil:
+		m := e.Membership
+		if m.What == history.Listed {
+			return fmt.Sprintf("the load balancer tells %s that it sends traffic to %v", m.Replica, m.Ready)
+		}
+		return fmt.Sprintf("load balancer: %s %s%s%s", m.Instance, m.What, after(" at ", m.Call), after(" by ", m.Replica))
+	case e.Torn != nil:
+		return fmt.Sprintf("file %s of %s: %s", e.Torn.Path, e.Torn.Instance, e.Torn.What)
 	case e.Left != nil:
 		return "left: " + e.Left.What
 	default:

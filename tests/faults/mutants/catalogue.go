@@ -4,7 +4,7 @@ import "slices"
 
 // All are all mutants, in an order that stays the same.
 func All() []Mutant {
-	return slices.Concat(ofTheLeader(), ofThePlanner(), ofJudgement(), ofTheGateway(), ofDamage())
+	return slices.Concat(ofTheLeader(), ofThePlanner(), ofJudgement(), ofTheGateway(), ofDamage(), ofTraffic())
 }
 
 // Named finds a mutant.

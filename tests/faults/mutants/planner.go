@@ -42,8 +42,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
-				Old:  "	if d.expansion() < b.MaxExpansion {\n",
-				New:  "	if d.expansion() <= b.MaxExpansion {\n",
+				Old:  "	if d.expansion() < b.expansion {\n",
+				New:  "	if d.expansion() <= b.expansion {\n",
 			}},
 			Likely: []string{"group-sick"},
 		},
@@ -54,13 +54,13 @@ func ofThePlanner() []Mutant {
 			Edits: []Edit{
 				{
 					File: "coordinator/plan/heal.go",
-					Old:  "d.unavailable() < d.spec.MaxUnavailable(true)",
-					New:  "d.unavailable() <= d.spec.MaxUnavailable(true)",
+					Old:  "d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
+					New:  "d.unavailable() <= d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 				},
 				{
 					File: "coordinator/plan/heal.go",
-					Old:  "d.unavailable() >= most {\n",
-					New:  "d.unavailable() > most {\n",
+					Old:  "d.unavailable() >= b.down {\n",
+					New:  "d.unavailable() > b.down {\n",
 				},
 			},
 			Likely: []string{"group-sick"},

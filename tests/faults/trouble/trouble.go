@@ -36,6 +36,7 @@ const (
 	Provider  Part = "provider"  // its answers
 	Clocks    Part = "clocks"    // wall clocks
 	Disks     Part = "disks"     // of replicas and machines
+	Balancer  Part = "balancer"  // its answers
 	Operators Part = "operators" // the groups' files
 	History   Part = "history"   // etcd's history
 )
@@ -81,7 +82,7 @@ func Catalogue() []Kind {
 	var all []Kind
 	for _, part := range [][]Kind{
 		ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators,
-		ofRecords,
+		ofRecords, ofBalancer,
 	} {
 		all = append(all, part...)
 	}

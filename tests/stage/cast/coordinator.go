@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/faults/history"
@@ -34,6 +35,7 @@ func coordinate(ctx context.Context, args []string) error {
 	ttl := flags.Duration("session-ttl", 5*time.Second, "TTL of its session")
 	timeout := flags.Duration("call-timeout", 0, "time limit of calls of the swarm; 0: the default")
 	kept := flags.String("history", "", "file for its commits; empty: none")
+	front := flags.String("balancer", "", "name of the load balancer at the swarm's socket; empty: there is none")
 	http := flags.String("http", "", "address for metrics; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -67,6 +69,9 @@ func coordinate(ctx context.Context, args []string) error {
 		},
 		Allowed:   func(context.Context, store.Role) error { return nil },
 		Providers: map[string]provider.Provider{"swarm": machines},
+	}
+	if *front != "" {
+		host.Balancers = map[string]balancer.Balancer{*front: swarm.NewBalancer(*id, *socket)}
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),

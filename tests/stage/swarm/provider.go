@@ -76,25 +76,36 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 }
 
 func (p *Provider) call(ctx context.Context, method string, call Call) (Answer, error) {
+	call.Replica, call.Left = p.replica, left(ctx)
+	return ask[Answer](ctx, p, "Machines."+method, call)
+}
+
+// left is how long a caller waits; 0: without end.
+func left(ctx context.Context) time.Duration {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return 0
+	}
+	return max(1, time.Until(deadline))
+}
+
+// ask makes a call. The answer may be incomplete if its caller has gone.
+func ask[A interface{ failure() error }](ctx context.Context, p *Provider, method string, call any) (a A, err error) {
 	client, err := p.connect(ctx)
 	if err != nil {
-		return Answer{}, err
+		return a, err
 	}
-	call.Replica = p.replica
-	if deadline, bounded := ctx.Deadline(); bounded {
-		call.Left = max(1, time.Until(deadline))
-	}
-	var a Answer
-	done := client.Go("Machines."+method, call, &a, make(chan *rpc.Call, 1)).Done
+	answer := new(A)
+	done := client.Go(method, call, answer, make(chan *rpc.Call, 1)).Done
 	select {
 	case <-ctx.Done():
-		return Answer{}, ctx.Err()
+		return a, ctx.Err()
 	case ended := <-done:
 		if ended.Error != nil {
 			p.forget(client)
-			return Answer{}, ended.Error
+			return a, ended.Error
 		}
-		return a, a.failure()
+		return *answer, (*answer).failure()
 	}
 }
 

@@ -67,7 +67,7 @@ func spell(err error) string {
 	return ""
 }
 
-func (a *Answer) failure() error {
+func (a Answer) failure() error {
 	if a.Err == "" {
 		return nil
 	}

@@ -1,0 +1,192 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"filippo.io/age"
+	"github.com/leasehold/leasehold/provider/durable"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config says when a replica backs its shard up, and to where.
+type Config struct {
+	Shard      string
+	By         string              // the replica
+	Program    string              // its version
+	Every      time.Duration       // between two backups
+	Dir        string              // where the files go; "": not to a directory
+	Keep       int                 // newest files of the shard that stay in Dir
+	Command    []string            // gets the file at its standard input; empty: none
+	As         *syscall.Credential // that the command runs as; nil: as this program
+	Recipients []age.Recipient
+}
+
+// Schedule makes a replica's backups.
+type Schedule struct {
+	cfg   Config
+	store store.Store
+	log   *slog.Logger
+	now   func() time.Time
+}
+
+// NewSchedule returns a schedule that has not begun.
+func NewSchedule(cfg Config, s store.Store, log *slog.Logger) *Schedule {
+	return &Schedule{cfg: cfg, store: s, log: log, now: time.Now}
+}
+
+const (
+	// limit is how long one backup may take.
+	limit = 10 * time.Minute
+	// again is how soon a failed backup is repeated, at most.
+	again = time.Minute
+	// mostWords is how much of a command's output is kept as the reason of its failure.
+	mostWords = 500
+)
+
+// Run makes a backup at once and then at intervals, until ctx ends. A backup that fails is logged,
+// recorded and repeated within a minute; nothing else of the replica waits for it.
+func (s *Schedule) Run(ctx context.Context) {
+	for {
+		wait := s.cfg.Every
+		if err := s.Once(ctx); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			wait = min(wait, again)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// Once makes one backup. It does nothing while etcd holds no such shard.
+func (s *Schedule) Once(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c, err := Take(ctx, s.store.List, s.cfg.Shard, s.cfg.Program, s.now())
+	if errors.Is(err, ErrNoShard) {
+		return err // a replica that waits for its shard says so itself
+	}
+	to := ""
+	if err == nil {
+		to, err = s.keep(ctx, c)
+	}
+	news := store.Backup{At: c.At, Revision: c.Revision, By: s.cfg.By, To: to}
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+			return err
+		}
+		s.log.Error("backup failed", "error", err)
+		news = store.Backup{Failure: &store.BackupFailure{At: s.now().UTC(), By: s.cfg.By, Why: err.Error()}}
+	} else {
+		s.log.Info("backup made", "to", to, "revision", int64(c.Revision), "keys", len(c.Entries))
+	}
+	noting, end := context.WithTimeout(context.WithoutCancel(ctx), again)
+	defer end()
+	if noteErr := store.NoteBackup(noting, s.store, store.KeysOf(s.cfg.Shard), news); noteErr != nil {
+		s.log.Warn("the backup could not be recorded in etcd: status does not know of it", "error", noteErr)
+	}
+	return err
+}
+
+// keep puts the content where it belongs, and returns where that is.
+func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
+	var file bytes.Buffer
+	if err := c.Write(&file, s.cfg.Recipients...); err != nil {
+		return "", err
+	}
+	var to []string
+	if s.cfg.Dir != "" {
+		path := filepath.Join(s.cfg.Dir, c.FileName(len(s.cfg.Recipients) > 0))
+		if err := durable.MakeDir(s.cfg.Dir); err != nil {
+			return "", fmt.Errorf("directory of the backups: %w", err)
+		}
+		if err := durable.Replace(path, file.Bytes(), 0o600); err != nil {
+			return "", err
+		}
+		to = append(to, path)
+	}
+	if len(s.cfg.Command) > 0 {
+		if err := s.hand(ctx, c, file.Bytes()); err != nil {
+			return "", err
+		}
+		to = append(to, s.cfg.Command[0])
+	}
+	if s.cfg.Dir != "" && !c.Hold {
+		if err := s.drop(c); err != nil {
+			s.log.Warn("old backups could not be removed", "error", err)
+		}
+	}
+	return strings.Join(to, ", "), nil
+}
+
+// hand gives the file to the command.
+func (s *Schedule) hand(ctx context.Context, c Content, file []byte) error {
+	cmd := exec.CommandContext(ctx, s.cfg.Command[0], s.cfg.Command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: s.cfg.As}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Stdin = bytes.NewReader(file)
+	// Nothing of the coordinator's own environment, which may hold keys and passwords.
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LEASEHOLD_BACKUP_NAME=" + c.FileName(len(s.cfg.Recipients) > 0),
+		"LEASEHOLD_BACKUP_SHARD=" + c.Shard, fmt.Sprintf("LEASEHOLD_BACKUP_REVISION=%d", c.Revision),
+	}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		said = bytes.TrimSpace(said[max(0, len(said)-mostWords):])
+		return fmt.Errorf("backup command %s: %w: %s", s.cfg.Command[0], err, said)
+	}
+	return nil
+}
+
+const suffix = ".leasehold-backup"
+
+// FileName is the name of a scheduled backup: names of one shard sort by time.
+func (c Content) FileName(encrypted bool) string {
+	name := c.filePrefix() + c.At.UTC().Format("20060102T150405.000Z") + fmt.Sprintf("-rev%d", c.Revision) + suffix
+	if encrypted {
+		name += ".age"
+	}
+	return name
+}
+
+// filePrefix holds the shard's ID: a shard that was created again by mistake pushes no backup of
+// the lost one out.
+func (c Content) filePrefix() string { return c.Shard + "-" + c.ShardID + "-" }
+
+// drop removes the oldest files of the shard beyond those that are kept.
+func (s *Schedule) drop(c Content) error {
+	entries, err := os.ReadDir(s.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range entries {
+		if name := e.Name(); e.Type().IsRegular() && strings.HasPrefix(name, c.filePrefix()) &&
+			strings.HasSuffix(strings.TrimSuffix(name, ".age"), suffix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[:max(0, len(names)-s.cfg.Keep)] {
+		err = errors.Join(err, os.Remove(filepath.Join(s.cfg.Dir, name)))
+	}
+	return err
+}
