@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +23,9 @@ import (
 // Command is the command server.
 type Command struct {
 	Name     string `help:"Name of this host in the cluster." placeholder:"NAME"`
-	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it."`
+	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
+	Join     string `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
+	Token    string `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
 	Address  string `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
 	Bind     string `help:"IP address to listen on (default: 0.0.0.0)." placeholder:"IP"`
 	Port     int    `help:"Port for agents (default: 7420)." placeholder:"PORT"`
@@ -52,38 +55,34 @@ func (c *Command) Run(ctx context.Context, h *services.Host) error {
 	return c.supervise(ctx, h, place, r)
 }
 
-// record reads or makes this host's record.
+// record reads this host's record, or makes it: as the first host, or by joining others.
 func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Record, error) {
 	_, err := place.load()
-	if isNew(err) && !c.Init {
-		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; if this host was in one, on another host of it: leasehold server replace NAME",
+	switch {
+	case err != nil && !isNew(err):
+		return Record{}, err
+	case isNew(err) && !c.Init && c.Join == "":
+		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
 			"%s holds no server: nothing is started, and nothing is made", place.Dir)
-	}
-	if isNew(err) && os.Getenv("NOTIFY_SOCKET") != "" {
+	case isNew(err) && c.Init && os.Getenv("NOTIFY_SOCKET") != "":
 		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
 		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on another host of it: leasehold server replace NAME",
 			"--init: %s is empty, and a service makes no cluster", place.Dir)
 	}
-	if err != nil && !isNew(err) {
+	fresh := isNew(err)
+	var wanted Record
+	if fresh {
+		if wanted, err = c.wanted(ctx, h.Shard); err != nil {
+			return Record{}, err
+		}
+	}
+	if err := place.open(); err != nil {
 		return Record{}, err
 	}
-	if isNew(err) {
-		wanted, err := c.wanted(ctx, h.Shard)
-		if err != nil {
+	if fresh {
+		if err := c.first(ctx, place, wanted); err != nil {
 			return Record{}, err
 		}
-		if err := place.open(); err != nil {
-			return Record{}, err
-		}
-		if embedetcd.HasData(place.etcd()) {
-			return Record{}, problem("choose another directory with --data-dir, or restore "+place.record(),
-				"--init: %s has an etcd's data, and no record of a server", place.etcd())
-		}
-		if err := place.begin(wanted); err != nil {
-			return Record{}, problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
-		}
-	} else if err := place.open(); err != nil {
-		return Record{}, err
 	}
 	r, err := place.load()
 	if err != nil {
@@ -97,6 +96,25 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 			"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", place.etcd())
 	}
 	return r, nil
+}
+
+// first makes the record of a host that has none.
+func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
+	if embedetcd.HasData(place.etcd()) {
+		return problem("choose another directory with --data-dir, or restore "+place.record(),
+			"%s has an etcd's data, and no record of a server", place.etcd())
+	}
+	if c.Join != "" {
+		return place.join(ctx, wanted, c.Join, c.Token)
+	}
+	if _, err := os.Stat(place.credentials().Dir); err == nil {
+		return problem("choose another directory with --data-dir, or remove "+place.Dir,
+			"--init: %s has certificates already, and no record of a server", place.credentials().Dir)
+	}
+	if err := place.begin(wanted); err != nil {
+		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+	}
+	return nil
 }
 
 // wanted is the record that the flags describe.
@@ -168,6 +186,11 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	if err := place.prepare(r); err != nil {
 		return explain(err)
 	}
+	if r.Phase == joining && !embedetcd.HasData(place.etcd()) {
+		if r, err = place.becomeLearner(ctx, r); err != nil {
+			return explain(err)
+		}
+	}
 	member := c.part("member", h)
 	replica := c.part("replica", h)
 	// The replica ends before the member, so that it can resign.
@@ -197,15 +220,9 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	case <-ctx.Done():
 		return nil
 	}
-	first := r.Phase == beginning
-	if first {
-		if err := place.found(ctx, r); err != nil {
-			return explain(err)
-		}
-		r.Phase = joined
-		if err := place.save(r); err != nil {
-			return explain(err)
-		}
+	was := r.Phase
+	if r, err = c.complete(ctx, h, place, r); err != nil {
+		return explain(err)
 	}
 	keep(&replicas, replicaCtx, replica)
 	select {
@@ -216,7 +233,18 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 		return nil
 	}
 	h.Notify("READY=1")
-	c.say(h, place, r, first)
+	if err := c.say(ctx, h, place, r, was); err != nil {
+		return explain(err)
+	}
+	following, endFollowing := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	defer follower.Wait()
+	defer endFollowing()
+	follower.Go(func() {
+		if err := c.follow(following, h, place, r); err != nil {
+			failed <- err
+		}
+	})
 	select {
 	case err := <-failed:
 		return err
@@ -224,6 +252,33 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 		h.Notify("STOPPING=1")
 		return nil
 	}
+}
+
+// complete ends a first start, once the member serves: the first host creates the shard, and any
+// other becomes a voting member.
+func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r Record) (Record, error) {
+	switch r.Phase {
+	case joined:
+		return r, nil
+	case beginning:
+		if err := place.found(ctx, r); err != nil {
+			return r, err
+		}
+	case joining:
+		log := h.Logger(c.LogLevel)
+		told := sync.OnceFunc(func() { log.Info("this host catches up with the others, and votes after that") })
+		if err := place.promote(ctx, r, told); err != nil {
+			return r, err
+		}
+	}
+	r.Phase = joined
+	if !slices.Contains(r.Members, r.self()) {
+		r.Members = append(r.Members, r.self())
+	}
+	if err := place.save(r); err != nil {
+		return r, err
+	}
+	return r, place.tell(r)
 }
 
 // part is one of the two, with the same flags as this process.
@@ -238,14 +293,44 @@ func (c *Command) part(name string, h *services.Host) *part {
 	return p
 }
 
-// say tells a person what runs.
-func (c *Command) say(h *services.Host, place Place, r Record, first bool) {
+// say tells a person what runs, and after the first start of a cluster how others join.
+func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Record, was phase) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ready  %s  agents %s  etcd %s  data %s\n", r.Name, r.at(r.Port), r.at(r.EtcdPort), place.Dir)
-	if place.Dir != DefaultDir && first {
+	if place.Dir != DefaultDir && was != joined {
 		fmt.Fprintf(&b, "for commands on this host: export LEASEHOLD_CONFIG=%s\n", place.Settings())
 	}
+	if was == beginning {
+		admin, err := place.admin(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer admin.Close()
+		b.WriteString("to bear the loss of a host, run on two others, each command once and within an hour:\n")
+		for _, name := range following(r.Name) {
+			token, err := admin.Token(ctx, "leasehold server --init")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "  %s\n", r.joinCommand(name, token))
+		}
+	}
 	_, _ = io.WriteString(h.Stdout, b.String()) // a failure cannot be reported anywhere else
+	return nil
+}
+
+// following are names for two more hosts, after that of the first: b and c after a, db-2 and db-3
+// after db-1.
+func following(name string) []string {
+	stem, last := name[:len(name)-1], name[len(name)-1]
+	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 || len(name) > 1 && !alphanumeric(name[len(name)-2]) && last >= 'a' && last <= 'x' {
+		return []string{stem + string(last+1), stem + string(last+2)}
+	}
+	return []string{name + "-2", name + "-3"}
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // runPart runs one part, in a process of its own, until its standard input ends.

@@ -4,6 +4,11 @@
 //	command.go    flags, and what a start does with what it finds in the data directory
 //	place.go      the data directory, and what this host knows of itself and of the others
 //	begin.go      the first host: authorities, rights, the shard
+//	invite.go     tokens with which others join
+//	join.go       a host that joins: asks to be let in, becomes a learner, is promoted
+//	admit.go      the host that lets it in, at the agents' port
+//	admin.go      changes of the cluster by an operator
+//	follow.go     what changes while a host runs
 //	member.go     the etcd member, a process of its own
 //	replica.go    the replica, another
 //	supervise.go  keeps both running

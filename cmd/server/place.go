@@ -40,6 +40,7 @@ type phase string
 
 const (
 	beginning phase = "beginning" // the first host: the cluster is being made
+	joining   phase = "joining"   // let in by another host: its member does not vote yet
 	joined    phase = "joined"    // it is a member, and never again makes a cluster
 )
 
@@ -85,9 +86,12 @@ func (r Record) self() Peer {
 	return Peer{Name: r.Name, Peer: "https://" + r.at(r.PeerPort), Client: "https://" + r.at(r.EtcdPort)}
 }
 
-// endpoints are etcd's members, this host's first.
+// endpoints are etcd's members, this host's first. One that does not vote yet answers nothing.
 func (r Record) endpoints() []string {
-	out := []string{r.local(r.EtcdPort)}
+	var out []string
+	if r.Phase != joining {
+		out = append(out, r.local(r.EtcdPort))
+	}
 	for _, m := range r.Members {
 		if m.Name != r.Name && m.Client != "" {
 			out = append(out, m.Client)

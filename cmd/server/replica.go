@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"google.golang.org/grpc"
+
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
@@ -14,6 +16,9 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 	host := *h
 	host.Shard, host.Ready = r.Shard, ready
 	host.Allowed = func(context.Context, store.Role) error { return nil } // we gave the rights ourselves
+	host.Register = func(to grpc.ServiceRegistrar) {
+		(&admission{place: place, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
+	}
 	host.Open = func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 		secure, err := place.credentials().Client(string(store.RoleCoordinator))
 		if err != nil {

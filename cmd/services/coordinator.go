@@ -121,7 +121,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	}, coordinator.Deps{
 		Agents: agents,
 		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
-		Meter: web.metrics, Ready: h.Ready,
+		Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 			if err != nil {

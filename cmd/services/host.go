@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"google.golang.org/grpc"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
@@ -48,6 +49,8 @@ type Host struct {
 	Args []string
 	// Notify tells the service manager how the service is, as sd_notify does.
 	Notify func(state string)
+	// Register adds services to the agents' port; may be nil.
+	Register func(grpc.ServiceRegistrar)
 	// Line formats a journal entry for people.
 	Line func(store.JournalEntry) string
 }

@@ -1,0 +1,147 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// Member is one of etcd's members, and what it says of itself.
+type Member struct {
+	ID      uint64
+	Name    string // "": it was added and has never started
+	Peers   []string
+	Clients []string
+	Learner bool
+
+	Answers bool
+	Error   string // why it does not, in a line
+	Leads   bool
+	Version string
+	Index   uint64 // how far it has applied the log
+	Bytes   int64  // of its database
+	Quota   int64  // at which it refuses writes; 0: unknown
+	Alarms  []string
+}
+
+// Members administers etcd's members. Changes are for etcd's root alone, once authentication is on.
+type Members struct{ rights *Rights }
+
+// OpenMembers connects to etcd as [Open] does.
+func OpenMembers(ctx context.Context, cfg Config) (*Members, error) {
+	r, err := OpenRights(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Members{r}, nil
+}
+
+// Close closes the connection.
+func (m *Members) Close() error { return m.rights.Close() }
+
+// answerTime is how long one member may take to say how it is.
+const answerTime = 2 * time.Second
+
+// List returns the members as one of them knows them: also without a quorum. Each is asked how it
+// is.
+func (m *Members) List(ctx context.Context) ([]Member, error) {
+	list, err := pb.NewClusterClient(m.rights.client.ActiveConnection()).MemberList(ctx, &pb.MemberListRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+	}
+	out := make([]Member, len(list.Members))
+	var asking sync.WaitGroup
+	for i, raw := range list.Members {
+		out[i] = Member{
+			ID: raw.ID, Name: raw.Name, Peers: raw.PeerURLs, Clients: raw.ClientURLs, Learner: raw.IsLearner,
+		}
+		asking.Go(func() { m.ask(ctx, &out[i]) })
+	}
+	asking.Wait()
+	return out, nil
+}
+
+// ask asks a member how it is.
+func (m *Members) ask(ctx context.Context, of *Member) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if len(of.Clients) == 0 {
+		of.Error = "it has never started"
+		return
+	}
+	for _, at := range of.Clients {
+		st, err := m.rights.client.Status(ctx, at)
+		if err != nil {
+			of.Error = reason(err)
+			continue
+		}
+		if st.Header.GetMemberId() != of.ID {
+			of.Error = "another member answers at " + at
+			continue
+		}
+		of.Answers, of.Error = true, ""
+		of.Leads, of.Version, of.Index = st.Leader == of.ID, st.Version, st.RaftAppliedIndex
+		of.Bytes, of.Quota, of.Alarms = st.DbSize, st.DbSizeQuota, st.Errors
+		return
+	}
+}
+
+// AddLearner adds a member that counts for no majority, and returns its ID. One that was added at
+// this URL already is returned as it is.
+func (m *Members) AddLearner(ctx context.Context, peer string) (id uint64, err error) {
+	added, err := m.rights.client.MemberAddAsLearner(ctx, []string{peer})
+	if err == nil {
+		return added.Member.ID, nil
+	}
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrPeerURLExist) {
+		list, err := m.rights.client.MemberList(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+		}
+		for _, have := range list.Members {
+			if strings.Join(have.PeerURLs, ",") == peer {
+				return have.ID, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("add etcd member at %s: %w", peer, writeError(ctx, err, true))
+}
+
+// ErrBehind: a learner has not caught up with the leader yet.
+var ErrBehind = errors.New("it has not caught up yet")
+
+// Promote makes a learner a voting member. A member that is one already is left as it is.
+func (m *Members) Promote(ctx context.Context, id uint64) error {
+	_, err := m.rights.client.MemberPromote(ctx, id)
+	switch {
+	case err == nil, errors.Is(rpctypes.Error(err), rpctypes.ErrMemberNotLearner):
+		return nil
+	case errors.Is(rpctypes.Error(err), rpctypes.ErrMemberLearnerNotReady):
+		return fmt.Errorf("promote etcd member: %w", ErrBehind)
+	}
+	return fmt.Errorf("promote etcd member: %w", writeError(ctx, err, true))
+}
+
+// Remove removes a member for good. It is no error if there is none of this ID.
+func (m *Members) Remove(ctx context.Context, id uint64) error {
+	_, err := m.rights.client.MemberRemove(ctx, id)
+	return changed(ctx, "remove etcd member", err, rpctypes.ErrMemberNotFound)
+}
+
+// Has reports whether there is a member at a peer URL, by the word of a majority.
+func (m *Members) Has(ctx context.Context, peer string) (bool, error) {
+	list, err := m.rights.client.MemberList(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+	}
+	return slices.ContainsFunc(list.Members, func(have *pb.Member) bool {
+		return slices.Contains(have.PeerURLs, peer)
+	}), nil
+}
