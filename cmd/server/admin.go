@@ -148,7 +148,7 @@ func (a *Admin) remove(ctx context.Context, name string,
 	if !there {
 		m, _ = cluster.At(name)
 	}
-	return a.members.Remove(ctx, m.ID)
+	return settled(ctx, func() error { return a.members.Remove(ctx, m.ID) })
 }
 
 // refusal is a refusal as an operator reads it.

@@ -266,8 +266,9 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 		}
 	case joining:
 		log := h.Logger(c.LogLevel)
-		told := sync.OnceFunc(func() { log.Info("this host catches up with the others, and votes after that") })
-		if err := place.promote(ctx, r, told); err != nil {
+		if err := place.promote(ctx, r, func(why string) {
+			log.Info("this host catches up with the others, and votes after that", "now", why)
+		}); err != nil {
 			return r, err
 		}
 	}

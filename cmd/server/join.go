@@ -169,7 +169,10 @@ func (p Place) becomeLearner(ctx context.Context, r Record) (Record, error) {
 		if no := cluster.MayAdd(r.Name, r.self().Peer); no != nil {
 			return r, refusal(no)
 		}
-		if _, err := admin.members.AddLearner(ctx, r.self().Peer); err != nil {
+		if err := settled(ctx, func() error {
+			_, err := admin.members.AddLearner(ctx, r.self().Peer)
+			return err
+		}); err != nil {
 			return r, err
 		}
 	}
@@ -177,10 +180,29 @@ func (p Place) becomeLearner(ctx context.Context, r Record) (Record, error) {
 	return r, p.save(r)
 }
 
-// promote makes this host's member a voting one, once it has caught up.
-func (p Place) promote(ctx context.Context, r Record, behind func()) error {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
+// settled repeats a change of the members while etcd waits for them to have been connected for long
+// enough.
+func settled(ctx context.Context, change func() error) error {
+	for try := 0; ; try++ {
+		err := change()
+		if !errors.Is(err, etcdstore.ErrUnsettled) || try == 30 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// errRemoved: an operator has removed this host from the cluster.
+var errRemoved = errors.New("removed from the cluster")
+
+// promote makes this host's member a voting one, once it has caught up. Whatever prevents that may
+// pass: it is tried until this host is removed. waits gets each reason, once.
+func (p Place) promote(ctx context.Context, r Record, waits func(why string)) error {
+	last := ""
 	for {
 		err := p.tryPromote(ctx, r)
 		switch {
@@ -188,14 +210,16 @@ func (p Place) promote(ctx context.Context, r Record, behind func()) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !errors.Is(err, etcdstore.ErrBehind):
-			return err
+		case errors.Is(err, errRemoved):
+			return p.removed(r)
+		case err.Error() != last:
+			last = err.Error()
+			waits(last)
 		}
-		behind()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-time.After(time.Second):
 		}
 	}
 }
@@ -215,7 +239,7 @@ func (p Place) tryPromote(ctx context.Context, r Record) error {
 	m, there := cluster.At(r.self().Peer)
 	switch {
 	case !there:
-		return p.removed(r)
+		return errRemoved
 	case !m.Learner:
 		return nil
 	}

@@ -111,7 +111,22 @@ func (m *Members) AddLearner(ctx context.Context, peer string) (id uint64, err e
 			}
 		}
 	}
+	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
+		return 0, fmt.Errorf("add etcd member at %s: %w", peer, err)
+	}
 	return 0, fmt.Errorf("add etcd member at %s: %w", peer, writeError(ctx, err, true))
+}
+
+// ErrUnsettled: etcd changes its members only while those that must agree have been connected for
+// five seconds.
+var ErrUnsettled = errors.New("the members have been connected for less than five seconds")
+
+// unsettled translates that error of a change.
+func unsettled(err error) error {
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrUnhealthy) {
+		return ErrUnsettled
+	}
+	return err
 }
 
 // ErrBehind: a learner has not caught up with the leader yet.
@@ -125,6 +140,8 @@ func (m *Members) Promote(ctx context.Context, id uint64) error {
 		return nil
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrMemberLearnerNotReady):
 		return fmt.Errorf("promote etcd member: %w", ErrBehind)
+	case errors.Is(unsettled(err), ErrUnsettled):
+		return fmt.Errorf("promote etcd member: %w", ErrUnsettled)
 	}
 	return fmt.Errorf("promote etcd member: %w", writeError(ctx, err, true))
 }
@@ -132,6 +149,9 @@ func (m *Members) Promote(ctx context.Context, id uint64) error {
 // Remove removes a member for good. It is no error if there is none of this ID.
 func (m *Members) Remove(ctx context.Context, id uint64) error {
 	_, err := m.rights.client.MemberRemove(ctx, id)
+	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
+		return fmt.Errorf("remove etcd member: %w", err)
+	}
 	return changed(ctx, "remove etcd member", err, rpctypes.ErrMemberNotFound)
 }
 
