@@ -71,7 +71,7 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 		for _, raw := range list {
 			if raw.ID == m.ID {
 				hosts = append(hosts, serverHost{
-					Name: m.Label(), State: stateOf(raw), Version: raw.Version, Bytes: raw.Bytes, Quota: raw.Quota,
+					Name: m.Label(), State: hostState(raw), Version: raw.Version, Bytes: raw.Bytes, Quota: raw.Quota,
 					Clients: raw.Clients, Peers: raw.Peers, Error: raw.Error, Alarms: raw.Alarms,
 				})
 			}
@@ -110,8 +110,8 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 	return nil
 }
 
-// stateOf is a member's state in a word.
-func stateOf(m etcdstore.Member) string {
+// hostState is a member's state in a word.
+func hostState(m etcdstore.Member) string {
 	switch {
 	case m.Learner && !m.Answers:
 		return "joining, down"

@@ -147,6 +147,16 @@ func whatHelps(why string) string {
 
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
+// noQuorumHelp is the next step for an etcd that has lost its majority.
+const noQuorumHelp = "start leasehold server, or etcd, on the hosts that do not answer; if they are lost for good: docs/production.md"
+
+// noQuorum says who does not answer, if it is a majority of etcd's members.
+func (s *Session) noQuorum() string {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	return s.env.NoQuorum(ctx, s.connection(nil))
+}
+
 // makeRoom is the next step for an etcd that has raised its NOSPACE alarm.
 const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
@@ -161,6 +171,9 @@ func (s *Session) unreachable(what string, err error) error {
 	if errors.Is(err, store.ErrFull) {
 		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what,
 			where)
+	}
+	if lost := s.noQuorum(); lost != "" {
+		return failure(Unreachable, noQuorumHelp, "%s: %s", what, lost)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -41,10 +41,11 @@ func (p Place) prepare(r Record) error {
 	return p.tell(r)
 }
 
-// found gives etcd's users their rights and creates the shard, once the first member serves.
-func (p Place) found(ctx context.Context, r Record) (err error) {
+// found gives etcd's users their rights and, if wanted, creates the shard, once the first member
+// serves.
+func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
 	credentials := p.credentials()
-	if err := credentials.GiveRights(ctx, r.local(r.EtcdPort), r.Shard); err != nil {
+	if err := credentials.GiveRights(ctx, r.local(r.EtcdPort), r.Shard); err != nil || !shard {
 		return err
 	}
 	secure, err := credentials.Client(string(store.RoleCoordinator))
@@ -56,11 +57,11 @@ func (p Place) found(ctx context.Context, r Record) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	shard, err := store.NewShard(r.Shard, "")
+	made, err := store.NewShard(r.Shard, "")
 	if err != nil {
 		return err
 	}
-	if err := store.CreateShard(ctx, st, store.KeysOf(r.Shard), shard); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := store.CreateShard(ctx, st, store.KeysOf(r.Shard), made); err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 type Command struct {
 	Name     string `help:"Name of this host in the cluster." placeholder:"NAME"`
 	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
+	NoShard  bool   `help:"With --init: make no shard. It is restored from a backup."`
 	Join     string `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
 	Token    string `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
 	Address  string `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
@@ -225,8 +226,13 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 		return explain(err)
 	}
 	keep(&replicas, replicaCtx, replica)
+	serves := replica.ready
+	if c.NoShard { // it serves once the shard is restored
+		serves = make(chan string, 1)
+		serves <- ""
+	}
 	select {
-	case <-replica.ready:
+	case <-serves:
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
@@ -261,7 +267,7 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 	case joined:
 		return r, nil
 	case beginning:
-		if err := place.found(ctx, r); err != nil {
+		if err := place.found(ctx, r, !c.NoShard); err != nil {
 			return r, err
 		}
 	case joining:

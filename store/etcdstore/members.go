@@ -11,6 +11,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 // Member is one of etcd's members, and what it says of itself.
@@ -32,19 +34,32 @@ type Member struct {
 }
 
 // Members administers etcd's members. Changes are for etcd's root alone, once authentication is on.
-type Members struct{ rights *Rights }
+type Members struct {
+	store  *Store // for its configuration: it is not opened
+	client *clientv3.Client
+}
 
-// OpenMembers connects to etcd as [Open] does.
+// OpenMembers makes a connection, and asks nothing yet: members may be listed without a quorum.
 func OpenMembers(ctx context.Context, cfg Config) (*Members, error) {
-	r, err := OpenRights(ctx, cfg)
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &Members{r}, nil
+	s := &Store{cfg: cfg}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	client, err := s.newClient(ctx)
+	if err != nil {
+		s.cancel()
+		return nil, s.explainDial(ctx, err)
+	}
+	return &Members{store: s, client: client}, nil
 }
 
 // Close closes the connection.
-func (m *Members) Close() error { return m.rights.Close() }
+func (m *Members) Close() error {
+	m.store.cancel()
+	return closeClient(m.client)
+}
 
 // answerTime is how long one member may take to say how it is.
 const answerTime = 2 * time.Second
@@ -52,9 +67,10 @@ const answerTime = 2 * time.Second
 // List returns the members as one of them knows them: also without a quorum. Each is asked how it
 // is.
 func (m *Members) List(ctx context.Context) ([]Member, error) {
-	list, err := pb.NewClusterClient(m.rights.client.ActiveConnection()).MemberList(ctx, &pb.MemberListRequest{})
+	list, err := pb.NewClusterClient(m.client.ActiveConnection()).MemberList(ctx, &pb.MemberListRequest{},
+		grpc.WaitForReady(false))
 	if err != nil {
-		return nil, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+		return nil, m.store.explainDial(ctx, err)
 	}
 	out := make([]Member, len(list.Members))
 	var asking sync.WaitGroup
@@ -77,7 +93,7 @@ func (m *Members) ask(ctx context.Context, of *Member) {
 		return
 	}
 	for _, at := range of.Clients {
-		st, err := m.rights.client.Status(ctx, at)
+		st, err := m.client.Status(ctx, at)
 		if err != nil {
 			of.Error = reason(err)
 			continue
@@ -96,12 +112,12 @@ func (m *Members) ask(ctx context.Context, of *Member) {
 // AddLearner adds a member that counts for no majority, and returns its ID. One that was added at
 // this URL already is returned as it is.
 func (m *Members) AddLearner(ctx context.Context, peer string) (id uint64, err error) {
-	added, err := m.rights.client.MemberAddAsLearner(ctx, []string{peer})
+	added, err := m.client.MemberAddAsLearner(ctx, []string{peer})
 	if err == nil {
 		return added.Member.ID, nil
 	}
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrPeerURLExist) {
-		list, err := m.rights.client.MemberList(ctx)
+		list, err := m.client.MemberList(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
 		}
@@ -134,7 +150,7 @@ var ErrBehind = errors.New("it has not caught up yet")
 
 // Promote makes a learner a voting member. A member that is one already is left as it is.
 func (m *Members) Promote(ctx context.Context, id uint64) error {
-	_, err := m.rights.client.MemberPromote(ctx, id)
+	_, err := m.client.MemberPromote(ctx, id)
 	switch {
 	case err == nil, errors.Is(rpctypes.Error(err), rpctypes.ErrMemberNotLearner):
 		return nil
@@ -148,7 +164,7 @@ func (m *Members) Promote(ctx context.Context, id uint64) error {
 
 // Remove removes a member for good. It is no error if there is none of this ID.
 func (m *Members) Remove(ctx context.Context, id uint64) error {
-	_, err := m.rights.client.MemberRemove(ctx, id)
+	_, err := m.client.MemberRemove(ctx, id)
 	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
 		return fmt.Errorf("remove etcd member: %w", err)
 	}
@@ -157,7 +173,7 @@ func (m *Members) Remove(ctx context.Context, id uint64) error {
 
 // Has reports whether there is a member at a peer URL, by the word of a majority.
 func (m *Members) Has(ctx context.Context, peer string) (bool, error) {
-	list, err := m.rights.client.MemberList(ctx)
+	list, err := m.client.MemberList(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
 	}

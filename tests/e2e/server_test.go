@@ -191,9 +191,7 @@ func TestServerFromNothing(t *testing.T) {
 // replaced.
 func (c *hosts) heals(ids []string) {
 	c.t.Helper()
-	c.await("the group with the instances that it had", func() bool {
-		return c.h.complete("web", len(ids)) && slices.Equal(c.h.wanted("web"), ids)
-	})
+	c.same("web", ids)
 	before := c.caughtUp()
 	victim := ids[0]
 	c.signalAgent(victim, syscall.SIGKILL)
