@@ -158,7 +158,7 @@ func NoQuorum(ctx context.Context, cfg etcdstore.Config) string {
 	if err != nil {
 		return ""
 	}
-	defer members.Close()
+	defer func() { _ = members.Close() }()
 	list, err := members.List(ctx)
 	if err != nil || len(list) == 0 {
 		return ""

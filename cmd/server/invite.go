@@ -63,7 +63,7 @@ func redeem(ctx context.Context, st store.Store, shard, secret, host string, req
 	if err != nil {
 		return err
 	}
-	print, err := identity.KeyPrint(public)
+	fingerprint, err := identity.KeyPrint(public)
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func redeem(ctx context.Context, st store.Store, shard, secret, host string, req
 		return err
 	}
 	switch r := known.Record; {
-	case r.Key == print && r.Host == host:
+	case r.Key == fingerprint && r.Host == host:
 		return nil
 	case r.Key != "" || !time.Now().Before(r.Ends.Add(time.Minute)): // the lease ends it, not our clock
 		return errToken
 	}
-	known.Record.Host, known.Record.Key = host, print
+	known.Record.Host, known.Record.Key = host, fingerprint
 	_, err = st.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{store.Unchanged(kv)},
 		Writes:     []store.Write{store.PutLeased(kv.Key, store.Encode(known.Record), kv.Lease)},

@@ -38,10 +38,9 @@ func (p *part) keep(ctx context.Context) error {
 	for {
 		began := time.Now()
 		why, err := p.once(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was told to end
 		case !p.served && why.What != "":
 			return problem(why.Next, "%s", why.What)
 		case !p.served:

@@ -22,9 +22,9 @@ type hosts struct {
 
 // serverHost is one of them.
 type serverHost struct {
-	name, dir                  string
-	agents, etcd, peers, extra string // addresses
-	run                        *program
+	name, dir           string
+	agents, etcd, peers string // addresses
+	run                 *program
 }
 
 // newHosts makes a world for servers. Their machines are processes in one directory, so that any of
