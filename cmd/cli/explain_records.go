@@ -56,7 +56,10 @@ func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
 		return nil, err
 	}
 	now := s.env.Now()
-	world := foresee.New(s.keys(), group, listing, nil, now)
+	world, err := s.foresee(ctx, group, listing, nil)
+	if err != nil {
+		return nil, err
+	}
 	return &scene{
 		now: now, group: group, content: cache.FromListing(s.keys(), listing), world: world,
 		plan: world.Plan(),

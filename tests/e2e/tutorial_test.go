@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// step is a command of a page, and what the page says that it prints.
+type step struct {
+	command string
+	prints  []string
+}
+
+// stepsOf returns the commands in the blocks of a page that are marked as console.
+func stepsOf(t *testing.T, page string) []step {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []step
+	for _, block := range strings.Split(string(text), "```console\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		document := false
+		for line := range strings.Lines(block) {
+			line = strings.TrimRight(line, "\n")
+			command, isCommand := strings.CutPrefix(line, "$ ")
+			switch {
+			case document:
+				steps[len(steps)-1].command += "\n" + line
+				document = line != "END"
+			case isCommand:
+				steps = append(steps, step{command: command})
+				document = strings.Contains(command, "<<'END'")
+			case len(steps) == 0:
+				t.Fatalf("%s: output before the first command: %s", page, line)
+			default:
+				steps[len(steps)-1].prints = append(steps[len(steps)-1].prints, line)
+			}
+		}
+	}
+	return steps
+}
+
+var (
+	// reads is a command that changes nothing: it is repeated until it prints what the page says, since the page
+	// leaves a reader some seconds.
+	reads = regexp.MustCompile(`^leasehold (status|explain|instance list|group history)\b`)
+
+	instanceName = regexp.MustCompile(`\bweb-\d-[a-z0-9]{6}\b`)
+	varying      = []struct {
+		pattern *regexp.Regexp
+		as      string
+	}{
+		{regexp.MustCompile(`\x1b\[[?0-9;]*[a-zA-Z]`), ""},
+		{instanceName, "web-ID"},
+		{regexp.MustCompile(`\bt[0-9a-f]{8}\b`), "TEMPLATE"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?`), "TIME"},
+		{regexp.MustCompile(`\d\d:\d\d:\d\d`), "TIME"},
+		{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|h|m|s))+\b`), "DURATION"},
+		{regexp.MustCompile(`\brev \d+\b`), "rev N"},
+		{regexp.MustCompile(`^ *\d+ +TIME`), "N TIME"},
+		{regexp.MustCompile(`[ \r]+`), " "},
+	}
+)
+
+// constant returns a line without what differs from run to run.
+func constant(line string) string {
+	for _, v := range varying {
+		line = v.pattern.ReplaceAllString(line, v.as)
+	}
+	return strings.TrimSpace(line)
+}
+
+// missing returns the lines of a page that a command did not print.
+func missing(page []string, printed string) []string {
+	var lines []string
+	for line := range strings.Lines(printed) {
+		if i := strings.LastIndex(line, "\x1b[K"); i >= 0 { // progress that is erased
+			line = line[i:]
+		}
+		lines = append(lines, constant(line))
+	}
+	all := "\n" + strings.Join(lines, "\n") + "\n"
+	var out []string
+	for _, line := range page {
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(constant(line)), "…", ".*")
+		if !regexp.MustCompile(`\n` + pattern + `\n`).MatchString(all) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Every command of the tutorial succeeds, and prints what the tutorial says.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	l.startDev("--listen", l.address(), "--http", l.address())
+	l.follow()
+	state := filepath.Join(l.dir, ".local", "state", "leasehold")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(l.data, filepath.Join(state, "dev")); err != nil { // where the page says that it is
+		t.Fatal(err)
+	}
+	// Output is a table only in a terminal. Nothing is typed there.
+	run := func(command string) (string, error) {
+		cmd := l.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
+		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1", "SHELL=/bin/bash")
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	named := map[string]string{} // the page's names of instances, as they are here
+	for _, s := range stepsOf(t, filepath.Join("..", "..", "docs", "tutorial.md")) {
+		command := instanceName.ReplaceAllStringFunc(s.command, func(name string) string {
+			if named[name] == "" {
+				for _, id := range l.h.wanted("web") {
+					if strings.HasPrefix(id, name[:len("web-0-")]) {
+						named[name] = id
+					}
+				}
+			}
+			return named[name]
+		})
+		var printed string
+		var lacks []string
+		try := func() bool {
+			var err error
+			if printed, err = run(command); err != nil {
+				lacks = []string{describe(err)}
+			} else {
+				lacks = missing(s.prints, printed)
+			}
+			return len(lacks) == 0
+		}
+		if reads.MatchString(command) {
+			l.await("what the page says of "+command, try)
+		} else if !try() {
+			t.Fatalf("$ %s\n%s\nlacks:\n%s", command, printed, strings.Join(lacks, "\n"))
+		}
+		t.Logf("$ %s", command)
+	}
+}
+
+func describe(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output returns no other
+		return fmt.Sprintf("exit status %d %s", exit.ExitCode(), exit.Stderr)
+	}
+	return err.Error()
+}
