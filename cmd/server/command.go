@@ -192,6 +192,9 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 			return explain(err)
 		}
 	}
+	if r.Phase == joined && len(r.Members) > 1 && place.wasRemoved(ctx, r) {
+		return place.removed(r)
+	}
 	member := c.part("member", h)
 	replica := c.part("replica", h)
 	// The replica ends before the member, so that it can resign.

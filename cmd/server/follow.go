@@ -66,3 +66,12 @@ func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err e
 	there, err := admin.members.Has(ctx, r.self().Peer)
 	return r.Members, err == nil && !there, err
 }
+
+// wasRemoved reports whether the others say that this host was removed while it was down. If they do
+// not answer, it was not.
+func (p Place) wasRemoved(ctx context.Context, r Record) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, gone, err := p.look(ctx, r)
+	return err == nil && gone
+}

@@ -103,6 +103,12 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	if err != nil {
 		return answer, err
 	}
+	there, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", at) // gRPC's error says less
+	if err != nil {
+		return answer, problem("see that leasehold server runs there and that the port is open, then the same command again",
+			"--join: %s", err)
+	}
+	_ = there.Close()
 	conn, err := grpc.NewClient("passthrough:///"+at, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 		InsecureSkipVerify: true, //nolint:gosec // the token names the authority; VerifyConnection checks all of it
@@ -130,8 +136,7 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	case said.Code() == codes.Unimplemented:
 		return answer, problem("give the address of a host that runs leasehold server", "--join: %s: a coordinator without leasehold server answers there", at)
 	default:
-		return answer, problem("see that leasehold server runs there and that its port is open, then the same command again",
-			"--join: %s: %s", at, said.Message())
+		return answer, problem("the log of that host says why; then the same command again", "--join: %s: %s", at, said.Message())
 	}
 }
 

@@ -1,12 +1,17 @@
 package embedetcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Cluster is a member's place among several. Members show one another the certificate that they
@@ -72,4 +77,20 @@ func (c *Cluster) apply(e *embed.Config, secured TLS) {
 		e.ClusterState = embed.ClusterStateFlagNew
 	}
 	e.ForceNewCluster = c.Alone
+	e.GRPCAdditionalServerOptions = append(e.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(outliveRemoval))
+}
+
+// outliveRemoval answers what etcd would panic on: a client that asks a member for its status in the
+// moment in which the member learns that it was removed.
+func outliveRemoval(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {
+	defer func() {
+		switch p := recover(); {
+		case p == nil:
+		case strings.Contains(fmt.Sprint(p), "failed to find local ID in cluster members"):
+			err = status.Error(codes.Unavailable, "this member was removed")
+		default:
+			panic(p)
+		}
+	}()
+	return handle(ctx, req)
 }

@@ -127,6 +127,7 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 			t.Errorf("%s ended with %d: %s", gone.name, gone.run.ExitCode(), text)
 		}
 		gone.run = nil
+		complains(t, c.cli(gone.args(c)...), 1, gone.name+" was removed from the cluster") // as a service would start it
 		if got := c.list(a); got != []string{"a member, c member", "a member"}[i] {
 			t.Errorf("without %s: %s", gone.name, got)
 		}
