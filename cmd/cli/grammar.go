@@ -95,7 +95,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	s := &Session{env: env, flags: &g.Globals}
 	defer s.end()
 	exited := false
-	file := &settingsFile{usual: env.Settings, dev: env.devSettings()}
+	file := &settingsFile{usual: env.Settings, local: env.localSettings()}
 	parser, err := newParser(&g, env, func(int) { exited = true }, kong.Resolvers(file))
 	if err != nil {
 		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
