@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -72,7 +73,7 @@ func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Reco
 
 // cacheLine returns how the scene was read.
 func (sc *scene) cacheLine() string {
-	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
+	return fmt.Sprintf("state: etcd at %s, rev %d", story.Clock(sc.now, sc.now), sc.content.Revision)
 }
 
 // evacuation reports that an instance is in a zone under evacuation; "" if it is not.
@@ -81,7 +82,7 @@ func (sc *scene) evacuation(i store.Instance) string {
 	if !is || i.Doomed != nil {
 		return ""
 	}
-	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, clock(e.At, sc.now))
+	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, story.Clock(e.At, sc.now))
 }
 
 // standstill returns why nothing is decided, however much time passes; "" if something is.

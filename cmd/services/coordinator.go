@@ -131,7 +131,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		},
 	})
 	if err == nil {
-		err = web.open(ctx, c.HTTP, r)
+		err = web.open(ctx, c.HTTP, h.Shard, id, r, st)
 	}
 	if err != nil {
 		return err
