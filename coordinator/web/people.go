@@ -41,7 +41,7 @@ func (p *people) serve(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	now := time.Now()
-	shown, found, err := p.pages.At(path, r.URL.Query(), now, false)
+	shown, found, err := p.pages.At(path, r.URL.Query(), now)
 	if !found {
 		return false
 	}

@@ -29,7 +29,7 @@ type exhibit struct {
 	now   time.Time
 }
 
-func newExhibit(t *testing.T) *exhibit {
+func newExhibit(t testing.TB) *exhibit {
 	t.Helper()
 	db := memstore.New(memstore.Config{})
 	t.Cleanup(db.Close)

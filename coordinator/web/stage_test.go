@@ -59,7 +59,7 @@ func (s *still) Certificates() []coordinator.Certificate {
 
 // site is a server under test.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	server *web.Server
 	client *http.Client
 	logged *lines
@@ -84,7 +84,7 @@ func (l *lines) String() string {
 }
 
 // idle is what a server needs, with nothing in it.
-func idle(t *testing.T) web.Deps {
+func idle(t testing.TB) web.Deps {
 	t.Helper()
 	db := memstore.New(memstore.Config{})
 	t.Cleanup(db.Close)
@@ -94,7 +94,7 @@ func idle(t *testing.T) web.Deps {
 }
 
 // open serves until the test ends.
-func open(t *testing.T, cfg web.Config, deps web.Deps) *site {
+func open(t testing.TB, cfg web.Config, deps web.Deps) *site {
 	t.Helper()
 	logged := &lines{}
 	deps.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -293,7 +293,7 @@ func secret(t *testing.T, text string) string {
 }
 
 // eventually polls until what is looked for is so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

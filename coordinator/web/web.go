@@ -62,6 +62,7 @@ type Server struct {
 	health   *health
 	targets  targets
 	people   *people
+	live     *live
 	journal  *journal.Memory
 	store    store.Store
 	metrics  *Metrics
@@ -98,6 +99,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.people = newPeople(pages)
+	s.live = newLive(pages, deps.Replica.Cache(), s.journal)
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
@@ -176,9 +178,10 @@ func (s *Server) Run(ctx context.Context) error {
 		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	following, stop := context.WithCancel(ctx)
-	var journaled sync.WaitGroup
-	journaled.Go(func() { _ = s.journal.Run(following, s.store) })
-	defer journaled.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { _ = s.journal.Run(following, s.store) })
+	beside.Go(func() { s.live.run(following) })
+	defer beside.Wait()
 	defer stop()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.listener) }()
@@ -187,6 +190,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
+	stop() // streams end, so that they are not waited for
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if server.Shutdown(end) != nil {
@@ -216,5 +220,6 @@ func (s *Server) endpoints() []endpoint {
 		{"/readyz", oneBit, s.health.ready},
 		{"/metrics", never, s.metrics.serve(s.log)},
 		{"/discovery/prometheus", never, s.targets.serve},
+		{"/live", never, s.live.serve},
 	}
 }

@@ -33,52 +33,56 @@ func readAsset(name, contentType string) (Asset, error) {
 	return Asset{Path: "/" + base + "-" + hex.EncodeToString(sum[:6]) + "." + ext, Type: contentType, Text: text}, nil
 }
 
-// looks are the templates, in two variants: a whole page shows ages as text, for readers without
-// scripts; in updates ages have their time alone and the page's script writes and counts them, so that a
-// fragment stays the same while nothing but time passes.
-type looks struct{ whole, update *template.Template }
-
-func readLooks() (looks, error) {
-	var l looks
-	var err error
-	if l.whole, err = readTemplates(false); err == nil {
-		l.update, err = readTemplates(true)
-	}
-	return l, err
-}
-
-func readTemplates(update bool) (*template.Template, error) {
-	funcs := template.FuncMap{
+// readTemplates reads the templates. What they render depends on no clock: ages are left out, and
+// withAges fills them in.
+func readTemplates() (*template.Template, error) {
+	t, err := template.New("page").Funcs(template.FuncMap{
 		"path":  url.PathEscape,
 		"query": url.QueryEscape,
 		"clock": func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") },
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"age":   func(t, now time.Time) when { return when{t, reason.Age(now, t)} },
 		"lines": reason.OneLine,
 		"glyph": func(kind string) string { return glyphs[kind] },
 		"add":   func(a, b int) int { return a + b },
+		"args":  func(all ...any) []any { return all },
 		"capital": func(s string) string {
 			if s == "" {
 				return ""
 			}
 			return strings.ToUpper(s[:1]) + s[1:]
 		},
-		"args": func(all ...any) []any { return all },
-	}
-	if update {
-		funcs["age"] = func(t, _ time.Time) when { return when{Time: t} }
-	}
-	t, err := template.New("page").Funcs(funcs).ParseFS(assets, "assets/*.html")
+	}).ParseFS(assets, "assets/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
 	return t, nil
 }
 
-// when is a time, and how long ago it was.
-type when struct {
-	Time time.Time
-	Text string
+// agesEnd is the end of a time whose age is to be shown. No text can forge it: templates escape quotes and
+// angle brackets.
+const (
+	agesStart = `<time datetime="`
+	agesEnd   = `" data-age></time>`
+)
+
+// withAges writes the age of each time into a document, for readers without scripts. Updates go out without:
+// a fragment is the same while nothing but time passes, and the script counts.
+func withAges(text string, now time.Time) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, agesEnd)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		at, err := time.Parse(time.RFC3339Nano, before[strings.LastIndex(before, agesStart)+len(agesStart):])
+		b.WriteString(`" data-age>`)
+		if err == nil {
+			b.WriteString(reason.Age(now, at))
+		}
+		b.WriteString("</time>")
+		text = after
+	}
 }
 
 // render makes the HTML of one template.

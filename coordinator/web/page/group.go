@@ -3,11 +3,13 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -50,6 +52,8 @@ type groupPage struct {
 	Shown    int // instances that the filter selects
 	From     int // the first row's number
 	Pages    []pageLink
+	Axis     axis
+	Past     past
 	Events   []journal.Entry
 }
 
@@ -60,6 +64,9 @@ type pageLink struct {
 }
 
 func (p *Pages) group(b *builder, name string) Page {
+	if !b.at.IsZero() {
+		return p.groupThen(b, name)
+	}
 	v := groupPage{Now: b.now, Name: name}
 	var st *story.Shard
 	var units []unit
@@ -83,7 +90,8 @@ func (p *Pages) group(b *builder, name string) Page {
 	page.Title, page.Here = name, "shard"
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
 	page.Command = "leasehold explain " + name
-	v.Events = b.newest(2*recentEvents, func(e *journal.Entry) bool { return e.Group == name })
+	ofGroup := func(e *journal.Entry) bool { return e.Group == name }
+	v.Events = b.newest(2*recentEvents, b.inSpan(ofGroup))
 	if !found {
 		page.Status = http.StatusNotFound
 		page.Main = []Fragment{b.fragment("lost", "nogroup", v)}
@@ -99,15 +107,17 @@ func (p *Pages) group(b *builder, name string) Page {
 	v.Lines = story.NowLines(status, slots, b.now)
 	on := story.Of(status)
 	v.Blocked = story.Merge(on.Blocked)
+	v.Axis = b.axisOf("/g/"+url.PathEscape(name), ofGroup, on)
 	size := 0
 	if status.Accepted != nil {
 		size = status.Accepted.Size
 	}
 	cells := cellsOf(name, units, size)
 	v.filter(b.query, cells, units)
+	page.Said = name + ": " + v.Row.Run + " run; " + v.Row.Now
 	page.Main = []Fragment{
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(cells, b.query.Get("show")),
-		b.fragment("table", "table", v), b.fragment("recent", "recent", v),
+		b.fragment("axis", "axis", v), b.fragment("recent", "recent", v), b.fragment("table", "table", v),
 	}
 	return page
 }
@@ -219,26 +229,62 @@ func (b *builder) grid(cells []cell, show string) Fragment {
 				d.Counts = append(d.Counts, chip{Kind: k, N: counts[k]})
 			}
 		}
-		f := Fragment{
-			ID: d.ID, Head: b.html("band", d), Tail: "</ul></div>",
-			Parts: make([]Fragment, len(d.cells)),
+		list := Fragment{
+			ID: d.ID + "-list", Head: template.HTML(`<ul id="` + d.ID + `-list" class="cells" aria-labelledby="` + d.ID + `-title">`),
+			Tail: "</ul>", Parts: make([]Fragment, len(d.cells)),
 		}
 		for n, c := range d.cells {
-			f.Parts[n] = b.cell(c)
+			list.Parts[n] = b.cell(c)
+		}
+		f := Fragment{
+			ID: d.ID, Head: template.HTML(`<div id="` + d.ID + `" class="band">`), Tail: "</div>",
+			Parts: []Fragment{b.fragment(d.ID+"-title", "bandtitle", d), list},
 		}
 		grid.Parts = append(grid.Parts, f)
 	}
 	return grid
 }
 
-// cell draws one, or takes it from the last time if it looks the same.
+// cell draws one, or takes what was drawn last time if it looks the same: drawing a thousand cells costs more
+// than all the rest of a page.
 func (b *builder) cell(c cell) Fragment {
 	id := "s-" + strconv.Itoa(c.Slot)
 	if c.Slot < 0 {
 		id = "d-" + c.Units[0].ID
 	}
-	return Fragment{ID: id, Head: b.html("cell", struct {
-		cell
-		ID string
-	}{c, id})}
+	look := id + fmt.Sprint(c.Off)
+	for _, u := range c.Units {
+		look += "|" + u.ID + "|" + u.Kind + "|" + u.Label()
+	}
+	return Fragment{ID: id, Head: b.p.drawn.of(look, func() template.HTML {
+		return b.html("cell", struct {
+			cell
+			ID string
+		}{c, id})
+	})}
+}
+
+// drawn remembers HTML by what it shows.
+type drawn struct {
+	mu  sync.Mutex
+	all map[string]template.HTML
+}
+
+const mostDrawn = 30_000
+
+func (d *drawn) of(look string, draw func() template.HTML) template.HTML {
+	d.mu.Lock()
+	text, found := d.all[look]
+	d.mu.Unlock()
+	if found {
+		return text
+	}
+	text = draw()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil || len(d.all) >= mostDrawn {
+		d.all = map[string]template.HTML{}
+	}
+	d.all[look] = text
+	return text
 }

@@ -91,6 +91,7 @@ func (p *Pages) instance(b *builder, id string) Page {
 		page.Main = []Fragment{b.fragment("lost", "noinstance", v)}
 		return page
 	}
+	page.Said = v.Answer()
 	page.Main = []Fragment{b.fragment("answer", "answer", v), b.fragment("facts", "facts", v), b.fragment("story", "story", v)}
 	return page
 }

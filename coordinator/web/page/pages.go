@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,8 +36,9 @@ type Pages struct {
 	cfg   Config
 	deps  Deps
 	keys  store.Keys
-	looks looks
+	look  *template.Template
 	known known
+	drawn drawn
 
 	Style, Script, Icon Asset
 }
@@ -48,7 +50,7 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	}
 	p := &Pages{cfg: cfg, deps: deps, keys: store.KeysOf(cfg.Shard)}
 	var err error
-	if p.looks, err = readLooks(); err != nil {
+	if p.look, err = readTemplates(); err != nil {
 		return nil, err
 	}
 	if p.Style, err = readAsset("page.css", "text/css; charset=utf-8"); err != nil {
@@ -61,13 +63,10 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	return p, err
 }
 
-// At makes the page at a path, given as it came, with its escapes; found is false where no page is. For
-// an update it has no ages.
-func (p *Pages) At(path string, query url.Values, now time.Time, update bool) (page Page, found bool, err error) {
-	b := &builder{p: p, query: query, now: now, look: p.looks.whole}
-	if update {
-		b.look = p.looks.update
-	}
+// At makes the page at a path, given as it came, with its escapes; found is false where no page is. It has no
+// ages yet.
+func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
+	b := &builder{p: p, query: query, now: now, at: momentOf(query)}
 	switch {
 	case path == "/":
 		page = p.shard(b)
@@ -84,6 +83,10 @@ func (p *Pages) At(path string, query url.Values, now time.Time, update bool) (p
 			page = p.instance(b, name)
 		}
 	}
+	page.Top = b.fragment("truth", "truth", page)
+	if page.Truth.At.IsZero() { // the past does not change
+		page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
+	}
 	return page, true, b.err
 }
 
@@ -99,11 +102,15 @@ func placeOf(path string) (kind, name string, ok bool) {
 
 // Write writes a page as a document.
 func (p *Pages) Write(w io.Writer, page Page, now time.Time) error {
-	return p.looks.whole.ExecuteTemplate(w, "document", struct {
+	text, err := render(p.look, "document", struct {
 		Page
-		Now                 time.Time
+		Have                string
 		Style, Script, Icon string
-	}{page, now, p.Style.Path, p.Script.Path, p.Icon.Path})
+	}{page, page.Have(), p.Style.Path, p.Script.Path, p.Icon.Path})
+	if err == nil {
+		_, err = io.WriteString(w, withAges(string(text), now))
+	}
+	return err
 }
 
 // builder makes one page. The first error stays.
@@ -111,14 +118,23 @@ type builder struct {
 	p     *Pages
 	query url.Values
 	now   time.Time
-	look  *template.Template
+	at    time.Time // a moment of the past; zero: the present
 	err   error
 }
 
 func (b *builder) view(read func(*cache.Content)) bool { return b.p.deps.Replica.Cache().View(read) }
 
+// present reads the shard, and more, as it is now; nil: nothing was read yet.
+func (p *Pages) present(b *builder, more func(*cache.Content)) (st *story.Shard) {
+	b.view(func(c *cache.Content) {
+		st = p.shardOf(c)
+		more(c)
+	})
+	return st
+}
+
 func (b *builder) html(name string, data any) template.HTML {
-	text, err := render(b.look, name, data)
+	text, err := render(b.p.look, name, data)
 	if err != nil && b.err == nil {
 		b.err = err
 	}

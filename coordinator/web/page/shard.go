@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
@@ -46,6 +47,7 @@ func (p *Pages) shard(b *builder) Page {
 	v.Events = b.newest(recentEvents, func(*journal.Entry) bool { return true })
 	page := b.page(p.truth(v.Shard, b.now), v.Shard.Revision)
 	page.Title, page.Here, page.Command = p.cfg.Shard, "shard", "leasehold status"
+	page.Said = reason.Counted(len(v.Problems), "problem", "problems")
 	page.Main = []Fragment{
 		b.fragment("problems", "problems", v), b.fragment("groups", "groups", v),
 		b.fragment("recent", "recent", v), b.fragment("replicas", "replicas", v),

@@ -38,10 +38,14 @@ func (p *Pages) unitsOf(c *cache.Content, group string, now time.Time) []unit {
 	for _, id := range c.ByGroup[group] {
 		units = append(units, p.unitOf(c, id, now))
 	}
+	inOrder(units)
+	return units
+}
+
+func inOrder(units []unit) {
 	slices.SortFunc(units, func(a, b unit) int {
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
-	return units
 }
 
 func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
