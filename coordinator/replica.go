@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -47,6 +48,8 @@ type Deps struct {
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
 	Authority gateway.Authority
+	// Authorities are those for workloads' certificates; nil: none.
+	Authorities *authority.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents
 	// Secrets holds the keys for secrets; nil: none.
@@ -96,6 +99,7 @@ type Replica struct {
 	sessionsGone chan struct{}
 	publish      chan struct{} // signals a disturbance, another trust, or a reason to wait that is to be published
 
+	clock  *clock
 	known  *knowledge
 	pulse  pulse
 	waits  *store.Waits  // why nothing is decided; nil: the store holds the shard
@@ -137,12 +141,13 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		cache: cache.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
 		served: make(chan struct{}), capabilities: capabilitiesOf(deps.Providers),
 	}
-	r.journal = newJournal(r)
+	r.journal, r.clock = newJournal(r), &clock{r: r}
 	for _, p := range deps.Providers {
 		if user, ok := p.(provider.SecretUser); ok {
 			user.UseSecrets(r.secret)
 		}
 	}
+	deps.Authorities.UseSecrets(r.secret)
 	for _, b := range deps.Balancers {
 		if user, ok := b.(balancer.SecretUser); ok {
 			user.UseSecrets(r.secret)
@@ -189,6 +194,8 @@ func (r *Replica) Run(ctx context.Context) error {
 		Authority: r.deps.Authority,
 		Secrets:   r.deps.Secrets,
 		Meter:     r.deps.Meter,
+
+		Authorities: r.deps.Authorities,
 	})
 	if err != nil {
 		return err
@@ -224,10 +231,12 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
 	defer r.cache.Listen(ownRecord{r})()
+	defer r.cache.Listen(r.clock)()
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })
+	parts.Go(func() { r.deps.Authorities.Run(ctx) })
 	if r.deps.Secrets != nil {
 		parts.Go(func() {
 			r.deps.Secrets.Follow(ctx, func() {

@@ -147,16 +147,6 @@ func whatHelps(why string) string {
 
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
-// noQuorumHelp is the next step for an etcd that has lost its majority.
-const noQuorumHelp = "start leasehold server, or etcd, on the hosts that do not answer; if they are lost for good: docs/production.md"
-
-// noQuorum says who does not answer, if it is a majority of etcd's members.
-func (s *Session) noQuorum() string {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	return s.env.NoQuorum(ctx, s.connection(nil))
-}
-
 // makeRoom is the next step for an etcd that has raised its NOSPACE alarm.
 const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
@@ -173,7 +163,7 @@ func (s *Session) unreachable(what string, err error) error {
 			where)
 	}
 	if lost := s.noQuorum(); lost != "" {
-		return failure(Unreachable, noQuorumHelp, "%s: %s", what, lost)
+		return failure(Unreachable, "start etcd, or leasehold server, there again; if it is lost for good: docs/production.md", "%s: %s", what, lost)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -59,10 +59,9 @@ func (w *world) env(out, err io.Writer) Env {
 		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal,
 		StderrTerminal: w.terminal,
 		Now:            w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) },
-		User:     "eve@desk",
-		Version:  "v0",
-		NoQuorum: func(context.Context, Connection) string { return "" },
-		Open:     open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
+		User:    "eve@desk",
+		Version: "v0",
+		Open:    open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
 			return nil, nil, errors.New("there are no rights in memory")
 		},
 		Edit:       func(_ context.Context, path string) error { return w.edit(path) },

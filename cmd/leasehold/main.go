@@ -47,7 +47,7 @@ func environment() cli.Env {
 		Version:        version,
 		Open:           program.OpenEtcd,
 		Rights:         openRights,
-		NoQuorum:       noQuorum,
+		Members:        program.AskEtcd,
 		Edit:           edit,
 		Ask:            askSecret,
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/rights"
-	"github.com/leasehold/leasehold/cmd/server"
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
@@ -20,13 +19,4 @@ func openRights(ctx context.Context, c cli.Connection) (rights.Etcd, func() erro
 		return nil, nil, err
 	}
 	return r, r.Close, nil
-}
-
-// noQuorum says which of etcd's members do not answer, if a majority does not.
-func noQuorum(ctx context.Context, c cli.Connection) string {
-	conf, err := c.Config()
-	if err != nil {
-		return ""
-	}
-	return server.NoQuorum(ctx, conf)
 }

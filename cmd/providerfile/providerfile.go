@@ -6,9 +6,12 @@
 //	balancers:
 //	  web:
 //	    haproxy: {sockets: [unix:/run/haproxy/admin.sock], backend: web}
+//	authorities:
+//	  web:
+//	    own: {dir: /etc/leasehold/pki/workloads/web, domains: [web.internal]}
 //
-// The file is the replica's own: a group only names a provider and balancers, so that writing a group is
-// never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider, balancers and authorities, so that
+// writing a group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (
@@ -163,9 +166,10 @@ func Read(path string) ([]Entry, error) {
 
 // file is what a file names.
 type file struct {
-	reader    *yamlfile.Reader
-	providers []item
-	balancers []item
+	reader      *yamlfile.Reader
+	providers   []item
+	balancers   []item
+	authorities []item
 }
 
 func readFile(path string) (file, error) {
@@ -191,7 +195,7 @@ func readFile(path string) (file, error) {
 func (f *file) list(root *yaml.Node) {
 	r := f.reader
 	if root.Kind != yaml.MappingNode {
-		r.Wrong(root, "", "must have the field providers, balancers, or both")
+		r.Wrong(root, "", "must have the fields providers, balancers or authorities")
 		return
 	}
 	r.Fields("", root, func(key, value *yaml.Node) {
@@ -199,8 +203,10 @@ func (f *file) list(root *yaml.Node) {
 		switch {
 		case section == "balancers":
 			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(balancerKinds))
+		case section == "authorities":
+			to, of, known = &f.authorities, "authority", slices.Sorted(maps.Keys(authorityKinds))
 		case section != "providers":
-			r.Wrong(key, section, "unknown field: the file has only providers and balancers")
+			r.Wrong(key, section, "unknown field: the file has only providers, balancers and authorities")
 			return
 		}
 		if value.Kind != yaml.MappingNode || len(value.Content) == 0 {

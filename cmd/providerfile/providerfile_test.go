@@ -29,7 +29,7 @@ func write(t *testing.T, text string) string {
 func TestWhatIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                    "names no provider",
-		"- a":                                 "must have the field providers, balancers, or both",
+		"- a":                                 "must have the fields providers, balancers or authorities",
 		"provider: {a: {exec: {}}}":           "unknown field",
 		"providers: {}":                       "names and the provider of each",
 		"providers: {A: {exec: {}}}":          "must be a name",

@@ -151,21 +151,6 @@ func (a *Admin) remove(ctx context.Context, name string,
 	return settled(ctx, func() error { return a.members.Remove(ctx, m.ID) })
 }
 
-// NoQuorum asks those of an etcd's members that answer who does not, and says so: "" with a quorum,
-// or if none can be asked.
-func NoQuorum(ctx context.Context, cfg etcdstore.Config) string {
-	members, err := etcdstore.OpenMembers(ctx, cfg)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = members.Close() }()
-	list, err := members.List(ctx)
-	if err != nil || len(list) == 0 {
-		return ""
-	}
-	return ClusterOf(list).NoQuorum()
-}
-
 // refusal is a refusal as an operator reads it.
 func refusal(r *membership.Refusal) error {
 	if r == nil {

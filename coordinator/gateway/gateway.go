@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
@@ -45,6 +47,8 @@ type Deps struct {
 	// Authority certifies agents and knows the trusted authorities; nil: streams are not secured,
 	// for networks in memory only.
 	Authority Authority
+	// Authorities certify workloads' keys; nil: none.
+	Authorities Authorities
 	// Meter counts; nil: nothing is counted.
 	Meter Meter
 }
@@ -123,6 +127,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if deps.Meter == nil {
 		deps.Meter = Unmetered{}
 	}
+	if deps.Authorities == nil {
+		deps.Authorities = (*authority.Set)(nil)
+	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
 		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
@@ -146,6 +153,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer parts.Wait()
 	parts.Go(func() { g.refusals.Run(ctx) })
 	parts.Go(func() { g.followTrust(ctx) })
+	parts.Go(func() { g.followAuthorities(ctx) })
 	<-ctx.Done()
 	g.mu.Lock()
 	g.closing = true
@@ -191,6 +199,25 @@ func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sessions)
+}
+
+// OtherVersions counts the agents of another version than the given one, and returns some of their
+// versions: agents say them, and may say anything.
+func (g *Gateway) OtherVersions(version string) (n int, some []string) {
+	const most = 5
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if s.agent == version {
+			continue
+		}
+		n++
+		if len(some) < most && !slices.Contains(some, s.agent) {
+			some = append(some, s.agent)
+		}
+	}
+	slices.Sort(some)
+	return n, some
 }
 
 // ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had

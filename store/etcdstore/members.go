@@ -2,182 +2,172 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"github.com/leasehold/leasehold/store"
 )
 
-// Member is one of etcd's members, and what it says of itself.
-type Member struct {
-	ID      uint64
-	Name    string // "": it was added and has never started
-	Peers   []string
-	Clients []string
-	Learner bool
+// memberTimeout is how long a member may take to answer.
+const memberTimeout = 2 * time.Second
 
-	Answers bool
-	Error   string // why it does not, in a line
-	Leads   bool
-	Version string
-	Index   uint64 // how far it has applied the log
-	Bytes   int64  // of its database
-	Quota   int64  // at which it refuses writes; 0: unknown
-	Alarms  []string
+// answer is what one address said.
+type answer struct {
+	member store.Member
+	id     uint64 // 0: it did not answer
+	list   []*pb.Member
+	auth   bool // authentication is on
 }
 
-// Members administers etcd's members. Changes are for etcd's root alone, once authentication is on.
-type Members struct {
-	store  *Store // for its configuration: it is not opened
-	client *clientv3.Client
-}
-
-// OpenMembers makes a connection, and asks nothing yet: members may be listed without a quorum.
-func OpenMembers(ctx context.Context, cfg Config) (*Members, error) {
+// AskMembers asks each endpoint, and each other member of the cluster at the address that the
+// cluster knows of it, how it is. It needs no right and no quorum. Members that do not answer are in
+// the result; if all are reached through loopback, a tunnel say, the others are not asked.
+func AskMembers(ctx context.Context, cfg Config) (store.Members, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, err
+		return store.Members{}, err
 	}
-	s := &Store{cfg: cfg}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	client, err := s.newClient(ctx)
-	if err != nil {
-		s.cancel()
-		return nil, s.explainDial(ctx, err)
+	cfg.Username, cfg.Password = "", "" // a login takes etcd long, and nothing here needs it
+	answers := askAll(ctx, cfg, cfg.Endpoints)
+	var members store.Members
+	if cfg.TLS != nil && len(cfg.TLS.Certificates) > 0 && cfg.TLS.Certificates[0].Leaf != nil {
+		members.CertificateEnds = cfg.TLS.Certificates[0].Leaf.NotAfter
 	}
-	return &Members{store: s, client: client}, nil
-}
-
-// Close closes the connection.
-func (m *Members) Close() error {
-	m.store.cancel()
-	return closeClient(m.client)
-}
-
-// answerTime is how long one member may take to say how it is.
-const answerTime = 2 * time.Second
-
-// List returns the members as one of them knows them: also without a quorum. Each is asked how it
-// is.
-func (m *Members) List(ctx context.Context) ([]Member, error) {
-	list, err := pb.NewClusterClient(m.client.ActiveConnection()).MemberList(ctx, &pb.MemberListRequest{},
-		grpc.WaitForReady(false))
-	if err != nil {
-		return nil, m.store.explainDial(ctx, err)
-	}
-	out := make([]Member, len(list.Members))
-	var asking sync.WaitGroup
-	for i, raw := range list.Members {
-		out[i] = Member{
-			ID: raw.ID, Name: raw.Name, Peers: raw.PeerURLs, Clients: raw.ClientURLs, Learner: raw.IsLearner,
+	var list []*pb.Member
+	seen := map[uint64]bool{}
+	authentication := false
+	for _, a := range answers {
+		if a.id != 0 && seen[a.id] {
+			continue // another address of the same member
 		}
-		asking.Go(func() { m.ask(ctx, &out[i]) })
+		seen[a.id] = true
+		if list == nil {
+			list = a.list
+		}
+		authentication = authentication || a.auth || a.id == 0
+		members.All = append(members.All, a.member)
+	}
+	members.NoAuthentication = !authentication
+	local := !slices.ContainsFunc(cfg.Endpoints, func(e string) bool { return !loopback(e) })
+	var others []string
+	names := map[string]string{}
+	for _, m := range list {
+		if seen[m.ID] || len(m.ClientURLs) == 0 || local && !loopback(m.ClientURLs[0]) {
+			continue
+		}
+		address := m.ClientURLs[0]
+		if i := slices.IndexFunc(members.All, func(known store.Member) bool {
+			return slices.ContainsFunc(m.ClientURLs, func(u string) bool { return host(u) == host(known.Address) })
+		}); i >= 0 {
+			members.All[i].Name = m.Name
+			continue
+		}
+		others, names[address] = append(others, address), m.Name
+	}
+	for _, a := range askAll(ctx, cfg, others) {
+		if a.member.Name == "" {
+			a.member.Name = names[a.member.Address]
+		}
+		members.All = append(members.All, a.member)
+	}
+	return members, ctx.Err()
+}
+
+// askAll asks addresses at the same time, and returns the answers in their order.
+func askAll(ctx context.Context, cfg Config, addresses []string) []answer {
+	answers := make([]answer, len(addresses))
+	var asking sync.WaitGroup
+	for i, address := range addresses {
+		asking.Go(func() { answers[i] = ask(ctx, cfg, address) })
 	}
 	asking.Wait()
-	return out, nil
+	return answers
 }
 
-// ask asks a member how it is.
-func (m *Members) ask(ctx context.Context, of *Member) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+func ask(ctx context.Context, cfg Config, address string) answer {
+	a := answer{member: store.Member{Address: address, Remote: !loopback(address), Plain: cfg.TLS == nil}}
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
-	if len(of.Clients) == 0 {
-		of.Error = "it has never started"
-		return
-	}
-	for _, at := range of.Clients {
-		st, err := m.client.Status(ctx, at)
-		if err != nil {
-			of.Error = reason(err)
-			continue
-		}
-		if st.Header.GetMemberId() != of.ID {
-			of.Error = "another member answers at " + at
-			continue
-		}
-		of.Answers, of.Error = true, ""
-		of.Leads, of.Version, of.Index = st.Leader == of.ID, st.Version, st.RaftAppliedIndex
-		of.Bytes, of.Quota, of.Alarms = st.DbSize, st.DbSizeQuota, st.Errors
-		return
-	}
-}
-
-// AddLearner adds a member that counts for no majority, and returns its ID. One that was added at
-// this URL already is returned as it is.
-func (m *Members) AddLearner(ctx context.Context, peer string) (id uint64, err error) {
-	added, err := m.client.MemberAddAsLearner(ctx, []string{peer})
-	if err == nil {
-		return added.Member.ID, nil
-	}
-	if errors.Is(rpctypes.Error(err), rpctypes.ErrPeerURLExist) {
-		list, err := m.client.MemberList(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
-		}
-		for _, have := range list.Members {
-			if strings.Join(have.PeerURLs, ",") == peer {
-				return have.ID, nil
-			}
+	cfg.Endpoints = []string{address}
+	var ends time.Time
+	var mu sync.Mutex // the client may shake hands again
+	if cfg.TLS != nil {
+		cfg.TLS = cfg.TLS.Clone()
+		cfg.TLS.VerifyConnection = func(state tls.ConnectionState) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ends = state.PeerCertificates[0].NotAfter
+			return nil
 		}
 	}
-	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
-		return 0, fmt.Errorf("add etcd member at %s: %w", peer, err)
-	}
-	return 0, fmt.Errorf("add etcd member at %s: %w", peer, writeError(ctx, err, true))
-}
-
-// ErrUnsettled: etcd changes its members only while those that must agree have been connected for
-// five seconds.
-var ErrUnsettled = errors.New("the members have been connected for less than five seconds")
-
-// unsettled translates that error of a change.
-func unsettled(err error) error {
-	if errors.Is(rpctypes.Error(err), rpctypes.ErrUnhealthy) {
-		return ErrUnsettled
-	}
-	return err
-}
-
-// ErrBehind: a learner has not caught up with the leader yet.
-var ErrBehind = errors.New("it has not caught up yet")
-
-// Promote makes a learner a voting member. A member that is one already is left as it is.
-func (m *Members) Promote(ctx context.Context, id uint64) error {
-	_, err := m.client.MemberPromote(ctx, id)
-	switch {
-	case err == nil, errors.Is(rpctypes.Error(err), rpctypes.ErrMemberNotLearner):
-		return nil
-	case errors.Is(rpctypes.Error(err), rpctypes.ErrMemberLearnerNotReady):
-		return fmt.Errorf("promote etcd member: %w", ErrBehind)
-	case errors.Is(unsettled(err), ErrUnsettled):
-		return fmt.Errorf("promote etcd member: %w", ErrUnsettled)
-	}
-	return fmt.Errorf("promote etcd member: %w", writeError(ctx, err, true))
-}
-
-// Remove removes a member for good. It is no error if there is none of this ID.
-func (m *Members) Remove(ctx context.Context, id uint64) error {
-	_, err := m.client.MemberRemove(ctx, id)
-	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
-		return fmt.Errorf("remove etcd member: %w", err)
-	}
-	return changed(ctx, "remove etcd member", err, rpctypes.ErrMemberNotFound)
-}
-
-// Has reports whether there is a member at a peer URL, by the word of a majority.
-func (m *Members) Has(ctx context.Context, peer string) (bool, error) {
-	list, err := m.client.MemberList(ctx)
+	s := &Store{cfg: cfg, ctx: ctx}
+	client, err := s.newClient(ctx)
 	if err != nil {
-		return false, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+		a.member.Down = reason(err)
+		return a
 	}
-	return slices.ContainsFunc(list.Members, func(have *pb.Member) bool {
-		return slices.Contains(have.PeerURLs, peer)
-	}), nil
+	defer func() { _ = closeClient(client) }()
+	st, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{},
+		grpc.WaitForReady(false))
+	if err != nil {
+		a.member.Down = reason(err)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			a.member.Down = "no answer in " + memberTimeout.String()
+		}
+		return a
+	}
+	mu.Lock()
+	a.member.CertificateEnds = ends
+	mu.Unlock()
+	a.id = st.Header.MemberId
+	a.member.Version, a.member.Learner, a.member.NoLeader = st.Version, st.IsLearner, st.Leader == 0
+	a.member.Size, a.member.Quota = st.DbSize, st.DbSizeQuota
+	for _, e := range st.Errors {
+		a.member.Full = a.member.Full || strings.Contains(e, "NOSPACE")
+		a.member.Corrupt = a.member.Corrupt || strings.Contains(e, "CORRUPT")
+	}
+	if l, err := client.MemberList(ctx, clientv3.WithSerializable()); err == nil {
+		a.list = l.Members
+		if i := slices.IndexFunc(l.Members, func(m *pb.Member) bool { return m.ID == a.id }); i >= 0 {
+			a.member.Name = l.Members[i].Name
+		}
+	}
+	a.auth = true
+	if !a.member.NoLeader { // it takes a quorum to answer that
+		if auth, err := client.AuthStatus(ctx); err == nil {
+			a.auth = auth.Enabled
+		}
+	}
+	return a
+}
+
+// host is an endpoint without its scheme.
+func host(endpoint string) string {
+	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return endpoint
+}
+
+// loopback reports whether an endpoint is on this machine.
+func loopback(endpoint string) bool {
+	if strings.HasPrefix(endpoint, "unix:") {
+		return true
+	}
+	name, _, err := net.SplitHostPort(host(endpoint))
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
