@@ -90,6 +90,13 @@ func ClusterOf(list []etcdstore.Member) membership.Cluster {
 
 // Token makes a token with which a host may join, once, within an hour.
 func (a *Admin) Token(ctx context.Context, by string) (text string, err error) {
+	cluster, err := a.Cluster(ctx)
+	if err != nil {
+		return "", err
+	}
+	if why := cluster.NoQuorum(); why != "" {
+		return "", problem("start leasehold server on the hosts that do not answer", "%s", why)
+	}
 	st, err := a.store(ctx)
 	if err != nil {
 		return "", err

@@ -119,6 +119,24 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.same("web", ids)
 	}
 
+	// A majority is lost, and comes back.
+	for _, h := range hosts[1:] {
+		h.run.Terminate()
+	}
+	for _, h := range hosts[1:] {
+		c.end(h)
+	}
+	c.settings = "LEASEHOLD_CONFIG=" + filepath.Join(a.dir, "config.yaml")
+	complains(t, c.cli("status", "--timeout", "2s"), 5, "no quorum: b and c do not answer: 2 of 3 members must")
+	if got := c.list(a); got != "a member, b down, c down" {
+		t.Errorf("without a majority: %s", got)
+	}
+	complains(t, c.cli("server", "add", "d", "--data-dir", a.dir), 1, "no quorum: b and c do not answer")
+	for _, h := range hosts[1:] {
+		c.begin(h)
+	}
+	c.same("web", ids)
+
 	for i, gone := range hosts[1:] {
 		c.settings = "LEASEHOLD_CONFIG=" + filepath.Join(a.dir, "config.yaml")
 		c.must("server", "remove", gone.name, "--confirm", gone.name, "--data-dir", a.dir)
