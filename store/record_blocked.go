@@ -132,7 +132,10 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
-	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: waiting slots
+	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
+	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
+	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
 )
 
 // BlockedKinds are all kinds.
@@ -148,6 +151,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker,
 }
 
 // Works are all kinds of work.

@@ -87,6 +87,7 @@ func (tr *trial) group(name string) store.Group {
 		MinimalAction: pick(tr, store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart,
 			store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
 	}
+	tr.stages(&g)
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}
@@ -135,8 +136,27 @@ func (tr *trial) shares(g *store.Group) {
 	}
 }
 
-// percentages writes some budgets as shares of the size, and gives kinds of work limits of their
-// own (REC-18). What is drawn for it is drawn apart, so that seeds keep their worlds.
+// stages gives some groups rolls in stages (ROLL-5, ROLL-8) and a breaker (ROLL-7), drawn apart.
+func (tr *trial) stages(g *store.Group) {
+	apart := rand.New(rand.NewPCG(tr.plot.seed, 1<<32|uint64(g.Name[0])))
+	if apart.IntN(3) == 0 {
+		g.Rollout.Canary = store.Percent(1 + apart.IntN(60))
+		g.Rollout.CanaryDuration = new(seconds(1 + apart.IntN(40)))
+	}
+	if apart.IntN(4) == 0 {
+		g.Rollout.Order = store.OrderZone
+	}
+	if apart.IntN(3) == 0 {
+		g.Rollout.Bake = seconds(apart.IntN(30))
+	}
+	g.Rollout.AutoRollback = apart.IntN(3) == 0
+	if apart.IntN(5) == 0 {
+		g.Heal.MaxUnhealthy = new(store.Percent(20 + apart.IntN(60)))
+	}
+}
+
+// percentages writes some budgets as shares of the size, and gives kinds of work limits of their own
+// (REC-18). What is drawn for it is drawn apart, so that seeds keep their worlds.
 func (tr *trial) percentages(g *store.Group) {
 	apart := rand.New(rand.NewPCG(tr.plot.seed, uint64(g.Name[0])))
 	share := func() *store.Amount { return new(store.Percent(apart.IntN(101))) }
