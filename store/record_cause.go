@@ -100,10 +100,11 @@ const (
 
 	// What happened to a machine or an agent.
 	CauseDead              CauseKind = "dead"
-	CauseMadeBy            CauseKind = "made"   // by the provider
-	CauseListedBy          CauseKind = "listed" // by the provider
-	CauseAfter             CauseKind = "after"  // For
-	CausePassed            CauseKind = "passed" // Count checks, if Name; Limit optional ones fail; For
+	CauseMadeBy            CauseKind = "made"         // by the provider
+	CauseListedThere       CauseKind = "listed_there" // by the provider, at another address
+	CauseListedBy          CauseKind = "listed"       // by the provider
+	CauseAfter             CauseKind = "after"        // For
+	CausePassed            CauseKind = "passed"       // Count checks, if Name; Limit optional ones fail; For
 	CauseBootUnordered     CauseKind = "boot_unordered"
 	CauseExitZero          CauseKind = "exit_zero"          // the workload of a task
 	CauseWorkloadRestarted CauseKind = "workload_restarted" // by its agent
@@ -142,7 +143,7 @@ var CauseKinds = []CauseKind{
 	CauseOverdue, CauseGoodbye, CauseRefused, CauseLeaseEnded, CauseGrace, CauseNoReturn, CauseDown,
 	CauseDownStreamOpen, CauseDownFenced, CauseDownLeaseEnded, CauseUnlisted, CauseUnlistedNow, CauseGone,
 	CauseUnknown, CauseRestarting, CauseNoRestart, CauseNotOpened, CauseCalledDown, CauseNotice, CauseEmptied,
-	CauseEvacuated, CauseDead, CauseMadeBy, CauseListedBy, CauseAfter, CausePassed, CauseBootUnordered,
+	CauseEvacuated, CauseDead, CauseMadeBy, CauseListedBy, CauseListedThere, CauseAfter, CausePassed, CauseBootUnordered,
 	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,

@@ -134,7 +134,7 @@ func (d *draft) locate(m *member) {
 		!m.phase.Registered() && m.phase != store.Booting {
 		return
 	}
-	a := d.step(m, m.phase, "DET-12", "is at "+see.Address, because("its provider lists it there"),
+	a := d.step(m, m.phase, "DET-12", "is at "+see.Address, of(store.CauseListedThere),
 		[]string{providerSays(m.Instance)}, func(r *store.Instance) {
 			r.Address, r.Last = see.Address, m.Record.Last
 		})

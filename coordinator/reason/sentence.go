@@ -196,6 +196,7 @@ var fixed = map[store.CauseKind]string{
 	store.CauseUnknown:           "asked to restart it, the provider knows no such machine",
 	store.CauseDead:              "it is dead",
 	store.CauseMadeBy:            "the provider made it",
+	store.CauseListedThere:       "its provider lists it there",
 	store.CauseListedBy:          "the provider lists it",
 	store.CauseBootUnordered:     "it reports from another boot, which was not ordered",
 	store.CauseExitZero:          "its workload ended with exit code 0",
