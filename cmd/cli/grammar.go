@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/leasehold/leasehold/cmd/server"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
@@ -43,6 +44,7 @@ type Grammar struct {
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
+	Server      Servers              `cmd:"" help:"Run a host of a cluster: an etcd member and a replica of the coordinator."`
 	Coordinator services.Coordinator `cmd:"" help:"Run one replica of a shard's coordinator."`
 	Agent       services.Agent       `cmd:"" help:"Run the agent of one machine."`
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
@@ -63,6 +65,7 @@ type Groups struct {
 	Stop          GroupStop          `cmd:"" help:"Drain and delete all instances of a group; its size is kept."`
 	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
 	Restart       GroupRestart       `cmd:"" help:"Restart all instances of a group within its budgets."`
+	Promote       GroupPromote       `cmd:"" help:"Let a roll go on beyond its canaries."`
 	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were given up."`
 	Rollback      GroupRollback      `cmd:"" help:"Restore the template with which the whole group was last healthy."`
 	History       GroupHistory       `cmd:"" help:"Show earlier specs of a group."`
@@ -93,7 +96,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	s := &Session{env: env, flags: &g.Globals}
 	defer s.end()
 	exited := false
-	file := &settingsFile{usual: env.Settings, dev: env.devSettings()}
+	file := &settingsFile{usual: env.Settings, local: env.localSettings()}
 	parser, err := newParser(&g, env, func(int) { exited = true }, kong.Resolvers(file))
 	if err != nil {
 		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
@@ -116,7 +119,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative",
 			g.Timeout))
 	}
-	s.settings, s.command = settingsOf(parsed, file), spoken(parsed)
+	s.args, s.settings, s.command = args, settingsOf(parsed, file), spoken(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(s, s.host())
 	return report(ctx, s.aside(), parsed.Run())
@@ -148,7 +151,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 		kong.Vars{
 			"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(),
 			"version": "leasehold " + env.Version,
-			"pki_dir": pki.DefaultDir, "secrets_key": keyfile.Usual,
+			"pki_dir": pki.DefaultDir, "server_dir": server.DefaultDir, "secrets_key": keyfile.Usual,
 		},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
