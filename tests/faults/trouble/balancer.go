@@ -83,7 +83,7 @@ func balancerLate(_ context.Context, s *Site) (string, func() error, error) {
 func memberAddedLate(ctx context.Context, s *Site) (string, func() error, error) {
 	all := s.Cloud.Members()
 	if len(all) == 0 {
-		return "", nil, errNobody{"member"}
+		return "", nil, errNoTarget{"member"}
 	}
 	late := s.between(9*time.Second, 11*time.Second)
 	lift := s.Cloud.DisturbBalancer(cloud.BalancerFault{Fails: true, Done: true, Late: late})
