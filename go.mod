@@ -67,6 +67,7 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/gophercloud/gophercloud/v2 v2.15.0
 	github.com/miekg/dns v1.1.73
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 )
 
 require (
