@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -42,6 +43,7 @@ type Deps struct {
 	Store     store.Store
 	Providers map[string]provider.Provider
 	Balancers map[string]balancer.Balancer // load balancers, by name
+	Webhooks  []*webhook.Hook              // to which decisions are sent while the replica leads
 	Logger    *slog.Logger
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.

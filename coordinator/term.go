@@ -145,6 +145,7 @@ func (t *term) run(ctx context.Context) error {
 	parts.Go(func() { t.keepServed(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
+	parts.Go(func() { t.sendDecisions(ctx) })
 	err := t.loop(ctx)
 	end(err)
 	return err

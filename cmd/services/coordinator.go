@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -75,6 +76,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	webhooks, err := c.webhooks(log)
+	if err != nil {
+		return err
+	}
 	agents, err := c.agents()
 	if err != nil {
 		return err
@@ -115,7 +120,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log, Authority: secured, Secrets: keys,
 		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -198,10 +203,12 @@ func beside(advertise, listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// providers opens the replica's providers: those that its file names, or the process provider.
+// providers opens the replica's providers: the ones in its file, or the process provider if there are none.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
-		return openProviders(ctx, c.Providers, log)
+		if named, err := openProviders(ctx, c.Providers, log); err != nil || len(named) > 0 {
+			return named, err
+		}
 	}
 	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
 	if err != nil {
@@ -251,6 +258,21 @@ func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) 
 		log.Info("load balancer opened", "balancer", e.Name, "kind", e.Kind)
 	}
 	return all, nil
+}
+
+// webhooks returns the webhooks that a coordinator's file names.
+func (c *Coordinator) webhooks(log *slog.Logger) ([]*webhook.Hook, error) {
+	if c.Providers == "" {
+		return nil, nil
+	}
+	hooks, err := providerfile.Webhooks(c.Providers)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	for _, h := range hooks {
+		log.Info("decisions are sent to a webhook while this coordinator leads", "webhook", h.Name())
+	}
+	return hooks, nil
 }
 
 // stateFile is where a replica keeps what it knows about a shard.

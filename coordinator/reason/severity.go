@@ -29,8 +29,8 @@ func (s Severity) AtLeast(least Severity) bool {
 var (
 	criticalRules = []string{
 		"FLAP-3", "FLAP-5", // a slot was given up, a template was blamed
-		"ROLL-4",                                  // a roll stalled
-		"SAFE-2",                                  // storm
+		"ROLL-4",                                   // a roll stalled
+		"SAFE-2",                                   // storm
 		"SAFE-10", "SAFE-15", "SAFE-16", "SAFE-17", // unreadable or lost records
 	}
 	warningRules = []string{

@@ -115,6 +115,7 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 	}
 	found = append(found, SiteProblems(st)...)
 	found = append(found, backupProblems(st, now)...)
+	found = append(found, webhookProblems(st, now)...)
 	for _, r := range st.Replicas {
 		if p := issuerProblem(r.Record, now); p != nil {
 			found = append(found, *p)

@@ -15,6 +15,7 @@ type Shard struct {
 	Shard     store.Versioned[store.Shard]
 	Served    store.Versioned[store.Served]
 	Backup    store.Versioned[store.Backup]
+	Webhooks  []store.Versioned[store.Webhook]
 	Leader    store.Versioned[store.Leader]
 	Leads     bool
 	Replicas  []store.Versioned[store.Replica]

@@ -212,7 +212,7 @@ func TestDecisionsAreSentInOrder(t *testing.T) {
 		other.Group = "other"
 		s.decides(dead("web-0"), other)
 		s.decides(store.JournalEntry{Rule: "DET-9", What: "healthy", Group: "web", Instance: "web-1"}) // info
-		early := dead("web-2") // by a replica whose clock is behind: it is committed later than its time says
+		early := dead("web-2")                                                                         // by a replica whose clock is behind: it is committed later than its time says
 		early.At = time.Now().Add(-time.Minute).UTC()
 		rev := s.decides(early)
 		pass(10 * time.Second)
