@@ -241,7 +241,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-a.deps.Evacuation.Changed():
 			ev = session.Changed{}
 		case ask := <-a.deps.Files.Asks():
-			a.fetch(ask)
+			a.ask(ask)
 			continue
 		case <-a.deps.Files.Changed():
 			a.filesChanged()

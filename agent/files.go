@@ -14,6 +14,10 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 		a.deps.Files.Piece(piece)
 		return
 	}
+	if signed := m.GetSigned(); signed != nil {
+		a.deps.Files.Signed(signed)
+		return
+	}
 	a.files = m.GetFiles()
 	if a.duty.Files && a.files.GetConfigHash() == a.duty.ConfigHash {
 		a.wantFiles(a.duty)
@@ -30,11 +34,12 @@ func (a *Agent) wantFiles(d duty) {
 	}
 }
 
-// fetch asks the serving replica for a piece of a file. What is lost is asked for again.
-func (a *Agent) fetch(ask *protocol.FetchFile) {
+// ask asks the serving replica for a piece of a file, or a certificate. What is lost is asked for
+// again.
+func (a *Agent) ask(what *protocol.AgentMessage) {
 	serving, is := a.session.Serving()
 	if s := a.streams[serving]; is && s != nil {
-		s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_FetchFile{FetchFile: ask}})
+		s.say(what)
 	}
 }
 
@@ -71,6 +76,9 @@ func (a *Agent) fileStates() []*protocol.FileState {
 		f := &protocol.FileState{Path: s.Path, State: s.State, Why: a.deps.Secrets.Veil(s.Why), Version: s.Version}
 		if !s.At.IsZero() {
 			f.At = timestamppb.New(s.At)
+		}
+		if !s.Ends.IsZero() {
+			f.Ends = timestamppb.New(s.Ends)
 		}
 		out = append(out, f)
 	}

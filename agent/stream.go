@@ -158,7 +158,7 @@ func (a *Agent) hear(ev session.Event) {
 		a.deps.Certificate.Accept(kind.Certificate)
 	case *protocol.GatewayMessage_Trust:
 		a.deps.Certificate.Believe(kind.Trust)
-	case *protocol.GatewayMessage_Files, *protocol.GatewayMessage_FilePiece:
+	case *protocol.GatewayMessage_Files, *protocol.GatewayMessage_FilePiece, *protocol.GatewayMessage_Signed:
 		if serving, is := a.session.Serving(); is && serving == said.Stream {
 			a.hearOfFiles(said.Message)
 		}

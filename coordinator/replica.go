@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -48,6 +49,8 @@ type Deps struct {
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
 	Authority gateway.Authority
+	// Authorities are those for workloads' certificates; nil: none.
+	Authorities *authority.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents
 	// Secrets holds the keys for secrets; nil: none.
@@ -142,6 +145,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 			user.UseSecrets(r.secret)
 		}
 	}
+	deps.Authorities.UseSecrets(r.secret)
 	for _, b := range deps.Balancers {
 		if user, ok := b.(balancer.SecretUser); ok {
 			user.UseSecrets(r.secret)
@@ -188,6 +192,8 @@ func (r *Replica) Run(ctx context.Context) error {
 		Authority: r.deps.Authority,
 		Secrets:   r.deps.Secrets,
 		Meter:     r.deps.Meter,
+
+		Authorities: r.deps.Authorities,
 	})
 	if err != nil {
 		return err
@@ -227,6 +233,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })
+	parts.Go(func() { r.deps.Authorities.Run(ctx) })
 	if r.deps.Secrets != nil {
 		parts.Go(func() {
 			r.deps.Secrets.Follow(ctx, func() {

@@ -79,6 +79,14 @@ func (r *Replica) validate(_ string, g store.Group) string {
 	if why := r.validateBalancers(&g); why != "" {
 		return why
 	}
+	for i, f := range g.Files {
+		if f.Certificate == nil {
+			continue
+		}
+		if err := r.deps.Authorities.Validate(f.Certificate); err != nil {
+			return fmt.Sprintf("files[%d].certificate: %s", i, err)
+		}
+	}
 	if g.Provider == store.ProviderNone {
 		return ""
 	}

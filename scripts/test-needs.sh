@@ -3,7 +3,7 @@
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
 # freezes a file system; the examples of provider/exec are programs in shell and Python; provider/balancer sends traffic
 # through a real HAProxy and nginx; a real Prometheus and dig find instances, and a real Alertmanager takes events, in tests/e2e; provider/lxd, provider/libvirt and
-# tests/e2e make machines of a real LXD and a real libvirt. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
+# tests/e2e make machines of a real LXD and a real libvirt; the page is looked at in a real Chromium. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
 
@@ -38,6 +38,8 @@ servers() {
 	done
 }
 
+browsers() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
+
 # Only root can run an LXD or a libvirtd: the tests that need them say so to others, and these scripts install them.
 machines() { "$(dirname "$0")/lxd.sh" install && "$(dirname "$0")/libvirt.sh" install; }
 [ "$(id -u)" -ne 0 ] || machines
@@ -48,6 +50,7 @@ networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux python3 curl ca-certificates)
 servers || needed+=(haproxy nginx-light prometheus prometheus-alertmanager bind9-dnsutils)
+browsers || needed+=(chromium fonts-dejavu-core)
 if [ ${#needed[@]} -eq 0 ]; then
 	machines
 	exit
@@ -58,6 +61,7 @@ if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
 	servers || echo "error: provider/balancer and tests/e2e need haproxy, nginx, prometheus, prometheus-alertmanager and dig on the PATH" >&2
+	browsers || echo "error: coordinator/web and tests/e2e look at the page in chromium, which must be on the PATH" >&2
 	programs || echo "error: the examples of provider/exec need jq, flock, setsid, python3 and curl on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
@@ -97,6 +101,11 @@ fi
 if ! servers; then
 	echo "error: there still is no haproxy, nginx, prometheus, prometheus-alertmanager or dig after installing them" >&2
 	echo "next: apt-get install haproxy nginx-light prometheus prometheus-alertmanager bind9-dnsutils: see what it says" >&2
+	exit 1
+fi
+if ! browsers; then
+	echo "error: there still is no chromium after installing it" >&2
+	echo "next: apt-get install chromium: see what it says" >&2
 	exit 1
 fi
 if ! disks; then

@@ -10,17 +10,19 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text, Template and Secret is
-// set. ${name} stands for a variable or a fact of the machine in the path and in the command.
+// File is a file that the agents of a group's instances write (FILE-1). Exactly one of Text,
+// Template, Secret and Certificate is set. ${name} stands for a variable or a fact of the machine
+// in paths and in the command.
 type File struct {
-	Path     string     `json:"path"`
-	Text     *string    `json:"text,omitempty"`
-	Template string     `json:"template,omitempty"` // see package filetemplate
-	Secret   string     `json:"secret,omitempty"`   // name of the secret whose value is the content
-	Owner    string     `json:"owner,omitempty"`    // user, or user:group; empty: the agent's
-	Mode     string     `json:"mode"`               // octal
-	OnChange FileChange `json:"on_change"`
-	Settle   Duration   `json:"settle,omitempty"` // of a template: how long changes of peers are gathered
+	Path        string           `json:"path"`
+	Text        *string          `json:"text,omitempty"`
+	Template    string           `json:"template,omitempty"` // see package filetemplate
+	Secret      string           `json:"secret,omitempty"`   // name of the secret whose value is the content
+	Certificate *FileCertificate `json:"certificate,omitempty"`
+	Owner       string           `json:"owner,omitempty"` // user, or user:group; empty: the agent's
+	Mode        string           `json:"mode"`            // octal
+	OnChange    FileChange       `json:"on_change"`
+	Settle      Duration         `json:"settle,omitempty"` // of a template: how long changes of peers are gathered
 }
 
 // FileChange is what an agent does after it has written a file. In JSON it is one of the words, or {"run": [...]}.
@@ -85,10 +87,13 @@ func (c *FileChange) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Kind is where the content comes from: text, template or secret; "" if that is not one of them.
+// Kind is where the content comes from: text, template, secret or certificate; "" if that is not
+// one of them.
 func (f *File) Kind() string {
 	kind, kinds := "", 0
-	for name, is := range map[string]bool{"text": f.Text != nil, "template": f.Template != "", "secret": f.Secret != ""} {
+	for name, is := range map[string]bool{
+		"text": f.Text != nil, "template": f.Template != "", "secret": f.Secret != "", "certificate": f.Certificate != nil,
+	} {
 		if is {
 			kind, kinds = name, kinds+1
 		}
@@ -105,16 +110,24 @@ func (f *File) bytes() int {
 	if f.Text != nil {
 		n += len(*f.Text)
 	}
+	for _, name := range f.names() {
+		n += len(name)
+	}
 	return n
 }
 
 // usesVar reports whether the content may depend on a variable.
 func (f *File) usesVar(name string) bool {
-	if f.Template == "" {
-		return false
+	texts := f.names()
+	if f.Template != "" {
+		texts = []string{f.Template}
 	}
-	t, err := filetemplate.Parse(f.Template)
-	return err != nil || t.UsesVar(name)
+	for _, text := range texts {
+		if t, err := filetemplate.Parse(text); err != nil || t.UsesVar(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // settleDefault is the default of File.Settle.
@@ -126,10 +139,11 @@ func completeFiles(files []File) {
 		f := &files[i]
 		if f.Mode == "" {
 			f.Mode = "0644"
-			if f.Secret != "" {
+			if f.Secret != "" || f.holdsKey() {
 				f.Mode = "0600"
 			}
 		}
+		f.Certificate.complete()
 		if f.Settle == 0 && f.Template != "" {
 			f.Settle = settleDefault
 		}

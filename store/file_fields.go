@@ -62,10 +62,10 @@ func filePathOK(p string) bool {
 
 // fileFields are the fields that each file has, after the list itself.
 func fileFields() []Field {
-	return []Field{
+	fields := []Field{
 		{
 			Path: "files", Type: "list of files", Default: "none", Rule: "FILE-1",
-			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, each of exactly one of text, template and secret",
+			Allowed: fmt.Sprintf("at most %d files with different paths and %d KiB of text and templates in all, each of exactly one of text, template, secret and certificate",
 				MaxFiles, maxFilesText>>10),
 			Doc:   "Files that the agent writes, before the workload is started and whenever they change: see [files.md](files.md).",
 			wrong: wrongFiles,
@@ -105,6 +105,7 @@ func fileFields() []Field {
 				return f.Settle.D() >= time.Second && f.Settle.D() <= time.Hour
 			}),
 	}
+	return append(fields, certificateFields()...)
 }
 
 // wrongFiles judges the list as a whole.
@@ -113,8 +114,8 @@ func wrongFiles(g *Group) []FieldError {
 	wrong := func(at, value, allowed string) {
 		out = append(out, FieldError{Path: at, Value: value, Allowed: allowed, Rule: "FILE-1"})
 	}
-	if n := len(g.Files); n > MaxFiles {
-		wrong("files", number(n, "file"), fmt.Sprintf("at most %d files", MaxFiles))
+	if n := len(g.Files) + countBundles(g.Files); n > MaxFiles {
+		wrong("files", number(n, "file"), fmt.Sprintf("at most %d files, bundles of certificates included", MaxFiles))
 	}
 	first, total := map[string]int{}, 0
 	for i := range g.Files {
@@ -122,16 +123,21 @@ func wrongFiles(g *Group) []FieldError {
 		total += f.bytes()
 		if f.Kind() == "" {
 			value := "none of them"
-			if f.Text != nil || f.Template != "" || f.Secret != "" {
+			if f.Text != nil || f.Template != "" || f.Secret != "" || f.Certificate != nil {
 				value = "several of them"
 			}
-			wrong(at, value, "exactly one of text, template and secret")
+			wrong(at, value, "exactly one of text, template, secret and certificate")
 		}
-		if earlier, twice := first[f.Path]; twice {
-			wrong(at+".path", show(f.Path), fmt.Sprintf("another path than that of files[%d]", earlier))
-			continue
+		for _, p := range f.paths() {
+			if earlier, twice := first[p.path]; twice {
+				wrong(at+"."+p.field, show(p.path), fmt.Sprintf("another path than that of files[%d]", earlier))
+				continue
+			}
+			first[p.path] = i
 		}
-		first[f.Path] = i
+	}
+	if n := countCertificates(g.Files); n > MaxCertificates {
+		wrong("files", number(n, "certificate"), fmt.Sprintf("at most %d certificates", MaxCertificates))
 	}
 	if total > maxFilesText {
 		wrong("files", fmt.Sprintf("%d bytes of text and templates", total), fmt.Sprintf("at most %d KiB", maxFilesText>>10))
@@ -144,6 +150,12 @@ func wrongTemplates(g *Group) []FieldError {
 	var out []FieldError
 	for i := range g.Files {
 		f := &g.Files[i]
+		if f.Certificate != nil && f.OnChange.Do == FileRestart {
+			out = append(out, FieldError{
+				Path: fmt.Sprintf("files[%d].on_change", i), Value: show(f.OnChange), Rule: "FILE-2",
+				Allowed: "none, reload or {run: [...]} with a certificate: a renewal restarts nothing",
+			})
+		}
 		if f.Template == "" || f.bytes() > maxFilesText {
 			continue
 		}
@@ -179,6 +191,7 @@ func (g *Group) fileErrors() []*FieldError {
 	var errs []*FieldError
 	for i := range g.Files {
 		f := &g.Files[i]
+		errs = append(errs, g.nameErrors(i)...)
 		if f.Template == "" || f.bytes() > maxFilesText {
 			continue
 		}

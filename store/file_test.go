@@ -111,9 +111,12 @@ func TestListsOfFiles(t *testing.T) {
 		wrong         string
 	}{
 		"the most files": {store.MaxFiles, 1, ""},
-		"one more":       {store.MaxFiles + 1, 1, "files: 33 files: must be at most 32 files (FILE-1)"},
-		"the most text":  {16, 4 << 10, ""},
-		"more text":      {16, 4<<10 + 1, "files: 65552 bytes of text and templates: must be at most 64 KiB (FILE-1)"},
+		"one more": {
+			store.MaxFiles + 1, 1,
+			"files: 33 files: must be at most 32 files, bundles of certificates included (FILE-1)",
+		},
+		"the most text": {16, 4 << 10, ""},
+		"more text":     {16, 4<<10 + 1, "files: 65552 bytes of text and templates: must be at most 64 KiB (FILE-1)"},
 	} {
 		g := validGroup()
 		for i := range c.number {

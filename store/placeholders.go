@@ -97,6 +97,10 @@ func (g *Group) expanded(f func(path, text, rule string)) {
 	for i := range g.Files {
 		at := fmt.Sprintf("files[%d].", i)
 		f(at+"path", g.Files[i].Path, "FILE-1")
+		if c := g.Files[i].Certificate; c != nil {
+			f(at+"certificate.key", c.Key, "FILE-2")
+			f(at+"certificate.bundle", c.Bundle, "FILE-2")
+		}
 		list(at+"on_change.run", g.Files[i].OnChange.Run, "FILE-3")
 	}
 	list("drain.hook", g.Drain.Hook, "DRAIN-1")

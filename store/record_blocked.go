@@ -130,6 +130,7 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands there; For: the limit
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Text; Count connections, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
+	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
 )
 
 // BlockedKinds are all kinds.
@@ -143,7 +144,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
-	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer,
+	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 }
 
 // Works are all kinds of work.

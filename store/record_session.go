@@ -109,6 +109,7 @@ type FileReport struct {
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at,omitzero"` // when it was written last
 	Version string    `json:"version,omitempty"`
+	Ends    time.Time `json:"ends,omitzero"` // of a certificate
 }
 
 // FileState is whether a file is on the machine as it is wanted.
@@ -123,7 +124,8 @@ const (
 
 // Same reports whether two reports tell the same of a file.
 func (f FileReport) Same(o FileReport) bool {
-	return f.Path == o.Path && f.State == o.State && f.Why == o.Why && f.Version == o.Version && f.At.Equal(o.At)
+	return f.Path == o.Path && f.State == o.State && f.Why == o.Why && f.Version == o.Version && f.At.Equal(o.At) &&
+		f.Ends.Equal(o.Ends)
 }
 
 // CertificateReport is an agent's newest certificate, as reported.

@@ -86,6 +86,10 @@ type ShardSettings struct {
 	// CompactAfter is how old etcd's history becomes before the leader has it compacted; 0: never,
 	// nil: the default.
 	CompactAfter *Duration `json:"compact_after,omitempty"`
+	// CAP-1: the most instances that may exist or be intended; 0 or none: no limit
+	LimitInstances  int    `json:"limit_instances,omitzero"`
+	LimitByProvider Limits `json:"limit_by_provider,omitzero"`
+	LimitByLabel    Limits `json:"limit_by_label,omitzero"` // by label and value of the group: team=shop
 
 	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
 	// value here: the last good one, if it is known, else its default.

@@ -31,17 +31,20 @@ func refusedNames(s store.ShardSettings) string {
 // proves REC-20
 func TestBoundsOfSettings(t *testing.T) {
 	tests := map[string]struct{ good, bad []string }{
-		"provider_poll": {[]string{"1s", "10m"}, []string{"0s", "-1s", "999ms", "10m1s", "soon", ""}},
-		"create_rate":   {[]string{"0.01", "1000"}, []string{"0", "-1", "0.001", "1001", "many", "1e9"}},
-		"create_burst":  {[]string{"1", "1000"}, []string{"0", "-1", "1001", "1.5", "010", "x"}},
-		"orphan_grace":  {[]string{"1s", "720h"}, []string{"0", "-1s", "720h1s"}},
-		"reconnect_min": {[]string{"100ms", "30s"}, []string{"0s", "99ms", "1m1s"}},
-		"reconnect_max": {[]string{"1s", "5m"}, []string{"0s", "999ms", "5m1s"}},
-		"events_kept":   {[]string{"1m", "8760h"}, []string{"0s", "59s", "8760h1s"}},
-		"eligible_age":  {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
-		"forced_age":    {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
-		"certificate":   {[]string{"5s", "8760h"}, []string{"0s", "4s", "8760h1s"}},
-		"compact_after": {[]string{"0", "1m", "8760h"}, []string{"-1s", "59s", "8760h1s"}},
+		"provider_poll":     {[]string{"1s", "10m"}, []string{"0s", "-1s", "999ms", "10m1s", "soon", ""}},
+		"create_rate":       {[]string{"0.01", "1000"}, []string{"0", "-1", "0.001", "1001", "many", "1e9"}},
+		"create_burst":      {[]string{"1", "1000"}, []string{"0", "-1", "1001", "1.5", "010", "x"}},
+		"orphan_grace":      {[]string{"1s", "720h"}, []string{"0", "-1s", "720h1s"}},
+		"reconnect_min":     {[]string{"100ms", "30s"}, []string{"0s", "99ms", "1m1s"}},
+		"reconnect_max":     {[]string{"1s", "5m"}, []string{"0s", "999ms", "5m1s"}},
+		"events_kept":       {[]string{"1m", "8760h"}, []string{"0s", "59s", "8760h1s"}},
+		"eligible_age":      {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
+		"forced_age":        {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
+		"certificate":       {[]string{"5s", "8760h"}, []string{"0s", "4s", "8760h1s"}},
+		"limit_instances":   {[]string{"0", "1", "1000000"}, []string{"-1", "1000001", "x"}},
+		"limit_by_provider": {[]string{"none", "ec2:100", "lxd:0,ec2:5"}, []string{"ec2", "ec2:-1", "ec2:1,ec2:2", ":5", "ec2:1000001"}},
+		"limit_by_label":    {[]string{"none", "team=shop:50", "team=a:b:50"}, []string{"team=shop", "team=shop:x"}},
+		"compact_after":     {[]string{"0", "1m", "8760h"}, []string{"-1s", "59s", "8760h1s"}},
 	}
 	for _, one := range store.Settings {
 		for _, value := range tests[one.Name].good {

@@ -178,12 +178,12 @@ var bans = []ban{
 	{
 		name: "nothing builds on cmd",
 		why: "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests. " +
-			"Any test may ask tests/tier in which tier it runs and tests/ports for a free port, and start programs with tests/harness",
+			"Any test may ask tests/tier in which tier it runs and tests/ports for a free port, start programs with tests/harness, and look at pages with tests/browser",
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
 			func(f sourceFile, p string) bool {
 				open := f.forTests() && slices.Contains([]string{
-					module + "/tests/tier", module + "/tests/ports", module + "/tests/harness",
+					module + "/tests/tier", module + "/tests/ports", module + "/tests/harness", module + "/tests/browser",
 				}, p)
 				return !open && (within(p, module+"/cmd") || within(p, module+"/tests"))
 			}),

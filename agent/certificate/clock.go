@@ -35,6 +35,13 @@ func (c clock) times(now time.Time) []time.Time {
 	return []time.Time{now, c.told.Add(now.Sub(c.at))}
 }
 
+// Now is the coordinators' time if one was received in this run, else the machine's.
+func (p *Holder) Now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.now(time.Now())
+}
+
 // Tell takes over a coordinator's time.
 func (p *Holder) Tell(told *timestamppb.Timestamp) {
 	if !told.IsValid() || told.AsTime().IsZero() {

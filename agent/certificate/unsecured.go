@@ -41,6 +41,9 @@ func (Unsecured) Renewal(time.Time) ([]byte, time.Time) { return nil, time.Time{
 // Accept does nothing.
 func (Unsecured) Accept(*protocol.Certificate) {}
 
+// Now is the machine's time.
+func (Unsecured) Now() time.Time { return time.Now() }
+
 // Tell does nothing.
 func (Unsecured) Tell(*timestamppb.Timestamp) {}
 

@@ -132,13 +132,30 @@ const newSuffix = ".leasehold-new"
 // replace replaces a file as a whole. at is called before each step; an error of it, as of a step, leaves the old file.
 // What a crash leaves is a file with another name, which the next replace removes.
 func replace(p place, content []byte, wanted attributes, at func(step string) error) error {
+	if err := stage(p, content, wanted, at); err != nil {
+		return err
+	}
+	err := exchange(p, at)
+	if err != nil {
+		unstage(p)
+	}
+	return err
+}
+
+// staged is the name of the file that is to replace another one, beside it.
+func staged(name string) string {
+	dir, base := filepath.Split(name)
+	return filepath.Join(dir, "."+base+newSuffix)
+}
+
+// stage writes what is to replace a file, complete and synced, beside it. An error leaves nothing.
+func stage(p place, content []byte, wanted attributes, at func(step string) error) error {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	dir, base := filepath.Split(p.name)
-	next := filepath.Join(dir, "."+base+newSuffix)
+	next := staged(p.name)
 	if err := at("remove what a crash left"); err != nil {
 		return err
 	}
@@ -152,21 +169,37 @@ func replace(p place, content []byte, wanted attributes, at func(step string) er
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(f, content, wanted, at), f.Close())
-	if err == nil {
-		err = at("rename")
+	if err = errors.Join(fill(f, content, wanted, at), f.Close()); err != nil {
+		_ = root.Remove(next) // the next one tries again
 	}
-	if err == nil {
-		err = root.Rename(next, p.name)
+	return err
+}
+
+// unstage removes what stage has written.
+func unstage(p place) {
+	if root, err := os.OpenRoot(p.root); err == nil {
+		_ = root.Remove(staged(p.name)) // the next stage tries again
+		_ = root.Close()
 	}
+}
+
+// exchange puts what stage has written in the place of the old file.
+func exchange(p place, at func(step string) error) error {
+	root, err := os.OpenRoot(p.root)
 	if err != nil {
-		_ = root.Remove(next) // the next replace tries again
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err := at("rename"); err != nil {
+		return err
+	}
+	if err := root.Rename(staged(p.name), p.name); err != nil {
 		return err
 	}
 	if err := at("sync directory"); err != nil {
 		return err
 	}
-	return syncDir(root, dir)
+	return syncDir(root, filepath.Dir(p.name))
 }
 
 func fill(f *os.File, content []byte, wanted attributes, at func(step string) error) error {
@@ -195,9 +228,6 @@ func fill(f *os.File, content []byte, wanted attributes, at func(step string) er
 }
 
 func syncDir(root *os.Root, dir string) error {
-	if dir == "" {
-		dir = "."
-	}
 	d, err := root.Open(dir)
 	if err != nil {
 		return err

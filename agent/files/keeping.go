@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,8 +46,11 @@ type Deps struct {
 	Reload func() error
 	// Command runs a command and waits for its end.
 	Command func(ctx context.Context, run []string, vars map[string]string) error
-	// Hide is told every content of a secret, before it is anywhere else. Hidden is called when that of every file on the
-	// machine was told.
+	// Now is the coordinators' time: by it certificates are renewed, whatever the machine's clock
+	// says.
+	Now func() time.Time
+	// Hide is told every content of a secret, and every key, before it is anywhere else. Hidden is
+	// called when that of every file on the machine was told.
 	Hide   func(path string, content []byte)
 	Hidden func()
 	// At is called before each step of replacing a file; nil: nothing is.
@@ -57,6 +61,7 @@ type Deps struct {
 type State struct {
 	Path, State, Why, Version string
 	At                        time.Time
+	Ends                      time.Time // of a certificate
 }
 
 // The values of State.State.
@@ -71,11 +76,12 @@ type Manager struct {
 	cfg   Config
 	deps  Deps
 	path  string // of the state
-	asks  chan *protocol.FetchFile
+	asks  chan *protocol.AgentMessage
 	wake  chan struct{}
 	piece chan *protocol.FilePiece
 
-	changed chan struct{}
+	changed  chan struct{}
+	answered chan struct{} // a request for a certificate
 
 	mu     sync.Mutex
 	expect bool // there are files, of which no coordinator has told yet
@@ -84,7 +90,8 @@ type Manager struct {
 	vars   map[string]string
 	states map[string]State // by path, as told
 	// ready has the paths whose content was as it was wanted with this configuration
-	ready map[string]bool
+	ready  map[string]bool
+	orders map[string]*order // certificates that were asked for, by path
 
 	// of Run alone
 	memory remembered
@@ -93,6 +100,8 @@ type Manager struct {
 	writes map[string]write
 	hidden map[string]bool // by path on the machine
 	said   bool            // that all were hidden
+	held   map[string]held // certificates, by path
+	jitter float64         // in [0,1): when certificates are renewed
 }
 
 // write is when and why a file was written last.
@@ -111,7 +120,9 @@ type try struct {
 
 // New starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
-	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil || cfg.StateDir == "" {
+	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil ||
+		deps.Now == nil ||
+		cfg.StateDir == "" {
 		return nil, errors.New("new manager of files: a logger, a state directory and what follows changes are needed")
 	}
 	for i, root := range cfg.Roots {
@@ -125,9 +136,10 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps, path: filepath.Join(cfg.StateDir, "files.json"),
-		asks: make(chan *protocol.FetchFile), wake: make(chan struct{}, 1), piece: make(chan *protocol.FilePiece, 1),
+		asks: make(chan *protocol.AgentMessage), wake: make(chan struct{}, 1), piece: make(chan *protocol.FilePiece, 1),
 		changed: make(chan struct{}, 1), states: map[string]State{}, ready: map[string]bool{},
 		known: map[string]found{}, tries: map[string]try{}, writes: map[string]write{}, hidden: map[string]bool{},
+		orders: map[string]*order{}, held: map[string]held{}, jitter: rand.Float64(), answered: make(chan struct{}, 1),
 	}
 	var err error
 	if m.memory, err = readState(m.path, cfg.Instance); err != nil {
@@ -137,7 +149,7 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 }
 
 // Asks are what a coordinator is to be asked.
-func (m *Manager) Asks() <-chan *protocol.FetchFile {
+func (m *Manager) Asks() <-chan *protocol.AgentMessage {
 	if m == nil {
 		return nil
 	}
@@ -279,6 +291,7 @@ func (m *Manager) Run(ctx context.Context) {
 			return
 		case <-m.wake:
 			m.tries = map[string]try{}
+		case <-m.answered:
 		case <-timer.C:
 		}
 		timer.Reset(m.pass(ctx))
@@ -304,7 +317,16 @@ func (m *Manager) pass(ctx context.Context) time.Duration {
 			next = min(next, time.Until(t.at))
 			continue
 		}
-		if err := m.keep(ctx, f, vars); err != nil {
+		keep := m.keep
+		if f.GetCertificate() != nil {
+			keep = m.keepCertificate
+		}
+		var wait waits
+		switch err := keep(ctx, f, vars); {
+		case errors.As(err, &wait):
+			next = min(next, time.Until(wait.until))
+			continue
+		case err != nil:
 			next = min(next, m.failed(f, err))
 			continue
 		}
@@ -435,14 +457,10 @@ func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
 	}
 	for uint32(len(content)) < f.GetSize() {
 		ask := &protocol.FetchFile{Path: f.GetPath(), Version: f.GetVersion(), Offset: uint32(len(content))}
-		late.Reset(answerWait)
-		select {
-		case m.asks <- ask:
-		case <-late.C:
-			return nil, errors.New("no coordinator can be asked for its content")
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := m.ask(ctx, &protocol.AgentMessage{Kind: &protocol.AgentMessage_FetchFile{FetchFile: ask}}); err != nil {
+			return nil, err
 		}
+		late.Reset(answerWait)
 		for answered := false; !answered; {
 			select {
 			case p := <-m.piece:
@@ -464,6 +482,20 @@ func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
 		return nil, errors.New("its content was damaged on the way")
 	}
 	return content, nil
+}
+
+// ask has the agent's loop send something to the coordinator.
+func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
+	late := time.NewTimer(answerWait)
+	defer late.Stop()
+	select {
+	case m.asks <- what:
+		return nil
+	case <-late.C:
+		return errors.New("no coordinator can be asked")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // note writes down what a later run has to know of a file.
@@ -489,7 +521,10 @@ func (m *Manager) delivered(f *protocol.File) {
 	last := m.writes[f.GetPath()]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(f, State{Path: f.GetPath(), State: Delivered, Why: last.mended, Version: f.GetVersion(), At: last.at})
+	m.set(f, State{
+		Path: f.GetPath(), State: Delivered, Why: last.mended, Version: f.GetVersion(), At: last.at,
+		Ends: m.memory.Files[f.GetPath()].Issued.Ends,
+	})
 	if m.wanted.GetConfigHash() == m.memory.Config && !m.ready[f.GetPath()] {
 		m.ready[f.GetPath()] = true
 		signal(m.changed)
@@ -511,7 +546,7 @@ func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.states[f.GetPath()]
-	now := State{Path: f.GetPath(), State: Error, Why: why.Error(), Version: was.Version, At: was.At}
+	now := State{Path: f.GetPath(), State: Error, Why: why.Error(), Version: was.Version, At: was.At, Ends: was.Ends}
 	if real, err := workload.ExpandText("path", f.GetPath(), m.vars, m.cfg.Facts); err == nil {
 		if _, err := os.Lstat(real); errors.Is(err, fs.ErrNotExist) {
 			now.State = Missing

@@ -29,6 +29,9 @@ type machine struct {
 	hidden   []string
 	fails    error // of commands
 	damage   bool  // of what is sent
+	at       func(step string) error
+	ca       *testCA
+	clock    time.Duration // what the coordinators' clock has beyond ours
 	*Manager
 	stop func()
 }
@@ -67,6 +70,17 @@ func (m *machine) start() {
 			m.hidden = append(m.hidden, string(content))
 		},
 		Hidden: func() {},
+		Now: func() time.Time {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return time.Now().Add(m.clock)
+		},
+		At: func(step string) error {
+			if m.at == nil {
+				return nil
+			}
+			return m.at(step)
+		},
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -87,7 +101,12 @@ func (m *machine) coordinate(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case ask := <-m.Asks():
+		case message := <-m.Asks():
+			if message.GetSignRequest() != nil {
+				m.sign(message.GetSignRequest())
+				continue
+			}
+			ask := message.GetFetchFile()
 			m.mu.Lock()
 			m.asked++
 			rest := m.contents[ask.GetPath()][ask.GetOffset():]

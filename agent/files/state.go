@@ -23,6 +23,8 @@ type memory struct {
 	Delivered bool   `json:"delivered,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Follow    bool   `json:"follow,omitempty"` // what follows its change has not been done yet
+
+	Issued issued `json:"issued,omitzero"` // of a certificate
 }
 
 func readState(path, instance string) (remembered, error) {

@@ -156,7 +156,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{39, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{42, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -414,6 +414,7 @@ type AgentMessage struct {
 	//	*AgentMessage_RenewCertificate
 	//	*AgentMessage_Heartbeat
 	//	*AgentMessage_FetchFile
+	//	*AgentMessage_SignRequest
 	Kind          isAgentMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -510,6 +511,15 @@ func (x *AgentMessage) GetFetchFile() *FetchFile {
 	return nil
 }
 
+func (x *AgentMessage) GetSignRequest() *SignRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*AgentMessage_SignRequest); ok {
+			return x.SignRequest
+		}
+	}
+	return nil
+}
+
 type isAgentMessage_Kind interface {
 	isAgentMessage_Kind()
 }
@@ -538,6 +548,10 @@ type AgentMessage_FetchFile struct {
 	FetchFile *FetchFile `protobuf:"bytes,6,opt,name=fetch_file,json=fetchFile,proto3,oneof"` // from version 3 on
 }
 
+type AgentMessage_SignRequest struct {
+	SignRequest *SignRequest `protobuf:"bytes,7,opt,name=sign_request,json=signRequest,proto3,oneof"` // from version 3 on
+}
+
 func (*AgentMessage_Hello) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Report) isAgentMessage_Kind() {}
@@ -549,6 +563,8 @@ func (*AgentMessage_RenewCertificate) isAgentMessage_Kind() {}
 func (*AgentMessage_Heartbeat) isAgentMessage_Kind() {}
 
 func (*AgentMessage_FetchFile) isAgentMessage_Kind() {}
+
+func (*AgentMessage_SignRequest) isAgentMessage_Kind() {}
 
 type GatewayMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -566,6 +582,7 @@ type GatewayMessage struct {
 	//	*GatewayMessage_Waiting
 	//	*GatewayMessage_Files
 	//	*GatewayMessage_FilePiece
+	//	*GatewayMessage_Signed
 	Kind          isGatewayMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -716,6 +733,15 @@ func (x *GatewayMessage) GetFilePiece() *FilePiece {
 	return nil
 }
 
+func (x *GatewayMessage) GetSigned() *Signed {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_Signed); ok {
+			return x.Signed
+		}
+	}
+	return nil
+}
+
 type isGatewayMessage_Kind interface {
 	isGatewayMessage_Kind()
 }
@@ -768,6 +794,10 @@ type GatewayMessage_FilePiece struct {
 	FilePiece *FilePiece `protobuf:"bytes,12,opt,name=file_piece,json=filePiece,proto3,oneof"`
 }
 
+type GatewayMessage_Signed struct {
+	Signed *Signed `protobuf:"bytes,13,opt,name=signed,proto3,oneof"`
+}
+
 func (*GatewayMessage_Welcome) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Refused) isGatewayMessage_Kind() {}
@@ -791,6 +821,8 @@ func (*GatewayMessage_Waiting) isGatewayMessage_Kind() {}
 func (*GatewayMessage_Files) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_FilePiece) isGatewayMessage_Kind() {}
+
+func (*GatewayMessage_Signed) isGatewayMessage_Kind() {}
 
 // Hello is the first message of a stream.
 type Hello struct {
@@ -1575,8 +1607,9 @@ type File struct {
 	Mode          uint32                 `protobuf:"varint,6,opt,name=mode,proto3" json:"mode,omitempty"`
 	OnChange      string                 `protobuf:"bytes,7,opt,name=on_change,json=onChange,proto3" json:"on_change,omitempty"` // "", "reload", "restart" or "run"
 	Run           []string               `protobuf:"bytes,8,rep,name=run,proto3" json:"run,omitempty"`
-	Secret        bool                   `protobuf:"varint,9,opt,name=secret,proto3" json:"secret,omitempty"`   // the content is in no log and no report
-	Problem       string                 `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"` // why there is no content; empty: there is one
+	Secret        bool                   `protobuf:"varint,9,opt,name=secret,proto3" json:"secret,omitempty"`           // the content is in no log and no report
+	Problem       string                 `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`         // why there is no content; empty: there is one
+	Certificate   *CertificateOrder      `protobuf:"bytes,11,opt,name=certificate,proto3" json:"certificate,omitempty"` // present: the agent makes a key and asks for a certificate (FILE-2), and fetches nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1681,6 +1714,228 @@ func (x *File) GetProblem() string {
 	return ""
 }
 
+func (x *File) GetCertificate() *CertificateOrder {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+// CertificateOrder says what certificate an agent is to ask for. Another version of the file asks for another certificate at once.
+type CertificateOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"` // host names and IP addresses, sorted
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // path of the private key; that of the file: the file has both
+	KeyMode       uint32                 `protobuf:"varint,3,opt,name=key_mode,json=keyMode,proto3" json:"key_mode,omitempty"`
+	KeyType       string                 `protobuf:"bytes,4,opt,name=key_type,json=keyType,proto3" json:"key_type,omitempty"` // "ecdsa" or "rsa"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificateOrder) Reset() {
+	*x = CertificateOrder{}
+	mi := &file_protocol_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateOrder) ProtoMessage() {}
+
+func (x *CertificateOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateOrder.ProtoReflect.Descriptor instead.
+func (*CertificateOrder) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CertificateOrder) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *CertificateOrder) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CertificateOrder) GetKeyMode() uint32 {
+	if x != nil {
+		return x.KeyMode
+	}
+	return 0
+}
+
+func (x *CertificateOrder) GetKeyType() string {
+	if x != nil {
+		return x.KeyType
+	}
+	return ""
+}
+
+// SignRequest asks for the certificate of a file. The gateway answers with Signed, and forgets it when the stream ends.
+type SignRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // as in File
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Request       []byte                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // PKCS #10, DER, signed by the key: its common name is the instance, its names are those of the order
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignRequest) Reset() {
+	*x = SignRequest{}
+	mi := &file_protocol_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignRequest) ProtoMessage() {}
+
+func (x *SignRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignRequest.ProtoReflect.Descriptor instead.
+func (*SignRequest) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SignRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SignRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *SignRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// Signed answers SignRequest.
+type Signed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Chain         [][]byte               `protobuf:"bytes,3,rep,name=chain,proto3" json:"chain,omitempty"`   // DER, the instance's first
+	Issued        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=issued,proto3" json:"issued,omitempty"` // by the coordinator's clock
+	Ends          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ends,proto3" json:"ends,omitempty"`
+	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why there is none; empty: there is one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signed) Reset() {
+	*x = Signed{}
+	mi := &file_protocol_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signed) ProtoMessage() {}
+
+func (x *Signed) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signed.ProtoReflect.Descriptor instead.
+func (*Signed) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Signed) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Signed) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Signed) GetChain() [][]byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *Signed) GetIssued() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Issued
+	}
+	return nil
+}
+
+func (x *Signed) GetEnds() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
+func (x *Signed) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // FetchFile asks for a piece of a file's content.
 type FetchFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1693,7 +1948,7 @@ type FetchFile struct {
 
 func (x *FetchFile) Reset() {
 	*x = FetchFile{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1960,7 @@ func (x *FetchFile) String() string {
 func (*FetchFile) ProtoMessage() {}
 
 func (x *FetchFile) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1973,7 @@ func (x *FetchFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchFile.ProtoReflect.Descriptor instead.
 func (*FetchFile) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FetchFile) GetPath() string {
@@ -1756,7 +2011,7 @@ type FilePiece struct {
 
 func (x *FilePiece) Reset() {
 	*x = FilePiece{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +2023,7 @@ func (x *FilePiece) String() string {
 func (*FilePiece) ProtoMessage() {}
 
 func (x *FilePiece) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +2036,7 @@ func (x *FilePiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePiece.ProtoReflect.Descriptor instead.
 func (*FilePiece) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FilePiece) GetPath() string {
@@ -1834,7 +2089,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2101,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2114,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Secret) GetVariable() string {
@@ -1908,7 +2163,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2175,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2188,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -1962,7 +2217,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2229,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2242,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -2034,7 +2289,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2301,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2314,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -2210,7 +2465,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2477,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2490,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -2326,7 +2581,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2593,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2606,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -2382,7 +2637,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2649,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2662,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -2455,7 +2710,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2722,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2735,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -2501,7 +2756,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2768,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2781,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -2554,7 +2809,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2821,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2834,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -2615,7 +2870,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2882,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2895,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Drain) GetToken() string {
@@ -2678,7 +2933,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2945,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2958,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -2758,7 +3013,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +3025,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +3038,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -2899,13 +3154,14 @@ type FileState struct {
 	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`         // where it is not delivered, and what was mended
 	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`           // when it was written last
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"` // of what is on the machine
+	Ends          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=ends,proto3" json:"ends,omitempty"`       // of a certificate, by the coordinators' clock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FileState) Reset() {
 	*x = FileState{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3173,7 @@ func (x *FileState) String() string {
 func (*FileState) ProtoMessage() {}
 
 func (x *FileState) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3186,7 @@ func (x *FileState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState.ProtoReflect.Descriptor instead.
 func (*FileState) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FileState) GetPath() string {
@@ -2968,6 +3224,13 @@ func (x *FileState) GetVersion() string {
 	return ""
 }
 
+func (x *FileState) GetEnds() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
 // OwnCertificate is what an agent tells of its certificate.
 type OwnCertificate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2979,7 +3242,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3254,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3267,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33}
+	return file_protocol_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -3034,7 +3297,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3309,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3322,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{34}
+	return file_protocol_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Notice) GetKind() string {
@@ -3108,7 +3371,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3120,7 +3383,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3133,7 +3396,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{35}
+	return file_protocol_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Check) GetName() string {
@@ -3220,7 +3483,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3495,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3508,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{36}
+	return file_protocol_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -3306,7 +3569,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3318,7 +3581,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3331,7 +3594,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{37}
+	return file_protocol_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -3395,7 +3658,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3670,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3683,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{38}
+	return file_protocol_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -3462,7 +3725,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3474,7 +3737,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3487,7 +3750,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{39}
+	return file_protocol_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -3524,7 +3787,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\",\n" +
 	"\x10RenewCertificate\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"\x8c\x03\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"\xd2\x03\n" +
 	"\fAgentMessage\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.leasehold.agent.v1.HelloH\x00R\x05hello\x124\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.leasehold.agent.v1.ReportH\x00R\x06report\x127\n" +
@@ -3532,8 +3795,9 @@ const file_protocol_proto_rawDesc = "" +
 	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificate\x12=\n" +
 	"\theartbeat\x18\x05 \x01(\v2\x1d.leasehold.agent.v1.HeartbeatH\x00R\theartbeat\x12>\n" +
 	"\n" +
-	"fetch_file\x18\x06 \x01(\v2\x1d.leasehold.agent.v1.FetchFileH\x00R\tfetchFileB\x06\n" +
-	"\x04kind\"\xb9\x05\n" +
+	"fetch_file\x18\x06 \x01(\v2\x1d.leasehold.agent.v1.FetchFileH\x00R\tfetchFile\x12D\n" +
+	"\fsign_request\x18\a \x01(\v2\x1f.leasehold.agent.v1.SignRequestH\x00R\vsignRequestB\x06\n" +
+	"\x04kind\"\xef\x05\n" +
 	"\x0eGatewayMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.leasehold.agent.v1.WelcomeH\x00R\awelcome\x127\n" +
 	"\arefused\x18\x02 \x01(\v2\x1b.leasehold.agent.v1.RefusedH\x00R\arefused\x12+\n" +
@@ -3548,7 +3812,8 @@ const file_protocol_proto_rawDesc = "" +
 	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaiting\x121\n" +
 	"\x05files\x18\v \x01(\v2\x19.leasehold.agent.v1.FilesH\x00R\x05files\x12>\n" +
 	"\n" +
-	"file_piece\x18\f \x01(\v2\x1d.leasehold.agent.v1.FilePieceH\x00R\tfilePieceB\x06\n" +
+	"file_piece\x18\f \x01(\v2\x1d.leasehold.agent.v1.FilePieceH\x00R\tfilePiece\x124\n" +
+	"\x06signed\x18\r \x01(\v2\x1a.leasehold.agent.v1.SignedH\x00R\x06signedB\x06\n" +
 	"\x04kind\"\x8b\x03\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
@@ -3630,7 +3895,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05Files\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12.\n" +
-	"\x05files\x18\x02 \x03(\v2\x18.leasehold.agent.v1.FileR\x05files\"\xeb\x01\n" +
+	"\x05files\x18\x02 \x03(\v2\x18.leasehold.agent.v1.FileR\x05files\"\xb3\x02\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -3642,7 +3907,24 @@ const file_protocol_proto_rawDesc = "" +
 	"\x03run\x18\b \x03(\tR\x03run\x12\x16\n" +
 	"\x06secret\x18\t \x01(\bR\x06secret\x12\x18\n" +
 	"\aproblem\x18\n" +
-	" \x01(\tR\aproblem\"Q\n" +
+	" \x01(\tR\aproblem\x12F\n" +
+	"\vcertificate\x18\v \x01(\v2$.leasehold.agent.v1.CertificateOrderR\vcertificate\"p\n" +
+	"\x10CertificateOrder\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x19\n" +
+	"\bkey_mode\x18\x03 \x01(\rR\akeyMode\x12\x19\n" +
+	"\bkey_type\x18\x04 \x01(\tR\akeyType\"U\n" +
+	"\vSignRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
+	"\arequest\x18\x03 \x01(\fR\arequest\"\xca\x01\n" +
+	"\x06Signed\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x14\n" +
+	"\x05chain\x18\x03 \x03(\fR\x05chain\x122\n" +
+	"\x06issued\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06issued\x12.\n" +
+	"\x04ends\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\"Q\n" +
 	"\tFetchFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
@@ -3745,13 +4027,14 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06notice\x18\f \x01(\v2\x1a.leasehold.agent.v1.NoticeR\x06notice\x12\x14\n" +
 	"\x05trust\x18\r \x01(\tR\x05trust\x12D\n" +
 	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\x123\n" +
-	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\"\x8d\x01\n" +
+	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\"\xbd\x01\n" +
 	"\tFileState\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
 	"\x03why\x18\x03 \x01(\tR\x03why\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\"X\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12.\n" +
+	"\x04ends\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\"X\n" +
 	"\x0eOwnCertificate\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12.\n" +
 	"\x04ends\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\"\x85\x01\n" +
@@ -3823,7 +4106,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -3844,110 +4127,119 @@ var file_protocol_proto_goTypes = []any{
 	(*Wanted)(nil),                // 16: leasehold.agent.v1.Wanted
 	(*Files)(nil),                 // 17: leasehold.agent.v1.Files
 	(*File)(nil),                  // 18: leasehold.agent.v1.File
-	(*FetchFile)(nil),             // 19: leasehold.agent.v1.FetchFile
-	(*FilePiece)(nil),             // 20: leasehold.agent.v1.FilePiece
-	(*Secret)(nil),                // 21: leasehold.agent.v1.Secret
-	(*LeaseLost)(nil),             // 22: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 23: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 24: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 25: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 26: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 27: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 28: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 29: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 30: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 31: leasehold.agent.v1.Drain
-	(*Heartbeat)(nil),             // 32: leasehold.agent.v1.Heartbeat
-	(*Report)(nil),                // 33: leasehold.agent.v1.Report
-	(*FileState)(nil),             // 34: leasehold.agent.v1.FileState
-	(*OwnCertificate)(nil),        // 35: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 36: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 37: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 38: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 39: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 40: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 41: leasehold.agent.v1.Goodbye
-	nil,                           // 42: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 43: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
+	(*CertificateOrder)(nil),      // 19: leasehold.agent.v1.CertificateOrder
+	(*SignRequest)(nil),           // 20: leasehold.agent.v1.SignRequest
+	(*Signed)(nil),                // 21: leasehold.agent.v1.Signed
+	(*FetchFile)(nil),             // 22: leasehold.agent.v1.FetchFile
+	(*FilePiece)(nil),             // 23: leasehold.agent.v1.FilePiece
+	(*Secret)(nil),                // 24: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 25: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 26: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 27: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 28: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 29: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 30: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 31: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 32: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 33: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 34: leasehold.agent.v1.Drain
+	(*Heartbeat)(nil),             // 35: leasehold.agent.v1.Heartbeat
+	(*Report)(nil),                // 36: leasehold.agent.v1.Report
+	(*FileState)(nil),             // 37: leasehold.agent.v1.FileState
+	(*OwnCertificate)(nil),        // 38: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 39: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 40: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 41: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 42: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 43: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 44: leasehold.agent.v1.Goodbye
+	nil,                           // 45: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 46: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	44, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	47, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	33, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	41, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	36, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	44, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	32, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
-	19, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
-	9,  // 8: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	11, // 9: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	12, // 10: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	13, // 11: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	14, // 12: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	15, // 13: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	16, // 14: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	3,  // 15: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
-	4,  // 16: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	10, // 17: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
-	17, // 18: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
-	20, // 19: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
-	44, // 20: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	45, // 21: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	45, // 22: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	45, // 23: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	45, // 24: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	44, // 25: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	45, // 26: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
-	0,  // 27: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	45, // 28: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	42, // 29: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	31, // 30: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	23, // 31: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	24, // 32: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	22, // 33: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	21, // 34: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	18, // 35: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
-	45, // 36: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	45, // 37: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	25, // 38: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	26, // 39: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	27, // 40: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	28, // 41: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	29, // 42: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	43, // 43: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	30, // 44: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	30, // 45: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	45, // 46: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	44, // 47: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	45, // 48: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	37, // 49: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	38, // 50: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	40, // 51: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	36, // 52: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	35, // 53: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	34, // 54: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
-	44, // 55: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
-	44, // 56: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	45, // 57: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	44, // 58: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	44, // 59: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	45, // 60: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	39, // 61: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	45, // 62: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	45, // 63: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	44, // 64: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 65: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 66: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 67: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 68: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 69: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	68, // [68:70] is the sub-list for method output_type
-	66, // [66:68] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	35, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
+	22, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
+	20, // 8: leasehold.agent.v1.AgentMessage.sign_request:type_name -> leasehold.agent.v1.SignRequest
+	9,  // 9: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
+	11, // 10: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	12, // 11: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	13, // 12: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	14, // 13: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	15, // 14: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	16, // 15: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	3,  // 16: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
+	4,  // 17: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
+	10, // 18: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
+	17, // 19: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
+	23, // 20: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
+	21, // 21: leasehold.agent.v1.GatewayMessage.signed:type_name -> leasehold.agent.v1.Signed
+	47, // 22: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	48, // 23: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	48, // 24: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	48, // 25: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	48, // 26: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	47, // 27: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	48, // 28: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	0,  // 29: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	48, // 30: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	45, // 31: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	34, // 32: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	26, // 33: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	27, // 34: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	25, // 35: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	24, // 36: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	18, // 37: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
+	19, // 38: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
+	47, // 39: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
+	47, // 40: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
+	48, // 41: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	48, // 42: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	28, // 43: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	29, // 44: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	30, // 45: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	31, // 46: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	32, // 47: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	46, // 48: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	33, // 49: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	33, // 50: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	48, // 51: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	47, // 52: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	48, // 53: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	40, // 54: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	41, // 55: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	43, // 56: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	39, // 57: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	38, // 58: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	37, // 59: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
+	47, // 60: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
+	47, // 61: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
+	47, // 62: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	48, // 63: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	47, // 64: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	47, // 65: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	48, // 66: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	42, // 67: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	48, // 68: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	48, // 69: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	47, // 70: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 71: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 72: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 73: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 74: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 75: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	74, // [74:76] is the sub-list for method output_type
+	72, // [72:74] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -3962,6 +4254,7 @@ func file_protocol_proto_init() {
 		(*AgentMessage_RenewCertificate)(nil),
 		(*AgentMessage_Heartbeat)(nil),
 		(*AgentMessage_FetchFile)(nil),
+		(*AgentMessage_SignRequest)(nil),
 	}
 	file_protocol_proto_msgTypes[5].OneofWrappers = []any{
 		(*GatewayMessage_Welcome)(nil),
@@ -3976,8 +4269,9 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Waiting)(nil),
 		(*GatewayMessage_Files)(nil),
 		(*GatewayMessage_FilePiece)(nil),
+		(*GatewayMessage_Signed)(nil),
 	}
-	file_protocol_proto_msgTypes[22].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[25].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -3990,7 +4284,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

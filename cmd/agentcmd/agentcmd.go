@@ -83,7 +83,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		StopTimeout: stopTimeout, Secrets: hidden,
 	}
 	var runner *workload.Runner
-	kept, err := c.files(bootstrap, place, log, func() error { return runner.Reload() })
+	papers, err := papersOf(bootstrap, stateDir, log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Bootstrap, err)
+	}
+	kept, err := c.files(bootstrap, place, log, papers, func() error { return runner.Reload() })
 	if err != nil {
 		return err
 	}
@@ -108,10 +112,6 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	papers, err := papersOf(bootstrap, stateDir, log)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Bootstrap, err)
-	}
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
@@ -130,7 +130,9 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 const defaultFilesRoot = "/etc/leasehold-files"
 
 // files returns what keeps the group's files on this machine.
-func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, reload func() error) (*files.Manager, error) {
+func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, clock papers,
+	reload func() error,
+) (*files.Manager, error) {
 	roots := slices.Clone(c.FilesRoot)
 	if len(roots) == 0 {
 		root := defaultFilesRoot
@@ -145,16 +147,22 @@ func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logge
 	return files.New(files.Config{
 		Roots: roots, StateDir: place.StateDir, Instance: b.Instance, Facts: b.Facts,
 	}, files.Deps{
-		Logger: log, Reload: reload, Hide: place.Secrets.Hide, Hidden: func() { place.Secrets.Unread(false) },
+		Logger: log, Now: clock.Now, Reload: reload, Hide: place.Secrets.Hide, Hidden: func() { place.Secrets.Unread(false) },
 		Command: func(ctx context.Context, run []string, vars map[string]string) error {
 			return workload.Command(ctx, place, run, vars)
 		},
 	})
 }
 
+// papers are the machine's certificate and the coordinators' time.
+type papers interface {
+	agent.Certificate
+	Now() time.Time
+}
+
 // papersOf returns this machine's certificate. While there are coordinators without certificates,
 // machines that one of them created have none either.
-func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Certificate, error) {
+func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (papers, error) {
 	if bootstrap.CA == "" {
 		return certificate.Unsecured{}, nil
 	}

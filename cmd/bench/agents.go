@@ -8,6 +8,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/trial"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Agents is the command agents.
@@ -17,6 +19,8 @@ type Agents struct {
 	Failures int           `help:"Agents that fail in that time: half fall silent, half lose their connection (default: one in a hundred each minute; at least 10, at most one in ten)." default:"-1" placeholder:"N"`
 	Churn    int           `help:"Agents that lose their connection in that time and come back a second later." placeholder:"N"`
 	Shard    `embed:""`
+
+	Certificates time.Duration `help:"Give each instance a certificate that lasts for so long, and measure with its renewals: each agent renews after two thirds of that, from a random moment on (default: none)." placeholder:"DURATION"`
 }
 
 // Run lets the agents in, measures, and shows the result.
@@ -24,6 +28,7 @@ func (c *Agents) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err
 	}
+	c.certificates = c.Certificates
 	plan := trial.AgentsPlan{For: c.For, Failures: c.failures(), Churn: c.Churn}
 	var r trial.Agents
 	err := c.run(ctx, s, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
@@ -45,6 +50,13 @@ func (c *Agents) check(s *Session) error {
 		return program.Fail(program.Usage, help,
 			"--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold-bench storm)",
 			c.Failures, c.Agents/5)
+	case c.Certificates != 0 && (c.Certificates < store.MinCertificateLife.D() ||
+		c.Certificates > authority.MostLifetime):
+		return program.Fail(program.Usage, help, "--certificates: %s: must be %s to %s", c.Certificates,
+			store.MinCertificateLife, authority.MostLifetime)
+	case c.Certificates > 0 && c.Shard.Shared > 0:
+		return program.Fail(program.Usage, help,
+			"--certificates: none are given over connections without TLS: leave out --shared")
 	case c.Churn < 0 || c.Churn > c.Agents/2:
 		return program.Fail(program.Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn,
 			c.Agents/2)
@@ -75,6 +87,9 @@ func (c *Agents) show(s *Session, r *trial.Agents) error {
 		r.LeasesLost, r.Churned))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances)+orNothing(" last: ", r.Disturbance))
 	t.Add("etcd", fmt.Sprintf("%.0f renewals/s (mean %.1fms), %.0f writes/s", r.Renewals, r.RenewalMillis, r.Revisions))
+	if c.Certificates > 0 {
+		t.Add("certificates", fmt.Sprintf("%.1f/s signed", r.Certificates))
+	}
 	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))),
 		r.Goroutines))
 	addProcesses(&t, r.Processes)

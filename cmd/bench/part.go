@@ -40,6 +40,8 @@ type PartReplica struct {
 	Cloud   string `required:"" help:"The socket of the bench's machines."`
 	Etcd    string `help:"An etcd of the bench's own."`
 	Streams uint32 `help:"Streams on a connection that agents share."`
+
+	Authority string `help:"Directory of the authority for the instances' certificates."`
 }
 
 // Run serves until the bench ends it.
@@ -47,8 +49,8 @@ func (c *PartReplica) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return parts.Replica(ctx, parts.ReplicaOrder{
 			Shard: c.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud,
-			Streams: c.Streams,
-			Log:     s.env.Stderr, Version: s.env.Version,
+			Streams: c.Streams, Authority: c.Authority,
+			Log: s.env.Stderr, Version: s.env.Version,
 			Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 				return s.open(ctx, c.Etcd, log)
 			},

@@ -19,6 +19,8 @@ type Shard struct {
 	GroupSize    int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
 	ReconnectMax time.Duration `help:"Longest time that an agent waits before it reconnects (default: ${default}). For one and a half times as long after a disturbance no instance is judged lost." default:"30s" placeholder:"DURATION"`
 	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
+
+	certificates time.Duration // how long those of the instances last; 0: they have none
 }
 
 // How many agents begin per second by default: somewhat less than two processors were seen to
@@ -107,7 +109,7 @@ func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
 	return trial.Config{
 		Shard: shardName(s.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL,
 		GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
-		Replicas: replicas, ReconnectMax: b.ReconnectMax,
+		Replicas: replicas, ReconnectMax: b.ReconnectMax, Certificates: b.certificates,
 	}
 }
 

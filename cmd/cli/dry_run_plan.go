@@ -61,7 +61,10 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	if !ch.unchanged() {
 		edits = []store.Write{store.Put(s.keys().Group(ch.name), ch.value())}
 	}
-	world := foresee.New(s.keys(), ch.name, listing, edits, s.env.Now())
+	world, err := s.foresee(ctx, ch.name, listing, edits)
+	if err != nil {
+		return f, err
+	}
 	if f.Refused = world.Refused(); f.Refused != "" {
 		f.InForce = "nothing would be done"
 		if _, known := world.Spec(); known {

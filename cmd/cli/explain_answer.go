@@ -7,12 +7,13 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
 // answerOf describes the state of an instance in a sentence.
 func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.JournalEntry) string {
-	since := fmt.Sprintf("since %s (%s)", clock(i.Since, sc.now), output.Age(sc.now, i.Since))
+	since := fmt.Sprintf("since %s (%s)", story.Clock(i.Since, sc.now), output.Age(sc.now, i.Since))
 	place := placeTaken(sc, i.ID, &i.Slot, life)
 	switch i.Phase {
 	case store.Pending, store.Creating:
@@ -29,7 +30,7 @@ func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.Journal
 	case store.Draining:
 		until := ""
 		if d := i.Drain; d != nil {
-			until = ", until " + clock(timerEnds(d.Timer), sc.now) + " at the latest"
+			until = ", until " + story.Clock(timerEnds(d.Timer), sc.now) + " at the latest"
 		}
 		return fmt.Sprintf("%s is DRAINING %s%s, because %s%s", i.ID, since, until, partingReason(i, life), place)
 	case store.Deleting:

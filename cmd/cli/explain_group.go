@@ -214,7 +214,7 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	for _, i := range sc.instances() {
 		switch {
 		case i.Phase == store.Draining && i.Drain != nil:
-			until := "ends in " + drainEnds(*i.Drain, sc.now) + " at the latest"
+			until := "ends in " + story.DrainEnds(*i.Drain, sc.now) + " at the latest"
 			if i.Drain.Done != "" {
 				until = "it is over: " + i.Drain.Done
 			}
@@ -263,7 +263,7 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
 		Next:   []string{},
-		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
+		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What, last.Why),
 	}
 	return true, s.showGroupStory(story)
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
@@ -87,11 +85,11 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	}
 	st.Answer = answerOf(sc, i, judged.judgment(), life)
 	st.Now = append([]string{sc.cacheLine()}, judged.lines(now)...)
-	st.Now = append(st.Now, instanceLines(i, now)...)
+	st.Now = append(st.Now, story.InstanceLines(i, now)...)
 	if d := sc.evacuation(i); d != "" {
 		st.Now = append(st.Now, "doomed: DRAIN-3: "+d)
 	}
-	st.Now = append(st.Now, agentLines(sc, i.ID)...)
+	st.Now = append(st.Now, story.AgentLines(sc.content.Alive[i.ID], sc.content.Reports[i.ID], now)...)
 	v := sc.content.Slots[i.Group][i.Slot]
 	if line := story.SlotState(v.Record, now); line != "" {
 		st.Now = append(st.Now, fmt.Sprintf("slot %d: %s", i.Slot, line))
@@ -121,46 +119,7 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 		return
 	}
 	line := storyLines([]store.JournalEntry{e})[0]
-	st.Decision, st.Otherwise = &line, reason.Prevented(&e, clock(e.At, now))
-}
-
-// agentLines describes its session and its last report.
-func agentLines(sc *scene, id string) []string {
-	var lines []string
-	if v := sc.content.Alive[id]; v.Present() {
-		a := v.Record
-		line := fmt.Sprintf("agent: stream %s since %s (%s) at replica %s, rev %d", a.State, clock(a.Since, sc.now),
-			output.Age(sc.now, a.Since), a.Replica, v.Modified)
-		if a.Why != "" && a.State != store.StreamOpen {
-			line += ": " + a.Why
-		}
-		lines = append(lines, line)
-	} else {
-		lines = append(lines, "agent: no session")
-	}
-	if v := sc.content.Reports[id]; v.Present() {
-		r := v.Record
-		line := fmt.Sprintf("report: stored %s (%s ago), rev %d: ", clock(r.Received, sc.now),
-			output.Age(sc.now, r.Received), v.Modified)
-		if r.Healthy {
-			line += "healthy"
-		} else {
-			line += "unhealthy: " + r.Why
-		}
-		for _, c := range r.Checks {
-			if !c.Healthy {
-				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(checkName(c)+" "+c.Progress()),
-					output.Age(sc.now, c.Since), c.Why)
-			}
-		}
-		for _, f := range r.Files {
-			if f.State != store.FileDelivered {
-				line += "; " + story.FileLine(f, sc.now)
-			}
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	st.Decision, st.Otherwise = &line, reason.Prevented(&e, story.Clock(e.At, now))
 }
 
 // explainGone explains an instance or a group that is gone, from the journal alone.
@@ -207,7 +166,7 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	case !found || at.IsZero():
 		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
 	default:
-		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), removalReason(e),
+		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, story.Clock(at, sc.now), removalReason(e),
 			placeTaken(sc, id, slot, life))
 	}
 	return st

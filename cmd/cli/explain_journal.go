@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -137,7 +138,7 @@ func (l life) stopped(id string, now time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; older entries: leasehold events -i %s --since %dh",
-		clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
+		story.Clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
 }
 
 // apart separates the entries of clients that only claimed the instance's name.

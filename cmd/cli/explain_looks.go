@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -158,16 +159,7 @@ func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 		if l.Rule != "" {
 			rule = " (" + l.Rule + ")"
 		}
-		return fmt.Sprintf("%s, in %s: %s%s; at once when anything changes", clock(l.At, now),
+		return fmt.Sprintf("%s, in %s: %s%s; at once when anything changes", story.Clock(l.At, now),
 			output.Span(l.At.Sub(now)), l.What, rule)
 	}
-}
-
-// clock formats a time: with the date unless it is today.
-func clock(at, now time.Time) string {
-	at = at.In(now.Location())
-	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
-		return at.Format("15:04:05")
-	}
-	return at.Format("01-02 15:04:05")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -56,7 +57,10 @@ func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
 		return nil, err
 	}
 	now := s.env.Now()
-	world := foresee.New(s.keys(), group, listing, nil, now)
+	world, err := s.foresee(ctx, group, listing, nil)
+	if err != nil {
+		return nil, err
+	}
 	return &scene{
 		now: now, group: group, content: cache.FromListing(s.keys(), listing), world: world,
 		plan: world.Plan(),
@@ -69,7 +73,7 @@ func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Reco
 
 // cacheLine returns how the scene was read.
 func (sc *scene) cacheLine() string {
-	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
+	return fmt.Sprintf("state: etcd at %s, rev %d", story.Clock(sc.now, sc.now), sc.content.Revision)
 }
 
 // evacuation reports that an instance is in a zone under evacuation; "" if it is not.
@@ -78,7 +82,7 @@ func (sc *scene) evacuation(i store.Instance) string {
 	if !is || i.Doomed != nil {
 		return ""
 	}
-	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, clock(e.At, sc.now))
+	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, story.Clock(e.At, sc.now))
 }
 
 // standstill returns why nothing is decided, however much time passes; "" if something is.

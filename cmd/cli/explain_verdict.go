@@ -60,7 +60,7 @@ func (v verdict) source(now time.Time) string {
 	if v.Told == nil {
 		return fmt.Sprintf("%s, computed from rev %d", v.Rule, v.Revision)
 	}
-	return fmt.Sprintf("%s, recorded %s, rev %d", v.Rule, clock(*v.Told, now), v.Revision)
+	return fmt.Sprintf("%s, recorded %s, rev %d", v.Rule, story.Clock(*v.Told, now), v.Revision)
 }
 
 // lines returns the verdict and its evidence as lines of a story.

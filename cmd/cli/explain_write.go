@@ -103,7 +103,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 	}
 	when, rev := 0, 0
 	for _, l := range lines {
-		when = max(when, len(clock(l.At, now)))
+		when = max(when, len(story.Clock(l.At, now)))
 		rev = max(rev, len(fmt.Sprint(int64(l.Revision))))
 	}
 	mid := whatColumn
@@ -121,7 +121,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 		}
 		left, middle := output.Folded(output.OneLine(reason), why), output.Folded(output.OneLine(what), mid)
 		for i := range max(len(left), len(middle)) {
-			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why),
+			row := fmt.Sprintf("%-*s %s %s", when, first(i, story.Clock(l.At, now)), padded(at(left, i), why),
 				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))

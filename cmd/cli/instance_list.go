@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/recovery"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -101,17 +102,17 @@ func (c *InstanceList) left(shown, more int) string {
 		how)
 }
 
-func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
-	now, health := s.env.Now(), healthOfInstance(i, a, r)
-	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
-	if health.ill() { // more important than earlier decisions
-		last = health.rule + " " + health.why
+func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *story.LastReport) []string {
+	now, health := s.env.Now(), story.HealthOf(i, a, r)
+	busy, last := story.InstanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
+	if health.Ill() { // more important than earlier decisions
+		last = health.Rule + " " + health.Why
 	}
-	if health.word == unhealthy { // the column AGENT shows a stream that is not healthy
-		busy = strings.TrimSuffix(health.why+","+busy, ",-")
+	if health.Word == story.Unhealthy { // the column AGENT shows a stream that is not healthy
+		busy = strings.TrimSuffix(health.Why+","+busy, ",-")
 	}
 	return []string{
-		i.ID, health.word, shard, i.Group, slotOf(i), string(i.Phase), busy, agentState(a), orDash(i.Zone), i.Template,
+		i.ID, health.Word, shard, i.Group, slotOf(i), string(i.Phase), busy, agentState(a), orDash(i.Zone), i.Template,
 		orDash(i.Replaces),
 		orDash(i.Address), orDash(i.Ref), orDash(last), output.Age(now, i.Since), output.Age(now, i.Created),
 	}
@@ -138,7 +139,7 @@ type someInstances struct {
 	raw      []json.RawMessage // in the order of their keys, as etcdctl shows them
 	records  []store.Instance  // in the same order
 	sessions map[string]*store.Alive
-	reports  map[string]*lastReport
+	reports  map[string]*story.LastReport
 	more     int // instances beyond the limit
 }
 

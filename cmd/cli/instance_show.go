@@ -63,7 +63,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	if o := i.Condemned; o != nil {
 		fmt.Fprintf(scr.W, "ordered to go: %s ago by %s: %s\n", output.Age(now, o.At), o.By, output.OneLine(o.Why))
 	}
-	for _, line := range instanceLines(i, now) {
+	for _, line := range story.InstanceLines(i, now) {
 		fmt.Fprintln(scr.W, line)
 	}
 	showSession(scr, alive, now)
@@ -173,7 +173,7 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 // checkLine describes the state of a check: check http:8081 for 12s FAILS 0/2: connection refused.
 func checkLine(c store.CheckReport, now time.Time) string {
 	why := output.OneLine(c.Why)
-	line := fmt.Sprintf("check %s for %s ", checkName(c), output.Age(now, c.Since))
+	line := fmt.Sprintf("check %s for %s ", story.CheckName(c), output.Age(now, c.Since))
 	progress := c.Progress()
 	switch {
 	case !c.Healthy:
@@ -187,13 +187,6 @@ func checkLine(c store.CheckReport, now time.Time) string {
 		line += ", but failed " + progress + ": " + why
 	}
 	return line
-}
-
-func checkName(c store.CheckReport) string {
-	if c.Optional {
-		return output.OneLine(c.Name) + " (optional)"
-	}
-	return output.OneLine(c.Name)
 }
 
 // lastLine returns the last line of a text: logs has the rest.

@@ -14,8 +14,9 @@ import (
 type PKIInit struct {
 	PKIPlace `embed:""`
 
-	Only     string   `help:"Create only this authority, and bring your own for the other: ${enum}." enum:"both,agents,operators" default:"both" placeholder:"WHICH"`
-	Lifetime Lifetime `help:"Validity, such as 3650d or 87600h (default: agents 5 years, operators 10)." placeholder:"DURATION"`
+	Only      string   `help:"Create only this authority, and bring your own for the other: ${enum}." enum:"both,agents,operators" default:"both" placeholder:"WHICH"`
+	Workloads string   `help:"Create an authority of this name for the certificates of workloads instead." placeholder:"NAME"`
+	Lifetime  Lifetime `help:"Validity, such as 3650d or 87600h (default: agents and workloads 5 years, operators 10)." placeholder:"DURATION"`
 }
 
 // madeAuthority is a new authority, for JSON.
@@ -25,6 +26,32 @@ type madeAuthority struct {
 	Name        string    `json:"name"`
 	Fingerprint string    `json:"fingerprint"`
 	Ends        time.Time `json:"ends"`
+}
+
+// workloads creates an authority for workloads' certificates.
+func (c *PKIInit) workloads(s *Session) error {
+	if err := pki.InitWorkloads(c.Dir, c.Workloads, c.Lifetime.or(pki.AgentsLifetime)); err != nil {
+		return err
+	}
+	kind := pki.WorkloadsKind(c.Workloads)
+	f, err := pki.Load(c.Dir, kind)
+	if err != nil {
+		return err
+	}
+	if done, err := s.records([]madeAuthority{madeOf(kind, f)}); done {
+		return err
+	}
+	s.note(`made %s, which ends %s. Copy it to each coordinator's host, and name it in the file of --providers:
+  authorities: {%s: {own: {dir: %s, domains: [DOMAIN]}}}`,
+		f.Dir, day(s.env.Now(), f.Issuer.Certificate.NotAfter), c.Workloads, f.Dir)
+	return nil
+}
+
+func madeOf(kind pki.Kind, f pki.Files) madeAuthority {
+	return madeAuthority{
+		Authority: kind, Dir: f.Dir, Name: f.Issuer.Certificate.Subject.CommonName,
+		Fingerprint: f.Issuer.Fingerprint(), Ends: f.Issuer.Certificate.NotAfter,
+	}
 }
 
 // Run creates them, and prints where each file belongs.
@@ -39,6 +66,9 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 			lifetimes[kind] = c.Lifetime.or(usual)
 		}
 	}
+	if c.Workloads != "" {
+		return c.workloads(s)
+	}
 	if err := pki.Init(c.Dir, lifetimes); err != nil {
 		return err
 	}
@@ -51,10 +81,7 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		made = append(made, madeAuthority{
-			Authority: kind, Dir: f.Dir, Name: f.Issuer.Certificate.Subject.CommonName,
-			Fingerprint: f.Issuer.Fingerprint(), Ends: f.Issuer.Certificate.NotAfter,
-		})
+		made = append(made, madeOf(kind, f))
 	}
 	if done, err := s.records(made); done {
 		return err

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -66,7 +65,11 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made i
 		}
 		edit := store.Put(s.keys().Shard(), store.Encode(shard))
 		create, gone := 0, []string{}
-		for _, a := range foresee.New(s.keys(), g.Name, listing, []store.Write{edit}, s.env.Now()).Plan().Actions {
+		world, err := s.foresee(ctx, g.Name, listing, []store.Write{edit})
+		if err != nil {
+			return 0, err
+		}
+		for _, a := range world.Plan().Actions {
 			switch {
 			case a.To == store.Pending:
 				create++

@@ -31,6 +31,7 @@ type World struct {
 	written  int // records written since the start
 	machines map[string]*machine
 	suspect  func(provider string) // has its machines listed
+	others   []plan.Limit          // what other groups use of the limits of the shard
 }
 
 // New creates the world of a group. The listing holds the keys of the group and of the shard in
@@ -68,6 +69,19 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 // jitter is the same each time, so that what is foreseen is.
 func jitter(most time.Duration) time.Duration { return most / 2 }
 
+// Beside adds what all groups use of the limits of the shard, this one included (CAP-1).
+func (w *World) Beside(all []plan.Limit) {
+	own := evidence.Limits(w.content)
+	for i := range all {
+		for _, o := range own {
+			if o.Name == all[i].Name {
+				all[i].Used, all[i].Vacant = all[i].Used-o.Used, all[i].Vacant-o.Vacant
+			}
+		}
+	}
+	w.others = all
+}
+
 // Plan returns what the planner decides on the present records.
 func (w *World) Plan() plan.Plan {
 	s := w.evidence.Snapshot(w.content, []string{w.group})
@@ -77,6 +91,13 @@ func (w *World) Plan() plan.Plan {
 // plan makes a plan of a snapshot.
 func (w *World) plan(s *plan.Snapshot) plan.Plan {
 	s.GraceEnd, s.GraceWhy = time.Time{}, ""
+	for i := range s.Limits {
+		for _, o := range w.others {
+			if o.Name == s.Limits[i].Name {
+				s.Limits[i].Used, s.Limits[i].Vacant = s.Limits[i].Used+o.Used, s.Limits[i].Vacant+o.Vacant
+			}
+		}
+	}
 	for i := range s.Groups { // "" if no group is named
 		g := &s.Groups[i]
 		if !waits(g.Status.Record) {

@@ -3,11 +3,13 @@ package foresee_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/foresee"
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -228,5 +230,25 @@ func TestPlanOnTheRecords(t *testing.T) {
 	}
 	if requested != 2 || !reflect.DeepEqual(first, second) {
 		t.Errorf("%d instances are requested, want 2; then\n%+v\n%+v", requested, first, second)
+	}
+}
+
+// What other groups use of a limit counts.
+//
+// proves CAP-1
+func TestAheadKeepsToLimits(t *testing.T) {
+	g := group(3)
+	all := records(g, nil)
+	shard := store.Shard{Schema: 1, ID: "x", Settings: store.DefaultShardSettings()}
+	shard.Settings.LimitInstances = 10
+	all.KVs[0].Value = store.Encode(shard)
+	for used, want := range map[int]string{0: "create 3", 6: "create 1", 7: "nothing to do"} {
+		w := foresee.New(keys, "web", all, edit(g, func(g *store.Group) { g.Size = 6 }), noon)
+		w.Beside([]plan.Limit{{Name: "limit_instances", Most: 10, Used: 3 + used}})
+		c := w.Ahead(10 * time.Second)
+		held := slices.ContainsFunc(c.Held, func(b store.Blocked) bool { return b.Kind == store.BlockedByLimit })
+		if !strings.HasPrefix(c.Words(), want) || held != (used > 4) {
+			t.Errorf("%d used elsewhere: %q, held %+v", used, c.Words(), c.Held)
+		}
 	}
 }

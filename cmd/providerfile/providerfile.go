@@ -9,9 +9,12 @@
 //	webhooks:
 //	  chat:
 //	    slack: {url_file: /etc/leasehold/chat.url, severity: critical}
+//	authorities:
+//	  web:
+//	    own: {dir: /etc/leasehold/pki/workloads/web, domains: [web.internal]}
 //
-// The file is the replica's own: a group only names a provider and balancers, so that writing a group is
-// never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider, balancers and authorities, so that
+// writing a group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (
@@ -163,10 +166,11 @@ func Read(path string) ([]Entry, error) {
 
 // file is what a file names.
 type file struct {
-	reader    *yamlfile.Reader
-	providers []item
-	balancers []item
-	webhooks  []item
+	reader      *yamlfile.Reader
+	providers   []item
+	balancers   []item
+	authorities []item
+	webhooks    []item
 }
 
 func readFile(path string) (file, error) {
@@ -192,7 +196,7 @@ func readFile(path string) (file, error) {
 func (f *file) list(root *yaml.Node) {
 	r := f.reader
 	if root.Kind != yaml.MappingNode {
-		r.Wrong(root, "", "must have at least one of the fields providers, balancers and webhooks")
+		r.Wrong(root, "", "must have at least one of the fields providers, balancers, authorities and webhooks")
 		return
 	}
 	r.Fields("", root, func(key, value *yaml.Node) {
@@ -200,10 +204,12 @@ func (f *file) list(root *yaml.Node) {
 		switch {
 		case section == "balancers":
 			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(balancerKinds))
+		case section == "authorities":
+			to, of, known = &f.authorities, "authority", slices.Sorted(maps.Keys(authorityKinds))
 		case section == "webhooks":
 			to, of, known = &f.webhooks, "webhook", webhook.Forms()
 		case section != "providers":
-			r.Wrong(key, section, "unknown field: the file has only providers, balancers and webhooks")
+			r.Wrong(key, section, "unknown field: the file has only providers, balancers, authorities and webhooks")
 			return
 		}
 		if value.Kind != yaml.MappingNode || len(value.Content) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
@@ -39,7 +40,7 @@ type Coordinator struct {
 	Downloads  string        `help:"Address to serve the agent program on, to machines whose image has none (default: off)." env:"LEASEHOLD_DOWNLOADS" placeholder:"HOST:PORT"`
 	Agents     string        `help:"Directory of the agent programs that are served: leasehold-agent-linux-amd64 and -arm64 (default: the directory of this program)." type:"path" placeholder:"DIR"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
-	Providers  string        `help:"File with the providers of this replica (default: the process provider alone)." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
+	Providers  string        `help:"File with the providers, load balancers and authorities of this replica (default: the process provider alone)." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
@@ -76,7 +77,11 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := c.webhooks(log)
+	webhooks, err := openWebhooks(c.Providers, log)
+	if err != nil {
+		return err
+	}
+	authorities, err := openAuthorities(h, c.Providers, c.PKI, log)
 	if err != nil {
 		return err
 	}
@@ -121,7 +126,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	}, coordinator.Deps{
 		Agents: agents,
 		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log, Authority: secured, Secrets: keys,
-		Meter: web.metrics, Ready: h.Ready,
+		Authorities: authorities, Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 			if err != nil {
@@ -131,7 +136,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		},
 	})
 	if err == nil {
-		err = web.open(ctx, c.HTTP, r)
+		err = web.open(ctx, c.HTTP, h.Shard, id, r, st)
 	}
 	if err != nil {
 		return err
@@ -260,12 +265,27 @@ func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) 
 	return all, nil
 }
 
-// webhooks returns the webhooks that a coordinator's file names.
-func (c *Coordinator) webhooks(log *slog.Logger) ([]*webhook.Hook, error) {
-	if c.Providers == "" {
+// openAuthorities returns all authorities for workloads' certificates of a coordinator, and opens
+// those that a file names.
+func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*authority.Set, error) {
+	all := map[string]authority.Authority{}
+	if file != "" {
+		named, err := providerfile.OpenAuthorities(file, certificates, log)
+		if err != nil {
+			return nil, problem("correct the file that --providers names", "%s", err)
+		}
+		all = named
+	}
+	maps.Copy(all, h.Authorities)
+	return authority.NewSet(all), nil
+}
+
+// openWebhooks returns the webhooks that a file names.
+func openWebhooks(file string, log *slog.Logger) ([]*webhook.Hook, error) {
+	if file == "" {
 		return nil, nil
 	}
-	hooks, err := providerfile.Webhooks(c.Providers)
+	hooks, err := providerfile.Webhooks(file)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}

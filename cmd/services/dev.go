@@ -29,7 +29,7 @@ type Dev struct {
 	DataDir    string   `help:"Data directory (default: leasehold/dev in XDG_STATE_HOME or ~/.local/state)." env:"LEASEHOLD_DATA_DIR" placeholder:"DIR"`
 	EtcdListen string   `help:"Address of the embedded etcd (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
 	Listen     string   `help:"Address to listen on for agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
-	HTTP       string   `name:"http" help:"Address to serve health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	HTTP       string   `name:"http" help:"Address to serve the page, health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
 	Providers  string   `help:"File with further providers, beside the process provider." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
@@ -111,6 +111,14 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	defer follow(ctx, issuing)()
+	authorities, err := openAuthorities(h, d.Providers, credentials.dir, log)
+	if err != nil {
+		return err
+	}
+	webhooks, err := openWebhooks(d.Providers, log)
+	if err != nil {
+		return err
+	}
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
 	if err != nil {
@@ -121,10 +129,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: providers, Logger: log, Authority: issuing, Secrets: keys,
-		Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Authorities: authorities, Webhooks: webhooks, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
-		err = web.open(ctx, http, replica)
+		err = web.open(ctx, http, h.Shard, id, replica, st)
 	}
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lmittmann/tint"
 
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/provider/process"
@@ -42,6 +43,9 @@ type Host struct {
 	Providers map[string]provider.Provider
 	// Balancers are those that a coordinator has besides the ones that its file names; may be nil.
 	Balancers map[string]balancer.Balancer
+	// Authorities are those for workloads' certificates that a coordinator has besides the ones
+	// that its file names; may be nil.
+	Authorities map[string]authority.Authority
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
 	// Line formats a journal entry for people.

@@ -15,11 +15,13 @@ import (
 
 // HTTP are the flags of a replica's read-only HTTP server.
 type HTTP struct {
-	HTTP      string `name:"http" help:"Address to serve health and metrics on (default: ${default}), or off. An address other than loopback needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
-	Cert      string `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. This file and the next three are reloaded when they change." type:"path" placeholder:"FILE"`
-	Key       string `name:"http-key" help:"Key of the HTTP server's certificate." type:"path" placeholder:"FILE"`
-	TokenFile string `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
-	ClientCA  string `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
+	HTTP      string   `name:"http" help:"Address to serve the page, health and metrics on (default: ${default}), or off. An address other than loopback needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	Cert      string   `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. This file and the next three are reloaded when they change." type:"path" placeholder:"FILE"`
+	Key       string   `name:"http-key" help:"Key of the HTTP server's certificate." type:"path" placeholder:"FILE"`
+	TokenFile string   `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
+	Proxies   []string `name:"http-proxy" help:"Reverse proxy, as an address or a network, that says in a header who the client is; may be repeated." placeholder:"CIDR"`
+	ProxySays string   `name:"http-proxy-header" help:"That header. The proxy must remove it from what clients send." default:"X-Forwarded-User" placeholder:"NAME"`
+	ClientCA  string   `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 
 	orFreePort bool // take a free port if the one in HTTP is taken
 }
@@ -42,11 +44,13 @@ func newSide(h *Host, log *slog.Logger) *side {
 func (s *side) measured(st store.Store) store.Store { return s.metrics.Store(st) }
 
 // open opens the listening address.
-func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
+func (s *side) open(ctx context.Context, f HTTP, shard, id string, r *coordinator.Replica, st store.Store) error {
 	if f.off() {
 		return nil
 	}
-	server, err := web.New(f.config(), web.Deps{Replica: r, Metrics: s.metrics, Logger: s.log})
+	cfg := f.config()
+	cfg.Shard, cfg.ReplicaID = shard, id
+	server, err := web.New(cfg, web.Deps{Replica: r, Metrics: s.metrics, Store: st, Logger: s.log})
 	if err == nil {
 		err = server.Listen(ctx)
 	}
@@ -67,9 +71,9 @@ func (f HTTP) check(ctx context.Context) error {
 }
 
 func (f HTTP) config() web.Config {
-	return web.Config{
-		Listen: f.HTTP, OrFreePort: f.orFreePort, Access: f.access(),
-	}
+	who := f.access()
+	who.Proxies, who.ProxyHeader = f.Proxies, f.ProxySays
+	return web.Config{Listen: f.HTTP, OrFreePort: f.orFreePort, Access: who}
 }
 
 // access are the files that say who may read.

@@ -15,8 +15,12 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/agent/identity"
@@ -28,6 +32,11 @@ type Config struct {
 	KeyFile      string
 	TokenFile    string // holds the token that clients show; empty: none is known
 	ClientCAFile string // authorities of client certificates accepted instead; empty: none
+
+	// Proxies are the networks, or single addresses, of reverse proxies that have asked who a client is. They
+	// say so in the header ProxyHeader. None: there are no proxies.
+	Proxies     []string
+	ProxyHeader string
 }
 
 // UnsafeError is why a server is not opened as configured, and what to do about it.
@@ -38,6 +47,7 @@ func (e *UnsafeError) Error() string { return e.What }
 // Access is what the files say now.
 type Access struct {
 	cfg      Config
+	proxies  []netip.Prefix
 	token    *followed[[]byte]
 	identity *followed[*tls.Config]
 }
@@ -55,6 +65,9 @@ func Open(cfg Config, protocol string, log *slog.Logger) (*Access, error) {
 	}
 	a := &Access{cfg: cfg}
 	var err error
+	if a.proxies, err = readProxies(cfg.Proxies); err != nil {
+		return nil, err
+	}
 	if cfg.TokenFile != "" {
 		if a.token, err = follow(log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
 			return nil, err
@@ -99,7 +112,7 @@ func (a *Access) Safe(flag, listen string, local bool, instead string) error {
 			fmt.Sprintf("give --http-cert and --http-key, and --http-token-file or --http-client-ca; or %[1]s %[2]s, or %[1]s off",
 				flag, instead),
 		}
-	case a.token == nil && a.cfg.ClientCAFile == "":
+	case a.token == nil && a.cfg.ClientCAFile == "" && !a.Proxied():
 		return &UnsafeError{
 			fmt.Sprintf("%s: %s: others than this machine can reach it, and nobody is asked who he is", flag, listen),
 			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
@@ -118,11 +131,57 @@ func (a *Access) Admits(local bool, authorization string, handshake *tls.Connect
 		a.cfg.ClientCAFile != "" && hasCertificate(handshake)
 }
 
+// Proxied reports whether clients come through reverse proxies.
+func (a *Access) Proxied() bool { return len(a.proxies) > 0 }
+
+// Vouched reports whether a reverse proxy at one of the named addresses says who the client is. The same
+// header from any other address says nothing. A header that is there twice was not made by one proxy.
+func (a *Access) Vouched(remote string, header http.Header) bool {
+	if !a.Proxied() {
+		return false
+	}
+	from, err := netip.ParseAddrPort(remote)
+	values := header.Values(a.cfg.ProxyHeader)
+	if err != nil || len(values) != 1 || strings.TrimSpace(values[0]) == "" {
+		return false
+	}
+	return slices.ContainsFunc(a.proxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+}
+
+// readProxies reads networks and addresses.
+func readProxies(texts []string) ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			var one netip.Addr
+			if one, err = netip.ParseAddr(text); err == nil {
+				p = netip.PrefixFrom(one.Unmap(), one.Unmap().BitLen())
+			}
+		}
+		if err != nil {
+			return nil, &UnsafeError{
+				fmt.Sprintf("--http-proxy: %s: must be an address or a network", text), "give 10.0.0.5 or 10.0.0.0/24, say",
+			}
+		}
+		proxies = append(proxies, p)
+	}
+	return proxies, nil
+}
+
 // knowsToken compares digests, so that neither time nor length tells anything. A token in a URL
-// is none: those end up in logs.
+// is none: those end up in logs. Browsers ask people for a name and a password: the name does not matter.
 func knowsToken(authorization string, token []byte) bool {
 	scheme, shown, _ := strings.Cut(authorization, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+	case strings.EqualFold(scheme, "Basic"):
+		pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(shown))
+		if err != nil {
+			return false
+		}
+		_, shown, _ = strings.Cut(string(pair), ":")
+	default:
 		return false
 	}
 	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256(token)

@@ -41,6 +41,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		s.Full[market] = maps.Clone(zones)
 	}
 	s.Refusals = e.refused()
+	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	for _, name := range groups {
 		if name == "" {
 			e.shard(c, &s)

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
@@ -28,6 +28,9 @@ type fileWants struct {
 	record *store.Instance // nil: no files
 	told   *protocol.Files
 	sends  sending
+
+	signing map[string]bool // paths of certificates that an authority is asked for; session.wanted.mu guards it
+	hasty   *guard.RenewalState
 }
 
 // sending is a content of which not all pieces have been fetched.
@@ -67,7 +70,11 @@ func (s *session) sendFiles() error {
 	if rec != nil {
 		now.ConfigHash = rec.Config
 		for i := range rec.Spec.Files {
-			now.Files = append(now.Files, s.file(rec, &rec.Spec.Files[i]))
+			f := &rec.Spec.Files[i]
+			if bundle := bundleFile(f); bundle != nil {
+				now.Files = append(now.Files, s.file(rec, bundle))
+			}
+			now.Files = append(now.Files, s.file(rec, f))
 		}
 	}
 	if proto.Equal(now, f.told) {
@@ -86,6 +93,10 @@ func (s *session) file(rec *store.Instance, f *store.File) *protocol.File {
 	}
 	if err != nil {
 		out.Problem = fmt.Sprintf("its mode %q cannot be read", f.Mode)
+		return out
+	}
+	if isCertificate(*f) && f.Certificate.Key != "" {
+		s.certificate(rec, f, out)
 		return out
 	}
 	data, version, problem := s.content(rec, f)
@@ -107,6 +118,10 @@ func (s *session) content(rec *store.Instance, f *store.File) (data []byte, vers
 		return value, fmt.Sprintf("s%d", revision), problem
 	case f.Text != nil:
 		data = []byte(*f.Text)
+	case f.Certificate != nil:
+		if data, problem = s.bundle(f); problem != "" {
+			return nil, "", problem
+		}
 	default:
 		if data, problem = s.render(rec, f); problem != "" {
 			return nil, "", problem
@@ -176,11 +191,11 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 	if rec == nil {
 		return sending{}, fileOther
 	}
-	at := slices.IndexFunc(rec.Spec.Files, func(f store.File) bool { return f.Path == ask.GetPath() })
-	if at < 0 {
+	f := wantedFile(rec, ask.GetPath())
+	if f == nil {
 		return sending{}, fileOther
 	}
-	data, version, problem := s.content(rec, &rec.Spec.Files[at])
+	data, version, problem := s.content(rec, f)
 	if problem == "" && version != ask.GetVersion() {
 		problem = fileOther
 	}
@@ -189,6 +204,20 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 		return sending{}, problem
 	}
 	return sending{ask.GetPath(), version, data}, ""
+}
+
+// wantedFile is the file of a path that has a content, a bundle included; nil if there is none.
+func wantedFile(rec *store.Instance, path string) *store.File {
+	for i := range rec.Spec.Files {
+		f := &rec.Spec.Files[i]
+		if bundle := bundleFile(f); bundle != nil && bundle.Path == path {
+			return bundle
+		}
+		if f.Path == path && f.Certificate == nil {
+			return f
+		}
+	}
+	return nil
 }
 
 // fileReports are the files of a report as they are stored. An agent that knows nothing of files tells nothing of them,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
@@ -45,6 +46,8 @@ type Deps struct {
 	// Authority certifies agents and knows the trusted authorities; nil: streams are not secured,
 	// for networks in memory only.
 	Authority Authority
+	// Authorities certify workloads' keys; nil: none.
+	Authorities Authorities
 	// Meter counts; nil: nothing is counted.
 	Meter Meter
 }
@@ -123,6 +126,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if deps.Meter == nil {
 		deps.Meter = Unmetered{}
 	}
+	if deps.Authorities == nil {
+		deps.Authorities = (*authority.Set)(nil)
+	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
 		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
@@ -146,6 +152,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer parts.Wait()
 	parts.Go(func() { g.refusals.Run(ctx) })
 	parts.Go(func() { g.followTrust(ctx) })
+	parts.Go(func() { g.followAuthorities(ctx) })
 	<-ctx.Done()
 	g.mu.Lock()
 	g.closing = true

@@ -315,6 +315,7 @@ func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
 		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
 		Why: guard.Clip(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: guard.Clip(f.GetVersion(), mostName),
+		Ends: moment(f.GetEnds()),
 	}
 }
 

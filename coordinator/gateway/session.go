@@ -282,6 +282,13 @@ func (s *session) hear(msg received) (wait time.Duration, end ending) {
 		err = s.renewCertificate(kind.RenewCertificate)
 	case *protocol.AgentMessage_FetchFile:
 		err = s.fetchFile(kind.FetchFile)
+	case *protocol.AgentMessage_SignRequest:
+		later, hasty := s.wanted.files.takeRequest()
+		if hasty != nil {
+			return 0, ending{hasty, true}
+		}
+		wait = max(wait, later)
+		err = s.sign(kind.SignRequest)
 	case *protocol.AgentMessage_Goodbye:
 		s.goodbye = kind.Goodbye
 		s.leave(s.goodbye)

@@ -3,7 +3,6 @@ package pki
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -14,43 +13,34 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-const (
-	lookEvery = time.Second     // how often the files are looked at
-	settle    = 2 * time.Second // for how long changed files must have stood as they are, before they count
-)
-
 // Authority is the agents' authority at work in a coordinator. It may be used by several
 // goroutines.
 type Authority struct {
-	dir string
-	log *slog.Logger
+	follower follower
 
-	mu       sync.Mutex
-	source   raw
-	files    Files
-	trust    identity.Trust
-	changed  chan struct{} // closed when trust changes
-	own      map[identity.Identity]ownCertificate
-	pending  raw       // other files, that do not count yet
-	since    time.Time // when they were first seen
-	unusable string    // what is wrong with the files as they are now
+	mu      sync.Mutex
+	files   Files
+	trust   identity.Trust
+	changed chan struct{} // closed when trust changes
+	own     map[identity.Identity]ownCertificate
 }
 
 // Open reads the authority that issues to agents in the directory of certificates. It must be one
 // that can issue now.
 func Open(dir string, log *slog.Logger) (*Authority, error) {
-	source, err := readStable(filepath.Join(dir, string(Agents)))
-	if err != nil {
-		return nil, err
-	}
-	files, err := forAgents(dir, source)
-	if err != nil {
-		return nil, err
-	}
-	return &Authority{
-		dir: dir, log: log, source: source, pending: source, files: files, trust: files.Trust(),
+	a := &Authority{
+		follower: follower{
+			dir: filepath.Join(dir, string(Agents)), log: log,
+			parse: func(source raw) (Files, error) { return forAgents(dir, source) },
+		},
 		changed: make(chan struct{}), own: map[identity.Identity]ownCertificate{},
-	}, nil
+	}
+	files, err := a.follower.open()
+	if err != nil {
+		return nil, err
+	}
+	a.files, a.trust = files, files.Trust()
+	return a, nil
 }
 
 // forAgents is the agents' authority of these files, with what a coordinator needs of it.
@@ -86,59 +76,21 @@ func oneOf(agents, operators []*x509.Certificate) bool {
 }
 
 // Run follows the files until ctx ends.
-func (a *Authority) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-			a.look()
-		}
-	}
-}
+func (a *Authority) Run(ctx context.Context) error { return follow(ctx, a.look) }
 
-// look reloads files that have changed, once they have been stable for a while: files are copied to
-// a host one after the other, and an authority that is missing in the meantime must not count as
-// one that is no longer trusted.
+// look takes up files that have changed.
 func (a *Authority) look() {
-	source, err := readStable(filepath.Join(a.dir, string(Agents)))
+	files, news := a.follower.look()
+	if !news {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil && source == a.source {
-		a.pending, a.unusable = source, ""
-		return
-	}
-	now := time.Now()
-	if err == nil && source != a.pending {
-		a.pending, a.since = source, now
-		return
-	}
-	if err == nil && now.Sub(a.since) < settle {
-		return
-	}
-	var files Files
-	if err == nil {
-		files, err = forAgents(a.dir, source)
-	}
-	if err != nil {
-		if a.unusable != err.Error() {
-			a.unusable = err.Error()
-			var p *Problem
-			next := ""
-			if errors.As(err, &p) {
-				next = p.Next
-			}
-			a.log.Error("certificate authority changed and cannot be used as it is: the one before stays in force",
-				"error", err, "next", next)
-		}
-		return
-	}
 	before := a.trust
-	a.source, a.unusable, a.files, a.trust = source, "", files, files.Trust()
+	a.files, a.trust = files, files.Trust()
 	if a.trust.Digest() != before.Digest() {
-		a.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities),
+		a.follower.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed",
+			len(a.trust.Authorities),
 			"before", len(before.Authorities))
 		close(a.changed)
 		a.changed = make(chan struct{})

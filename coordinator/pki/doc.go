@@ -2,7 +2,9 @@
 // them.
 //
 //	files.go      how the authorities lie in their directory, and reading them
-//	authority.go  the agents' authority at work in a coordinator: it follows its files
+//	authority.go  the agents' authority at work in a coordinator
+//	workloads.go  an authority for workloads' certificates at work in a coordinator
+//	follow.go     files that change are read again
 //	issue.go      certificates for agents and coordinators
 //	own.go        the coordinator's own certificate, for handshakes
 //	init.go       making the directory

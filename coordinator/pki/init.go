@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
@@ -58,6 +59,24 @@ func Init(dir string, lifetimes map[Kind]time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// InitWorkloads makes an authority for workloads' certificates in the directory. One that is there
+// it leaves alone, and fails with [ErrExists].
+func InitWorkloads(dir, name string, lifetime time.Duration) error {
+	if !identity.IsName(name) || strings.HasPrefix(name, ".") {
+		return problem(nil, "leasehold pki init --workloads web",
+			"name %q: must be up to 100 letters, digits, dots and dashes", name)
+	}
+	kind := WorkloadsKind(name)
+	if _, err := os.Stat(filepath.Join(dir, string(kind))); !errors.Is(err, fs.ErrNotExist) {
+		return problem(errors.Join(ErrExists, err), "choose another name", "%s: %s, and nothing was made",
+			filepath.Join(dir, string(kind)), ErrExists)
+	}
+	if err := makeDirs(filepath.Join(dir, filepath.Dir(string(kind)))); err != nil {
+		return err
+	}
+	return initOne(dir, kind, lifetime)
 }
 
 func makeDirs(dirs ...string) error {

@@ -182,6 +182,10 @@ func (d *draft) mayCreate(what task) bool {
 	return d.made < mostCreations // the rest on the next cache
 }
 
+// mayAdd is mayCreate for work that makes a machine beside those that there are: it waits for the
+// limits of the shard, behind slots without an instance (CAP-1).
+func (d *draft) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
+
 func (d *draft) mayDelete(what task, m *member) bool {
 	if !m.goingDown() && !d.mayLeave(what, m) {
 		return false
@@ -208,6 +212,7 @@ func NewTurns(s *Snapshot) Turns {
 	for i := range s.Groups {
 		t.last[s.Groups[i].Name] = s.Groups[i].Turn
 	}
+	t.last[LimitsTurn] = s.LimitsTurn
 	return t
 }
 
@@ -216,10 +221,21 @@ func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 	if !a.Turn {
 		return a.Conditions, a.Writes
 	}
-	key := t.keys.Turn(a.Group)
-	turn := store.Turn{Schema: store.Schema, Rule: a.Rule, Instance: a.Instance}
-	return append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group])),
-		append(slices.Clone(a.Writes), store.Put(key, store.Encode(turn)))
+	turn := store.Encode(store.Turn{Schema: store.Schema, Rule: a.Rule, Instance: a.Instance})
+	conditions, writes := slices.Clone(a.Conditions), slices.Clone(a.Writes)
+	for _, name := range a.turns() {
+		key := t.keys.Turn(name)
+		conditions, writes = append(conditions, store.At(key, t.last[name])), append(writes, store.Put(key, turn))
+	}
+	return conditions, writes
+}
+
+// turns are the names of the keys that it compares and writes.
+func (a *Action) turns() []string {
+	if a.Limited {
+		return []string{a.Group, LimitsTurn}
+	}
+	return []string{a.Group}
 }
 
 // TxnOf is what actions compare and write that share a transaction.
@@ -233,8 +249,11 @@ func (t Turns) TxnOf(together []*Action) (conditions []store.Condition, writes [
 
 // Done notes that an action has happened.
 func (t Turns) Done(a *Action, rev store.Revision) {
-	if a.Turn {
-		t.last[a.Group] = rev
+	if !a.Turn {
+		return
+	}
+	for _, name := range a.turns() {
+		t.last[name] = rev
 	}
 }
 
@@ -243,7 +262,8 @@ func (t Turns) Done(a *Action, rev store.Revision) {
 func (d *draft) takeTurns() {
 	for i := range d.actions {
 		a := &d.actions[i]
-		a.Turn = slices.Contains(a.Conditions, d.s.Shard.Unchanged()) &&
+		a.Limited = len(d.s.Limits) > 0 && slices.ContainsFunc(a.Writes, func(w store.Write) bool { return d.drafted[w.Key] })
+		a.Turn = a.Limited || slices.Contains(a.Conditions, d.s.Shard.Unchanged()) &&
 			!slices.ContainsFunc(a.Writes, func(w store.Write) bool { return w.Delete && w.Key == d.specKey() })
 	}
 }

@@ -29,6 +29,10 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 	case !d.mayAct():
 		return // carried out when things may be made again
 	}
+	if l := d.overLimit(false); l != nil {
+		d.actions = append(d.actions, refuse(r, l.reached()))
+		return
+	}
 	why := orderedBy(r.Record.By)
 	rec := d.newRecord(nil, "PROV-9", "ordered by "+r.Record.By)
 	rec.Phase, rec.Zone, rec.Called, rec.Token = store.Booting, r.Record.Zone, true, r.Record.Token

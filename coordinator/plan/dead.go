@@ -47,6 +47,8 @@ func (d *draft) bury(sl *slot, m *member) {
 	switch {
 	case flaps && needed:
 		a.What += "; " + sl.waiting()
+	case alone && needed && d.overLimit(true) != nil:
+		a.What += "; its slot is filled when there is room for it"
 	case alone && needed && len(d.zones()) > 0:
 		d.addReplacement(a, sl, m, "DET-4", because("it is dead"))
 	}

@@ -53,9 +53,11 @@ type draft struct {
 	next     time.Time
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
-	damaged  int    // records that are lost or unreadable, less what was acknowledged
-	made     int    // how many IDs this plan has given out for the group
-	spare    []slot // places for slots without a record, of which most groups have as many as instances
+	damaged  int             // records that are lost or unreadable, less what was acknowledged
+	room     *room           // what the limits of the shard leave; nil: there are none
+	drafted  map[string]bool // keys of the instances that this plan makes
+	made     int             // how many IDs this plan has given out for the group
+	spare    []slot          // places for slots without a record, of which most groups have as many as instances
 }
 
 // member is an instance in the draft.
@@ -114,6 +116,7 @@ type slot struct {
 	retry   time.Time  // not to be filled before, if it flaps
 	giveUp  time.Time  // given up then, if it flaps still
 	touched bool
+	waited  bool           // its record says that it is to be filled again
 	damaged *store.Damaged // the record of its instance is lost or unreadable
 	filled  int            // members that fill it
 	up      int            // members that have fully booted and are not down
@@ -132,7 +135,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 	for i := range g.Slots {
 		v := &g.Slots[i]
 		sl := &slots[i]
-		sl.Versioned, sl.number = *v, v.Record.Number
+		sl.Versioned, sl.number, sl.waited = *v, v.Record.Number, v.Record.Vacated != nil
 		sl.retry = d.ends(g.SlotDue[sl.number], store.TimerRetry, v.Record.Retry)
 		sl.giveUp = d.ends(g.SlotDue[sl.number], store.TimerGiveUp, v.Record.GiveUp)
 		d.renew(sl)
@@ -307,6 +310,16 @@ func (d *draft) join(rec store.Instance) *member {
 		d.place(m)
 	}
 	d.add(m, 1)
+	if d.room != nil {
+		waited := m.slot != nil && m.slot.waited
+		if d.room.take(d.kind(&rec.Spec), waited); waited {
+			m.slot.waited = false
+		}
+		if d.drafted == nil {
+			d.drafted = map[string]bool{}
+		}
+		d.drafted[m.Key] = true
+	}
 	return m
 }
 

@@ -185,7 +185,7 @@ func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what):
 		a.What += "; " + sl.waiting()
-	case d.atCapacity(sl):
+	case d.atCapacity(sl) || d.overLimit(true) != nil:
 		a.What += "; its slot is filled when its machine is gone"
 	case d.mayCreate(what):
 		d.addReplacement(a, sl, m, rule, why)
@@ -210,10 +210,11 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	if m.touched || !d.mayCreate(what) {
 		return false, false
 	}
-	if d.expansion() < b.expansion {
+	limited := d.overLimit(true) != nil
+	if d.expansion() < b.expansion && !limited {
 		return false, true
 	}
-	if d.mustKeep(m) {
+	if d.mustKeep(m) && !limited {
 		of := d.usedUp(m, b, d.unavailable())
 		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
@@ -221,7 +222,11 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	}
 	// An instance that never booted is unavailable already: removing it takes nothing down
 	// (HEAL-5). Else several of them would use the budget up that their own replacement needs.
-	if b.down == 0 || d.booted(m) && d.unavailable() >= b.down {
+	used := b.down == 0 || d.booted(m) && d.unavailable() >= b.down
+	if (used || d.mustKeep(m)) && d.limited(what, true) {
+		return false, false
+	}
+	if used {
 		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.unavailable()))
 		return false, false
 	}

@@ -619,7 +619,11 @@ func (d *draft) saveNoticed() {
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
 			a := d.retire(m, "SPOT-2", "deleting", because(m.doom.why), m.evidence(), m.proof(d.s.Keys)...)
-			if needed {
+			switch {
+			case needed && d.overLimit(true) != nil:
+				a.What += "; its slot is filled when there is room for it"
+				sl.Record.Vacated = &store.Vacated{Instance: m.ID()}
+			case needed:
 				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
 				a.What += "; replacement " + r.ID() + " requested"
 				a.Replacement = r.ID()

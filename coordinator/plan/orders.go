@@ -99,6 +99,10 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
 	}
+	if l := d.overLimit(false); l != nil {
+		d.actions = append(d.actions, refuse(r, l.reached()))
+		return
+	}
 	rec := d.newRecord(nil, "REC-2", reason.Short(orderedBy(r.Record.By)))
 	m := d.join(rec)
 	a := Action{
@@ -358,7 +362,7 @@ func (d *draft) replaceOld(m *member) bool {
 	case !m.age.forced && d.rollProvesFirst(m):
 		d.block("EXP-1", what, store.BlockedByUnprovedTemplate, store.BlockedFacts{Name: d.hash})
 		return true
-	case !d.mayCreate(what):
+	case !d.mayAdd(what):
 		return false
 	}
 	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause(), m.evidence(), nil)

@@ -50,6 +50,8 @@ type Action struct {
 	Token *TokenGrant
 	// Turn is set if it uses a budget of its group: see Turns.
 	Turn bool
+	// Limited is set if it makes an instance, and there are limits of the shard (CAP-1).
+	Limited bool
 	// NoJournal actions leave no journal entry: they change nothing for a machine.
 	NoJournal bool
 	// Notes are further journal entries in the same transaction, so that each is written once.
@@ -125,6 +127,10 @@ func Compute(s Snapshot, now time.Time) Plan {
 		d.judgeAll()
 		drafts[i], shard = d, shard.Plus(d.tally)
 		p.Tallies[d.g.Name] = d.tally
+	}
+	limits := newRoom(s.Limits)
+	for _, d := range drafts {
+		d.room = limits
 	}
 	hold, damaged := holdForDamage(&s, now)
 	for _, d := range drafts {

@@ -312,6 +312,9 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 	}
 	b := d.boundsOf(d.spec.Budget.Roll)
 	if d.expansion() < b.expansion {
+		if d.limited(what, false) {
+			return false
+		}
 		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.evidence(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, "ROLL-1", why)

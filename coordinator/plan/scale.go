@@ -27,6 +27,7 @@ func (d *draft) scaleUp() {
 	// rest
 	idle := d.idle(min(missing, mostCreations+1))
 	have, full, limit := d.spec.Size-missing, false, 0
+	limited, heals := false, false // by the limits of the shard, slots that wait among them
 	for i, sl := range idle {
 		switch {
 		case i == mostCreations:
@@ -40,6 +41,9 @@ func (d *draft) scaleUp() {
 			continue
 		case !d.mayCreate(task{work: store.WorkCreateRemaining}):
 			return
+		case d.overLimit(sl.Record.Vacated != nil) != nil:
+			limited, heals = true, heals || sl.Record.Vacated != nil
+			continue
 		}
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
 		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
@@ -52,6 +56,9 @@ func (d *draft) scaleUp() {
 		d.writeSlot(&a, sl)
 		d.actions = append(d.actions, a)
 		have++
+	}
+	if limited {
+		d.limited(task{work: store.WorkCreateMissing}, heals)
 	}
 	if full {
 		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,

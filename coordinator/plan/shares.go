@@ -144,7 +144,7 @@ func (d *draft) convert() {
 		d.block("SPOT-4", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.MaxExpansion() == 0:
 		d.block("SPOT-4", what, store.BlockedByNoExpansion, store.BlockedFacts{})
-	case d.mayCreate(what):
+	case d.mayAdd(what):
 		d.convertOne(from, what)
 	}
 }

@@ -35,6 +35,10 @@ type Snapshot struct {
 	// last (SAFE-2).
 	Elsewhere Tally
 	Recorded  int // instances in the shard
+	// Limits are the limits of the shard's settings, and LimitsTurn the revision of the key that
+	// every creation writes while there are any: see Turns (CAP-1).
+	Limits     []Limit
+	LimitsTurn store.Revision
 	// Balancers are the load balancers of this coordinator, Configured those of any replica as well.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool

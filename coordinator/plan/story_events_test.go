@@ -38,6 +38,13 @@ func (s *story) happens(word []string) {
 		})
 	case "shard":
 		s.editShard(func(sh *store.Shard) { sh.Settings.EligibleAge = store.Duration(duration(s.t, word[1])) })
+	case "limit":
+		s.editShard(func(sh *store.Shard) {
+			name, value, _ := strings.Cut(word[1], "=")
+			if err := sh.Settings.Set(name, value); err != nil {
+				s.t.Fatalf("%v", err)
+			}
+		})
 	case "spoil":
 		s.edit(func(g *store.Group) { g.Lifecycle = "nonsense" })
 	case "vanish":

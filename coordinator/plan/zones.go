@@ -220,7 +220,7 @@ func (d *draft) rebalance() {
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
 		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Text: r.Why, For: r.Wait.For})
-	case d.mayCreate(what):
+	case d.mayAdd(what):
 		d.rebalanceOne(from, to, what)
 	}
 }

@@ -180,6 +180,11 @@ func Why(b *store.Blocked) string {
 		return fmt.Sprintf("it leaves load balancer %s: %s", of.Name, of.Text)
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
+	case store.BlockedByLimit:
+		if of.Count > 0 {
+			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit, number(of.Count, "slot"))
+		}
+		return fmt.Sprintf("%s %d is reached", of.Name, of.Limit)
 	case store.BlockedByRefusal:
 		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
 	case store.BlockedByCopies:
@@ -274,6 +279,8 @@ func Until(b *store.Blocked) string {
 		return "it passes its checks, or leasehold group retry " + of.Group
 	case store.BlockedByProvider:
 		return "the provider is asked again"
+	case store.BlockedByLimit:
+		return "an instance is gone, or the limit is raised: leasehold config set"
 	case store.BlockedByRefusal:
 		return "the provider accepts one: it is asked with one machine every 20s"
 	case store.BlockedByCopies:

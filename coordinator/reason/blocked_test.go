@@ -57,6 +57,7 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByChecksGivenUp:    "the text; it is not healed, because slot 3 is given up: ada | it passes its checks, or leasehold group retry web | ",
 		store.BlockedByProvider:         "the text | the provider is asked again | ",
 		store.BlockedByCopies:           "the provider lists 2 machines more with its tags, which none of our calls made: the text | the tags are taken off what is not the instance, or the machine is removed at the provider | ",
+		store.BlockedByLimit:            "ada 5 is reached, and 2 slots without an instance come first | an instance is gone, or the limit is raised: leasehold config set | ",
 		store.BlockedByRefusal:          "provider ada: the text (2 machines wait) | the provider accepts one: it is asked with one machine every 20s | ",
 		store.BlockedByEarlierCalls:     "an earlier call may still create its machine | that call has timed out and a list shows no machine | ",
 		store.BlockedByAgentStop:        "its machine was set up by hand, and its agent has not confirmed yet that the workload has stopped | the agent confirms it, or an operator says that the machine is gone | leasehold instance delete --gone web-1-a",

@@ -78,6 +78,12 @@ func (w *World) Release() {
 	w.editShard(func(s *store.Shard) { s.Release(w.Now()) })
 }
 
+// Limit sets how many instances there may be in the shard; 0: as many as are wanted (CAP-1).
+func (w *World) Limit(instances int) {
+	w.note("limit_instances is %d", instances)
+	w.editShard(func(s *store.Shard) { s.Settings.LimitInstances = instances })
+}
+
 func (w *World) editShard(change func(*store.Shard)) {
 	s := Read[store.Shard](w, w.keys.Shard()).Record
 	change(&s)

@@ -6,6 +6,7 @@
 //	known.go      a group's spec and status, as read
 //	shard.go      what the problems of a shard follow from
 //	problems.go   the problems, with the next step; strangers.go and wanting.go have some of them
+//	instance.go   an instance, its agent and its checks, line by line; health.go judges it
 //	row.go        a group as a row of a table
 //	now.go        what is in progress, line by line
 //	blocked.go    blocked work, told once for all instances that wait for the same reason

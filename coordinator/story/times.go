@@ -21,3 +21,12 @@ func Within(now, at time.Time) string {
 	}
 	return " (in " + reason.Span(at.Sub(now)) + ")"
 }
+
+// Clock formats a time: with the date unless it is today.
+func Clock(at, now time.Time) string {
+	at = at.In(now.Location())
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format("15:04:05")
+	}
+	return at.Format("01-02 15:04:05")
+}

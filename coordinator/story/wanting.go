@@ -15,11 +15,18 @@ import (
 func FileLine(f store.FileReport, now time.Time) string {
 	line := "file " + reason.OneLine(f.Path) + " "
 	if f.State != store.FileDelivered {
-		return line + strings.ToUpper(reason.OneLine(string(f.State))) + ": " + reason.OneLine(f.Why)
+		line += strings.ToUpper(reason.OneLine(string(f.State))) + ": " + reason.OneLine(f.Why)
+		if !f.Ends.IsZero() {
+			line += ", the certificate that is there ends in " + reason.Age(f.Ends, now)
+		}
+		return line
 	}
 	line += "delivered"
 	if !f.At.IsZero() {
 		line += " " + reason.Age(now, f.At) + " ago"
+	}
+	if !f.Ends.IsZero() {
+		line += ", the certificate ends in " + reason.Age(f.Ends, now)
 	}
 	if f.Why != "" {
 		line += ": " + reason.OneLine(f.Why)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -119,7 +118,7 @@ func port(t *testing.T, s *site) string {
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Config{Listen: loopback}, web.Deps{})
-	for _, path := range []string{"/", "/livez", "/readyz", "/readyz?verbose", "/metrics", "/nowhere"} {
+	for _, path := range []string{"/livez", "/readyz", "/readyz?verbose", "/metrics", "/nowhere"} {
 		_, _, h := s.get(path)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
@@ -172,8 +171,18 @@ func TestBearerToken(t *testing.T) {
 		},
 		{"an empty token", "/metrics", []func(*http.Request){with("Authorization", "Bearer ")}, 401},
 		{
-			"another scheme", "/metrics",
+			"the token as a browser sends a password", "/metrics",
 			[]func(*http.Request){func(r *http.Request) { r.SetBasicAuth("x", token) }},
+			200,
+		},
+		{
+			"another password", "/metrics",
+			[]func(*http.Request){func(r *http.Request) { r.SetBasicAuth("x", token+"x") }},
+			401,
+		},
+		{
+			"another scheme", "/metrics",
+			[]func(*http.Request){with("Authorization", "Digest "+token)},
 			401,
 		},
 		{"the token in the URL", "/metrics?token=" + token, nil, 401},
@@ -298,10 +307,8 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"an address that is none", "HOST:PORT", web.Config{Listen: "here"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := web.New(c.cfg, web.Deps{
-				Replica: newStill(), Metrics: web.NewMetrics("test"),
-				Logger: slog.New(slog.DiscardHandler),
-			})
+			c.cfg.Shard = "test"
+			s, err := web.New(c.cfg, idle(t))
 			if err == nil {
 				err = s.Listen(t.Context())
 			}

@@ -1,8 +1,10 @@
-// Package web is the read-only HTTP side of a replica: is it alive, is it ready, what can be
-// measured. The page for people will be served by it too.
+// Package web is the read-only HTTP side of a replica: the page for people, whether the replica is alive
+// and ready, and what can be measured.
 //
 //	web.go          the server: where it listens, how long anything may take
 //	guard.go        which requests are answered at all, and the headers of every answer
+//	people.go       the pages for people; package page renders them
+//	live.go         what changes on a page, to those who read it
 //	crowd.go        how many connections there may be, and who gives way
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// headers go with every answer, refusals included. There is no script, style or frame in
-// anything that is served, and no other origin may read it: so there are no CORS headers, ever.
+// headers go with every answer, refusals included. Only pages for people hold script or style, and
+// have a policy of their own. No other origin may read anything: so there are no CORS headers, ever.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
@@ -28,10 +28,8 @@ var headers = [][2]string{
 
 // handler answers what may be answered.
 func (s *Server) handler() http.Handler {
-	pages := s.pages()
-	pages = append(pages, page{"/", "", func(*http.Request) bool { return false }, index(pages)})
-	byPath := make(map[string]page, len(pages))
-	for _, p := range pages {
+	byPath := map[string]endpoint{}
+	for _, p := range s.endpoints() {
 		byPath[p.path] = p
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +44,8 @@ func (s *Server) handler() http.Handler {
 		case code != 0:
 		case (!known || !p.open(r)) && !s.admitted(r):
 			code = http.StatusUnauthorized // before it is told whether there is such a page
+		case !known && s.people.serve(w, r):
+			return
 		case !known:
 			code = http.StatusNotFound
 		}
@@ -66,7 +66,7 @@ func (s *Server) refuse(r *http.Request) int {
 		return http.StatusMethodNotAllowed
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		return http.StatusRequestEntityTooLarge
-	case s.local && !s.isOurs(r.Host):
+	case s.local && !s.isOurs(r.Host) && !s.access.Vouched(r.RemoteAddr, r.Header):
 		return http.StatusMisdirectedRequest
 	case foreign(r):
 		return http.StatusForbidden
@@ -107,7 +107,8 @@ func foreign(r *http.Request) bool {
 
 // admitted reports whether the client has presented the required credentials.
 func (s *Server) admitted(r *http.Request) bool {
-	return s.access.Admits(s.local, r.Header.Get("Authorization"), r.TLS)
+	return s.access.Vouched(r.RemoteAddr, r.Header) ||
+		s.access.Admits(s.local && !s.access.Proxied(), r.Header.Get("Authorization"), r.TLS)
 }
 
 // turnAway tells a caller the status, and nothing else.
@@ -117,7 +118,8 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, code int) {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", "GET, HEAD")
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="leasehold"`)
+		w.Header().Add("WWW-Authenticate", `Bearer realm="leasehold"`)
+		w.Header().Add("WWW-Authenticate", `Basic realm="leasehold: any name, and the token as the password", charset="UTF-8"`)
 		s.refusals.note(r.RemoteAddr)
 	}
 	if r.ContentLength != 0 {
@@ -130,17 +132,6 @@ func say(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
-}
-
-// index lists the pages.
-func index(pages []page) http.HandlerFunc {
-	var text strings.Builder
-	text.WriteString("Leasehold: the read-only side of a coordinator.\n\n")
-	for _, p := range pages {
-		fmt.Fprintf(&text, "%-10s %s\n", p.path, p.about)
-	}
-	text.WriteString("\nleasehold status shows the shard itself.")
-	return func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, text.String()) }
 }
 
 // refusalsEvery is how often callers without credentials are worth a line.

@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/url"
 	"syscall"
@@ -23,9 +22,7 @@ func TestListenWhereAnotherListens(t *testing.T) {
 	taken := other.Addr().String()
 	server := func(orFreePort bool) *web.Server {
 		t.Helper()
-		s, err := web.New(web.Config{Listen: taken, OrFreePort: orFreePort}, web.Deps{
-			Replica: newStill(), Metrics: web.NewMetrics("test"), Logger: slog.New(slog.DiscardHandler),
-		})
+		s, err := web.New(web.Config{Listen: taken, OrFreePort: orFreePort, Shard: "test"}, idle(t))
 		if err != nil {
 			t.Fatal(err)
 		}

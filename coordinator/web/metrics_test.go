@@ -149,7 +149,7 @@ func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 		}
 		machines.Close()
 	})
-	return open(s.t, web.Config{Listen: loopback}, web.Deps{Replica: r, Metrics: metrics}), conn, metrics
+	return open(s.t, web.Config{Listen: loopback}, web.Deps{Replica: r, Metrics: metrics, Store: conn}), conn, metrics
 }
 
 // everything makes every metric show at least once.

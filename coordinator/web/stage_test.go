@@ -25,6 +25,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/web"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memstore"
 )
 
 const token = "correct-horse-battery-staple"
@@ -58,7 +59,7 @@ func (s *still) Certificates() []coordinator.Certificate {
 
 // site is a server under test.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	server *web.Server
 	client *http.Client
 	logged *lines
@@ -82,17 +83,32 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
+// idle is what a server needs, with nothing in it.
+func idle(t testing.TB) web.Deps {
+	t.Helper()
+	db := memstore.New(memstore.Config{})
+	t.Cleanup(db.Close)
+	return web.Deps{
+		Replica: newStill(), Metrics: web.NewMetrics("test"), Store: db.Connect(), Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
 // open serves until the test ends.
-func open(t *testing.T, cfg web.Config, deps web.Deps) *site {
+func open(t testing.TB, cfg web.Config, deps web.Deps) *site {
 	t.Helper()
 	logged := &lines{}
 	deps.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	nothing := idle(t)
 	if deps.Replica == nil {
-		deps.Replica = newStill()
+		deps.Replica = nothing.Replica
 	}
 	if deps.Metrics == nil {
-		deps.Metrics = web.NewMetrics("test")
+		deps.Metrics = nothing.Metrics
 	}
+	if deps.Store == nil {
+		deps.Store = nothing.Store
+	}
+	cfg.Shard, cfg.ReplicaID = "test", "coord-a"
 	server, err := web.New(cfg, deps)
 	if err == nil {
 		err = server.Listen(t.Context())
@@ -277,7 +293,7 @@ func secret(t *testing.T, text string) string {
 }
 
 // eventually polls until what is looked for is so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -8,12 +8,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/web/page"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Config are the values that a server needs.
@@ -21,6 +25,8 @@ type Config struct {
 	Listen     string // where it listens; port 0 takes a free one
 	OrFreePort bool   // take a free port if another program listens there
 	Access     access.Config
+	Shard      string
+	ReplicaID  string // of the replica whose state is served
 }
 
 // Replica is the coordinator whose state is served.
@@ -35,6 +41,7 @@ type Replica interface {
 type Deps struct {
 	Replica Replica
 	Metrics *Metrics
+	Store   store.Store // of which the journal is followed, for the page
 	Logger  *slog.Logger
 }
 
@@ -54,6 +61,10 @@ type Server struct {
 	log      *slog.Logger
 	health   *health
 	targets  targets
+	people   *people
+	live     *live
+	journal  *journal.Memory
+	store    store.Store
 	metrics  *Metrics
 	access   *access.Access
 	refusals *refusals
@@ -65,8 +76,8 @@ type Server struct {
 
 // New reads the files and makes a server that does not listen yet.
 func New(cfg Config, deps Deps) (*Server, error) {
-	if deps.Replica == nil || deps.Metrics == nil || deps.Logger == nil {
-		return nil, errors.New("web needs a replica, metrics and a logger")
+	if cfg.Shard == "" || deps.Replica == nil || deps.Metrics == nil || deps.Store == nil || deps.Logger == nil {
+		return nil, errors.New("web needs a shard, a replica, metrics, a store and a logger")
 	}
 	s, err := configured(cfg, deps.Logger)
 	if err != nil {
@@ -82,6 +93,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.health = &health{replica: deps.Replica, certificates: certificates}
 	s.targets = targets{deps.Replica}
+	s.store, s.journal = deps.Store, journal.New(store.KeysOf(cfg.Shard), journal.MostEntries)
+	pages, err := page.New(page.Config{Shard: cfg.Shard, Replica: cfg.ReplicaID}, page.Deps{Replica: deps.Replica, Journal: s.journal})
+	if err != nil {
+		return nil, err
+	}
+	s.people = newPeople(pages)
+	s.live = newLive(pages, deps.Replica.Cache(), s.journal)
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
@@ -159,6 +177,12 @@ func (s *Server) Run(ctx context.Context) error {
 		// of handshakes and the like, which any client can cause
 		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	following, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { _ = s.journal.Run(following, s.store) })
+	beside.Go(func() { s.live.run(following) })
+	defer beside.Wait()
+	defer stop()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.listener) }()
 	select {
@@ -166,6 +190,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
+	stop() // streams end, so that they are not waited for
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if server.Shutdown(end) != nil {
@@ -178,23 +203,23 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// page is one of the things that can be asked for.
-type page struct {
-	path  string
-	about string
+// endpoint is one of the things for programs that can be asked for.
+type endpoint struct {
+	path string
 	// open reports whether a request needs no credentials.
 	open  func(r *http.Request) bool
 	serve http.HandlerFunc
 }
 
-func (s *Server) pages() []page {
+func (s *Server) endpoints() []endpoint {
 	// Load balancers and supervisors have no credentials to show, and learn one bit.
 	oneBit := func(r *http.Request) bool { return r.URL.RawQuery == "" }
 	never := func(*http.Request) bool { return false }
-	return []page{
-		{"/livez", "whether this process answers", oneBit, s.health.live},
-		{"/readyz", "whether this replica can serve agents; with ?verbose each check", oneBit, s.health.ready},
-		{"/metrics", "numbers for Prometheus", never, s.metrics.serve(s.log)},
-		{"/discovery/prometheus", "the instances in service, for Prometheus", never, s.targets.serve},
+	return []endpoint{
+		{"/livez", oneBit, s.health.live},
+		{"/readyz", oneBit, s.health.ready},
+		{"/metrics", never, s.metrics.serve(s.log)},
+		{"/discovery/prometheus", never, s.targets.serve},
+		{"/live", never, s.live.serve},
 	}
 }

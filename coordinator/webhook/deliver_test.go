@@ -201,7 +201,7 @@ func dead(instance string) store.JournalEntry {
 
 // pass lets time go by, and all that is due happen.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -120,6 +120,9 @@ func (t *Template) Check(vars map[string]string, peers int) error {
 	return err
 }
 
+// Sample renders the template for an imagined instance without peers.
+func (t *Template) Sample(vars map[string]string) ([]byte, error) { return t.Render(sample(vars, 0)) }
+
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none at all"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/disk"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // managed returns where a file of an instance is that the group has as ${dir}/files/NAME.
@@ -57,9 +58,9 @@ func replaceIn(t *testing.T, path, old, now string) {
 // proves FILE-1, FILE-3, DET-13
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	const size = 20
+	size := tier.Pick(20, 100)
 	c := newCluster(t, "a", "b")
-	file := c.groupFile("web", size, "vars: {greeting: hello}", "budget: {max_expansion: 20}", `files:
+	file := c.groupFile("web", size, "vars: {greeting: hello}", "budget: {max_expansion: 100}", `files:
 - path: ${dir}/files/app.conf
   template: |
     {{.Vars.greeting}} from {{.Facts.instance}} in slot {{.Facts.slot}}

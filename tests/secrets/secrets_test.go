@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/sealed"
@@ -50,10 +51,11 @@ const group = `name: web
 provider: process
 size: 1
 workload:
-  run: ["sh", "-c", 'echo "I say $DB_PASSWORD"; printf %s "$DB_PASSWORD" | base64; printf %s "$DB_PASSWORD" | od -An -v -tx1 | tr -d " \n"; echo; echo "token $API_TOKEN"; cat "${dir}/files/key"; sleep 2; exit 3']
+  run: ["sh", "-c", 'echo "I say $DB_PASSWORD"; printf %s "$DB_PASSWORD" | base64; printf %s "$DB_PASSWORD" | od -An -v -tx1 | tr -d " \n"; echo; echo "token $API_TOKEN"; cat "${dir}/files/key" "${dir}/files/tls.key"; sleep 2; exit 3']
 secrets: {DB_PASSWORD: db-password, API_TOKEN: api-token}
-files: [{path: "${dir}/files/key", secret: file-key}]
-checks:
+files:
+- {path: "${dir}/files/key", secret: file-key}
+` + withKey + `checks:
 - name: tells
   exec: {run: ["sh", "-c", 'echo "refused: $DB_PASSWORD"; exit 1']}
 - name: tells-the-other
@@ -63,7 +65,11 @@ report: {interval: 1s}
 drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit 4']}
 `
 
-// proves SEC-6
+// withKey is its file over a key that the instance makes.
+const withKey = `- {path: "${dir}/files/tls.crt", certificate: {authority: web, names: ["{{.Facts.instance}}.web.internal"], key: "${dir}/files/tls.key"}}
+`
+
+// proves SEC-6, FILE-2
 func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text(), "file-key": "key/" + rand.Text()}
 	r := start(t)
@@ -95,15 +101,20 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	})
 	instance := r.report().Instance
 	if out := r.leasehold("", "instance", "logs", instance); !strings.Contains(out, "I say [secret db-password]") ||
-		!strings.Contains(out, "token [secret api-token]") || !strings.Contains(out, "[secret ${dir}/files/key]") {
+		!strings.Contains(out, "token [secret api-token]") || !strings.Contains(out, "[secret ${dir}/files/key]") ||
+		!strings.Contains(out, "[secret ${dir}/files/tls.key]") {
 		t.Errorf("last words are\n%s", out)
+	}
+	for i, line := range r.tlsKey(instance) {
+		values[fmt.Sprintf("line %d of tls.key", i)] = line
 	}
 	// Only now is it certain that there was something to hide.
 	log, err := os.ReadFile(filepath.Join(r.dir, "machines", instance, "workload.log"))
 	if err != nil {
 		log, err = r.workloadLog(instance)
 	}
-	if err != nil || len(found(log, values["db-password"])) < 2 || len(found(log, values["api-token"])) == 0 {
+	if err != nil || len(found(log, values["db-password"])) < 2 || len(found(log, values["api-token"])) == 0 ||
+		len(found(log, values["line 0 of tls.key"])) == 0 {
 		t.Fatalf("the workload has said %q, %v: it did not have its secrets", log, err)
 	}
 
@@ -164,9 +175,10 @@ func (r *run) searchAll(values map[string]string) {
 	}
 }
 
-// ownWords returns the output of a workload or its hook on its own machine, and the file that has a secret there.
+// ownWords returns the output of a workload or its hook on its own machine, and the files that have
+// a secret or a key there.
 func ownWords(path string) bool {
-	if strings.HasSuffix(path, "/work/files/key") {
+	if strings.HasSuffix(path, "/work/files/key") || strings.HasSuffix(path, "/work/files/tls.key") {
 		return true
 	}
 	switch filepath.Base(path) {
@@ -174,6 +186,24 @@ func ownWords(path string) bool {
 		return true
 	}
 	return false
+}
+
+// tlsKey returns the lines of the key that the instance has made for its certificate.
+func (r *run) tlsKey(instance string) (lines []string) {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, "machines", instance, "work/files/tls.key"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) < 2 {
+		r.t.Fatalf("the key is %q", text)
+	}
+	return lines
 }
 
 func with(a, b map[string]string) map[string]string {
@@ -247,6 +277,16 @@ func start(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := pki.InitWorkloads(dir, "web", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	web, err := authority.NewOwn(authority.OwnConfig{
+		Dir: filepath.Join(dir,
+			string(pki.WorkloadsKind("web"))), Limits: authority.Limits{Domains: []string{"web.internal"}},
+	}, dir, log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	place := filepath.Join(r.dir, "machines")
 	made, err := process.New(process.Config{
 		Dir: place, AgentCommand: []string{r.program, "agent", "--log-level=debug"},
@@ -263,7 +303,7 @@ func start(t *testing.T) *run {
 		Version: "test",
 	}, coordinator.Deps{
 		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing,
-		Secrets: keys, Ready: func(a string) { ready <- a },
+		Secrets: keys, Authorities: authority.NewSet(map[string]authority.Authority{"web": web}), Ready: func(a string) { ready <- a },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ func (in *inquiry) budgets() {
 		}
 		return
 	}
+	in.limits()
 	if in.exempt() {
 		return
 	}
@@ -25,6 +26,21 @@ func (in *inquiry) budgets() {
 	in.creating(members)
 	in.deleting(members)
 	in.unavailable(members)
+}
+
+// limits: nothing is made beyond limit_instances, in whatever phase the others are (CAP-1).
+func (in *inquiry) limits() {
+	made := 0
+	for _, c := range in.changes {
+		if c.begins() && c.next.Phase == store.Pending {
+			made++
+		}
+	}
+	all, most := len(in.tr.w.Instances())+made, in.tr.w.Shard().Settings.LimitInstances
+	if made > 0 && most > 0 && all > most {
+		in.tr.fail("there are %d instances once %s %s: %s, and limit_instances is %d", all, in.a.Group, in.a.Rule,
+			in.a.What, most)
+	}
 }
 
 // exempt: the dead wait for no budget, nor do those that a notice has doomed; and an operator's
@@ -107,15 +123,15 @@ func (in *inquiry) expansion(members []store.Instance) {
 			after++
 		}
 	}
-	expansion := in.force.spec.MaxExpansionFor(in.limits())
+	expansion := in.force.spec.MaxExpansionFor(in.ofItsWork())
 	if most := in.force.spec.Size + expansion; after > max(before, most) {
 		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group,
 			most, in.force.spec.Size, expansion, in.a.Rule, in.a.What)
 	}
 }
 
-// limits are what the action's kind of work may use of the budgets (REC-18).
-func (in *inquiry) limits() store.WorkBudget {
+// ofItsWork is what the action's kind of work may use of the budgets (REC-18).
+func (in *inquiry) ofItsWork() store.WorkBudget {
 	switch in.a.Rule {
 	case "HEAL-1", "HEAL-2":
 		return in.force.spec.Budget.Heal
@@ -194,7 +210,7 @@ func (in *inquiry) unavailable(members []store.Instance) {
 				covered = covered || m.Slot == rec.Slot
 			}
 		}
-		most := spec.MaxUnavailableFor(in.limits(), c.next.Phase == store.Stopping)
+		most := spec.MaxUnavailableFor(in.ofItsWork(), c.next.Phase == store.Stopping)
 		if n := spec.Size - len(up); !covered && n > most {
 			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: %s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}

@@ -54,6 +54,9 @@ func (tr *trial) settle() {
 	if w.Shard().Hold != nil {
 		w.Release()
 	}
+	if w.Shard().Settings.LimitInstances > 0 {
+		w.Limit(0)
+	}
 	for _, name := range tr.groups() {
 		f := tr.inForce(name)
 		if !f.there || w.Value(w.Keys().Group(name)) == nil {

@@ -28,6 +28,9 @@ func (tr *trial) conditions() sim.Config {
 			ProviderPoll: seconds(tr.between(2, 8)),
 		},
 	}
+	if apart := rand.New(rand.NewPCG(tr.plot.seed, 1)); apart.IntN(5) == 0 {
+		cfg.Settings.LimitInstances = 4 + apart.IntN(16)
+	}
 	for i := range tr.between(1, 2) {
 		p := sim.Provider{
 			Name: []string{"cloud", "metal"}[i], CallTimeout: time.Duration(tr.between(5, 20)) * time.Second,

@@ -45,13 +45,14 @@ type agent struct {
 	own     *identification // nil: none yet
 
 	duty  duty
-	tail  []byte    // encoded reports
-	sent  []sent    // unacknowledged messages, oldest first
-	last  sent      // last acknowledged report
-	acked time.Time // when it was acknowledged
-	lease int64     // last known lease
-	stood standing  // the state under which it is counted
-	lost  time.Time // when it lost its coordinator, after the last acknowledgement; zero: it has one
+	work  *workCertificate // of its workload; nil: it has none
+	tail  []byte           // encoded reports
+	sent  []sent           // unacknowledged messages, oldest first
+	last  sent             // last acknowledged report
+	acked time.Time        // when it was acknowledged
+	lease int64            // last known lease
+	stood standing         // the state under which it is counted
+	lost  time.Time        // when it lost its coordinator, after the last acknowledgement; zero: it has one
 	begun bool
 	quiet *Silenced       // nil: not silenced
 	heard []session.Event // events to handle when the silence ends
@@ -96,6 +97,9 @@ func (a *agent) step(now time.Time, ev session.Event) {
 // tend opens the second connection when that is due, and returns when the agent is due next.
 func (a *agent) tend(now time.Time) time.Time {
 	wake := a.session.Wake()
+	if at := a.renewWork(now); wake.IsZero() || !at.IsZero() && at.Before(wake) {
+		wake = at
+	}
 	switch {
 	case a.next == "":
 	case !now.Before(a.nextAt):
@@ -219,6 +223,12 @@ func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 		counts.moves++
 	case *protocol.GatewayMessage_Refused:
 		counts.refused[kind.Refused.GetReason().String()]++
+	case *protocol.GatewayMessage_Files:
+		a.wantWork(now, kind.Files)
+	case *protocol.GatewayMessage_Signed:
+		if a.takeWork(now, kind.Signed) {
+			a.due = append(a.due, session.Changed{}) // DET-1
+		}
 	case *protocol.GatewayMessage_Welcome:
 		s.replica = a.loop.named(kind.Welcome.GetReplica())
 		s.heartbeats = kind.Welcome.GetProtocol() >= protocol.Heartbeats

@@ -7,6 +7,7 @@
 //	stream.go    one stream of an agent
 //	line.go      connections: one for each agent, or a few shared ones
 //	certificates.go  the agents' certificates
+//	work.go      certificates of their workloads
 //	report.go    what agents report about their machines
 //	stats.go     what is counted
 //	wire         cheap gRPC streams

@@ -81,7 +81,7 @@ func (l *loop) heartbeat(sequence, report uint64) []byte {
 // tailOf returns the encoded part of an agent's reports that stays the same. Agents without
 // certificates and orders of their own share one.
 func (l *loop) tailOf(a *agent) []byte {
-	plain := a.own == nil && a.duty.restarted == "" && a.duty.drained == ""
+	plain := a.own == nil && a.work == nil && a.duty.restarted == "" && a.duty.drained == ""
 	if plain && l.tails[a.duty.hash] != nil {
 		return l.tails[a.duty.hash]
 	}
@@ -107,6 +107,7 @@ func (l *loop) tailOf(a *agent) []byte {
 		r.Trust = l.crowd.certificates.digest
 		r.Certificate = &protocol.OwnCertificate{Issuer: l.crowd.certificates.trust.Issuer, Ends: timestamppb.New(a.own.ends)}
 	}
+	r.Files = a.work.states()
 	tail, err := proto.Marshal(r)
 	if err != nil {
 		l.counts.trouble("a report cannot be encoded") // it has text that is not UTF-8

@@ -15,6 +15,8 @@ type Stats struct {
 	Silent     int            // silenced
 	Served     map[string]int // registered agents, by replica
 
+	Certificates uint64 // of workloads, that came
+
 	Reports    uint64 // sent
 	Acks       uint64 // each confirms that a lease was renewed
 	Nacks      uint64 // reports that renewed nothing
@@ -52,6 +54,7 @@ func (s *Stats) Add(o Stats) {
 	s.Begun += o.Begun
 	s.Registered += o.Registered
 	s.Silent += o.Silent
+	s.Certificates += o.Certificates
 	s.Reports += o.Reports
 	s.Acks += o.Acks
 	s.Nacks += o.Nacks
@@ -106,12 +109,12 @@ const mostTroubles = 40
 
 // counts are the counts of one loop.
 type counts struct {
-	agents, begun, registered, silent                                    int
-	reports, acks, nacks, dropped, moves, streams, reconnects, newLeases uint64
-	served                                                               map[string]int
-	refused, troubles                                                    map[string]uint64
-	latency, outage, late                                                measure.Histogram
-	silenced                                                             map[string]*Silenced
+	agents, begun, registered, silent                                                  int
+	reports, acks, nacks, dropped, moves, streams, reconnects, newLeases, certificates uint64
+	served                                                                             map[string]int
+	refused, troubles                                                                  map[string]uint64
+	latency, outage, late                                                              measure.Histogram
+	silenced                                                                           map[string]*Silenced
 }
 
 func newCounts() counts {
@@ -152,7 +155,8 @@ func (l *loop) stats() Stats {
 	s := Stats{
 		Agents: c.agents, Begun: c.begun, Registered: c.registered, Silent: c.silent, Served: sum(nil, c.served),
 		Reports: c.reports, Acks: c.acks, Nacks: c.nacks, Dropped: c.dropped, Moves: c.moves, Streams: c.streams,
-		Reconnects: c.reconnects, NewLeases: c.newLeases, Refused: sum(nil, c.refused), Troubles: sum(nil, c.troubles),
+		Reconnects: c.reconnects, NewLeases: c.newLeases, Certificates: c.certificates, Refused: sum(nil,
+			c.refused), Troubles: sum(nil, c.troubles),
 		Silenced: map[string]Silenced{}, Connections: len(l.lines),
 	}
 	s.Latency.Merge(c.latency)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/cloud"
+	"github.com/leasehold/leasehold/cmd/bench/seed"
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,6 +25,9 @@ type ReplicaOrder struct {
 	PKI    string // directory of the shard's authorities
 	Dir    string // for the process provider, which has no machines here
 	Cloud  string // the socket of the bench's machines
+	// Authority is the directory of the authority for the instances' certificates; "": there is
+	// none.
+	Authority string
 	// Streams is how many streams a connection may have, without TLS; 0: the default for agents.
 	Streams uint32
 
@@ -52,6 +57,15 @@ func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error
 				cancel(err)
 			}
 		},
+	}
+	if o.Authority != "" {
+		own, err := authority.NewOwn(authority.OwnConfig{
+			Dir: o.Authority, Limits: authority.Limits{Domains: []string{seed.Domain}},
+		}, o.PKI, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		host.Authorities = map[string]authority.Authority{seed.Authority: own}
 	}
 	command := services.Coordinator{
 		Listen: o.Listen, ID: o.ID, PKI: o.PKI, Machines: filepath.Join(o.Dir, "machines-"+o.ID),

@@ -20,6 +20,9 @@ type Plan struct {
 	Zone      string
 	Interval  time.Duration // between reports
 	LeaseTTL  time.Duration // 0: as the interval has it
+	// Certificates is how long the instances' certificates last, which Authority signs; 0: they
+	// have none.
+	Certificates time.Duration
 	// ReconnectMax is the longest that an agent waits before it reconnects; 0: the default of a
 	// shard.
 	ReconnectMax time.Duration
@@ -41,6 +44,12 @@ const (
 	expansion    = 100
 	registration = 24 * time.Hour
 	createRate   = 1000 // machines per second
+)
+
+// The authority of the instances' certificates, and what it may sign.
+const (
+	Authority = "bench"
+	Domain    = "bench.internal"
 )
 
 // Write writes the shard in transactions as large as etcd accepts. The shard must not exist.
@@ -95,6 +104,15 @@ func group(p Plan, number, size int) (store.Group, error) {
 	g.RegistrationTimeout = store.Duration(registration)
 	g.Budget.MaxExpansion = expansion
 	g.Drain.Timeout, g.StopTimeout = 0, 0
+	if p.Certificates > 0 {
+		g.Files = []store.File{{
+			Path: "/bench/tls.crt", OnChange: store.FileChange{Do: store.FileReload},
+			Certificate: &store.FileCertificate{
+				Authority: Authority, Names: []string{"{{.Facts.instance}}." + Domain}, Key: "/bench/tls.key", Bundle: "/bench/ca.crt",
+				Lifetime: store.Duration(p.Certificates),
+			},
+		}}
+	}
 	g.Complete()
 	if err := g.Validate(); err != nil {
 		return g, fmt.Errorf("make groups: %w", err)

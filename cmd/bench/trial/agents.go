@@ -43,6 +43,7 @@ type Agents struct {
 	LeasesLost       int            `json:"healthy_leases_lost"`
 	Disturbances     int            `json:"disturbances"`
 	Disturbance      string         `json:"last_disturbance,omitempty"`
+	Certificates     float64        `json:"certificates_per_second,omitempty"` // that were signed
 	Processes        []Process      `json:"processes"`
 	Troubles         map[string]int `json:"agents_troubles,omitempty"`
 	Verdict          Verdict        `json:"verdict"`
@@ -260,6 +261,7 @@ func (r *Agents) fill(t *Trial, before, after reading) {
 	r.Measured = took
 	r.Registered = after.stats.Registered
 	r.Reports = float64(after.stats.Reports-before.stats.Reports) / took
+	r.Certificates = float64(after.stats.Certificates-before.stats.Certificates) / took
 	r.Unacknowledged = after.stats.Nacks - before.stats.Nacks + after.stats.Dropped - before.stats.Dropped
 	r.Latency = timesOf(after.stats.Latency.Since(before.stats.Latency))
 	r.Late = timesOf(after.stats.Late.Since(before.stats.Late))

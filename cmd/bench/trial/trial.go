@@ -31,6 +31,7 @@ type Config struct {
 	Shared       int           // connections of all agents to each replica; 0: each has its own, over TLS
 	Rate         float64       // agents that begin per second
 	ReconnectMax time.Duration // the longest that an agent waits before it reconnects
+	Certificates time.Duration // how long the instances' certificates last; 0: they have none
 	Replicas     int           // maximum; with more than one, agents keep a second connection warm
 }
 
@@ -104,7 +105,7 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	t.shard, err = seed.Write(ctx, t.store, seed.Plan{
 		Shard: cfg.Shard, Instances: cfg.Agents, GroupSize: cfg.GroupSize, Provider: cloud.Name, Zone: cloud.Zone,
 		Interval: cfg.Interval, LeaseTTL: cfg.LeaseTTL,
-		ReconnectMax: cfg.ReconnectMax,
+		ReconnectMax: cfg.ReconnectMax, Certificates: cfg.Certificates,
 	})
 	if err != nil {
 		return t, err
@@ -118,6 +119,11 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	if cfg.Shared == 0 {
 		if err := pki.Init(filepath.Join(t.dir, "pki"),
 			map[pki.Kind]time.Duration{pki.Agents: authorityLifetime}); err != nil {
+			return t, err
+		}
+	}
+	if cfg.Certificates > 0 {
+		if err := pki.InitWorkloads(filepath.Join(t.dir, "pki"), seed.Authority, authorityLifetime); err != nil {
 			return t, err
 		}
 	}
@@ -191,6 +197,9 @@ func (t *Trial) startReplica(ctx context.Context, r *replica) (err error) {
 	}
 	if t.cfg.Shared > 0 {
 		args = append(args, "--streams", strconv.Itoa(t.cfg.Agents))
+	}
+	if t.cfg.Certificates > 0 {
+		args = append(args, "--authority", filepath.Join(t.dir, "pki", string(pki.WorkloadsKind(seed.Authority))))
 	}
 	if t.address != "" {
 		args = append(args, "--etcd", t.address)

@@ -1,0 +1,135 @@
+package pki
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Workloads is an authority for workloads' certificates at work in a coordinator. It may be used by
+// several goroutines.
+type Workloads struct {
+	follower follower
+
+	mu    sync.Mutex
+	files Files
+}
+
+// WorkloadsKind is the authority of a name for workloads, in a directory of certificates.
+func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
+
+// OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's
+// own authorities in the directory of certificates: what a group asks for must be nobody's key to
+// etcd or to the agents' streams.
+func OpenWorkloads(dir, certificates string, log *slog.Logger) (*Workloads, error) {
+	w := &Workloads{follower: follower{
+		dir: dir, log: log,
+		parse: func(source raw) (Files, error) { return forWorkloads(source, certificates) },
+	}}
+	files, err := w.follower.open()
+	if err != nil {
+		return nil, err
+	}
+	w.files = files
+	return w, nil
+}
+
+func forWorkloads(source raw, certificates string) (Files, error) {
+	files, err := source.parse()
+	if err != nil {
+		return files, err
+	}
+	if files.Issuer.Key == nil {
+		return files, problem(nil, "copy it from where the authority was made, and chmod 600 it",
+			"%s is missing: a coordinator issues the workloads' certificates", filepath.Join(files.Dir, caKey))
+	}
+	if err := files.Issuer.usable(time.Now()); err != nil {
+		return files, problem(err, "replace it", "%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
+	}
+	for _, kind := range []Kind{Agents, Operators} {
+		other, err := readStable(filepath.Join(certificates, string(kind)))
+		if err != nil {
+			continue // it is not on this host
+		}
+		if theirs, err := other.certificates(caCert); err == nil && oneOf(files.Trust().Authorities, theirs) {
+			return files, problem(nil, "leasehold pki init --workloads NAME makes one of its own",
+				"%s and %s are one authority: a group could ask for what opens the shard", files.Dir, other.dir)
+		}
+	}
+	return files, nil
+}
+
+// Run follows the files until ctx ends, and calls changed when others are in force.
+func (w *Workloads) Run(ctx context.Context, changed func()) error {
+	return follow(ctx, func() {
+		files, news := w.follower.look()
+		if !news {
+			return
+		}
+		w.mu.Lock()
+		w.files = files
+		w.mu.Unlock()
+		w.follower.log.Info("authority for workloads changed", "dir", files.Dir, "issuer", files.Issuer.Fingerprint())
+		changed()
+	})
+}
+
+func (w *Workloads) now() Files {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files
+}
+
+// Bundle returns the certificates to trust, as PEM, and what names the issuer: what another one
+// issued is to be replaced. Unlike agents, workloads trust all that ca.crt has: many programs trust
+// roots alone.
+func (w *Workloads) Bundle() (bundle []byte, issuer string) {
+	files := w.now()
+	var all []*x509.Certificate
+	add := func(list ...*x509.Certificate) {
+		for _, c := range list {
+			if !slices.ContainsFunc(all, c.Equal) {
+				all = append(all, c)
+			}
+		}
+	}
+	add(files.Issuer.Certificate)
+	add(files.Issuer.Above...)
+	if files.Next != nil {
+		add(files.Next.Certificate)
+		add(files.Next.Above...)
+	}
+	add(files.Old...)
+	return certificatePEM(all...), files.Issuer.Fingerprint()
+}
+
+// Issue certifies a key for host names and addresses. The certificate has no subject: it cannot be
+// taken for a user's.
+func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []netip.Addr,
+	lifetime time.Duration) (chain [][]byte,
+	ends time.Time, err error,
+) {
+	issuer := w.now().Issuer
+	c := &x509.Certificate{
+		DNSNames: hosts, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, a := range addresses {
+		c.IPAddresses = append(c.IPAddresses, a.AsSlice())
+	}
+	der, ends, err := issuer.sign(c, key, lifetime)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("issue certificate of %v: %w", hosts, err)
+	}
+	chain = [][]byte{der}
+	for _, above := range issuer.between() {
+		chain = append(chain, above.Raw)
+	}
+	return chain, ends, nil
+}

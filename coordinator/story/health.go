@@ -1,0 +1,52 @@
+package story
+
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// LastReport is the part of an instance's last report that a list shows. Decoding no more keeps a
+// list of many instances cheap.
+type LastReport struct {
+	BootID  string `json:"boot_id"`
+	Healthy bool   `json:"healthy"`
+	Why     string `json:"why"`
+}
+
+// Health is an instance's health, from its session and its last report.
+type Health struct {
+	Word string // a cell of a table: healthy, or in capitals what is wrong; "-" if unknown
+	Rule string // the failing check
+	Why  string
+}
+
+// Unhealthy is the word for an instance whose own report says so.
+const Unhealthy = "UNHEALTHY"
+
+// Ill reports whether something is wrong.
+func (h Health) Ill() bool { return h.Rule != "" }
+
+// HealthOf judges an instance that should be running. One that is starting shows its phase,
+// and its checks need not pass yet.
+func HealthOf(i store.Instance, a *store.Alive, r *LastReport) Health {
+	current := r != nil && a != nil && r.BootID == a.BootID // otherwise the report is of an earlier boot
+	switch {
+	case i.Phase != store.Running && i.Phase != store.Draining:
+		return Health{Word: "-"}
+	case a == nil:
+		return Health{Word: "SILENT", Rule: "DET-7", Why: "its agent has no session"}
+	case current && !r.Healthy:
+		return Health{Word: Unhealthy, Rule: "DET-9", Why: reason.OneLine(r.Why)}
+	case a.State.Troubled():
+		return Health{
+			Word: "SUSPECT", Rule: "DET-6",
+			Why: strings.TrimSpace("its stream is " + string(a.State) + ": " + reason.OneLine(a.Why)),
+		}
+	case !current:
+		return Health{Word: "-"}
+	default:
+		return Health{Word: "healthy"}
+	}
+}

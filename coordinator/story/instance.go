@@ -1,0 +1,161 @@
+package story
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceNow describes an instance's special states, for a table; "-" if there are none.
+func InstanceNow(i store.Instance, now time.Time) string {
+	var words []string
+	if !i.Managed {
+		words = append(words, "on-demand")
+	}
+	if i.Protected != "" {
+		words = append(words, "protected")
+	}
+	if i.Doomed != nil {
+		words = append(words, "doomed")
+	}
+	if i.Condemned != nil {
+		words = append(words, "ordered-to-go")
+	}
+	if i.Drain != nil && i.Phase == store.Draining {
+		words = append(words, "drains:"+DrainEnds(*i.Drain, now))
+	}
+	for _, t := range i.Traffic {
+		if t.State != store.TrafficServing {
+			words = append(words, string(t.State)+":"+t.Balancer)
+		}
+	}
+	if i.Restart != nil && (i.Phase == store.Stopping || i.Phase == store.Starting || i.Phase == store.Checking) {
+		words = append(words, "restart:"+i.Restart.Level)
+	}
+	return dashed(strings.Join(words, ","))
+}
+
+// hostPort is an address with a port, in brackets if it is one of IPv6.
+func hostPort(address string, port int) string {
+	if strings.Contains(address, ":") {
+		address = "[" + address + "]"
+	}
+	return fmt.Sprintf("%s:%d", address, port)
+}
+
+// DrainEnds is in how long a drain ends, or that it is over.
+func DrainEnds(d store.Drain, now time.Time) string {
+	if d.Done != "" {
+		return "over"
+	}
+	return Ends(d.Timer, now)
+}
+
+// InstanceLines describes them in full, one line each.
+func InstanceLines(i store.Instance, now time.Time) []string {
+	var lines []string
+	if !i.Managed {
+		lines = append(lines, "on demand: it does not count towards the size and is not healed (REC-2)")
+	}
+	switch i.Protected {
+	case "":
+	case store.ProtectHeal:
+		lines = append(lines, "protected from scale-down, age limits and rolls, and not healed (REC-13)")
+	default:
+		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
+	}
+	if d := i.Doomed; d != nil {
+		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, reason.OneLine(d.Why), reason.Age(now, d.At))
+		if d.Deadline != nil {
+			line += ", it ends in " + Ends(*d.Deadline, now)
+		}
+		lines = append(lines, line)
+	}
+	if d := i.Drain; d != nil {
+		lines = append(lines, drainLine(*d, i.ID, now))
+	}
+	if r := i.Restart; r != nil {
+		line := fmt.Sprintf("restart: of the %s, ordered %s ago", r.Level, reason.Age(now, r.At))
+		if r.Heals {
+			line += ", because it had failed"
+		}
+		lines = append(lines, line)
+	}
+	for _, t := range i.Traffic {
+		line := fmt.Sprintf("load balancer %s: %s for %s, at %s", t.Balancer, t.State, reason.Age(now, t.Since),
+			hostPort(t.Address, t.Port))
+		if t.Timer != nil {
+			line += ", which is waited for at most another " + Ends(*t.Timer, now)
+		}
+		lines = append(lines, line)
+	}
+	if i.Relaunch > 0 {
+		lines = append(lines, fmt.Sprintf("relaunched: %s with its group", reason.Counted(i.Relaunch, "time", "times")))
+	}
+	return lines
+}
+
+// drainLine returns why an instance drains, and until when.
+func drainLine(d store.Drain, id string, now time.Time) string {
+	line := fmt.Sprintf("drain: %s: %s", d.Rule, reason.OneLine(d.Why))
+	switch {
+	case d.Done != "":
+		line += "; it is over: " + reason.OneLine(d.Done)
+	default:
+		line += fmt.Sprintf("; ends in %s at the latest, or with leasehold instance drained %s", Ends(d.Timer, now), id)
+	}
+	if d.Lost {
+		line += "; if its agent returns, it stays"
+	}
+	return line
+}
+
+// AgentLines describes an agent's session and its last report.
+func AgentLines(session store.Versioned[store.Alive], report store.Versioned[store.Report], now time.Time) []string {
+	var lines []string
+	if v := session; v.Present() {
+		a := v.Record
+		line := fmt.Sprintf("agent: stream %s since %s (%s) at replica %s, rev %d", a.State, Clock(a.Since, now),
+			reason.Age(now, a.Since), a.Replica, v.Modified)
+		if a.Why != "" && a.State != store.StreamOpen {
+			line += ": " + a.Why
+		}
+		lines = append(lines, line)
+	} else {
+		lines = append(lines, "agent: no session")
+	}
+	if v := report; v.Present() {
+		r := v.Record
+		line := fmt.Sprintf("report: stored %s (%s ago), rev %d: ", Clock(r.Received, now),
+			reason.Age(now, r.Received), v.Modified)
+		if r.Healthy {
+			line += "healthy"
+		} else {
+			line += "unhealthy: " + r.Why
+		}
+		for _, c := range r.Checks {
+			if !c.Healthy {
+				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(CheckName(c)+" "+c.Progress()),
+					reason.Age(now, c.Since), c.Why)
+			}
+		}
+		for _, f := range r.Files {
+			if f.State != store.FileDelivered {
+				line += "; " + FileLine(f, now)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// CheckName names a check, and says whether it is optional.
+func CheckName(c store.CheckReport) string {
+	if c.Optional {
+		return reason.OneLine(c.Name) + " (optional)"
+	}
+	return reason.OneLine(c.Name)
+}

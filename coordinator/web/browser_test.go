@@ -1,0 +1,161 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/browser"
+)
+
+// The pages in a real browser. They share one, since starting it costs more than they do.
+//
+// proves WEB-1, WEB-2
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	x := newExhibit(t)
+	x.group("web", 12)
+	x.tell(-time.Minute, store.JournalEntry{
+		Rule: "DET-17", What: "lost", Why: "its lease (17s) ran out", Group: "web", Instance: "web-0-a",
+		Kind: store.EntryVerdict, Verdict: store.Lost, Evidence: []string{"alive absent since 14:03"},
+	})
+	x.tell(-time.Second, store.JournalEntry{
+		Rule: "REC-3", What: "deleting", Why: "it was LOST", Group: "web", Instance: "web-9-z", To: store.Deleting,
+		Verdict: store.Lost, Replacement: "web-9-y",
+	})
+	x.shows("/events", "web-9-y")
+	b := browser.Open(t)
+	wide := browser.Look{Width: 1440, Height: 900}
+
+	t.Run("each page is accessible, in both schemes, on screens and phones", func(t *testing.T) {
+		for _, look := range []browser.Look{wide, {Width: 390, Height: 844, Dark: true}} {
+			tab := b.Tab(t, look)
+			for _, path := range []string{"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z", "/events?rule=DET"} {
+				tab.Go(x.server.URL() + path)
+				tab.Until("a live page", "stream?.readyState === 1")
+				for _, violation := range tab.Audit() {
+					t.Errorf("%s, %d wide, dark %v: %s", path, look.Width, look.Dark, violation)
+				}
+				if over := browser.Eval[int](tab, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+					t.Errorf("%s, %d wide: it is %d pixels too wide", path, look.Width, over)
+				}
+				for _, e := range tab.Errors() {
+					t.Errorf("%s: %s", path, e)
+				}
+			}
+		}
+	})
+
+	t.Run("changes are seen without loading the page again", func(t *testing.T) {
+		tab := b.Tab(t, wide)
+		tab.Go(x.server.URL() + "/g/web")
+		tab.Until("a live page", "stream?.readyState === 1")
+		browser.Eval[int](tab, "window.kept = 1")
+		browser.Eval[int](tab, `document.querySelector('#s-3 a').focus(), 1`)
+		x.phase("web", 3, store.Draining)
+		tab.Until("the change of a cell", `document.querySelector('#s-3 a')?.className === 'leaving'`)
+		x.tell(0, store.JournalEntry{Rule: "REC-3", What: "asked to drain", Group: "web", Instance: "web-3-a"})
+		tab.Until("the entry of the journal", `document.querySelector('#recent').innerText.includes('asked to drain')`)
+		if browser.Eval[int](tab, "window.kept || 0") != 1 {
+			t.Error("the page was loaded again")
+		}
+		if at := browser.Eval[string](tab, "document.activeElement.closest('li')?.id || document.activeElement.tagName"); at != "s-3" {
+			t.Errorf("the focus went to %s", at)
+		}
+		x.phase("web", 3, store.Running)
+		for _, e := range tab.Errors() {
+			t.Error(e)
+		}
+	})
+
+	t.Run("a page that is cut off says so, and comes back", func(t *testing.T) {
+		tab := b.Tab(t, wide)
+		tab.Go(x.server.URL() + "/")
+		tab.Until("a live page", "stream?.readyState === 1 && !root.classList.contains('stale')")
+		x.st.Faults().Cut()
+		tab.Until("that it is old", "root.classList.contains('stale')")
+		x.st.Faults().Mend()
+		tab.Until("that it is new again", "!root.classList.contains('stale')")
+		browser.Eval[int](tab, "heard = Date.now() - 60000, close(), clock(), 1")
+		tab.Until("that its server is silent", "root.classList.contains('stale') && document.body.innerText.includes('cut off')")
+		browser.Eval[int](tab, "open(), 1")
+		tab.Until("that it is heard again", "!root.classList.contains('stale')")
+	})
+
+	t.Run("the seventh tab is live too", func(t *testing.T) {
+		var tabs []*browser.Tab
+		for range 7 {
+			tab := b.Tab(t, wide)
+			tab.Go(x.server.URL() + "/g/web")
+			tabs = append(tabs, tab)
+		}
+		x.phase("web", 5, store.Draining)
+		for n, tab := range tabs {
+			tab.Until(fmt.Sprintf("the change in tab %d", n+1), `document.querySelector('#s-5 a')?.className === 'leaving'`)
+		}
+		x.phase("web", 5, store.Running)
+	})
+
+	t.Run("by keyboard alone", func(t *testing.T) {
+		tab := b.Tab(t, wide)
+		tab.Go(x.server.URL() + "/g/web")
+		tab.Until("its script", "typeof settle === 'function'")
+		if n := browser.Eval[int](tab, `document.querySelectorAll('.cells a[tabindex="0"]').length`); n != 1 {
+			t.Errorf("the grid has %d tab stops", n)
+		}
+		tab.Press("g")
+		tab.Press(browser.Right)
+		if at := browser.Eval[string](tab, "document.activeElement.closest('li')?.id || ''"); at != "s-3" {
+			t.Errorf("the second cell of the band is s-3, and the focus is at %q", at)
+		}
+		tab.Press("n")
+		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href') || ''"); !strings.Contains(at, "web-0-a") && !strings.HasPrefix(at, "/events") {
+			t.Errorf("the next problem is %q", at)
+		}
+		tab.Press("g")
+		tab.Press(browser.Enter)
+		tab.Until("the page of the instance", `location.pathname.startsWith('/i/web-')`)
+	})
+
+	t.Run("without scripts", func(t *testing.T) {
+		tab := b.Tab(t, browser.Look{Width: 1440, Height: 900, NoScripts: true})
+		tab.Go(x.server.URL() + "/g/web")
+		for _, e := range tab.Errors() {
+			t.Error(e)
+		}
+		_, body, _ := x.get("/g/web")
+		if !regexp.MustCompile(`data-age>2h</time>`).MatchString(body) {
+			t.Error("ages are not in the document itself")
+		}
+	})
+
+	t.Run("hostile text does nothing", func(t *testing.T) {
+		const evil = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+		x.tell(0, store.JournalEntry{Rule: evil, What: evil, Why: evil, Group: "web", Instance: evil, Evidence: []string{evil}})
+		tab := b.Tab(t, wide)
+		for _, path := range []string{"/", "/g/web", "/events", "/i/" + url.PathEscape(evil), "/events?text=" + url.QueryEscape(evil)} {
+			tab.Go(x.server.URL() + path)
+			tab.Until("a live page", "stream?.readyState === 1")
+			if title := browser.Eval[string](tab, "document.title"); strings.Contains(title, "owned") && title == "owned" {
+				t.Errorf("%s: the text ran", path)
+			}
+			for _, e := range tab.Errors() {
+				t.Errorf("%s: %s", path, e)
+			}
+		}
+	})
+}
+
+// phase puts the instance in a slot into a phase.
+func (x *exhibit) phase(group string, slot int, phase store.Phase) {
+	x.t.Helper()
+	id := fmt.Sprintf("%s-%d-a", group, slot)
+	x.put(map[string]any{x.keys.Instance(id): store.Instance{
+		Schema: store.Schema, ID: id, Group: group, Slot: slot, Phase: phase, Managed: true, Zone: string(rune('a' + slot%3)),
+		Since: x.now, Created: x.now.Add(-2 * time.Hour), Spec: store.InstanceSpec{Provider: "mem"}, Template: "t1",
+	}})
+}

@@ -1,0 +1,17 @@
+// Package page renders the page for people: the shard, a group, an instance, the journal. It renders
+// what coordinator/story and coordinator/reason say, and derives nothing itself that they could.
+//
+//	page.go      what a page is: fragments that can be updated one by one
+//	pages.go     which page belongs to a path
+//	source.go    what is read from the cache and the journal
+//	shard.go, group.go, instance.go, events.go   a page each
+//	units.go     an instance as a cell of the grid and a row of the table
+//	assets.go    templates, style and script, embedded
+//
+// # Invariants
+//
+//   - A page depends on its URL, the cache and the journal alone. etcd is asked for nothing.
+//   - All text goes through html/template: names, outputs of checks and journal entries are hostile.
+//   - Without scripts each page is whole.
+//   - Nothing is rendered while the cache is locked.
+package page

@@ -1,0 +1,138 @@
+package page
+
+import (
+	"hash/fnv"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Page is what is shown under a URL.
+type Page struct {
+	Status   int // of HTTP
+	Title    string
+	Trail    []Step // the way from the shard to here
+	Here     string // which of the places in the head it is
+	Command  string // says the same
+	Revision store.Revision
+	Truth    Truth
+	Top      Fragment // how far it can be relied on
+	Main     []Fragment
+	Live     string // where its updates are
+	Said     string // its state in a few words, for readers of screens
+}
+
+// Step is a page on the way to another one.
+type Step struct{ Name, URL string }
+
+// Truth is how far what is shown can be relied on.
+type Truth struct {
+	Shard   string
+	Replica string // that answers
+	Leader  string // "": none leads
+	Since   time.Time
+	Heard   time.Time // the last time that etcd told us anything
+	Stale   bool
+	At      time.Time // of a page of the past; zero: now
+}
+
+// Fragment is a part of a page with an ID in the document, so that it can be replaced alone. Its HTML
+// is that of one element: Head, then that of its parts, then Tail.
+type Fragment struct {
+	ID    string
+	Head  template.HTML
+	Parts []Fragment
+	Tail  template.HTML
+}
+
+// HTML is the whole fragment.
+func (f Fragment) HTML() template.HTML {
+	var b strings.Builder
+	f.write(&b)
+	return template.HTML(b.String()) // of what html/template has escaped
+}
+
+func (f Fragment) write(b *strings.Builder) {
+	b.WriteString(string(f.Head))
+	for i := range f.Parts {
+		f.Parts[i].write(b)
+	}
+	b.WriteString(string(f.Tail))
+}
+
+// Have names each fragment of a page with a digest, so that a reader can be sent what is different.
+func (p Page) Have() string {
+	names := make([]string, len(p.Main))
+	for i := range p.Main {
+		names[i] = p.Main[i].ID + "-" + p.Main[i].digest()
+	}
+	return strings.Join(names, " ")
+}
+
+func (f Fragment) digest() string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(f.HTML())) // a hash takes all
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// Change is a fragment that is different now.
+type Change struct {
+	ID   string        `json:"id"` // "main": all fragments
+	HTML template.HTML `json:"html"`
+}
+
+// Changes are what a reader of a page needs for the next state of the same page.
+func Changes(old, next []Fragment) []Change {
+	if !sameIDs(old, next) {
+		return []Change{whole(next)}
+	}
+	var changes []Change
+	for i := range next {
+		changes = append(changes, next[i].changes(old[i])...)
+	}
+	return changes
+}
+
+// Missing are what a reader needs who has fragments with these digests.
+func (p Page) Missing(have string) []Change {
+	old := strings.Fields(have)
+	if len(old) != len(p.Main) {
+		return []Change{whole(p.Main)}
+	}
+	var changes []Change
+	for i := range p.Main {
+		id, digest := p.Main[i].ID, p.Main[i].digest()
+		switch before, found := strings.CutPrefix(old[i], id+"-"); {
+		case !found:
+			return []Change{whole(p.Main)}
+		case before != digest:
+			changes = append(changes, Change{id, p.Main[i].HTML()})
+		}
+	}
+	return changes
+}
+
+func whole(all []Fragment) Change {
+	f := Fragment{Parts: all}
+	return Change{"main", f.HTML()}
+}
+
+// changes are the parts that differ, or the whole fragment where that is not enough.
+func (f Fragment) changes(old Fragment) []Change {
+	if f.Head != old.Head || f.Tail != old.Tail || !sameIDs(f.Parts, old.Parts) {
+		return []Change{{f.ID, f.HTML()}}
+	}
+	var changes []Change
+	for i := range f.Parts {
+		changes = append(changes, f.Parts[i].changes(old.Parts[i])...)
+	}
+	return changes
+}
+
+func sameIDs(a, b []Fragment) bool {
+	return slices.EqualFunc(a, b, func(a, b Fragment) bool { return a.ID == b.ID })
+}

@@ -1,0 +1,178 @@
+package page
+
+import (
+	"errors"
+	"html/template"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config are the values that pages need.
+type Config struct {
+	Shard   string
+	Replica string // that serves them
+}
+
+// Replica has the records in memory.
+type Replica interface{ Cache() *cache.Cache }
+
+// Deps are what pages are made from.
+type Deps struct {
+	Replica Replica
+	Journal *journal.Memory
+}
+
+// Pages makes pages.
+type Pages struct {
+	cfg   Config
+	deps  Deps
+	keys  store.Keys
+	look  *template.Template
+	known known
+	drawn drawn
+
+	Style, Script, Icon Asset
+}
+
+// New reads the templates.
+func New(cfg Config, deps Deps) (*Pages, error) {
+	if cfg.Shard == "" || deps.Replica == nil || deps.Journal == nil {
+		return nil, errors.New("pages need a shard, a replica and a journal")
+	}
+	p := &Pages{cfg: cfg, deps: deps, keys: store.KeysOf(cfg.Shard)}
+	var err error
+	if p.look, err = readTemplates(); err != nil {
+		return nil, err
+	}
+	if p.Style, err = readAsset("page.css", "text/css; charset=utf-8"); err != nil {
+		return nil, err
+	}
+	if p.Script, err = readAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
+		return nil, err
+	}
+	p.Icon, err = readAsset("icon.svg", "image/svg+xml")
+	return p, err
+}
+
+// At makes the page at a path, given as it came, with its escapes; found is false where no page is. It has no
+// ages yet.
+func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
+	b := &builder{p: p, query: query, now: now, at: momentOf(query)}
+	switch {
+	case path == "/":
+		page = p.shard(b)
+	case path == "/events":
+		page = p.events(b)
+	default:
+		kind, name, ok := placeOf(path)
+		switch {
+		case !ok:
+			return Page{}, false, nil
+		case kind == "g":
+			page = p.group(b, name)
+		default:
+			page = p.instance(b, name)
+		}
+	}
+	page.Top = b.fragment("truth", "truth", page)
+	if page.Truth.At.IsZero() { // the past does not change
+		page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
+	}
+	return page, true, b.err
+}
+
+// placeOf takes the path of a group or an instance apart.
+func placeOf(path string) (kind, name string, ok bool) {
+	kind, rest, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if !ok || kind != "g" && kind != "i" || rest == "" || strings.Contains(rest, "/") {
+		return "", "", false
+	}
+	name, err := url.PathUnescape(rest)
+	return kind, name, err == nil
+}
+
+// Write writes a page as a document.
+func (p *Pages) Write(w io.Writer, page Page, now time.Time) error {
+	text, err := render(p.look, "document", struct {
+		Page
+		Have                string
+		Style, Script, Icon string
+	}{page, page.Have(), p.Style.Path, p.Script.Path, p.Icon.Path})
+	if err == nil {
+		_, err = io.WriteString(w, withAges(string(text), now))
+	}
+	return err
+}
+
+// builder makes one page. The first error stays.
+type builder struct {
+	p     *Pages
+	query url.Values
+	now   time.Time
+	at    time.Time // a moment of the past; zero: the present
+	err   error
+}
+
+func (b *builder) view(read func(*cache.Content)) bool { return b.p.deps.Replica.Cache().View(read) }
+
+// present reads the shard, and more, as it is now; nil: nothing was read yet.
+func (p *Pages) present(b *builder, more func(*cache.Content)) (st *story.Shard) {
+	b.view(func(c *cache.Content) {
+		st = p.shardOf(c)
+		more(c)
+	})
+	return st
+}
+
+func (b *builder) html(name string, data any) template.HTML {
+	text, err := render(b.p.look, name, data)
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return text
+}
+
+// fragment renders a template that makes one element with this ID.
+func (b *builder) fragment(id, name string, data any) Fragment {
+	return Fragment{ID: id, Head: b.html(name, data)}
+}
+
+func (b *builder) page(t Truth, rev store.Revision) Page {
+	return Page{Status: http.StatusOK, Truth: t, Revision: rev}
+}
+
+// unread is the page of a replica that knows nothing yet.
+func (b *builder) unread() Page {
+	heard, _ := b.p.deps.Replica.Cache().Heard()
+	page := Page{
+		Status: http.StatusServiceUnavailable, Title: b.p.cfg.Shard, Here: "shard", Command: "leasehold status",
+		Truth: Truth{Shard: b.p.cfg.Shard, Replica: b.p.cfg.Replica, Heard: heard, Stale: true},
+	}
+	page.Main = []Fragment{b.fragment("lost", "unread", nil)}
+	return page
+}
+
+// newest returns the newest entries of the journal of a kind, the newest first.
+func (b *builder) newest(most int, wanted func(*journal.Entry) bool) []journal.Entry {
+	var found []journal.Entry
+	b.p.deps.Journal.View(func(entries []journal.Entry, _ time.Time) {
+		for i, e := range slices.Backward(entries) {
+			if len(found) == most {
+				return
+			}
+			if wanted(&entries[i]) {
+				found = append(found, e)
+			}
+		}
+	})
+	return found
+}

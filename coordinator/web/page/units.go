@@ -1,0 +1,120 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The kinds of state that the grid tells apart, worst first, as filters name them.
+var kinds = []string{
+	"lost", "dead", "unhealthy", "suspect", "doomed", "starting", "leaving", "live", "finished", "vacant",
+}
+
+// glyphs are the signs of the kinds: colour is never alone.
+var glyphs = map[string]string{
+	"lost": "×", "dead": "■", "unhealthy": "!", "suspect": "?", "doomed": "»", "starting": "+",
+	"leaving": "−", "live": "·", "finished": "✓", "vacant": "○",
+}
+
+// unit is an instance as the grid and the table show it. It is comparable: one that is equal looks the
+// same.
+type unit struct {
+	ID, Group, Zone, Kind, Phase, Health, Why, Rule string
+	Now, Agent, Template, Address, Replaces         string
+	Slot                                            int
+	Since, Created                                  time.Time
+}
+
+// unitsOf are the instances of a group, in order of slot.
+func (p *Pages) unitsOf(c *cache.Content, group string, now time.Time) []unit {
+	var units []unit
+	for _, id := range c.ByGroup[group] {
+		units = append(units, p.unitOf(c, id, now))
+	}
+	inOrder(units)
+	return units
+}
+
+func inOrder(units []unit) {
+	slices.SortFunc(units, func(a, b unit) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
+	i := c.Instances[id].Record
+	var alive *store.Alive
+	if v := c.Alive[id]; v.Present() {
+		alive = &v.Record
+	}
+	var last *story.LastReport
+	if v := c.Reports[id]; v.Present() {
+		last = &story.LastReport{BootID: v.Record.BootID, Healthy: v.Record.Healthy, Why: v.Record.Why}
+	}
+	health := story.HealthOf(i, alive, last)
+	u := unit{
+		ID: i.ID, Group: i.Group, Zone: i.Zone, Phase: string(i.Phase), Health: strings.ToLower(health.Word), Slot: i.Slot,
+		Now: story.InstanceNow(i, now), Template: i.Template, Address: i.Address, Replaces: i.Replaces,
+		Since: i.Since, Created: i.Created, Rule: health.Rule, Why: health.Why, Agent: "-",
+	}
+	if alive != nil {
+		u.Agent = string(alive.State)
+	}
+	verdict, told := p.deps.Journal.Verdict(id)
+	heard := alive != nil && !alive.State.Troubled()
+	u.Kind = kindOf(i, health, verdict.Verdict, heard)
+	if told && !heard && !health.Ill() && verdict.Verdict.Failed() {
+		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
+	}
+	if u.Why == "" && u.Kind != "live" {
+		u.Rule, u.Why = i.Last.Rule, reason.OneLine(reason.Clause(i.Last.Cause, i.Last.Why))
+	}
+	return u
+}
+
+// kindOf says how the grid shows an instance. A verdict is a leader's, and may be older than what the
+// records say: an agent that is heard is neither lost nor dead.
+func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard bool) string {
+	switch {
+	case i.Phase == store.Finished:
+		return "finished"
+	case i.Dead, !heard && verdict == store.Dead:
+		return "dead"
+	case i.Drain != nil && i.Drain.Lost, !heard && verdict == store.Lost && i.Phase != store.Deleting:
+		return "lost"
+	case i.Phase == store.Draining, i.Phase == store.Deleting:
+		return "leaving"
+	case health.Word == story.Unhealthy, verdict == store.Stuck && i.Phase != store.Running:
+		return "unhealthy"
+	case health.Ill():
+		return "suspect"
+	case i.Doomed != nil, i.Condemned != nil:
+		return "doomed"
+	case i.Phase == store.Running:
+		return "live"
+	default:
+		return "starting"
+	}
+}
+
+// Label is the instance in a sentence, for readers of screens.
+func (u unit) Label() string {
+	text := u.ID + " is " + u.Kind
+	if u.Kind != u.Phase && u.Kind != "live" {
+		text += ", " + u.Phase
+	}
+	if u.Why != "" && u.Kind != "live" {
+		text += ": " + u.Why
+	}
+	return text
+}
+
+// worst is where a kind stands in the order of the table.
+func worst(kind string) int { return slices.Index(kinds, kind) }

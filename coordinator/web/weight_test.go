@@ -1,0 +1,78 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// crowd writes a group of many instances, at once.
+func (x *exhibit) crowd(name string, size int) {
+	x.t.Helper()
+	x.group(name, 0)
+	for from := 0; from < size; from += 40 {
+		records := map[string]any{}
+		for n := from; n < min(size, from+40); n++ {
+			id := fmt.Sprintf("%s-%d-%06x", name, n, n*7919%(1<<24))
+			records[x.keys.Instance(id)] = store.Instance{
+				Schema: store.Schema, ID: id, Group: name, Slot: n, Phase: store.Running, Managed: true, Zone: fmt.Sprint("eu-", n%3),
+				Since: x.now.Add(-time.Hour), Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t1b2c3d4e",
+				Spec: store.InstanceSpec{Provider: "mem"}, Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256),
+			}
+			records[x.keys.Alive(id)] = store.Alive{
+				Schema: store.Schema, Instance: id, BootID: "b", State: store.StreamOpen, Since: x.now,
+			}
+			records[x.keys.Report(id)] = store.Report{Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0, Why: "http:8080: 500"}
+		}
+		x.put(records)
+	}
+}
+
+// proves WEB-1: a page of a thousand instances, with all that it loads, is 150 KB at most
+func TestPageWeight(t *testing.T) {
+	t.Parallel()
+	x := newExhibit(t)
+	x.crowd("web", 1000)
+	asked := with("Accept-Encoding", "gzip")
+	_, small, h := x.get("/g/web", asked)
+	z, err := gzip.NewReader(strings.NewReader(small))
+	if err != nil || h.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%v: %v", h, err)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(body), `class="live"`); n < 900 {
+		t.Errorf("%d live cells", n)
+	}
+	sum := len(small)
+	for _, m := range regexp.MustCompile(`(?:src|href)="(/(?:page|icon)-[^"]+)"`).FindAllStringSubmatch(string(body), -1) {
+		_, text, _ := x.get(m[1], asked)
+		sum += len(text)
+	}
+	t.Logf("a page of 1,000 instances: %d bytes compressed with all that it loads, %d as a document", sum, len(body))
+	if sum > 150_000 {
+		t.Errorf("%d bytes", sum)
+	}
+}
+
+// BenchmarkPage renders the page of a group, as often as it changes.
+func BenchmarkPage(b *testing.B) {
+	for _, size := range []int{100, 1_000, 10_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			x := newExhibit(b)
+			x.crowd("web", size)
+			b.ResetTimer()
+			for b.Loop() {
+				x.get("/g/web")
+			}
+		})
+	}
+}
