@@ -22,7 +22,7 @@ PACKAGES     ?= ./...
 TEST_TIMEOUT ?= 10m
 
 # Packages without I/O: what they test takes seconds.
-FAST := ./store ./provider ./store/memstore/... ./provider/memprovider/... ./agent/session/... ./coordinator/plan/...
+FAST := ./store ./provider ./store/memstore/... ./provider/fake/... ./agent/session/... ./coordinator/plan/...
 
 .PHONY: help
 help: ## list these targets
@@ -107,6 +107,11 @@ generate: ## regenerate the protocol's Go code
 .PHONY: bench
 bench: ## run Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
+
+.PHONY: page-shots
+page-shots: ## take pictures of every page at 1440 and 390 pixels, light and dark, into SHOTS=bin/shots
+	scripts/test-needs.sh
+	go test -tags nightly ./coordinator/web -count=1 -run '^TestShots$$' -shots '$(abspath $(or $(SHOTS),bin/shots))'
 
 .PHONY: bench-detect
 bench-detect: ## measure how soon faults of real machines are noticed and a replacement is requested: minutes (ARGS="-trials 5 -o json")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,7 +82,7 @@ func TestForcedAge(t *testing.T) {
 		w.apply(g)
 		ids := w.up(2)
 		w.setMood(ids[0], mood{sick: true})
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
+		w.provider.Inject(fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity})
 		w.always(3*time.Hour, "none goes while there is no room for its replacement",
 			func() bool { return len(w.provider.Existing()) == 2 })
 		w.provider.Heal()

@@ -25,7 +25,8 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		rec.Address = "" // no agent is served yet
 	}
 	r.mu.Unlock()
-	rec.Unnoted = r.unnoted()
+	rec.Unnoted, rec.ClockOff = r.unnoted(), store.Duration(r.clock.Off())
+	rec.OtherAgents, rec.OtherVersions = r.otherAgents()
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
@@ -52,6 +53,17 @@ func (r *Replica) unnoted() int {
 		return 0
 	}
 	return gateway.Unnoted()
+}
+
+// otherAgents counts the agents of another version than this replica.
+func (r *Replica) otherAgents() (int, []string) {
+	r.mu.Lock()
+	gateway := r.gateway
+	r.mu.Unlock()
+	if gateway == nil {
+		return 0, nil
+	}
+	return gateway.OtherVersions(r.cfg.Version)
 }
 
 // capabilitiesOf is what replicas/<id> says of each provider.
@@ -126,17 +138,17 @@ func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 // Interrupted is ignored: the record has not changed.
 func (ownRecord) Interrupted(error) {}
 
-// countEvery is how often agents that are not noted are counted.
+// countEvery is how often agents that are not noted, or of another version, are counted.
 const countEvery = 10 * time.Second
 
-// keepAnnouncing publishes disturbances, the trusted authorities, and the number of agents that are
-// not noted, with at most one write a second.
+// keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, and the
+// numbers of agents that are not noted or of another version, with at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
 	count := time.NewTicker(countEvery)
 	defer count.Stop()
-	unnoted := 0
+	unnoted, others := 0, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -144,10 +156,11 @@ func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since t
 		case <-r.publish:
 		case <-count.C:
 			now := r.unnoted()
-			if now == unnoted {
+			other, _ := r.otherAgents()
+			if now == unnoted && other == others {
 				continue
 			}
-			unnoted = now
+			unnoted, others = now, other
 		}
 		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
 			r.log.Debug("replica's record not written yet", "error", err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,7 +15,7 @@ import (
 //
 // proves SAFE-1, SEC-3
 func TestTheEndOfTheAuthorityCostsNoInstance(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: time.Second}, func(w *world) {
 		w.start("one", w.securedFor(30*time.Minute))
 		w.leads(time.Second, "one")
 		w.apply(w.group("web", 2))

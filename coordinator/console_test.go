@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,7 +29,7 @@ func TestConsoleOfADeadMachineIsKept(t *testing.T) {
 		w.apply(g)
 		ids := w.up(2)
 		// it is removed twice
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallDelete, Times: 1, Err: errors.New("try again")})
+		w.provider.Inject(fake.Fault{Call: fake.CallDelete, Times: 1, Err: errors.New("try again")})
 		w.provider.Print(ids[0], "kernel panic")
 		w.provider.Print(ids[1], "all is well")
 		w.provider.Crash(ids[0], "exit 1")
@@ -55,13 +55,13 @@ func TestConsoleThatIsNotShownDelaysNothing(t *testing.T) {
 		w.start("one")
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallConsole, Hang: true})
+		w.provider.Inject(fake.Fault{Call: fake.CallConsole, Hang: true})
 		w.provider.Print(ids[0], "kernel panic")
 		w.provider.Crash(ids[0], "exit 1")
 		took := w.until(2*time.Minute, "it is replaced", func() bool {
 			return w.settled(2) && !slices.Contains(w.ids(), ids[0]) && len(w.provider.Existing()) == 2
 		})
-		if calls := w.provider.Life(ids[0]).Calls[memprovider.CallConsole]; calls != 1 || took > 30*time.Second {
+		if calls := w.provider.Life(ids[0]).Calls[fake.CallConsole]; calls != 1 || took > 30*time.Second {
 			t.Errorf("it took %s, and the console was asked for %d times", took, calls)
 		}
 		if n := len(w.consoles()); n != 0 {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // copying is a provider that may list several machines for an instance.
 type copying struct {
-	*memprovider.Provider
+	*fake.Provider
 	mu      sync.Mutex
 	calls   map[string]string // the last call of Create, by instance
 	copies  []provider.Machine
@@ -73,7 +73,7 @@ func (p *copying) gone() []string {
 //
 // proves PROV-4, SAFE-1, SAFE-8
 func TestSeveralMachinesOfOneInstance(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: 3 * time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: 3 * time.Second}, func(w *world) {
 		p := &copying{Provider: w.provider, calls: map[string]string{}}
 		w.start("one", w.secured(), func(_ *coordinator.Config, deps *coordinator.Deps) {
 			deps.Providers = map[string]provider.Provider{"mem": p}

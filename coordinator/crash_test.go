@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -50,7 +50,7 @@ func (c *crash) struck() string {
 // wire is the provider as a process reaches it: what the process has sent arrives, though it has
 // died meanwhile.
 type wire struct {
-	*memprovider.Provider
+	*fake.Provider
 	most func() // checks, after each call, that there are not too many machines
 }
 
@@ -115,7 +115,7 @@ func everyBoundary(t *testing.T, apart, least int, story func(*world, *crash)) {
 // walk plays a story once and returns the boundary at which the leader died, "" if it came to none
 // with this number.
 func walk(t *testing.T, at int, late bool, story func(*world, *crash)) (where string) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, CallTime: 200 * time.Millisecond, Consistency: time.Second},
+	inWorld(t, callsOf(200*time.Millisecond),
 		func(w *world) {
 			release := make(chan struct{})
 			free := sync.OnceFunc(func() { close(release) })

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,7 +82,7 @@ func TestANewLeaderWithoutRecordsWaitsForTheMachines(t *testing.T) {
 				one.stop()
 				w.forgetAll()
 				if c.slow > 0 {
-					w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Delay: c.slow})
+					w.provider.Inject(fake.Fault{Call: fake.CallList, Delay: c.slow})
 				}
 				w.start(c.leader)
 				w.until(time.Minute, "the shard is on hold",
@@ -118,7 +118,7 @@ func TestAProviderThatListsNothingStopsUncountedGroupsAlone(t *testing.T) {
 		ids := w.up(2)
 		w.pass(time.Minute)
 		one.stop()
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Err: errors.New("out of order")})
+		w.provider.Inject(fake.Fault{Call: fake.CallList, Err: errors.New("out of order")})
 		w.start("one") // the agents know no other
 		w.leads(time.Minute, "one")
 		w.pass(time.Minute)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,8 +25,8 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 		ids := w.up(3)
 		w.pass(10 * time.Minute)
 		sick := ids[:2]
-		mend := w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallCreate,
+		mend := w.provider.Inject(fake.Fault{
+			Call: fake.CallCreate,
 			Err:  errors.New("500 internal error"),
 		})
 		for _, id := range sick {
@@ -42,8 +42,8 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 		}
 		w.until(time.Minute, "a replacement is tried", func() bool { return replacement() != "" })
 		failing := replacement()
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallCreate, Instance: failing,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallCreate, Instance: failing,
 			Err: errors.New("500 internal error"),
 		})
 		mend() // of all others
@@ -55,9 +55,9 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 			now := w.ids()
 			return w.settled(3) && !slices.Contains(now, sick[0]) && !slices.Contains(now, sick[1])
 		})
-		if l := w.provider.Life(failing); l.Made != 0 || l.Calls[memprovider.CallCreate] < 5 || w.made() != 5 {
+		if l := w.provider.Life(failing); l.Made != 0 || l.Calls[fake.CallCreate] < 5 || w.made() != 5 {
 			t.Errorf("%s was made %d times in %d calls; %d machines in all, want 5", failing, l.Made,
-				l.Calls[memprovider.CallCreate], w.made())
+				l.Calls[fake.CallCreate], w.made())
 		}
 		for _, s := range records[store.Slot](w, store.KindSlots) {
 			if n := len(s.Record.Failures); n > 1 {
@@ -73,29 +73,29 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 // proves SAFE-8
 // proves HEAL-12
 func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
-	full := memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity}
+	full := fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity}
 	for _, c := range []struct {
 		name  string
-		first *memprovider.Fault // of its first call, before its zone is full
-		crash bool               // of the leader, after the first call
+		first *fake.Fault // of its first call, before its zone is full
+		crash bool        // of the leader, after the first call
 		moves bool
 	}{
 		{"its zone is full", nil, false, true},
 		{
-			"a call was refused before", &memprovider.Fault{Err: provider.ThrottledFor(time.Second)}, false,
+			"a call was refused before", &fake.Fault{Err: provider.ThrottledFor(time.Second)}, false,
 			true,
 		},
 		{
-			"a call has hung before", &memprovider.Fault{Hang: true, Effect: memprovider.EffectLate, Late: time.Hour},
+			"a call has hung before", &fake.Fault{Hang: true, Effect: fake.EffectLate, Late: time.Hour},
 			false, false,
 		},
 		{
-			"a call has failed before, who knows how far", &memprovider.Fault{Err: errors.New("500 internal error")},
+			"a call has failed before, who knows how far", &fake.Fault{Err: errors.New("500 internal error")},
 			false, false,
 		},
 		{
 			"a call was refused under another leader, as far as this one knows",
-			&memprovider.Fault{Err: provider.ErrCapacity}, true, false,
+			&fake.Fault{Err: provider.ErrCapacity}, true, false,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 				w.pass(time.Second)
 				if c.first != nil {
 					first := *c.first
-					first.Call, first.Times = memprovider.CallCreate, 1
+					first.Call, first.Times = fake.CallCreate, 1
 					w.provider.Inject(first)
 				}
 				if !c.crash {
@@ -117,7 +117,7 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 				w.apply(w.group("web", 1))
 				w.until(10*time.Second, "it is asked for", func() bool {
 					list := w.instances()
-					return len(list) == 1 && w.provider.Life(list[0].Record.ID).Calls[memprovider.CallCreate] > 0
+					return len(list) == 1 && w.provider.Life(list[0].Record.ID).Calls[fake.CallCreate] > 0
 				})
 				was := w.instances()[0].Record
 				if c.crash {
@@ -130,7 +130,7 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 					seen[list[0].Record.Zone] = true
 					return len(list) == 1 && list[0].Record.ID == was.ID
 				})
-				if calls := w.provider.Life(was.ID).Calls[memprovider.CallCreate]; calls < 5 {
+				if calls := w.provider.Life(was.ID).Calls[fake.CallCreate]; calls < 5 {
 					t.Errorf("only %d calls were made", calls)
 				}
 				if moved := len(seen) > 1; moved != c.moves {

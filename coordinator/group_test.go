@@ -8,19 +8,25 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
 // quick is a provider whose machines boot in a second.
-var quick = memprovider.Config{BootDelay: time.Second, CallTime: 300 * time.Millisecond, Consistency: time.Second}
+var quick = callsOf(300 * time.Millisecond)
+
+// callsOf is a provider whose calls take so long.
+func callsOf(d time.Duration) fake.Config {
+	return fake.Config{
+		Boot: time.Second, Call: fake.Exactly(d), List: fake.Exactly(d), Consistency: time.Second,
+	}
+}
 
 // proves REC-3
 // proves DET-4
 // proves SAFE-8
 func TestGroupReachesItsSizeAndACrashedMachineIsReplaced(t *testing.T) {
-	config := quick
-	config.CallTime = 8 * time.Second // many plans are made while a call is under way
+	config := callsOf(8 * time.Second) // many plans are made while a call is under way
 	inWorld(t, config, func(w *world) {
 		w.start("one")
 		w.apply(w.group("web", 3))

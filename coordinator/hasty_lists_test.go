@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -62,16 +62,14 @@ type liar struct {
 
 func inLiarsWorld(t *testing.T, lie string, test func(*liar)) {
 	t.Helper()
-	config := quick
-	config.CallTime = 50 * time.Millisecond
-	inWorld(t, config, func(w *world) {
+	inWorld(t, callsOf(50*time.Millisecond), func(w *world) {
 		w.start("one")
 		w.apply(w.group("web", 3))
 		l := &liar{world: w, three: w.up(3)}
 		w.pass(10 * time.Minute) // all grace is over
 		w.untilListed()
-		l.mend = w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallList,
+		l.mend = w.provider.Inject(fake.Fault{
+			Call: fake.CallList,
 			Answer: func(all []provider.Machine) []provider.Machine {
 				l.told.Add(1)
 				var out []provider.Machine
@@ -173,8 +171,8 @@ func TestThrottledListIsNotAskedAgainBefore(t *testing.T) {
 		ids := w.up(2)
 		w.pass(time.Minute)
 		const after = 90 * time.Second
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallList, Times: 1,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallList, Times: 1,
 			Err: provider.ThrottledFor(after),
 		})
 		before := w.provider.Lists()
@@ -234,8 +232,8 @@ func TestUnlistedMachineDoesNotFloodTheJournal(t *testing.T) {
 		ids := w.up(3)
 		w.pass(10 * time.Minute)
 		before := len(w.journal())
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallList,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallList,
 			Answer: func(all []provider.Machine) []provider.Machine {
 				return slices.DeleteFunc(slices.Clone(all),
 					func(m provider.Machine) bool { return m.Instance == ids[0] })
@@ -271,8 +269,8 @@ func TestProviderIsBehindTheStream(t *testing.T) {
 		w.pass(time.Minute)
 		w.untilListed()
 		w.pass(2 * time.Second)
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallList, Times: 1,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallList, Times: 1,
 			Answer: func(all []provider.Machine) []provider.Machine {
 				for i := range all {
 					all[i].State = provider.StateRunning

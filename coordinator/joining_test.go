@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/pki"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -114,7 +114,7 @@ func (a *agent) join(ctx context.Context, address string, p *agentCert, trust id
 //
 // proves SEC-2
 func TestMachinesAreMadeWithTokens(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: time.Second}, func(w *world) {
 		w.setEveryone(mood{mute: true})
 		w.start("one", w.secured())
 		w.leads(time.Second, "one")
@@ -163,7 +163,7 @@ func TestMachinesAreMadeWithTokens(t *testing.T) {
 //
 // proves SEC-2, SAFE-5
 func TestTokensOutlastAnOutage(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: 10 * time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: 10 * time.Second, Consistency: time.Second}, func(w *world) {
 		secured := w.secured()
 		one := w.start("one", secured)
 		w.leads(time.Second, "one")
@@ -184,7 +184,7 @@ func TestTokensOutlastAnOutage(t *testing.T) {
 //
 // proves SEC-2
 func TestTokenGoesWhereItsCallIsNotRecorded(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: time.Second}, func(w *world) {
 		w.setEveryone(mood{mute: true})
 		lost := false
 		var r *replica
@@ -208,7 +208,7 @@ func TestTokenGoesWhereItsCallIsNotRecorded(t *testing.T) {
 //
 // proves SEC-2
 func TestUsedTokenOfAMachineThatIsGoneIsRefused(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: time.Second}, func(w *world) {
 		w.start("one", w.secured())
 		w.leads(time.Second, "one")
 		g := w.group("web", 1)

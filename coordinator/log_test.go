@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // logbook is a slog.Handler that keeps what is logged.
@@ -180,7 +180,7 @@ func listed(m map[string]int) string {
 //
 // proves OBS-1
 func TestTroubleHasItsLevel(t *testing.T) {
-	refused := memprovider.Fault{Times: 1, Err: errors.New("500 internal error")}
+	refused := fake.Fault{Times: 1, Err: errors.New("500 internal error")}
 	for _, c := range []struct {
 		name    string
 		trouble func(*world, *replica, *atomic.Bool)
@@ -192,18 +192,18 @@ func TestTroubleHasItsLevel(t *testing.T) {
 		},
 		{"the provider does not list", func(w *world, _ *replica, _ *atomic.Bool) {
 			f := refused
-			f.Call, f.Times = memprovider.CallList, 5
+			f.Call, f.Times = fake.CallList, 5
 			w.provider.Inject(f)
 		}, []string{"ERROR provider does not list its machines: nothing is known of them"}},
 		{"the provider does not create", func(w *world, _ *replica, _ *atomic.Bool) {
 			f := refused
-			f.Call = memprovider.CallCreate
+			f.Call = fake.CallCreate
 			w.provider.Inject(f)
 			w.provider.Crash(w.ids()[0], "exit 1")
 		}, []string{"ERROR provider call failed"}},
 		{"the provider does not delete", func(w *world, _ *replica, _ *atomic.Bool) {
 			f := refused
-			f.Call = memprovider.CallDelete
+			f.Call = fake.CallDelete
 			w.provider.Inject(f)
 			w.provider.Crash(w.ids()[0], "exit 1")
 		}, []string{"ERROR provider call failed"}},

@@ -10,13 +10,13 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // agent is what runs on a machine, as far as a coordinator can tell.
 type agent struct {
 	w            *world
-	boot         memprovider.Boot
+	boot         fake.Boot
 	epoch        uint64
 	lease        int64
 	coordinators []string
@@ -24,7 +24,7 @@ type agent struct {
 }
 
 // runMachine is an agent that never gives up, until its machine goes down or it is retired.
-func (w *world) runMachine(ctx context.Context, boot memprovider.Boot) {
+func (w *world) runMachine(ctx context.Context, boot fake.Boot) {
 	a := &agent{w: w, boot: boot, coordinators: boot.Bootstrap.Coordinators, work: w.boots(boot)}
 	wait := time.Second
 	for turn := 0; ctx.Err() == nil; turn++ {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -43,7 +43,7 @@ func (m *meter) once(v store.Verdict) (detected, repaired time.Duration, once bo
 //
 // proves OBS-2
 func TestDetectionAndRepairAreMeasured(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: 3 * time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: 3 * time.Second}, func(w *world) {
 		m := &meter{
 			Meter: coordinator.Unmetered{}, detected: map[store.Verdict][]time.Duration{},
 			repaired: map[store.Verdict][]time.Duration{},

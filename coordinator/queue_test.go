@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -16,10 +16,10 @@ import (
 // proves REC-9
 func TestProviderThatHangsHoldsUpNoOther(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
-		stuck := memprovider.New(quick)
+		stuck := fake.NewProvider(quick, fake.Inside{})
 		defer stuck.Close()
-		stuck.Inject(memprovider.Fault{Call: memprovider.CallCreate, Hang: true})
-		stuck.Inject(memprovider.Fault{Call: memprovider.CallStop, Hang: true})
+		stuck.Inject(fake.Fault{Call: fake.CallCreate, Hang: true})
+		stuck.Inject(fake.Fault{Call: fake.CallStop, Hang: true})
 		w.start("one", func(_ *coordinator.Config, d *coordinator.Deps) {
 			d.Providers = map[string]provider.Provider{"mem": w.provider, "stuck": stuck}
 		})
@@ -91,7 +91,7 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 func TestProvidersShareTheRate(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = 0.1, 1 })
-		second := memprovider.New(quick)
+		second := fake.NewProvider(quick, fake.Inside{})
 		defer second.Close()
 		w.start("one", func(_ *coordinator.Config, d *coordinator.Deps) {
 			d.Providers = map[string]provider.Provider{"mem": w.provider, "second": second}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -28,7 +28,7 @@ func TestAProviderThatRefusesAll(t *testing.T) {
 			inWorld(t, quick, func(w *world) {
 				w.start("one")
 				const missing = 50
-				mend := w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: refusal})
+				mend := w.provider.Inject(fake.Fault{Call: fake.CallCreate, Err: refusal})
 				g := w.group("web", missing)
 				g.MaxChecking = store.Duration(2 * time.Minute) // after which a creation that fails is withdrawn
 				w.apply(g)
@@ -37,7 +37,7 @@ func TestAProviderThatRefusesAll(t *testing.T) {
 				ids := strings.Join(w.ids(), " ")
 				calls := func() (n int) {
 					for _, id := range w.ids() {
-						n += w.provider.Life(id).Calls[memprovider.CallCreate]
+						n += w.provider.Life(id).Calls[fake.CallCreate]
 					}
 					return n
 				}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // A quota of one type of machine keeps no other type from being made.
@@ -14,8 +14,8 @@ import (
 func TestAQuotaIsOfOneType(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.start("one")
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallCreate, Instance: "", Times: 1,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallCreate, Instance: "", Times: 1,
 			Err: &provider.Error{Kind: provider.Quota, Scope: "large"},
 		})
 		large := w.group("large", 1)

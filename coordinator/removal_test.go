@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,7 +15,7 @@ import (
 // proves HEAL-14
 // proves SAFE-8
 func TestDeleteFollowsAStopThatFails(t *testing.T) {
-	for name, fault := range map[string]memprovider.Fault{
+	for name, fault := range map[string]fake.Fault{
 		"fails": {Err: errors.New("500 internal error")},
 		"hangs": {Hang: true},
 	} {
@@ -26,7 +26,7 @@ func TestDeleteFollowsAStopThatFails(t *testing.T) {
 				w.apply(g)
 				for _, id := range w.up(2) {
 					f := fault
-					f.Call, f.Instance = memprovider.CallStop, id
+					f.Call, f.Instance = fake.CallStop, id
 					w.provider.Inject(f)
 				}
 				g.Size = 1
@@ -37,7 +37,7 @@ func TestDeleteFollowsAStopThatFails(t *testing.T) {
 					func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
 				stops, deletes := 0, 0
 				for _, l := range w.provider.Ledger() {
-					stops, deletes = stops+l.Calls[memprovider.CallStop], deletes+l.Calls[memprovider.CallDelete]
+					stops, deletes = stops+l.Calls[fake.CallStop], deletes+l.Calls[fake.CallDelete]
 					if l.Overlapped {
 						t.Errorf("calls for %s overlapped", l.Instance)
 					}
@@ -62,28 +62,28 @@ func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
 		w.apply(g)
 		w.up(2)
 		const after = time.Minute
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallStop, Times: 1,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallStop, Times: 1,
 			Err: provider.ThrottledFor(after),
 		})
 		g.Size = 1
 		w.apply(g)
-		calls := func(c memprovider.Call) (n int) {
+		calls := func(c fake.Call) (n int) {
 			for _, l := range w.provider.Ledger() {
 				n += l.Calls[c]
 			}
 			return n
 		}
-		w.until(10*time.Second, "a stop is refused", func() bool { return calls(memprovider.CallStop) == 1 })
+		w.until(10*time.Second, "a stop is refused", func() bool { return calls(fake.CallStop) == 1 })
 		w.always(after-time.Second, "it is not asked again, nor to delete", func() bool {
-			return calls(memprovider.CallStop) == 1 && calls(memprovider.CallDelete) == 0 &&
+			return calls(fake.CallStop) == 1 && calls(fake.CallDelete) == 0 &&
 				len(w.provider.Existing()) == 2
 		})
 		w.until(15*time.Second, "the surplus one is gone",
 			func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
-		if calls(memprovider.CallStop) != 2 || calls(memprovider.CallDelete) != 1 {
-			t.Errorf("%d stops, %d deletes; want two and one", calls(memprovider.CallStop),
-				calls(memprovider.CallDelete))
+		if calls(fake.CallStop) != 2 || calls(fake.CallDelete) != 1 {
+			t.Errorf("%d stops, %d deletes; want two and one", calls(fake.CallStop),
+				calls(fake.CallDelete))
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestAPauseStopsRemovalsThatWait(t *testing.T) {
 				g := w.group("web", begun+waiting)
 				w.apply(g)
 				w.up(begun + waiting)
-				w.provider.Inject(memprovider.Fault{Call: memprovider.CallStop, Times: begun, Hang: true})
+				w.provider.Inject(fake.Fault{Call: fake.CallStop, Times: begun, Hang: true})
 				w.edit("web", func(g *store.Group) { g.Size = 0 })
 				w.until(time.Minute, "all are to be deleted",
 					func() bool { return w.phases(store.Deleting) == begun+waiting })

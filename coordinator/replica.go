@@ -98,6 +98,7 @@ type Replica struct {
 	sessionsGone chan struct{}
 	publish      chan struct{} // signals a disturbance, another trust, or a reason to wait that is to be published
 
+	clock  *clock
 	known  *knowledge
 	pulse  pulse
 	waits  *store.Waits  // why nothing is decided; nil: the store holds the shard
@@ -139,7 +140,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		cache: cache.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
 		served: make(chan struct{}), capabilities: capabilitiesOf(deps.Providers),
 	}
-	r.journal = newJournal(r)
+	r.journal, r.clock = newJournal(r), &clock{r: r}
 	for _, p := range deps.Providers {
 		if user, ok := p.(provider.SecretUser); ok {
 			user.UseSecrets(r.secret)
@@ -229,6 +230,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
 	defer r.cache.Listen(ownRecord{r})()
+	defer r.cache.Listen(r.clock)()
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })

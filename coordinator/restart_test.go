@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -85,7 +85,7 @@ func TestWorkloadThenMachineThenReplacement(t *testing.T) {
 			t.Errorf("it went through %q, want %q", steps, want)
 		}
 		restarts, _ := w.work(ids[1]).done()
-		if l := w.provider.Life(ids[1]); len(restarts) != 1 || l.Boots != 2 || l.Calls[memprovider.CallRestart] != 1 ||
+		if l := w.provider.Life(ids[1]); len(restarts) != 1 || l.Boots != 2 || l.Calls[fake.CallRestart] != 1 ||
 			w.made() != 4 {
 			t.Errorf("its workload was restarted %d times, its machine %d times; %d machines were made", len(restarts),
 				l.Boots-1, w.made())
@@ -192,11 +192,11 @@ func TestMachineThatDoesNotComeBackIsReplaced(t *testing.T) {
 		g.RegistrationTimeout = store.Duration(time.Minute)
 		w.apply(g)
 		ids := w.up(2)
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallRestart, Err: errors.New("the host does not answer")})
+		w.provider.Inject(fake.Fault{Call: fake.CallRestart, Err: errors.New("the host does not answer")})
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(5*time.Minute, "it is replaced",
 			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
-		if n := w.provider.Life(ids[0]).Calls[memprovider.CallRestart]; n < 2 {
+		if n := w.provider.Life(ids[0]).Calls[fake.CallRestart]; n < 2 {
 			t.Errorf("its restart was tried %d times", n)
 		}
 	})
@@ -261,14 +261,14 @@ func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
 		ids := w.up(2)
 		w.pass(10 * time.Second) // the provider has listed them, with their boots
 		const late = 20 * time.Minute
-		w.provider.Inject(memprovider.Fault{
-			Call: memprovider.CallRestart, Times: 1, Hang: true,
-			Effect: memprovider.EffectLate, Late: late,
+		w.provider.Inject(fake.Fault{
+			Call: fake.CallRestart, Times: 1, Hang: true,
+			Effect: fake.EffectLate, Late: late,
 		})
 		w.setMood(ids[0], mood{sick: true, cure: cureMachine})
 		w.until(time.Minute, "its restart is on its way",
-			func() bool { return w.provider.Life(ids[0]).Calls[memprovider.CallRestart] == 1 })
-		w.pass(quick.CallTime)
+			func() bool { return w.provider.Life(ids[0]).Calls[fake.CallRestart] == 1 })
+		w.pass(quick.Call.To)
 		first.kill()
 		took := w.until(late/2, "the next leader has restarted it",
 			func() bool { return w.provider.Life(ids[0]).Boots == 2 })

@@ -218,7 +218,7 @@ func TestTemplateIsRolledByReplacement(t *testing.T) {
 // proves REC-5
 func TestHealingComesBeforeTheRoll(t *testing.T) {
 	config := quick
-	config.BootDelay = 20 * time.Second
+	config.Boot = 20 * time.Second
 	inWorld(t, config, func(w *world) {
 		w.start("one")
 		g := w.serving(5)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -13,6 +14,7 @@ import (
 const (
 	servedEvery = 10 * time.Second // the precision with which the next leader knows when this one last worked
 	lookEvery   = time.Minute      // how often the age of etcd's history is checked
+	tookKept    = 6                // notes whose duration is known: those of a minute
 )
 
 // serving is what a term writes into served for later leaders: that it works (SAFE-13), in which
@@ -26,6 +28,8 @@ type serving struct {
 	counted time.Time // when age was last called
 	looked  time.Time
 	failed  string // why old history could not be compacted; "" if it could
+	seen    []store.SeenReplica
+	took    []time.Duration // to write the last notes
 }
 
 // keepServed records regularly that a leader works, and bounds etcd's history. Nothing in it ends
@@ -62,13 +66,32 @@ func (s *serving) note(ctx context.Context) {
 		s.age(v)
 	}
 	rec.History, rec.Journal = s.history.record(), s.journal.record()
+	s.seen = store.SeeReplicas(s.seen, s.t.replicas(), rec.At)
+	rec.Replicas = s.seen
+	if len(s.took) == tookKept {
+		rec.Took = store.Duration(slices.Min(s.took).Round(time.Millisecond))
+	}
+	began := time.Now()
+	rec.At = began.UTC() // other replicas compare their clocks with it
 	_, err := s.t.r.deps.Store.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{s.t.fence.Condition()},
 		Writes:     []store.Write{store.Put(s.t.r.keys.Served(), store.Encode(rec))},
 	})
+	s.took = append(s.took, time.Since(began))
+	s.took = s.took[max(0, len(s.took)-tookKept):]
 	if err != nil && ctx.Err() == nil {
 		s.t.log.Debug("served not noted", "error", err)
 	}
+}
+
+// replicas are those at work now.
+func (t *term) replicas() (all []store.Replica) {
+	t.r.cache.View(func(c *cache.Content) {
+		for _, r := range c.Replicas {
+			all = append(all, r.Record)
+		}
+	})
+	return all
 }
 
 // takeUp reads what the previous leader wrote. The time since then does not count.
@@ -87,6 +110,7 @@ func (s *serving) takeUp(ctx context.Context) bool {
 		}
 	}
 	if err == nil {
+		s.seen = v.Record.Replicas
 		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal,
 			v.Record.Uncompacted
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
 // sited is a provider at a site. Elsewhere nothing of its machines is seen.
 type sited struct {
-	*memprovider.Provider
+	*fake.Provider
 	site, home string
 	asked      *[]string // what was asked away from home
 }

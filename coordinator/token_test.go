@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -14,9 +14,9 @@ import (
 //
 // proves SEC-2
 func TestTokensOfCallsThatMadeNothingDoNotPileUp(t *testing.T) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, Consistency: time.Second}, func(w *world) {
+	inWorld(t, fake.Config{Boot: time.Second, Consistency: time.Second}, func(w *world) {
 		for range 2000 {
-			w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
+			w.provider.Inject(fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity})
 		}
 		w.start("one", w.secured())
 		w.leads(time.Second, "one")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -116,7 +116,7 @@ type start struct {
 }
 
 // boots begins a boot: the agent starts the workload as it knows it.
-func (w *world) boots(boot memprovider.Boot) *work {
+func (w *world) boots(boot fake.Boot) *work {
 	id := boot.Bootstrap.Instance
 	w.mu.Lock()
 	k := w.works[id]

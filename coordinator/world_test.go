@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -28,7 +28,7 @@ type world struct {
 	db       *memstore.Database
 	store    *memstore.Store // the test's own
 	keys     store.Keys
-	provider *memprovider.Provider
+	provider *fake.Provider
 	net      *network
 	read     reading
 	over     chan struct{} // closed when the test ends
@@ -55,7 +55,7 @@ type replica struct {
 }
 
 // inWorld runs a test in a world without replicas and groups.
-func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
+func inWorld(t *testing.T, config fake.Config, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
@@ -66,8 +66,7 @@ func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
 			refused: map[string]map[protocol.Refused_Reason]int{},
 		}
 		w.store = w.db.Connect()
-		config.Run = w.runMachine
-		w.provider = memprovider.New(config)
+		w.provider = fake.NewProvider(config, fake.Inside{Run: w.runMachine})
 		defer w.db.Close()
 		defer w.provider.Close()
 		defer func() {
@@ -361,9 +360,7 @@ func (w *world) storms(group string) bool {
 // manyFail has all machines of a group fail at once, and sees by which calls they are replaced.
 func manyFail(t *testing.T, size int, rate float64, burst int, callTime time.Duration) {
 	t.Helper()
-	config := quick
-	config.CallTime = callTime
-	inWorld(t, config, func(w *world) {
+	inWorld(t, callsOf(callTime), func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = rate, burst })
 		w.setEveryone(mood{mute: true}) // their agents matter to nobody here
 		w.start("one")

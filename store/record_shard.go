@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -147,8 +149,41 @@ type Served struct {
 	// Journal are such revisions too, further apart and from longer ago: what entries of the
 	// journal are overdue.
 	Journal []Mark `json:"journal,omitempty"`
+	// Replicas are those that a leader saw in the last day, and that no other took the place of.
+	Replicas []SeenReplica `json:"replicas,omitempty"`
+	// Took is how long the quickest of the last notes took to be written: a slow disk of etcd.
+	Took Duration `json:"took,omitempty"`
 	// Uncompacted is why etcd's history is not compacted though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
+}
+
+// SeenReplica is a replica that was at work.
+type SeenReplica struct {
+	ID      string    `json:"id"`
+	Address string    `json:"address,omitempty"`
+	At      time.Time `json:"at"` // when it was seen last
+}
+
+// SeenFor is how long a replica that is gone is remembered.
+const SeenFor = 24 * time.Hour
+
+// SeeReplicas returns who was seen up to now: those that are here, and those that were. A replica
+// without a name of its own gets another one with each start: one that serves the same address is in
+// its place.
+func SeeReplicas(before []SeenReplica, here []Replica, now time.Time) []SeenReplica {
+	var seen []SeenReplica
+	present, taken := map[string]bool{}, map[string]bool{}
+	for _, r := range here {
+		seen = append(seen, SeenReplica{ID: r.ID, Address: r.Address, At: now})
+		present[r.ID], taken[r.Address] = true, r.Address != ""
+	}
+	for _, s := range before {
+		if !present[s.ID] && !taken[s.Address] && now.Sub(s.At) < SeenFor {
+			seen = append(seen, s)
+		}
+	}
+	slices.SortFunc(seen, func(a, b SeenReplica) int { return strings.Compare(a.ID, b.ID) })
+	return seen
 }
 
 // Mark is a revision and how old it is at least, counted by leaders' monotonic clocks while they
@@ -238,6 +273,11 @@ type Replica struct {
 	Waits      *Waits    `json:"waits,omitempty"`    // nil: it serves the shard
 	// agents without a record that it does not keep below strays/: they are too many
 	Unnoted int `json:"unnoted,omitempty"`
+	// how far its clock is ahead of the leader's, if that is a second or more
+	ClockOff Duration `json:"clock_off,omitempty"`
+	// its agents that are of another version than itself, and some of those versions
+	OtherAgents   int      `json:"other_agents,omitempty"`
+	OtherVersions []string `json:"other_versions,omitempty"`
 	// how many it saw: a growing number is a disturbance to the leader too
 	Disturbances int          `json:"disturbances"`
 	Last         *Disturbance `json:"last_disturbance,omitempty"`

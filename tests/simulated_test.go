@@ -104,6 +104,11 @@ var simulated = []struct {
 		"coordinator/sim/x.go", `package sim; import _ "log/slog"`,
 		[]string{"simulated worlds have no clock, goroutine or I/O"},
 	},
+	{
+		"provider/fake/cloud.go", `package fake; import "time"; func f() time.Time { return time.Now() }`,
+		[]string{"simulated worlds have no clock, goroutine or I/O"},
+	},
+	{"provider/fake/provider.go", `package fake; import "time"; func f() time.Time { return time.Now() }`, nil},
 	{"coordinator/sim/x.go", `package sim; import (_ "math/rand/v2"; _ "` + module +
 		`/coordinator/evidence")`, nil},
 

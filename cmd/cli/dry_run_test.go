@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -118,7 +118,7 @@ func TestDryRunOfALargeChangeIsCountedAndBounded(t *testing.T) {
 			}
 		}
 	})
-	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
+	inEmptyShard(t, fake.Config{}, func(w *shard) {
 		_, out, problem := w.run("group", "apply", "-f", "large.yaml", "--dry-run")
 		if want := "estimate more than 12m (at most 10 creations a second; no instance of this group has started yet)"; !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s%s", want, out, problem)
@@ -155,8 +155,8 @@ func TestDryRunSaysWhatEachFieldForces(t *testing.T) {
 }
 
 func TestExplainInAShardWithoutRoomKeepsTheProvidersWord(t *testing.T) {
-	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
+	inEmptyShard(t, fake.Config{}, func(w *shard) {
+		w.provider.Inject(fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity})
 		g := named("web", 1)
 		g.Provider = "mem"
 		w.put(store.KindGroups, "web", g)

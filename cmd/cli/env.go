@@ -13,7 +13,7 @@ import (
 )
 
 // Env is what a command needs from its process. All fields are required, except Columns, Settings,
-// SecretsKey and DevData.
+// SecretsKey, DevData and Members.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -42,6 +42,8 @@ type Env struct {
 	Open func(context.Context, Connection) (store.Store, func() error, error)
 	// Rights opens etcd's users and roles. The returned function closes it.
 	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
+	// Members asks etcd's members how they are; nil: nothing asks them.
+	Members func(context.Context, Connection) (store.Members, error)
 	// Ask lets the operator type a secret at the terminal, without echo.
 	Ask func(ctx context.Context, prompt string) ([]byte, error)
 	// Edit lets the operator edit the file at this path, and returns afterwards.

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 	"google.golang.org/grpc/test/bufconn"
@@ -23,7 +23,7 @@ import (
 // what a gateway would.
 type shard struct {
 	*world
-	provider *memprovider.Provider
+	provider *fake.Provider
 
 	mu   sync.Mutex
 	sick func(id string) string // why an instance is not healthy; "" if it is
@@ -33,7 +33,7 @@ type shard struct {
 // leader's beginning is over.
 func inShard(t *testing.T, g store.Group, test func(*shard)) {
 	t.Helper()
-	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
+	inEmptyShard(t, fake.Config{}, func(w *shard) {
 		g.Provider = "mem"
 		w.put(store.KindGroups, g.Name, g)
 		w.until("all instances run", func() bool { return w.status(g.Name).Healthy == g.Size })
@@ -42,13 +42,14 @@ func inShard(t *testing.T, g store.Group, test func(*shard)) {
 	})
 }
 
-func inEmptyShard(t *testing.T, c memprovider.Config, test func(*shard)) {
+func inEmptyShard(t *testing.T, c fake.Config, test func(*shard)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &shard{world: newWorld(t), sick: func(string) string { return "" }}
 		w.now = time.Now
-		c.BootDelay, c.CallTime, c.Run = 2*time.Second, 300*time.Millisecond, w.agent
-		w.provider = memprovider.New(c)
+		call := fake.Exactly(300 * time.Millisecond)
+		c.Boot, c.Call, c.List = 2*time.Second, call, call
+		w.provider = fake.NewProvider(c, fake.Inside{Run: w.agent})
 		defer w.provider.Close()
 		storetest.CreateShard(t, w.db.Connect(), "default")
 		replica, err := coordinator.New(coordinator.Config{
@@ -75,7 +76,7 @@ func inEmptyShard(t *testing.T, c memprovider.Config, test func(*shard)) {
 }
 
 // agent is what runs on a machine: it registers and reports once.
-func (w *shard) agent(ctx context.Context, boot memprovider.Boot) {
+func (w *shard) agent(ctx context.Context, boot fake.Boot) {
 	id := boot.Bootstrap.Instance
 	w.say(id, boot.ID, store.StreamOpen)
 	<-ctx.Done()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -146,7 +146,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 				"freed when: leasehold instance protect "+id+" --off")
 		}},
 		"capacity": {one, func(w *shard, id string) {
-			w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
+			w.provider.Inject(fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity})
 			w.run("group", "scale", "web", "2")
 			w.held("web", "HEAL-12")
 			w.explains("web", "Why not yet", "creating of web-1-", " (HEAL-12): out of capacity",

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -124,7 +124,7 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 //
 // proves DRAIN-3
 func TestExplainOfAnEvacuatedZone(t *testing.T) {
-	inEmptyShard(t, memprovider.Config{Zones: []string{"a"}}, func(w *shard) {
+	inEmptyShard(t, fake.Config{Zones: fake.Zones("a")}, func(w *shard) {
 		g := named("web", 1)
 		g.Provider = "mem"
 		w.put(store.KindGroups, "web", g)

@@ -161,6 +161,9 @@ func (s *Session) unreachable(what string, err error) error {
 		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what,
 			where)
 	}
+	if lost := s.noQuorum(); lost != "" {
+		return failure(Unreachable, "start etcd there again, then the same command", "%s: %s", what, lost)
+	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		why = joined(err)

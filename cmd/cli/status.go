@@ -36,6 +36,7 @@ type statusDocument struct {
 	Served   json.RawMessage   `json:"served"`
 	Backup   json.RawMessage   `json:"backup"`
 	Webhooks []json.RawMessage `json:"webhooks"`
+	Etcd     *store.Members    `json:"etcd,omitempty"`
 	Leader   json.RawMessage   `json:"leader"`
 	Replicas []json.RawMessage `json:"replicas"`
 	Groups   []json.RawMessage `json:"groups"`
@@ -53,12 +54,15 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	now := s.env.Now()
+	members := s.askMembers(ctx)
 	var documents []statusDocument
 	for i, name := range names {
 		state, err := s.readState(ctx, name)
 		if err != nil {
 			return err
 		}
+		state.Etcd = <-members // at the second shard nil: it was told with the first
+		state.raw.Etcd = state.Etcd
 		found := story.Problems(&state.Shard, now)
 		state.raw.Problems = found
 		if documents = append(documents, state.raw); s.flags.Output == "json" || s.flags.Output == "yaml" {

@@ -46,6 +46,7 @@ func environment() cli.Env {
 		Version:        version,
 		Open:           program.OpenEtcd,
 		Rights:         openRights,
+		Members:        program.AskEtcd,
 		Edit:           edit,
 		Ask:            askSecret,
 

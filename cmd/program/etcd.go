@@ -67,6 +67,15 @@ func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, err
 	return st, st.Close, nil
 }
 
+// AskEtcd asks etcd's members how they are.
+func AskEtcd(ctx context.Context, c Connection) (store.Members, error) {
+	conf, err := c.Config()
+	if err != nil {
+		return store.Members{}, err
+	}
+	return etcdstore.AskMembers(ctx, conf)
+}
+
 // Config returns the connection in the form of the etcd client.
 func (c Connection) Config() (etcdstore.Config, error) {
 	secure, err := c.tls()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -195,11 +195,11 @@ func lengthOf(n *yaml.Node) (time.Duration, bool) {
 }
 
 // span is a range of durations: 20s..40s, or 30s for a fixed one.
-func (f *fields) span(name, def, doc string, high time.Duration) sim.Range {
+func (f *fields) span(name, def, doc string, high time.Duration) fake.Range {
 	allowed := "a length of time, or two with .. between: 30s or 20s..40s, at most " + words(high)
 	n := f.ask(name, def, allowed, doc)
 	if n == nil {
-		return sim.Range{}
+		return fake.Range{}
 	}
 	from, to, two := strings.Cut(n.Value, "..")
 	if !two {
@@ -209,9 +209,9 @@ func (f *fields) span(name, def, doc string, high time.Duration) sim.Range {
 	b, err2 := time.ParseDuration(strings.TrimSpace(to))
 	if n.Kind != yaml.ScalarNode || err1 != nil || err2 != nil || a <= 0 || b < a || b > high {
 		f.refuse(name, n, allowed)
-		return sim.Range{}
+		return fake.Range{}
 	}
-	return sim.Range{From: a, To: b}
+	return fake.Range{From: a, To: b}
 }
 
 // words formats a duration without empty parts: 10m, not 10m0s.

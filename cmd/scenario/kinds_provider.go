@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // providerKinds are failures of zones and providers.
@@ -141,11 +142,11 @@ func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 	for _, l := range sim.Lies {
 		lies = append(lies, string(l))
 	}
-	how := f.choice("how", string(sim.ListEmpty), "What is wrong with them.", lies...)
+	how := f.choice("how", string(fake.Empty), "What is wrong with them.", lies...)
 	d := f.length("for", "1m", time.Second, longest, "How long.")
 	return "lists of machines are " + how, d, func(st *stage) string {
 		for _, p := range st.providers {
-			st.w.ListsLie(p, sim.Lie(how), d)
+			st.w.ListsLie(p, fake.LieKind(how), d)
 		}
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
 )
@@ -103,16 +103,16 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 func (r *reading) provider(f *fields, s *Scenario) {
 	p := r.mapping("provider", f.ask("provider", "", "fields", "The provider of the machines."), "")
 	s.Provider.Zones = r.readZones(p)
-	s.Provider.Boot = p.span("boot", "20s..40s", "Time from the creation of a machine until its agent registers.", time.Hour)
-	if s.Provider.Boot == (sim.Range{}) {
-		s.Provider.Boot = sim.Range{From: 20 * time.Second, To: 40 * time.Second}
+	s.Provider.Joins = p.span("boot", "20s..40s", "Time from the creation of a machine until its agent registers.", time.Hour)
+	if s.Provider.Joins == (fake.Range{}) {
+		s.Provider.Joins = fake.Between(20*time.Second, 40*time.Second)
 	}
 	s.Provider.Call = p.span("call", "200ms..2s", "Duration of a call.", 5*time.Minute)
 	s.Provider.List = p.span("list", "50ms..300ms", "Duration of a list of the machines.", 5*time.Minute)
 	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour,
 		"Time limit of a call.")
 	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour,
-		"How long a new machine may be missing from lists.")
+		"How long a new machine may be missing from lists, and a deleted one still be listed.")
 	s.Provider.Fails = p.percent("call_fails", "0%",
 		"Share of calls that fail, some of them after they took effect.")
 	s.Provider.NeverBoots = p.percent("create_fails", "0%", "Share of new machines that never come up.")
@@ -122,7 +122,7 @@ func (r *reading) provider(f *fields, s *Scenario) {
 }
 
 // readZones returns the zones of the file or, if it has none, those that the groups name, or two.
-func (r *reading) readZones(p *fields) []sim.Zone {
+func (r *reading) readZones(p *fields) []fake.Zone {
 	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
 	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each",
 		"The zones, and how many machines each has room for; 0: any number.")
@@ -138,10 +138,10 @@ func (r *reading) readZones(p *fields) []sim.Zone {
 		return nil
 	}
 	m := r.mapping("provider.zones", n, "")
-	var zones []sim.Zone
+	var zones []fake.Zone
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
-		zones = append(zones, sim.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
+		zones = append(zones, fake.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
 		r.zones = append(r.zones, name)
 	}
 	for _, g := range r.groups {
@@ -155,7 +155,7 @@ func (r *reading) readZones(p *fields) []sim.Zone {
 	return zones
 }
 
-func zonesOf(groups []store.Group) (zones []sim.Zone) {
+func zonesOf(groups []store.Group) (zones []fake.Zone) {
 	var names []string
 	for _, g := range groups {
 		names = append(names, g.Template.Zones...)
@@ -165,7 +165,7 @@ func zonesOf(groups []store.Group) (zones []sim.Zone) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		zones = append(zones, sim.Zone{Name: name})
+		zones = append(zones, fake.Zone{Name: name})
 	}
 	return zones
 }

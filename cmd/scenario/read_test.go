@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -150,10 +151,11 @@ expect: {worst_availability: 80%, machines_created: 40, converged_within: 10m, c
 		t.Errorf("got %+v", s)
 	}
 	want := sim.Provider{
-		Zones: []sim.Zone{{Name: "a", Room: 10}, {Name: "b"}},
-		Boot:  sim.Range{From: 20 * time.Second, To: 40 * time.Second},
-		Call:  sim.Range{From: time.Second, To: time.Second}, Consistency: 3 * time.Second,
-		CallTimeout: 10 * time.Second, Fails: 1, NeverBoots: 2,
+		Config: fake.Config{
+			Zones: []fake.Zone{{Name: "a", Room: 10}, {Name: "b"}}, Call: fake.Exactly(time.Second),
+			Consistency: 3 * time.Second, CallTimeout: 10 * time.Second, Fails: 1,
+		},
+		Joins: fake.Between(20*time.Second, 40*time.Second), NeverBoots: 2,
 	}
 	if !reflect.DeepEqual(s.Provider, want) {
 		t.Errorf("provider: got  %+v\nwant %+v", s.Provider, want)
@@ -180,7 +182,7 @@ func TestAnEmptyScenarioIsOne(t *testing.T) {
 
 func TestZonesAreThoseOfTheGroups(t *testing.T) {
 	s := readIt(t, "events: [{at: 5m, kill: {zone: b}}]")
-	if got := s.Provider.Zones; !slices.Equal(got, []sim.Zone{{Name: "a"}, {Name: "b"}}) {
+	if got := s.Provider.Zones; !slices.Equal(got, []fake.Zone{{Name: "a"}, {Name: "b"}}) {
 		t.Errorf("got %v", got)
 	}
 }

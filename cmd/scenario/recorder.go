@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -143,11 +144,11 @@ func (r *recorder) note(at time.Duration, what string) {
 
 func (r *recorder) machine(at time.Duration, m sim.Machine) {
 	switch m.Event {
-	case sim.MachineMade:
+	case fake.Made:
 		r.made++
 		r.there++
 		r.atOnce = max(r.atOnce, r.there)
-	case sim.MachineRemoved:
+	case fake.Removed:
 		r.removed++
 		r.there--
 	default: // its verdict is the same as before

@@ -48,8 +48,8 @@ func (e *UnsafeError) Error() string { return e.What }
 type Access struct {
 	cfg      Config
 	proxies  []netip.Prefix
-	token    *followed[[]byte]
-	identity *followed[*tls.Config]
+	token    *followed[string, string]
+	identity *followed[identityFiles, *tls.Config]
 }
 
 // Open reads the files, for a server of an application protocol such as h2.
@@ -69,12 +69,17 @@ func Open(cfg Config, protocol string, log *slog.Logger) (*Access, error) {
 		return nil, err
 	}
 	if cfg.TokenFile != "" {
-		if a.token, err = follow(log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
+		a.token, err = follow(log,
+			func() (string, error) { return readFile("--http-token-file", cfg.TokenFile, true) },
+			func(text string) (string, error) { return parseToken(cfg.TokenFile, text) })
+		if err != nil {
 			return nil, err
 		}
 	}
 	if cfg.CertFile != "" {
-		if a.identity, err = follow(log, func() (*tls.Config, error) { return readIdentity(cfg, protocol) }); err != nil {
+		a.identity, err = follow(log, func() (identityFiles, error) { return readIdentity(cfg) },
+			func(f identityFiles) (*tls.Config, error) { return parseIdentity(cfg, protocol, f) })
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +93,7 @@ func (a *Access) TLS() *tls.Config {
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return a.identity.now(), nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return a.identity.Now(), nil },
 	}
 }
 
@@ -97,7 +102,7 @@ func (a *Access) Certificate() *x509.Certificate {
 	if a.identity == nil {
 		return nil
 	}
-	return a.identity.now().Certificates[0].Leaf
+	return a.identity.Now().Certificates[0].Leaf
 }
 
 // Safe returns an UnsafeError with what is missing to listen where a flag says. Local means that this machine
@@ -127,7 +132,7 @@ func (a *Access) Admits(local bool, authorization string, handshake *tls.Connect
 	if a.token == nil && a.cfg.ClientCAFile == "" {
 		return local
 	}
-	return a.token != nil && knowsToken(authorization, a.token.now()) ||
+	return a.token != nil && knowsToken(authorization, a.token.Now()) ||
 		a.cfg.ClientCAFile != "" && hasCertificate(handshake)
 }
 
@@ -171,7 +176,7 @@ func readProxies(texts []string) ([]netip.Prefix, error) {
 
 // knowsToken compares digests, so that neither time nor length tells anything. A token in a URL
 // is none: those end up in logs. Browsers ask people for a name and a password: the name does not matter.
-func knowsToken(authorization string, token []byte) bool {
+func knowsToken(authorization, token string) bool {
 	scheme, shown, _ := strings.Cut(authorization, " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
@@ -184,7 +189,7 @@ func knowsToken(authorization string, token []byte) bool {
 	default:
 		return false
 	}
-	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256(token)
+	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 

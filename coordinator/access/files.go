@@ -1,7 +1,6 @@
 package access
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -9,62 +8,38 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"sync"
-	"time"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
 const (
-	lookEvery  = time.Second
 	leastToken = 16
 	mostFile   = 1 << 20
 )
 
-// followed is what some files say, as of a second ago at most. While they say nothing that makes
-// sense, while half of a new pair is written, it is what they said before.
-type followed[T any] struct {
-	log  *slog.Logger
-	read func() (T, error)
+// identityFiles are the texts of a server's certificate, its key, and the authorities of clients.
+type identityFiles struct{ chain, key, authorities string }
 
-	mu      sync.Mutex
-	value   T
-	looked  time.Time
-	problem string
+// followed is what some files say.
+type followed[R comparable, T any] = reload.Files[R, T]
+
+func follow[R comparable, T any](log *slog.Logger, read func() (R, error), parse func(R) (T, error)) (
+	*followed[R, T], error,
+) {
+	return reload.Open(reload.Config[R, T]{
+		Read: read, Parse: func(raw R, _ T) (T, error) { return parse(raw) },
+		Failed: func(err error) {
+			log.Error("http credentials cannot be read anew, those before stay in force", "error", err)
+		},
+	})
 }
 
-// follow reads for the first time, which must succeed.
-func follow[T any](log *slog.Logger, read func() (T, error)) (*followed[T], error) {
-	value, err := read()
-	return &followed[T]{log: log, read: read, value: value, looked: time.Now()}, err
-}
-
-func (f *followed[T]) now() T {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.looked) < lookEvery {
-		return f.value
-	}
-	f.looked = time.Now()
-	value, err := f.read()
-	if err != nil {
-		if f.problem != err.Error() {
-			f.log.Error("http credentials cannot be read anew, those before stay in force", "error", err)
-		}
-		f.problem = err.Error()
-		return f.value
-	}
-	f.value, f.problem = value, ""
-	return value
-}
-
-// readToken reads the token that callers show.
-func readToken(name string) ([]byte, error) {
-	text, err := readSecret("--http-token-file", name)
-	if err != nil {
-		return nil, err
-	}
-	token := bytes.TrimSpace(text)
-	if len(token) < leastToken || bytes.ContainsAny(token, " \t\r\n") {
-		return nil, &UnsafeError{
+// parseToken finds the token that callers show.
+func parseToken(name, text string) (string, error) {
+	token := strings.TrimSpace(text)
+	if len(token) < leastToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", &UnsafeError{
 			fmt.Sprintf("--http-token-file: %s: must be one word of at least %d characters", name, leastToken),
 			fmt.Sprintf("head -c 32 /dev/urandom | base64 > %s", name),
 		}
@@ -72,17 +47,22 @@ func readToken(name string) ([]byte, error) {
 	return token, nil
 }
 
-// readIdentity reads the certificate, its key, and whose certificates callers may show.
-func readIdentity(cfg Config, protocol string) (*tls.Config, error) {
-	chain, err := readFile("--http-cert", cfg.CertFile, false)
-	if err != nil {
-		return nil, err
+func readIdentity(cfg Config) (f identityFiles, err error) {
+	if f.chain, err = readFile("--http-cert", cfg.CertFile, false); err != nil {
+		return f, err
 	}
-	key, err := readSecret("--http-key", cfg.KeyFile)
-	if err != nil {
-		return nil, err
+	if f.key, err = readFile("--http-key", cfg.KeyFile, true); err != nil {
+		return f, err
 	}
-	pair, err := tls.X509KeyPair(chain, key)
+	if cfg.ClientCAFile != "" {
+		f.authorities, err = readFile("--http-client-ca", cfg.ClientCAFile, false)
+	}
+	return f, err
+}
+
+// parseIdentity makes a configuration of TLS of the files.
+func parseIdentity(cfg Config, protocol string, f identityFiles) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair([]byte(f.chain), []byte(f.key))
 	if err != nil {
 		return nil, &UnsafeError{
 			fmt.Sprintf("--http-cert: %s: %s", cfg.CertFile, err),
@@ -94,12 +74,8 @@ func readIdentity(cfg Config, protocol string) (*tls.Config, error) {
 		SessionTicketsDisabled: true, // a ticket would outlive the trust that it was given in
 	}
 	if cfg.ClientCAFile != "" {
-		authorities, err := readFile("--http-client-ca", cfg.ClientCAFile, false)
-		if err != nil {
-			return nil, err
-		}
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // load balancers come without
-		if !c.ClientCAs.AppendCertsFromPEM(authorities) {
+		if !c.ClientCAs.AppendCertsFromPEM([]byte(f.authorities)) {
 			return nil, &UnsafeError{
 				fmt.Sprintf("--http-client-ca: %s: no certificate in it", cfg.ClientCAFile),
 				"give the certificates of authorities, as PEM",
@@ -109,30 +85,28 @@ func readIdentity(cfg Config, protocol string) (*tls.Config, error) {
 	return c, nil
 }
 
-// readSecret reads a file that no other user may read.
-func readSecret(flag, name string) ([]byte, error) { return readFile(flag, name, true) }
-
-func readFile(flag, name string, secret bool) ([]byte, error) {
+// readFile reads a file. One that is secret no other user may read.
+func readFile(flag, name string, secret bool) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, &UnsafeError{fmt.Sprintf("%s: %s", flag, err), "name a file that can be read"}
+		return "", &UnsafeError{fmt.Sprintf("%s: %s", flag, err), "name a file that can be read"}
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return "", fmt.Errorf("%s: %w", flag, err)
 	case !info.Mode().IsRegular():
-		return nil, &UnsafeError{fmt.Sprintf("%s: %s is no file", flag, name), "name a file that can be read"}
+		return "", &UnsafeError{fmt.Sprintf("%s: %s is no file", flag, name), "name a file that can be read"}
 	case secret && info.Mode().Perm()&0o077 != 0:
-		return nil, &UnsafeError{
+		return "", &UnsafeError{
 			fmt.Sprintf("%s: %s: others may use it (mode %04o)", flag, name, info.Mode()&fs.ModePerm),
 			"chmod 600 " + name,
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostFile))
 	if err != nil {
-		return nil, fmt.Errorf("%s: read %s: %w", flag, name, err)
+		return "", fmt.Errorf("%s: read %s: %w", flag, name, err)
 	}
-	return text, nil
+	return string(text), nil
 }

@@ -109,6 +109,7 @@ func (e *Evidence) Removed(id string, err error) {
 		}
 		w.succeeded()
 		w.calls.Deleted = e.cfg.Now()
+		w.calls.ListedUntil = w.calls.Deleted.Add(e.cfg.Capabilities[w.provider].Consistency)
 	})
 }
 

@@ -190,7 +190,7 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		call func(e *evidence.Evidence)
 		want plan.Calls
 	}{
-		{"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch}},
+		{"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch, ListedUntil: epoch.Add(time.Second)}},
 		{
 			"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) },
 			plan.Calls{RemovalFailed: epoch, Problem: "no", RetryAt: epoch.Add(time.Second)},
@@ -209,7 +209,7 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		{"dropped", func(e *evidence.Evidence) { e.Dropped("web-0") }, plan.Calls{}},
 		{
 			"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) },
-			plan.Calls{RemovalFailed: epoch, Deleted: epoch},
+			plan.Calls{RemovalFailed: epoch, Deleted: epoch, ListedUntil: epoch.Add(time.Second)},
 		},
 		{"restarted after a failure", func(e *evidence.Evidence) {
 			e.Restarted("web-0", "a", failed)

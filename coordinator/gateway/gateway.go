@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -198,6 +199,25 @@ func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sessions)
+}
+
+// OtherVersions counts the agents of another version than the given one, and returns some of their
+// versions: agents say them, and may say anything.
+func (g *Gateway) OtherVersions(version string) (n int, some []string) {
+	const most = 5
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if s.agent == version {
+			continue
+		}
+		n++
+		if len(some) < most && !slices.Contains(some, s.agent) {
+			some = append(some, s.agent)
+		}
+	}
+	slices.Sort(some)
+	return n, some
 }
 
 // ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had

@@ -23,33 +23,45 @@ var ErrOpen = errors.New("others may read it")
 
 // Read reads the keys of a file.
 func Read(path string) (sealed.Ring, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return sealed.Ring{}, err
+	}
+	return parse(path, text)
+}
+
+func parse(path, text string) (sealed.Ring, error) {
+	ring, err := sealed.ParseRing(text)
+	if err != nil {
+		return sealed.Ring{}, fmt.Errorf("key file %s: %w", path, err)
+	}
+	return ring, nil
+}
+
+func readFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return sealed.Ring{}, fmt.Errorf("key file: %w", err)
+		return "", fmt.Errorf("key file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return sealed.Ring{}, fmt.Errorf("key file: %w", err)
+		return "", fmt.Errorf("key file: %w", err)
 	case !info.Mode().IsRegular():
-		return sealed.Ring{}, fmt.Errorf("key file %s is no file", path)
+		return "", fmt.Errorf("key file %s is no file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return sealed.Ring{}, fmt.Errorf("key file %s has mode %04o: %w: chmod 600 %s", path, info.Mode().Perm(),
+		return "", fmt.Errorf("key file %s has mode %04o: %w: chmod 600 %s", path, info.Mode().Perm(),
 			ErrOpen, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
 	if err != nil {
-		return sealed.Ring{}, fmt.Errorf("key file: %w", err)
+		return "", fmt.Errorf("key file: %w", err)
 	}
 	if len(data) > mostFile {
-		return sealed.Ring{}, fmt.Errorf("key file %s is longer than %d bytes: that is no key file", path, mostFile)
+		return "", fmt.Errorf("key file %s is longer than %d bytes: that is no key file", path, mostFile)
 	}
-	ring, err := sealed.ParseRing(string(data))
-	if err != nil {
-		return sealed.Ring{}, fmt.Errorf("key file %s: %w", path, err)
-	}
-	return ring, nil
+	return string(data), nil
 }
 
 // Create makes a key file. One that is there is left alone, and the error is fs.ErrExist.

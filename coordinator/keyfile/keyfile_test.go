@@ -130,7 +130,7 @@ func TestKeysFollowTheirFile(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if k.look() || !k.Ring().Equal(ring) {
+		if k.Look() || !k.Ring().Equal(ring) {
 			t.Errorf("keys are %v, want %v as before", k.Ring(), ring)
 		}
 	}
@@ -138,7 +138,7 @@ func TestKeysFollowTheirFile(t *testing.T) {
 	if err := Create(path, next); err != nil {
 		t.Fatal(err)
 	}
-	if !k.look() || !k.Ring().Equal(next) || k.look() {
+	if !k.Look() || !k.Ring().Equal(next) || k.Look() {
 		t.Errorf("keys are %v, want %v", k.Ring(), next)
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"sync"
-	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reload"
 	"github.com/leasehold/leasehold/coordinator/sealed"
 )
 
@@ -23,33 +22,25 @@ type Config struct {
 
 // Keys are the keys as they are now.
 type Keys struct {
+	*reload.Files[string, sealed.Ring]
 	cfg Config
 	log *slog.Logger
-
-	mu   sync.Mutex
-	ring sealed.Ring
-	told string // the last thing that was wrong with the file
 }
-
-// lookEvery is how often the file is looked at.
-const lookEvery = time.Second
 
 // Open reads the keys.
 func Open(cfg Config, log *slog.Logger) (*Keys, error) {
-	k := &Keys{cfg: cfg, log: log}
-	var err error
-	if k.ring, err = k.read(); err != nil {
+	files, err := reload.Open(reload.Config[string, sealed.Ring]{
+		Read: cfg.read, Parse: cfg.parse,
+		Failed: func(err error) { log.Warn("keys for secrets stay as they were", "error", err) },
+	})
+	if err != nil {
 		return nil, err
 	}
-	return k, nil
+	return &Keys{files, cfg, log}, nil
 }
 
 // Ring is the keys that hold now.
-func (k *Keys) Ring() sealed.Ring {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.ring
-}
+func (k *Keys) Ring() sealed.Ring { return k.Latest() }
 
 // Follow reads the file once a second, until the context ends, and reports when there are other
 // keys.
@@ -57,59 +48,37 @@ func (k *Keys) Follow(ctx context.Context, changed func()) {
 	if k.cfg.Text != "" || k.cfg.Path == "" {
 		return
 	}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if k.look() {
-			changed()
-		}
-	}
+	k.Run(ctx, func() {
+		k.log.Info("keys for secrets read anew", "keys", k.Ring().IDs())
+		changed()
+	})
 }
 
-// look reports whether there are other keys. A file that cannot be used, or is gone, changes
-// nothing.
-func (k *Keys) look() bool {
-	ring, err := k.read()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err == nil && len(ring.IDs()) == 0 && len(k.ring.IDs()) > 0 {
-		err = fmt.Errorf("key file %s has no keys any more", k.cfg.Path)
+func (c Config) read() (string, error) {
+	if c.Text != "" || c.Path == "" {
+		return c.Text, nil
 	}
-	if err != nil {
-		if k.told != err.Error() {
-			k.told = err.Error()
-			k.log.Warn("keys for secrets stay as they were", "error", err)
-		}
-		return false
+	text, err := readFile(c.Path)
+	if c.Optional && errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	k.told = ""
-	if ring.Equal(k.ring) {
-		return false
-	}
-	k.ring = ring
-	k.log.Info("keys for secrets read anew", "keys", ring.IDs())
-	return true
+	return text, err
 }
 
-func (k *Keys) read() (sealed.Ring, error) {
-	if k.cfg.Text != "" {
-		ring, err := sealed.ParseRing(k.cfg.Text)
+func (c Config) parse(text string, before sealed.Ring) (sealed.Ring, error) {
+	switch {
+	case c.Text != "":
+		ring, err := sealed.ParseRing(text)
 		if err != nil {
 			return ring, fmt.Errorf("keys from the environment: %w", err)
 		}
 		return ring, nil
-	}
-	if k.cfg.Path == "" {
+	case text == "" && len(before.IDs()) == 0 && (c.Path == "" || c.Optional):
 		return sealed.Ring{}, nil
 	}
-	ring, err := Read(k.cfg.Path)
-	if k.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
-		return sealed.Ring{}, nil
+	ring, err := parse(c.Path, text)
+	if err == nil && len(ring.IDs()) == 0 && len(before.IDs()) > 0 {
+		err = fmt.Errorf("key file %s has no keys any more", c.Path)
 	}
 	return ring, err
 }

@@ -142,5 +142,6 @@ func (d *draft) mustRemove(m *member) bool {
 	if m.Calls.Deleted.IsZero() {
 		return true
 	}
-	return m.Sighting.Listed && m.Sighting.Begun.After(m.Calls.Deleted) && !m.Sighting.Begun.Before(m.Calls.AbsentFrom)
+	return m.Sighting.Listed && m.Sighting.Begun.After(m.Calls.Deleted) &&
+		!m.Sighting.Begun.Before(m.Calls.ListedUntil) && !m.Sighting.Begun.Before(m.Calls.AbsentFrom)
 }

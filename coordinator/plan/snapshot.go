@@ -223,6 +223,8 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this term
+	// ListedUntil is until when Lists may show the machine though that Delete removed it.
+	ListedUntil time.Time
 	// RemovalFailed is when a removal first failed in this term; it may still have happened.
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this term.

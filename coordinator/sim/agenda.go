@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // event is something that will happen. Events of one time happen in the order in which they were
@@ -64,7 +66,7 @@ func newChance(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, 0x
 func (c chance) happens(percent int) bool { return percent > 0 && c.IntN(100) < percent }
 
 // within is a length of time in a range.
-func (c chance) within(r Range) time.Duration {
+func (c chance) within(r fake.Range) time.Duration {
 	if r.To <= r.From {
 		return r.From
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,7 +18,11 @@ const (
 // the reports are not events.
 type agent struct {
 	w *World
-	m *machine
+	m *fake.Machine
+	// what the machine was made from, and the hash of its template
+	spec     store.InstanceSpec
+	template string
+	mute     bool // it never says a word
 
 	up       bool // it runs
 	frozen   bool
@@ -64,8 +69,8 @@ const (
 	illForGood
 )
 
-func newAgent(w *World, m *machine) *agent {
-	return &agent{w: w, m: m, config: m.spec.ConfigHash()}
+func newAgent(c *cloud, m *fake.Machine, spec store.InstanceSpec, template string) *agent {
+	return &agent{w: c.w, m: m, spec: spec, template: template, config: spec.ConfigHash()}
 }
 
 // start is the agent's first word after a boot.
@@ -90,9 +95,9 @@ func (a *agent) ended() {
 
 // later has the agent do something unless its machine is another boot by then.
 func (a *agent) later(d time.Duration, do func()) {
-	boot := a.m.boots
+	boot := a.m.Boots
 	a.w.after(d, func() {
-		if a.m.running() && a.m.boots == boot && a.up {
+		if a.m.Running() && a.m.Boots == boot && a.up {
 			do()
 		}
 	})
@@ -122,7 +127,7 @@ func (a *agent) retry() {
 
 // connect says hello to one of the replicas.
 func (a *agent) connect() {
-	if !a.up || a.frozen || a.cut || a.retired || a.open || !a.m.running() {
+	if !a.up || a.frozen || a.cut || a.retired || a.open || !a.m.Running() {
 		return
 	}
 	live := a.w.liveReplicas()
@@ -135,13 +140,13 @@ func (a *agent) connect() {
 		a.retire()
 		return
 	}
-	rec := a.w.instance(a.m.id)
+	rec := a.w.instance(a.m.ID)
 	if a.unserved(rec) {
 		a.retry()
 		return
 	}
-	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
-	if alive.Present() && alive.Record.BootID != a.m.bootID() &&
+	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.ID))
+	if alive.Present() && alive.Record.BootID != a.m.BootID() &&
 		(alive.Record.State == store.StreamOpen || alive.Record.State == store.StreamOverdue) &&
 		a.mayBeServed(alive.Record) {
 		a.retry() // DET-18: another boot has an open stream
@@ -151,7 +156,7 @@ func (a *agent) connect() {
 	a.tries, a.excused = 0, false
 	a.stir()
 	a.epoch++
-	a.boot, a.open, a.known, a.replica, a.life = a.m.bootID(), true, true, r, r.life
+	a.boot, a.open, a.known, a.replica, a.life = a.m.BootID(), true, true, r, r.life
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
 	a.accepted = a.w.clock
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")
@@ -188,8 +193,8 @@ func (a *agent) warmUp() {
 
 func (a *agent) putAlive(lease store.LeaseID, state store.StreamState, goodbye store.Goodbye, why string) {
 	a.lease = lease
-	a.w.put(a.w.keys.Alive(a.m.id), store.Alive{
-		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, Lease: lease.String(), BootID: a.boot,
+	a.w.put(a.w.keys.Alive(a.m.ID), store.Alive{
+		Schema: store.Schema, Instance: a.m.ID, Replica: a.replica.id, Lease: lease.String(), BootID: a.boot,
 		Epoch: a.epoch,
 		State: state, Goodbye: goodbye, Why: why, Since: a.w.Now(), Agent: "imagined",
 	}, lease)
@@ -197,7 +202,7 @@ func (a *agent) putAlive(lease store.LeaseID, state store.StreamState, goodbye s
 
 // passing reports whether its checks pass now.
 func (a *agent) passing() bool {
-	b := a.w.bad[a.m.template]
+	b := a.w.bad[a.template]
 	return a.warm && a.ill == healthy && a.exit == nil && !b.sick
 }
 
@@ -209,7 +214,7 @@ func (a *agent) report() {
 	}
 	pass := a.checks.healthy
 	now := store.Report{
-		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, BootID: a.boot, Healthy: pass,
+		Schema: store.Schema, Instance: a.m.ID, Replica: a.replica.id, BootID: a.boot, Healthy: pass,
 		Config: a.config, Restarted: a.restarted, Drained: a.drained, Notice: a.notice, Workload: a.exit,
 		Checks: a.checkReports(),
 	}
@@ -225,7 +230,7 @@ func (a *agent) report() {
 	}
 	a.said = now
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
-	a.w.put(a.w.keys.Report(a.m.id), now, 0)
+	a.w.put(a.w.keys.Report(a.m.ID), now, 0)
 	a.touch()
 }
 
@@ -278,7 +283,7 @@ func (a *agent) letLeaseEnd(at time.Duration) {
 }
 
 func (a *agent) dropAlive() {
-	key := a.w.keys.Alive(a.m.id)
+	key := a.w.keys.Alive(a.m.ID)
 	if c, there := a.w.db.cells[key]; there && c.kv.Lease == a.lease {
 		a.w.drop(key)
 	}
@@ -293,8 +298,8 @@ func (a *agent) setState(state store.StreamState, goodbye store.Goodbye, why str
 	if a.replica == nil || !a.replica.up || a.replica.life != a.life || a.w.db.down {
 		return
 	}
-	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
-	rec := a.w.instance(a.m.id)
+	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.ID))
+	rec := a.w.instance(a.m.ID)
 	if !alive.Present() || alive.Record.Epoch != a.epoch || alive.Record.BootID != a.boot || !rec.Present() ||
 		rec.Record.Phase == store.Deleting {
 		return
@@ -326,10 +331,10 @@ func (a *agent) leave(goodbye store.Goodbye) {
 // condemned reports whether a record ends the instance: its own, or the note that it was deleted on
 // purpose (SAFE-14).
 func (a *agent) condemned() bool {
-	if rec := a.w.instance(a.m.id); rec.Present() {
+	if rec := a.w.instance(a.m.ID); rec.Present() {
 		return rec.Record.Phase == store.Deleting
 	}
-	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.id))).Present()
+	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.ID))).Present()
 }
 
 // unserved reports whether no gateway can serve the agent for want of a record that can be read.
@@ -344,17 +349,17 @@ func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
 
 // stray is how a gateway notes an agent that has no record. The agent goes on.
 func (a *agent) stray() {
-	key := a.w.keys.Stray(a.m.id)
+	key := a.w.keys.Stray(a.m.ID)
 	if _, noted := a.w.db.cells[key]; noted || a.w.db.down {
 		return
 	}
-	a.w.put(key, store.Stray{Schema: store.Schema, Instance: a.m.id, At: a.w.Now()}, 0)
+	a.w.put(key, store.Stray{Schema: store.Schema, Instance: a.m.ID, At: a.w.Now()}, 0)
 	a.w.after(time.Hour, func() { a.w.drop(key) })
 }
 
 // recognized is how a gateway takes back that an agent has no record; false if nothing said so.
 func (a *agent) recognized() bool {
-	key := a.w.keys.Stray(a.m.id)
+	key := a.w.keys.Stray(a.m.ID)
 	if _, noted := a.w.db.cells[key]; !noted || a.w.db.down {
 		return false
 	}
@@ -395,7 +400,7 @@ func (a *agent) restore() {
 	if !a.open {
 		return
 	}
-	key := a.w.keys.Alive(a.m.id)
+	key := a.w.keys.Alive(a.m.ID)
 	if _, there := a.w.db.cells[key]; there {
 		return
 	}
@@ -407,7 +412,7 @@ func (a *agent) restore() {
 		a.retire()
 		return
 	}
-	if a.unserved(a.w.instance(a.m.id)) {
+	if a.unserved(a.w.instance(a.m.ID)) {
 		return // once the record is back, so is the key
 	}
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")

@@ -9,15 +9,16 @@ import (
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Balancer is one of the load balancers of a world: one target, which checks its members.
 type Balancer struct {
 	Name  string
-	Call  Range // how long a call takes, and a List
-	Check Range // from being added to being up, or from the end of a machine to being down
-	Use   Range // how long the last connection of a member that drains goes on
+	Call  fake.Range // how long a call takes, and a List
+	Check fake.Range // from being added to being up, or from the end of a machine to being down
+	Use   fake.Range // how long the last connection of a member that drains goes on
 }
 
 // balancerTimeout is how long a call may take.
@@ -45,14 +46,14 @@ type served struct {
 
 func newTraffic(w *World, cfg Balancer) *traffic {
 	for _, r := range []struct {
-		set *Range
-		def Range
+		set *fake.Range
+		def fake.Range
 	}{
-		{&cfg.Call, Range{5 * time.Millisecond, 50 * time.Millisecond}},
-		{&cfg.Check, Range{200 * time.Millisecond, 2 * time.Second}},
-		{&cfg.Use, Range{0, 5 * time.Second}},
+		{&cfg.Call, fake.Between(5*time.Millisecond, 50*time.Millisecond)},
+		{&cfg.Check, fake.Between(200*time.Millisecond, 2*time.Second)},
+		{&cfg.Use, fake.Between(0, 5*time.Second)},
 	} {
-		if *r.set == (Range{}) {
+		if *r.set == (fake.Range{}) {
 			*r.set = r.def
 		}
 	}
@@ -93,7 +94,7 @@ func (w *World) balancerCapabilities() map[string]balancer.Capabilities {
 func (b *traffic) takes() (d time.Duration, err error) {
 	switch {
 	case b.w.clock < b.deafUntil:
-		return balancerTimeout, errTimeout
+		return balancerTimeout, fake.ErrTimeout
 	case b.w.clock < b.slowUntil:
 		return balancerTimeout - time.Millisecond, nil
 	}

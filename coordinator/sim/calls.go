@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,23 +42,27 @@ func (t *term) invoke(c leader.Invoke) {
 	answer := func(m provider.Machine, err error) {
 		t.after(0, false, func() { t.step(leader.Answered{Operation: c.Operation, Machine: m, Err: err}) })
 	}
+	end := func(err error) { answer(provider.Machine{}, err) }
 	switch c.Method {
 	case leader.Create:
 		left := c.Deadline.Sub(t.now())
 		if left <= 0 {
-			answer(provider.Machine{}, errTimeout)
+			answer(provider.Machine{}, fake.ErrTimeout)
 			return
 		}
-		cloud.create(rec, t.w.clock+left, answer)
+		cloud.create(rec, left, answer)
 	case leader.Restart:
-		cloud.restart(rec.ID, rec.Restart.Listed, answer)
+		cloud.Restart(shardID, rec.ID, rec.Restart.Listed, cloud.cfg.CallTimeout, end)
 	case leader.Stop:
 		if t.w.cfg.Observer.Removing != nil {
 			t.w.cfg.Observer.Removing(t.w.Now(), rec)
 		}
-		cloud.stop(rec.ID, rec.Spec.StopTimeout.D(), answer)
+		within := rec.Spec.StopTimeout.D()
+		cloud.Stop(shardID, rec.ID, within, cloud.cfg.CallTimeout+within, end)
 	case leader.Delete:
-		t.after(t.w.chance.upTo(commitTakes), false, func() { cloud.delete(rec.ID, answer) })
+		t.after(t.w.chance.upTo(commitTakes), false, func() {
+			cloud.Delete(shardID, rec.ID, cloud.cfg.CallTimeout, end)
+		})
 	case leader.RemoveCopy: // there are none
 		answer(provider.Machine{}, nil)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
-	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,9 +25,10 @@ func (t *term) perform(c leader.Command) {
 	case leader.Commit:
 		t.after(time.Microsecond+t.w.chance.upTo(commitTakes), false, func() { t.step(t.carryOut(c)) })
 	case leader.List:
-		t.w.cloud(c.Provider).list(func(machines []provider.Machine, err error) {
+		l := t.w.cloud(c.Provider).List(shardID)
+		t.w.routinely(l.Takes, func() {
 			t.after(0, true, func() {
-				t.step(leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: machines, Err: err})
+				t.step(leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: l.Machines, Err: l.Err})
 			})
 		})
 	case leader.Record:

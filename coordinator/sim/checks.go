@@ -19,8 +19,8 @@ type checking struct {
 // wantedChecks are the checks that make an instance unhealthy. A group without checks gets one that
 // knows the truth at once, so that it can become unhealthy.
 func (a *agent) wantedChecks() []store.Check {
-	checks := a.m.spec.Checks
-	if rec := a.w.instance(a.m.id); rec.Present() {
+	checks := a.spec.Checks
+	if rec := a.w.instance(a.m.ID); rec.Present() {
 		checks = rec.Record.Spec.Checks
 	}
 	return slices.DeleteFunc(slices.Clone(checks), func(c store.Check) bool { return c.Optional })

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,32 +23,11 @@ type Config struct {
 
 // Provider is one of the providers of a world.
 type Provider struct {
-	Name  string
-	Zones []Zone
-	Boot  Range // from a machine's existence to its agent's first word
-	Call  Range // how long a call takes
-	List  Range // how long a List takes
-
-	Consistency time.Duration // see provider.Capabilities
-	CallTimeout time.Duration // likewise
-
-	// Fails and so on are how many of a hundred calls or machines do.
-	Fails      int // with or without effect
-	Throttled  int
-	ListFails  int
-	NeverBoots int // machines whose agents never say a word
-	// Forgetful providers create a machine again whose ID was deleted before.
-	Forgetful bool
-}
-
-// Zone is a zone of a provider.
-type Zone struct {
 	Name string
-	Room int // for how many machines; 0: for any number
+	fake.Config
+	Joins      fake.Range // from a machine's existence to its agent's first word
+	NeverBoots int        // of a hundred machines, whose agents never say a word
 }
-
-// Range is a length of time between two bounds.
-type Range struct{ From, To time.Duration }
 
 func (c Config) withDefaults() Config {
 	if c.Shard == "" {
@@ -73,17 +53,17 @@ func (c Config) withDefaults() Config {
 
 func (p Provider) withDefaults() Provider {
 	if len(p.Zones) == 0 {
-		p.Zones = []Zone{{Name: "a"}, {Name: "b"}}
+		p.Zones = fake.Zones("a", "b")
 	}
 	for _, r := range []struct {
-		set *Range
-		def Range
+		set *fake.Range
+		def fake.Range
 	}{
-		{&p.Boot, Range{2 * time.Second, 10 * time.Second}},
-		{&p.Call, Range{200 * time.Millisecond, 2 * time.Second}},
-		{&p.List, Range{50 * time.Millisecond, 300 * time.Millisecond}},
+		{&p.Joins, fake.Between(2*time.Second, 10*time.Second)},
+		{&p.Call, fake.Between(200*time.Millisecond, 2*time.Second)},
+		{&p.List, fake.Between(50*time.Millisecond, 300*time.Millisecond)},
 	} {
-		if *r.set == (Range{}) {
+		if *r.set == (fake.Range{}) {
 			*r.set = r.def
 		}
 	}

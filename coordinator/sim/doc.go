@@ -11,15 +11,14 @@
 //	term.go       a term: the shell that steps leader.Leader
 //	carry.go      the leader's commands; transactions
 //	calls.go      provider calls
-//	cloud.go      a provider
+//	cloud.go      providers: package fake, and the agents on its machines
 //	balancer.go   load balancers
-//	machine.go    machines
 //	agent.go      agents and what their gateways write
 //	checks.go     what their checks say, by interval and threshold
 //	wanted.go     what agents are told
 //	operator.go   edits and orders
-//	faults.go     what can go wrong with machines and agents; trouble.go: with providers, lies.go: with their lists, leadership.go: with
-//	              replicas and etcd; meddle.go: in the last moment before a commit
+//	faults.go     what can go wrong with machines and agents; trouble.go: with providers and their lists, leadership.go: with replicas
+//	              and etcd; meddle.go: in the last moment before a commit
 //	standing.go   how things stand in truth
 //	observer.go   what is told to those who watch
 //

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,11 +23,10 @@ func TestMachinesAtOnceStayWithinSizeAndExpansion(t *testing.T) {
 	w = sim.New(sim.Config{
 		Seed: 1, Groups: []store.Group{g},
 		Providers: []sim.Provider{{
-			Name: "cloud",
-			Call: sim.Range{From: 10 * time.Second, To: 20 * time.Second},
+			Name: "cloud", Config: fake.Config{Call: fake.Between(10*time.Second, 20*time.Second)},
 		}},
 		Observer: sim.Observer{Machine: func(_ time.Time, m sim.Machine) {
-			if m.Event != sim.MachineMade || w == nil {
+			if m.Event != fake.Made || w == nil {
 				return
 			}
 			most = max(most, len(w.Machines()))

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,20 +14,11 @@ type bad struct {
 	mute bool // their agents never say a word
 }
 
-func (w *World) machine(id string) *machine {
-	for _, c := range w.clouds {
-		if m := c.machines[id]; m != nil {
-			return m
-		}
-	}
-	return nil
-}
-
 // Kill ends a machine without warning.
 func (w *World) Kill(id string) {
-	if m := w.machine(id); m != nil && m.running() {
+	if m := w.machine(id); m != nil && m.Running() {
 		w.note("machine %s is killed", id)
-		m.end(provider.StateCrashed, "signal: killed")
+		m.Crash("signal: killed")
 	}
 }
 
@@ -120,10 +110,10 @@ func (w *World) Notice(id string, in time.Duration) {
 	w.note("notice for %s: it ends in %s", id, in)
 	a.notice = &store.Notice{Kind: "spot", Why: "interruption", In: store.Duration(in), At: w.Now()}
 	a.report()
-	m, boots := a.m, a.m.boots
+	m, boots := a.m, a.m.Boots
 	w.after(in, func() {
-		if m.running() && m.boots == boots {
-			m.end(provider.StateStopped, "taken away by the provider")
+		if m.Running() && m.Boots == boots {
+			m.Exit("taken away by the provider")
 		}
 	})
 }
@@ -139,9 +129,9 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	m := a.m
 	switch kind {
 	case store.GoodbyeShutdown:
-		a.later(w.chance.upTo(3*time.Second), func() { m.end(provider.StateStopped, "") })
+		a.later(w.chance.upTo(3*time.Second), func() { m.Exit("") })
 	case store.GoodbyeEvacuating:
-		a.later(w.chance.upTo(time.Minute), func() { m.end(provider.StateStopped, "") })
+		a.later(w.chance.upTo(time.Minute), func() { m.Exit("") })
 	default:
 		a.later(w.chance.upTo(2*time.Second), a.connect)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,38 +39,15 @@ type Observer struct {
 	Broken func(at time.Time, what string)
 }
 
-// MachineEvent is what became of a machine.
-type MachineEvent string
-
-// What becomes of machines.
-const (
-	MachineMade      MachineEvent = "made"
-	MachineDoubled   MachineEvent = "doubled" // made though there was one with its instance's ID
-	MachineRestarted MachineEvent = "restarted"
-	MachineStopped   MachineEvent = "stopped"
-	MachineCrashed   MachineEvent = "crashed"
-	MachineRemoved   MachineEvent = "removed"
-)
-
 // Machine is a machine of which something became.
 type Machine struct {
-	Event    MachineEvent
+	Event    fake.Event
 	Provider string
 	Instance string
 	Group    string
 	Zone     string
 	Boot     int
 	State    provider.State
-}
-
-func (w *World) tellMachine(e MachineEvent, m *machine) {
-	w.stir(m.id)
-	if w.cfg.Observer.Machine != nil {
-		w.cfg.Observer.Machine(w.Now(), Machine{
-			Event: e, Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots,
-			State: m.state,
-		})
-	}
 }
 
 func (w *World) stir(instance string) {

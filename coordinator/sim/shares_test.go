@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,7 +36,7 @@ func newShares(t *testing.T, seed uint64, change func(*store.Group), provider ..
 			}
 		},
 		Machine: func(_ time.Time, m sim.Machine) {
-			if m.Event == sim.MachineDoubled {
+			if m.Event == fake.Doubled {
 				t.Errorf("a second machine was made for %s", m.Instance)
 			}
 		},
@@ -235,8 +236,10 @@ func TestSpotIsSoughtInEveryZone(t *testing.T) {
 func TestFallbackSurvivesLeadersAndLostAnswers(t *testing.T) {
 	for seed := range uint64(20) {
 		s := newShares(t, seed, nil, sim.Provider{
-			Name: "cloud", Call: sim.Range{From: time.Second, To: 12 * time.Second}, CallTimeout: 10 * time.Second,
-			Consistency: 3 * time.Second,
+			Name: "cloud", Config: fake.Config{
+				Call: fake.Between(time.Second, 12*time.Second), CallTimeout: 10 * time.Second,
+				Consistency: 3 * time.Second,
+			},
 		})
 		for i := range 20 {
 			s.dry(i%3 != 2)

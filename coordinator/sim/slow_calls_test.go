@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -14,8 +15,9 @@ import (
 // proves SAFE-8
 func TestRecordsEndThoughNoCallIsAnsweredInTime(t *testing.T) {
 	slow := sim.Provider{
-		Name: "cloud", Call: sim.Range{From: 40 * time.Second, To: 60 * time.Second},
-		CallTimeout: 30 * time.Second,
+		Name: "cloud", Config: fake.Config{
+			Call: fake.Between(40*time.Second, 60*time.Second), CallTimeout: 30 * time.Second,
+		},
 	}
 	for seed := range uint64(5) {
 		w := sim.New(sim.Config{

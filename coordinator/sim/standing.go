@@ -7,7 +7,7 @@ import "github.com/leasehold/leasehold/store"
 func (w *World) Working(group string) int {
 	n := 0
 	for _, a := range w.agents {
-		if a.works && a.m.group == group {
+		if a.works && a.m.Group() == group {
 			n++
 		}
 	}
@@ -24,7 +24,7 @@ func (w *World) Works(id string) bool {
 func (w *World) Machines() []string {
 	var out []string
 	for _, c := range w.clouds {
-		out = append(out, c.order...)
+		out = append(out, c.Instances()...)
 	}
 	return out
 }
@@ -40,25 +40,23 @@ func (w *World) Instance(id string) store.Versioned[store.Instance] { return w.i
 // reach, and it is about to be back.
 func (w *World) Sound(id string) bool {
 	a := w.agents[id]
-	return a != nil && a.m.running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) &&
-		a.passing() && a.said.Healthy && a.said.BootID == a.m.bootID()
+	return a != nil && a.m.Running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) &&
+		a.passing() && a.said.Healthy && a.said.BootID == a.m.BootID()
 }
 
 // Machine is the machine of an instance; false if there is none.
 func (w *World) Machine(id string) (Machine, bool) {
-	m := w.machine(id)
-	if m == nil {
-		return Machine{}, false
+	for _, c := range w.clouds {
+		if m := c.Machine(id); m != nil {
+			return c.describe(m), true
+		}
 	}
-	return Machine{
-		Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots,
-		State: m.state,
-	}, true
+	return Machine{}, false
 }
 
 // Serves reports whether an instance does its work as far as those can tell who use it: its machine
 // runs and its checks pass, whether or not any coordinator hears of that.
 func (w *World) Serves(id string) bool {
 	a := w.agents[id]
-	return a != nil && a.m.running() && a.up && !a.retired && a.passing()
+	return a != nil && a.m.Running() && a.up && !a.retired && a.passing()
 }

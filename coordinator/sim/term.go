@@ -62,7 +62,7 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for _, c := range w.clouds {
-		capabilities[c.cfg.Name] = c.capabilities()
+		capabilities[c.cfg.Name] = c.Capabilities()
 	}
 	t.evidence = evidence.New(evidence.Config{
 		Keys: w.keys, Capabilities: capabilities, Balancers: w.balancerCapabilities(), SessionTTL: w.cfg.SessionTTL, Seed: w.chance.Uint64(),

@@ -15,7 +15,7 @@ func (a *agent) wanted() {
 		a.retire()
 		return
 	}
-	v := a.w.instance(a.m.id)
+	v := a.w.instance(a.m.ID)
 	if a.unserved(v) {
 		return
 	}
@@ -87,10 +87,10 @@ func (a *agent) touch() {
 }
 
 // stir reports a change on which the instance's true state depends.
-func (a *agent) stir() { a.w.stir(a.m.id) }
+func (a *agent) stir() { a.w.stir(a.m.ID) }
 
 // working is the truth, which no record shows: the machine runs, its reports get through, and its
 // checks pass.
 func (a *agent) working() bool {
-	return a.m.running() && a.up && a.open && !a.retired && a.passing() && a.said.Healthy && a.said.BootID == a.boot
+	return a.m.Running() && a.up && a.open && !a.retired && a.passing() && a.said.Healthy && a.said.BootID == a.boot
 }

@@ -52,7 +52,7 @@ func New(cfg Config) *World {
 	}
 	w.balancers = balancersOf(w)
 	w.put(w.keys.Shard(), store.Shard{
-		Schema: store.Schema, ID: "imagined", Name: cfg.Shard, Created: w.Now(),
+		Schema: store.Schema, ID: shardID, Name: cfg.Shard, Created: w.Now(),
 		Settings: cfg.Settings,
 	}, 0)
 	for i := range cfg.Replicas {

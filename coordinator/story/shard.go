@@ -16,6 +16,7 @@ type Shard struct {
 	Served    store.Versioned[store.Served]
 	Backup    store.Versioned[store.Backup]
 	Webhooks  []store.Versioned[store.Webhook]
+	Etcd      *store.Members // nil: they were not asked
 	Leader    store.Versioned[store.Leader]
 	Leads     bool
 	Replicas  []store.Versioned[store.Replica]

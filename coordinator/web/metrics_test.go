@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/web"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -129,7 +129,7 @@ func (s *shard) put(key string, value []byte) {
 // start starts a replica with its HTTP side.
 func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 	s.t.Helper()
-	conn, metrics, machines := s.db.Connect(), web.NewMetrics("test"), memprovider.New(memprovider.Config{})
+	conn, metrics, machines := s.db.Connect(), web.NewMetrics("test"), fake.NewProvider(fake.Config{}, fake.Inside{})
 	storetest.CreateShard(s.t, conn, "test")
 	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: id, Listen: loopback, Version: "test"},
 		coordinator.Deps{

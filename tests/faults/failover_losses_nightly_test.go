@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
@@ -76,7 +76,7 @@ func TestLossesAreSeen(t *testing.T) {
 
 func TestRepeatedCallsAreSeen(t *testing.T) {
 	t.Parallel()
-	create := swarm.Asked{Call: memprovider.CallCreate, Instance: "web-1"}
+	create := swarm.Asked{Call: fake.CallCreate, Instance: "web-1"}
 	call := func(replica string, begun, ended int64) swarm.Asked {
 		c := create
 		c.Replica = replica

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/stage"
@@ -110,13 +110,13 @@ func (f *failover) tell() {
 func (f *failover) round() kill {
 	f.T.Helper()
 	before := f.Members(busyGroup)
-	must(f.T, f.Control.Slow(memprovider.CallCreate, createTakes))
+	must(f.T, f.Control.Slow(fake.CallCreate, createTakes))
 	f.Leasehold("group", "restart", busyGroup, "--recreate")
 	underWay := 0
 	f.Await(fmt.Sprintf("%d operations being in flight", *operationsFlag), func() bool {
 		underWay = 0
 		for _, a := range f.calls(history.Now()) {
-			if a.Call == memprovider.CallCreate {
+			if a.Call == fake.CallCreate {
 				underWay++
 			}
 		}
@@ -138,7 +138,7 @@ func (f *failover) round() kill {
 		}
 		return false
 	})
-	must(f.T, f.Control.Slow(memprovider.CallCreate, 0))
+	must(f.T, f.Control.Slow(fake.CallCreate, 0))
 	f.Await("another leader that acts, and agents that are served again", f.seen.over)
 	k := f.seen.kill()
 	k.InFlight, k.UnderWay, k.Called = inFlight, underWay, span(called.Sub(at))
@@ -227,7 +227,7 @@ func repeats(all []swarm.Asked) (overlapping []string, again int) {
 				fmt.Sprintf("%s of %s by %s during %s", a.Call, a.Instance, a.Replica, before.Call))
 		}
 		last[a.Instance] = a
-		if a.Call == memprovider.CallCreate {
+		if a.Call == fake.CallCreate {
 			if creates[a.Instance]++; creates[a.Instance] > 1 {
 				again++
 			}

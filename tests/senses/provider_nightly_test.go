@@ -5,9 +5,9 @@ package senses
 import (
 	"testing"
 
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/stage"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // A provider whose List is as it was before the group grew.
@@ -17,7 +17,7 @@ func TestProviderIsBehind(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, stage.Plan{Replicas: 1})
 	s.Apply("web", 10)
-	s.lie(swarm.Lie{Kind: swarm.Stale})
+	s.lie(fake.Lie{Kind: fake.Stale})
 	s.listed(2)
 	s.Leasehold("group", "scale", "web", "20")
 	s.Await("ten more", func() bool { return len(s.Members("web")) == 20 && s.Open() == 20 })
@@ -26,7 +26,7 @@ func TestProviderIsBehind(t *testing.T) {
 	if c := s.Since(before); c.Created != 0 || c.Destroyed != 0 || c.Judged != 0 {
 		t.Fatalf("List shows nothing of the ten newest: %s", c)
 	}
-	s.lie(swarm.Lie{Kind: swarm.Truth})
+	s.lie(fake.Lie{Kind: fake.Truth})
 	s.Await("web being complete", func() bool { return s.Complete("web", 20) })
 	s.AwaitCalm()
 	if n := len(stage.Records[store.Instance](s.Stage, store.KindInstances)); n != 20 {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/stage"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents
@@ -20,15 +20,15 @@ func TestProviderLies(t *testing.T) {
 	before := s.Settle()
 	for _, lie := range []struct {
 		what string
-		lie  swarm.Lie
+		lie  fake.Lie
 	}{
-		{"List is empty", swarm.Lie{Kind: swarm.Empty}},
-		{"List shows every second machine", swarm.Lie{Kind: swarm.Truncated}},
-		{"List leaves out one machine", swarm.Lie{Kind: swarm.Short}},
-		{"List comes 5s late", swarm.Lie{Delay: 5 * time.Second}},
-		{"List says once that all have crashed", swarm.Lie{Kind: swarm.Crashed, Times: 1}},
-		{"List says that all have crashed, in boots that nobody knows", swarm.Lie{Kind: swarm.OtherBoot}},
-		{"List has states and zones that there are not, and all twice", swarm.Lie{Kind: swarm.Odd}},
+		{"List is empty", fake.Lie{Kind: fake.Empty}},
+		{"List shows every second machine", fake.Lie{Kind: fake.Halved}},
+		{"List leaves out one machine", fake.Lie{Kind: fake.Short}},
+		{"List comes 5s late", fake.Lie{Delay: 5 * time.Second}},
+		{"List says once that all have crashed", fake.Lie{Kind: fake.AllCrashed, Times: 1}},
+		{"List says that all have crashed, in boots that nobody knows", fake.Lie{Kind: fake.OtherBoot}},
+		{"List has states and zones that there are not, and all twice", fake.Lie{Kind: fake.Odd}},
 	} {
 		s.lie(lie.lie)
 		s.listed(4)
@@ -36,18 +36,18 @@ func TestProviderLies(t *testing.T) {
 	}
 	// At its worst: a List that is empty while the leader dies, and with it every stream that it
 	// had.
-	s.lie(swarm.Lie{Kind: swarm.Empty})
+	s.lie(fake.Lie{Kind: fake.Empty})
 	leader := s.Leader()
 	s.Replicas[leader].Kill()
 	s.AwaitCalm()
 	s.listed(4)
 	s.NothingDone(before, "List is empty, and the leader is killed")
-	s.lie(swarm.Lie{Kind: swarm.Truth})
+	s.lie(fake.Lie{Kind: fake.Truth})
 	s.AwaitCalm()
 	s.Sees("web")
 }
 
-func (s *scene) lie(l swarm.Lie) {
+func (s *scene) lie(l fake.Lie) {
 	s.T.Helper()
 	if err := s.Control.Lie(l); err != nil {
 		s.T.Fatal(err)

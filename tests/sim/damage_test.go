@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -174,7 +175,7 @@ func (d *damagedWorld) watchRecord(_ time.Time, e store.Event) {
 
 func (d *damagedWorld) watchMachine(at time.Time, m sim.Machine) {
 	d.trace.add(at, "machine", m.Instance, string(m.Event))
-	if (m.Event == sim.MachineRemoved || m.Event == sim.MachineStopped) && !d.condemned[m.Instance] {
+	if (m.Event == fake.Removed || m.Event == fake.Stopped) && !d.condemned[m.Instance] {
 		d.fail("the machine of %s is %s, and no record condemned it", m.Instance, m.Event)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -33,13 +34,14 @@ func (tr *trial) conditions() sim.Config {
 	}
 	for i := range tr.between(1, 2) {
 		p := sim.Provider{
-			Name: []string{"cloud", "metal"}[i], CallTimeout: time.Duration(tr.between(5, 20)) * time.Second,
-			Boot:      sim.Range{From: time.Second, To: time.Duration(tr.between(2, 15)) * time.Second},
-			Forgetful: tr.chance(30),
-			Call:      sim.Range{From: 100 * time.Millisecond, To: time.Duration(tr.between(1, 4)) * time.Second},
+			Name: []string{"cloud", "metal"}[i],
 		}
+		p.CallTimeout = time.Duration(tr.between(5, 20)) * time.Second
+		p.Joins = fake.Between(time.Second, time.Duration(tr.between(2, 15))*time.Second)
+		p.Forgetful = tr.chance(30)
+		p.Call = fake.Between(100*time.Millisecond, time.Duration(tr.between(1, 4))*time.Second)
 		for _, z := range []string{"a", "b", "c"}[:tr.between(1, 3)] {
-			p.Zones = append(p.Zones, sim.Zone{Name: z})
+			p.Zones = append(p.Zones, fake.Zone{Name: z})
 		}
 		if tr.chance(50) {
 			p.Consistency = time.Duration(tr.between(1, 6)) * time.Second

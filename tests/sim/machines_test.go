@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -14,9 +15,9 @@ func (tr *trial) machine(at time.Time, m sim.Machine) {
 	tr.trace.add(at, "machine", m.Instance, string(m.Event), "zone "+m.Zone)
 	rec := tr.w.Instance(m.Instance)
 	switch m.Event {
-	case sim.MachineDoubled:
+	case fake.Doubled:
 		tr.fail("a second machine is made for %s, in another zone", m.Instance)
-	case sim.MachineMade:
+	case fake.Made:
 		tr.made[m.Instance]++
 		if !rec.Present() {
 			tr.fail("a machine is made for %s, of which there is no record", m.Instance)
@@ -27,14 +28,14 @@ func (tr *trial) machine(at time.Time, m sim.Machine) {
 		if tr.made[m.Instance] > 1 && !tr.forgetful(m.Provider) {
 			tr.fail("a machine is made for %s for the second time", m.Instance)
 		}
-	case sim.MachineRemoved:
+	case fake.Removed:
 		if rec.Present() && rec.Record.Phase != store.Deleting {
 			tr.fail("the machine of %s is removed while its record is %s", m.Instance, rec.Record.Phase)
 		}
 		if !rec.Present() && !strings.Contains(m.Instance, "planted") {
 			tr.fail("a machine of %s was there after its record", m.Instance)
 		}
-	case sim.MachineStopped, sim.MachineCrashed, sim.MachineRestarted:
+	case fake.Stopped, fake.Crashed, fake.Restarted:
 	}
 }
 

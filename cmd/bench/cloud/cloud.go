@@ -1,191 +1,113 @@
 package cloud
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"net"
-	"net/rpc"
+	"slices"
 	"sync"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
 // Zone is the zone of all machines of a bench.
 const Zone = "local"
 
-// gone is the state of a deleted machine, between cloud and provider.
-const gone provider.State = "gone"
-
-// Cloud is a list of simulated machines. The reader of Made and Deleted starts and removes their
+// Cloud is a fake cloud of a bench. The reader of Made and Deleted starts and removes the machines'
 // agents.
 type Cloud struct {
-	// Made receives machines that were created, Deleted those that were deleted. Both must be read.
+	// Made receives machines that were created, Deleted those that were stopped or deleted. Both must
+	// be read.
 	Made, Deleted chan string
 
-	listener net.Listener
-	over     chan struct{}
-	serving  sync.WaitGroup
+	machines *fake.Provider
+	server   *socket.Server
+	over     context.Context //nolint:containedctx // of all calls, and of what nobody reads
+	end      context.CancelFunc
 
 	mu      sync.Mutex
-	state   map[string]provider.State
 	changes []string // instances, in the order of their changes
-	conns   map[net.Conn]bool
 }
 
-// Changes are machines that changed, in their present state.
+// Changes are machines that changed, in their present state. Those that are gone have none.
 type Changes struct {
 	Machines []provider.Machine
 	Seen     int // number of changes up to this answer
 }
 
-// Open serves the machines at a socket. Close ends it.
-func Open(socket string, instances []string) (*Cloud, error) {
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("serve machines: %w", err)
-	}
-	c := &Cloud{
-		Made: make(chan string, 1024), Deleted: make(chan string, 1024), listener: listener, over: make(chan struct{}),
-		state: make(map[string]provider.State, len(instances)), conns: map[net.Conn]bool{},
-	}
-	for _, id := range instances {
-		c.set(id, provider.StateRunning)
-	}
-	server := rpc.NewServer()
-	if err := server.RegisterName("Cloud", &cloudCalls{c}); err != nil {
-		return nil, errors.Join(fmt.Errorf("serve machines: %w", err), listener.Close())
-	}
-	c.serving.Go(func() { c.serve(server) })
-	return c, nil
-}
+// Failure is none: an answer without an error is complete.
+func (Changes) Failure() error { return nil }
 
-func (c *Cloud) serve(server *rpc.Server) {
-	for {
-		conn, err := c.listener.Accept()
-		if err != nil {
-			return // the listener was closed
-		}
-		c.mu.Lock()
-		c.conns[conn] = true
-		c.mu.Unlock()
-		c.serving.Go(func() {
-			server.ServeConn(conn)
-			c.mu.Lock()
-			delete(c.conns, conn)
-			c.mu.Unlock()
+// Open serves a shard's machines at a socket. Close ends it.
+func Open(ctx context.Context, path, shard string, instances []string) (*Cloud, error) {
+	c := &Cloud{Made: make(chan string, 1024), Deleted: make(chan string, 1024)}
+	c.over, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	c.machines = fake.NewProvider(fake.Config{Zones: fake.Zones(Zone)}, fake.Inside{Hear: c.hear})
+	c.changes = slices.Sorted(slices.Values(instances))
+	for _, id := range c.changes {
+		c.machines.Plant(provider.CreateRequest{
+			Zone: Zone, Bootstrap: provider.Bootstrap{Instance: id, Shard: shard},
 		})
 	}
+	of := func(string) provider.Provider { return c.machines }
+	var err error
+	c.server, err = socket.Listen(ctx, path, map[string]any{"Machines": socket.NewMachines(c.over, of), "Feed": &Feed{c}})
+	if err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
 }
 
 // Close ends the service. Calls that wait for their result to be read fail.
 func (c *Cloud) Close() {
-	close(c.over)
-	_ = c.listener.Close()
-	c.mu.Lock()
-	for conn := range c.conns {
-		_ = conn.Close()
-	}
-	c.mu.Unlock()
-	c.serving.Wait()
+	c.end()
+	c.server.Close()
+	c.machines.Close()
 }
 
-// Count returns how many machines there are, and how many were ever created by a call.
-func (c *Cloud) Count() int {
+func (c *Cloud) hear(e fake.Event, instance, _ string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.state)
-}
-
-// set requires mu, unless the cloud is not shared yet.
-func (c *Cloud) set(instance string, state provider.State) {
-	if state == gone {
-		delete(c.state, instance)
-	} else {
-		c.state[instance] = state
-	}
 	c.changes = append(c.changes, instance)
-}
-
-func (c *Cloud) machine(instance string) provider.Machine {
-	state, there := c.state[instance]
-	if !there {
-		state = gone
-	}
-	return provider.Machine{Instance: instance, Ref: "bench:" + instance, State: state, Zone: Zone}
-}
-
-// cloudCalls are the calls that a provider makes.
-type cloudCalls struct{ c *Cloud }
-
-// Create creates a machine. It may be repeated.
-func (v *cloudCalls) Create(instance string, made *provider.Machine) error {
-	c := v.c
-	c.mu.Lock()
-	_, there := c.state[instance]
-	if !there {
-		c.set(instance, provider.StateRunning)
-	}
-	*made = c.machine(instance)
 	c.mu.Unlock()
-	if there {
-		return nil
+	switch e {
+	case fake.Made:
+		c.tell(c.Made, instance)
+	case fake.Stopped:
+		c.tell(c.Deleted, instance)
+	default:
 	}
-	return c.tell(c.Made, instance)
 }
 
-// Stop stops a machine. It is no error if the machine is gone.
-func (v *cloudCalls) Stop(instance string, _ *bool) error {
-	c := v.c
-	c.mu.Lock()
-	running := c.state[instance] == provider.StateRunning
-	if running {
-		c.set(instance, provider.StateStopped)
-	}
-	c.mu.Unlock()
-	if !running {
-		return nil
-	}
-	return c.tell(c.Deleted, instance)
-}
-
-// Delete removes a machine.
-func (v *cloudCalls) Delete(instance string, _ *bool) error {
-	if err := v.Stop(instance, nil); err != nil {
-		return err
-	}
-	c := v.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, there := c.state[instance]; there {
-		c.set(instance, gone)
-	}
-	return nil
-}
-
-// Changed returns the machines that changed after the given number of changes.
-func (v *cloudCalls) Changed(from int, news *Changes) error {
-	c := v.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if from < 0 || from > len(c.changes) {
-		return fmt.Errorf("%d changes were seen, of %d", from, len(c.changes))
-	}
-	told := map[string]bool{}
-	for _, id := range c.changes[from:] {
-		if !told[id] {
-			told[id] = true
-			news.Machines = append(news.Machines, c.machine(id))
-		}
-	}
-	news.Seen = len(c.changes)
-	return nil
-}
-
-func (c *Cloud) tell(whom chan<- string, instance string) error {
+func (c *Cloud) tell(whom chan<- string, instance string) {
 	select {
 	case whom <- instance:
-		return nil
-	case <-c.over:
-		return errors.New("the bench is over")
+	case <-c.over.Done():
 	}
+}
+
+// Feed is the service that tells replicas what has changed.
+type Feed struct{ c *Cloud }
+
+// Changed returns the machines that changed after the given number of changes.
+func (f *Feed) Changed(from int, news *Changes) error {
+	c := f.c
+	c.mu.Lock()
+	news.Seen = len(c.changes)
+	if from < 0 || from > news.Seen {
+		c.mu.Unlock()
+		return fmt.Errorf("%d changes were seen, of %d", from, news.Seen)
+	}
+	changed := slices.Clone(c.changes[from:])
+	c.mu.Unlock()
+	slices.Sort(changed)
+	for _, id := range slices.Compact(changed) {
+		m, there := c.machines.Machine(id)
+		if !there {
+			m = provider.Machine{Instance: id}
+		}
+		news.Machines = append(news.Machines, m)
+	}
+	return nil
 }

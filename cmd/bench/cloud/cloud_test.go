@@ -3,31 +3,35 @@ package cloud
 import (
 	"context"
 	"errors"
-	"net"
-	"net/rpc"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
-func opened(t *testing.T, instances ...string) (c *Cloud, socket string) {
+func opened(t *testing.T, instances ...string) (c *Cloud, path string) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "s")
-	c, err := Open(socket, instances)
+	path = filepath.Join(t.TempDir(), "s")
+	c, err := Open(t.Context(), path, "shard1", instances)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c, socket
+	return c, path
+}
+
+func request(instance string) provider.CreateRequest {
+	return provider.CreateRequest{
+		Zone: Zone, Bootstrap: provider.Bootstrap{Instance: instance, Group: "g", Shard: "shard1"},
+	}
 }
 
 func create(t *testing.T, p *Provider, instance string) {
 	t.Helper()
-	m, err := p.Create(t.Context(),
-		provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: instance, Group: "g"}})
+	m, err := p.Create(t.Context(), request(instance))
 	if err != nil || m.Instance != instance || m.State != provider.StateRunning || m.Zone != Zone || m.Group != "g" {
 		t.Errorf("Create of %s: %+v, %v", instance, m, err)
 	}
@@ -44,7 +48,7 @@ func lists(t *testing.T, p *Provider, want map[string]provider.State) {
 		t.Errorf("%d machines are listed, want %d", len(machines), len(want))
 	}
 	for _, m := range machines {
-		if m.State != want[m.Instance] || m.Shard != "shard1" || m.Ref != "bench:"+m.Instance {
+		if m.State != want[m.Instance] || m.Shard != "shard1" {
 			t.Errorf("%+v is listed, want %s to be %q", m, m.Instance, want[m.Instance])
 		}
 	}
@@ -64,8 +68,8 @@ func told(t *testing.T, where <-chan string, want ...string) {
 // Whatever one replica does, all of them see; and the bench hears once of each machine that
 // begins or ends.
 func TestAllSeeTheSameMachines(t *testing.T) {
-	c, socket := opened(t, "a", "b")
-	one, two := NewProvider(socket), NewProvider(socket)
+	c, path := opened(t, "a", "b")
+	one, two := NewProvider(path), NewProvider(path)
 	lists(t, one, map[string]provider.State{"a": provider.StateRunning, "b": provider.StateRunning})
 	create(t, one, "c")
 	create(t, two, "c") // as a leader does that does not know whether the last one did
@@ -90,33 +94,27 @@ func TestAllSeeTheSameMachines(t *testing.T) {
 	for _, p := range []*Provider{one, two, one} {
 		lists(t, p, map[string]provider.State{"c": provider.StateRunning})
 	}
-	if n := c.Count(); n != 1 {
-		t.Errorf("there are %d machines, want 1", n)
-	}
 }
 
 // A list that is answered late hides nothing of what was made before it was asked for.
 func TestListsThatOvertakeEachOther(t *testing.T) {
-	c := &Cloud{state: map[string]provider.State{}}
-	c.set("a", provider.StateRunning)
-	slow := &slowCloud{cloudCalls: cloudCalls{c}, asked: make(chan chan struct{})}
-	server := rpc.NewServer()
-	if err := server.RegisterName("Cloud", slow); err != nil {
+	c, _ := opened(t, "a")
+	slow := &slowFeed{Feed: Feed{c}, asked: make(chan chan struct{})}
+	path := filepath.Join(t.TempDir(), "slow")
+	server, err := socket.Listen(t.Context(), path, map[string]any{"Feed": slow})
+	if err != nil {
 		t.Fatal(err)
 	}
-	here, there := net.Pipe()
-	defer here.Close()
-	go server.ServeConn(there)
-	p := NewProvider("")
-	p.client = rpc.NewClient(here)
+	defer server.Close()
+	p := NewProvider(path)
 
 	var answers [2]chan []provider.Machine
 	var asked [2]chan struct{}
 	for i := range answers {
-		if i == 1 {
-			c.mu.Lock()
-			c.set("b", provider.StateRunning) // before the second list is begun
-			c.mu.Unlock()
+		if i == 1 { // before the second list is begun
+			if _, err := c.machines.Create(t.Context(), request("b")); err != nil {
+				t.Fatal(err)
+			}
 		}
 		answers[i] = make(chan []provider.Machine, 1)
 		go func() {
@@ -136,14 +134,14 @@ func TestListsThatOvertakeEachOther(t *testing.T) {
 	}
 }
 
-// slowCloud counts the changes at once, and answers when it is told to.
-type slowCloud struct {
-	cloudCalls
+// slowFeed counts the changes at once, and answers when it is told to.
+type slowFeed struct {
+	Feed
 	asked chan chan struct{}
 }
 
-func (s *slowCloud) Changed(from int, news *Changes) error {
-	err := s.cloudCalls.Changed(from, news)
+func (s *slowFeed) Changed(from int, news *Changes) error {
+	err := s.Feed.Changed(from, news)
 	answer := make(chan struct{})
 	s.asked <- answer
 	<-answer
@@ -152,34 +150,18 @@ func (s *slowCloud) Changed(from int, news *Changes) error {
 
 // Calls end with the bench, and with the caller.
 func TestCallsEnd(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "s")
-	c, err := Open(socket, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := NewProvider(socket)
+	c, path := opened(t)
+	p := NewProvider(path)
 	for range cap(c.Made) { // nobody reads
 		c.Made <- "x"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := p.Create(ctx, provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "a"}}); !errors.Is(err,
-		context.DeadlineExceeded) {
+	if _, err := p.Create(ctx, request("a")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Create that nobody hears of: %v, want the end of its time", err)
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Create(t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "b"}})
-		ended <- err
-	}()
-	for c.Count() < 2 { // it is made, and nobody is told
-		<-time.After(time.Millisecond)
-	}
-	c.Close()
-	if err := <-ended; err == nil {
-		t.Error("Create succeeded after the bench was over")
-	}
-	if _, err := NewProvider(socket).List(t.Context(), "shard1"); err == nil {
+	c.Close() // which waits for nothing that nobody reads
+	if _, err := p.List(t.Context(), "shard1"); err == nil {
 		t.Error("a cloud that is closed lists machines")
 	}
 }

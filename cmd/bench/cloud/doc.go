@@ -1,6 +1,6 @@
-// Package cloud is the provider of a bench: its machines are entries of a list, for which the bench
-// simulates agents.
+// Package cloud is the provider of a bench: a fake cloud, for whose machines the bench simulates
+// agents.
 //
-// The list is served at a socket that each replica's [Provider] calls, so that all replicas see the
-// same machines and the bench sees what is created and removed.
+// It is served at a socket that each replica's [Provider] calls, so that all replicas see the
+// same machines and the bench hears what is created and removed.
 package cloud

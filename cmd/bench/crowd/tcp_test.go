@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -48,7 +48,7 @@ func TestAgentsComeFromManyAddresses(t *testing.T) {
 	}
 	db := memstore.New(memstore.Config{})
 	defer db.Close()
-	machines := memprovider.New(memprovider.Config{})
+	machines := fake.NewProvider(fake.Config{}, fake.Inside{})
 	defer machines.Close()
 	keys, records := store.KeysOf("test"), db.Connect()
 	g := store.DefaultGroup()

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -30,7 +30,7 @@ type world struct {
 	db       *memstore.Database
 	store    *memstore.Store
 	keys     store.Keys
-	provider *memprovider.Provider
+	provider *fake.Provider
 	pki      *pki.Authority // nil: streams are not secured
 	crowd    *crowd.Crowd
 	net      *network
@@ -126,7 +126,7 @@ func inWorld(t *testing.T, secured bool, config crowd.Config, test func(*world))
 		if w.crowd, err = crowd.New(config, crowd.Deps{Dial: w.net.dial}); err != nil {
 			t.Fatal(err)
 		}
-		w.provider = memprovider.New(memprovider.Config{BootDelay: time.Second, Run: w.runMachine})
+		w.provider = fake.NewProvider(fake.Config{Boot: time.Second}, fake.Inside{Run: w.runMachine})
 		ctx, end := context.WithCancel(context.Background())
 		var living sync.WaitGroup
 		living.Go(func() { _ = w.crowd.Run(ctx) })
@@ -137,7 +137,7 @@ func inWorld(t *testing.T, secured bool, config crowd.Config, test func(*world))
 	})
 }
 
-func (w *world) runMachine(ctx context.Context, boot memprovider.Boot) {
+func (w *world) runMachine(ctx context.Context, boot fake.Boot) {
 	id := []string{boot.Bootstrap.Instance}
 	if err := w.crowd.Add(id); err != nil {
 		w.t.Error(err)

@@ -127,7 +127,7 @@ func instance(g store.Group, slot int, zone string, now time.Time) store.Instanc
 		Since:   now, Created: now, Spec: g.InstanceSpec(), Zone: zone, Called: true,
 		Last: store.Decision{Rule: "REC-3", What: "created", Why: "a bench begins with it", At: now},
 	}
-	rec.Template, rec.Config, rec.Ref = rec.Spec.TemplateHash(), rec.Spec.ConfigHash(), "bench:"+rec.ID
+	rec.Template, rec.Config, rec.Ref = rec.Spec.TemplateHash(), rec.Spec.ConfigHash(), "ref-"+rec.ID
 	return rec
 }
 

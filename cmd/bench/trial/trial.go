@@ -113,7 +113,7 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t.watching = stop
 	t.seen = observe(watch, t.store, store.KeysOf(cfg.Shard), t.shard)
-	if t.cloud, err = cloud.Open(filepath.Join(t.dir, "cloud.sock"), t.shard.Instances); err != nil {
+	if t.cloud, err = cloud.Open(ctx, filepath.Join(t.dir, "cloud.sock"), t.shard.ID, t.shard.Instances); err != nil {
 		return t, err
 	}
 	if cfg.Shared == 0 {

@@ -201,7 +201,7 @@ func (t *traffic) change(call string, c swarm.MemberCall, a *swarm.MemberAnswer,
 	case f.Done && f.Late == 0:
 		do(c.Member, c.Replica)
 	case f.Done:
-		t.c.serving.Go(func() {
+		t.c.late.Go(func() {
 			t.hang(f.Late)
 			t.mu.Lock()
 			defer t.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
@@ -14,7 +14,7 @@ import (
 const mostOrder = 10 * time.Second
 
 // live is one boot of a machine.
-func (c *Cloud) live(ctx context.Context, boot memprovider.Boot) {
+func (c *Cloud) live(ctx context.Context, boot fake.Boot) {
 	m := c.begin(boot)
 	if m == nil || ctx.Err() != nil {
 		if m != nil {
@@ -80,15 +80,15 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 // bringDown stops a machine as its cloud does: in order if there is time, like an operating system
 // that shuts down. What is left is killed later.
 func (c *Cloud) bringDown(ctx context.Context, m *machine, a *agent) string {
-	var down *memprovider.Down
+	var down *fake.Down
 	if !errors.As(context.Cause(ctx), &down) {
 		return history.ByEnd
 	}
 	why, within := history.ByCall, time.Duration(0)
 	switch down.By {
-	case memprovider.CallStop:
+	case fake.CallStop:
 		within = down.Within - killWait
-	case memprovider.CallRestart:
+	case fake.CallRestart:
 		if d, err := time.ParseDuration(m.boot.Bootstrap.StopTimeout); err == nil {
 			within = min(d, mostOrder)
 		}

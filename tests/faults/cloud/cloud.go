@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +18,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 	"github.com/leasehold/leasehold/tests/faults/history"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // Config describes a cloud.
@@ -39,36 +37,29 @@ type Config struct {
 	// the file's name; "" if it is whole.
 	Whole map[string]func(content string) string
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
-	AgentAgain  time.Duration
-	Capacity    int           // machines per zone; 0: no limit
-	Consistency time.Duration // delay of List
-	CallTime    time.Duration // duration of every call
-	BootDelay   time.Duration // from Create or Restart to the agent's start
-	Seed        uint64        // decides which calls a fault with a chance hits
+	AgentAgain time.Duration
 }
 
 // Cloud is machines and their provider.
 type Cloud struct {
-	cfg    Config
-	mark   string // environment marker of all its processes, followed by the instance
-	mem    *memprovider.Provider
-	calls  atomic.Uint64
-	census census
+	cfg      Config
+	mark     string // environment marker of all its processes, followed by the instance
+	provider *fake.Provider
+	calls    atomic.Uint64
+	census   census
 
 	traffic *traffic
 
-	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
-	end      context.CancelFunc
-	listener net.Listener
-	keeper   *exec.Cmd
-	keeps    io.Closer
-	serving  sync.WaitGroup
+	base   context.Context //nolint:containedctx // of all calls, which outlive their callers
+	end    context.CancelFunc
+	server *socket.Server
+	late   sync.WaitGroup // effects of the load balancer that come after their calls
+	keeper *exec.Cmd
+	keeps  io.Closer
 
 	mu       sync.Mutex
 	machines map[string]*machine // all machines that ever existed
-	conns    map[net.Conn]bool
 	failures []string
-	lie      *lie
 }
 
 // New starts nothing.
@@ -76,17 +67,11 @@ func New(cfg Config) (*Cloud, error) {
 	if cfg.Log == nil || cfg.Agent == "" || cfg.Dir == "" || cfg.Socket == "" || cfg.Source == nil {
 		return nil, errors.New("new cloud: Log, Agent, Dir, Socket and Source are needed")
 	}
-	if len(cfg.Zones) == 0 {
-		cfg.Zones = []string{"a", "b"}
-	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
-	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
+	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}}
 	c.traffic = &traffic{c: c, members: map[string]*served{}}
-	c.mem = memprovider.New(memprovider.Config{
-		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime,
-		BootDelay: cfg.BootDelay, Seed: cfg.Seed,
-		Run: c.live, Exists: c.exists,
-	})
+	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
+		fake.Inside{Run: c.live, Hear: c.hear, Leaving: c.leaving, Address: c.reachedAt})
 	return c, nil
 }
 
@@ -95,46 +80,19 @@ func (c *Cloud) Serve(ctx context.Context) error {
 	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("serve the cloud: %w", err)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", c.cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("serve the cloud: %w", err)
-	}
-	c.listener = l
 	c.base, c.end = context.WithCancel(ctx)
-	server := rpc.NewServer()
 	of := func(replica string) provider.Provider { return &front{c, replica} }
-	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)),
-		server.RegisterName("Traffic", &Traffic{c.traffic}), c.startKeeper()); err != nil {
-		return errors.Join(err, l.Close())
+	var err error
+	c.server, err = socket.Listen(ctx, c.cfg.Socket,
+		map[string]any{"Machines": socket.NewMachines(c.base, of), "Traffic": &Traffic{c.traffic}})
+	if err != nil {
+		return err
 	}
-	c.serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // closed by Close
-			}
-			if c.keepConn(conn) {
-				c.serving.Go(func() {
-					server.ServeConn(conn) // ends with its last call
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					delete(c.conns, conn)
-				})
-			}
-		}
-	})
+	if err := c.startKeeper(); err != nil {
+		c.server.Close()
+		return err
+	}
 	return nil
-}
-
-func (c *Cloud) keepConn(conn net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.base.Err() != nil {
-		_ = conn.Close()
-		return false
-	}
-	c.conns[conn] = true
-	return true
 }
 
 // startKeeper starts the process that kills all machines if this one cannot.
@@ -156,14 +114,9 @@ func (c *Cloud) Close() error {
 		return nil
 	}
 	c.end()
-	_ = c.listener.Close() // it was open
-	c.mu.Lock()
-	for conn := range c.conns {
-		_ = conn.Close() // its replica has gone, or will notice
-	}
-	c.mu.Unlock()
-	c.serving.Wait()
-	c.mem.Close()
+	c.server.Close()
+	c.late.Wait()
+	c.provider.Close()
 	var errs []error
 	for instance, pids := range c.Processes() {
 		errs = append(errs, fmt.Errorf("processes %v of machine %s were left", pids, instance))

@@ -15,9 +15,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 var born = []string{"create", "made 0", "/create | booted 1"}
@@ -248,7 +247,7 @@ func TestWallClock(t *testing.T) {
 func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 	w := newWorld(t)
 	lost := errors.New("the answer was lost")
-	w.Inject(memprovider.Fault{Call: memprovider.CallCreate, Times: 1, Err: lost, Effect: memprovider.EffectDone})
+	w.Inject(fake.Fault{Call: fake.CallCreate, Times: 1, Err: lost, Effect: fake.EffectDone})
 	if _, err := w.as.Create(t.Context(), request("web-0")); err == nil ||
 		!strings.Contains(err.Error(), lost.Error()) {
 		t.Errorf("the answer was lost: %v", err)
@@ -256,8 +255,8 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 	w.awaitAll("web-0")
 	w.expect("web-0", "create", "made 0", "/create the answer was lost | booted 1")
 
-	w.Inject(memprovider.Fault{
-		Call: memprovider.CallCreate, Times: 1, Err: lost, Effect: memprovider.EffectLate,
+	w.Inject(fake.Fault{
+		Call: fake.CallCreate, Times: 1, Err: lost, Effect: fake.EffectLate,
 		Late: 300 * time.Millisecond,
 	})
 	if _, err := w.as.Create(t.Context(), request("web-1")); err == nil {
@@ -266,7 +265,7 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 	w.awaitAll("web-1")
 	w.expect("web-1", "create", "/create the answer was lost", "made 0", "booted 1")
 
-	w.Inject(memprovider.Fault{Call: memprovider.CallCreate, Times: 1, Err: provider.ErrCapacity})
+	w.Inject(fake.Fault{Call: fake.CallCreate, Times: 1, Err: provider.ErrCapacity})
 	if _, err := w.as.Create(t.Context(), request("web-2")); !errors.Is(err, provider.ErrCapacity) {
 		t.Errorf("there is no room: %v", err)
 	}
@@ -274,7 +273,7 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 
 	// One that gives up is told nothing; what it has asked for ends when it would have given up in
 	// any case.
-	lift := w.Inject(memprovider.Fault{Call: memprovider.CallDelete, Hang: true})
+	lift := w.Inject(fake.Fault{Call: fake.CallDelete, Hang: true})
 	brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := w.as.Delete(brief, "s1", "web-0"); err == nil ||
@@ -290,12 +289,12 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 func TestHowACallGoesWrongIsWritten(t *testing.T) {
 	w := newWorld(t)
 	oops := errors.New("oops")
-	for want, fault := range map[string]memprovider.Fault{
-		"":                 {Call: memprovider.CallStop},
+	for want, fault := range map[string]fake.Fault{
+		"":                 {Call: fake.CallStop},
 		"slow":             {Delay: time.Millisecond},
 		"fails":            {Err: oops},
-		"fails, done":      {Err: oops, Effect: memprovider.EffectDone},
-		"hangs, done late": {Hang: true, Effect: memprovider.EffectLate},
+		"fails, done":      {Err: oops, Effect: fake.EffectDone},
+		"hangs, done late": {Hang: true, Effect: fake.EffectLate},
 	} {
 		lift := w.Inject(fault)
 		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -376,7 +375,7 @@ func TestAgentComesFromItsMachinesAddress(t *testing.T) {
 func TestLies(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
-	w.Lie(swarm.Lie{Kind: swarm.Empty, Times: 1})
+	w.Lie(fake.Lie{Kind: fake.Empty, Times: 1})
 	lift := func() {}
 	for _, c := range []struct {
 		want int
@@ -384,9 +383,9 @@ func TestLies(t *testing.T) {
 		then func()
 	}{
 		{0, "empty", func() {}},
-		{1, "", func() { lift = w.Lie(swarm.Lie{Kind: swarm.Odd, Delay: 10 * time.Millisecond}) }},
+		{1, "", func() { lift = w.Lie(fake.Lie{Kind: fake.Odd, Delay: 10 * time.Millisecond}) }},
 		{2, "odd", func() { lift() }},
-		{1, "", func() { w.Lie(swarm.Lie{Kind: swarm.Empty}); w.Heal() }},
+		{1, "", func() { w.Lie(fake.Lie{Kind: fake.Empty}); w.Heal() }},
 		{1, "", func() {}},
 	} {
 		found, err := w.as.List(t.Context(), "s1")

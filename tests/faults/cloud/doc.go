@@ -7,7 +7,6 @@
 //
 //	cloud.go    the machines; serving, closing
 //	front.go    a replica's calls, and their record
-//	lie.go      wrong answers of List
 //	machine.go  a machine from its creation to its deletion
 //	boot.go     the processes of a boot, and their end
 //	agent.go    the process of an agent

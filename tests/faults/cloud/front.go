@@ -3,11 +3,10 @@ package cloud
 import (
 	"context"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
@@ -22,18 +21,18 @@ type front struct {
 
 var _ provider.Provider = (*front)(nil)
 
-// Capabilities are those of the memory provider: replicas override them.
-func (f *front) Capabilities() provider.Capabilities { return f.c.mem.Capabilities() }
+// Capabilities are those of the fake cloud: replicas override them.
+func (f *front) Capabilities() provider.Capabilities { return f.c.provider.Capabilities() }
 
 // Validate refuses zones that do not exist.
-func (f *front) Validate(t provider.Template) error { return f.c.mem.Validate(t) }
+func (f *front) Validate(t provider.Template) error { return f.c.provider.Validate(t) }
 
 // called records a call and its end.
 func (f *front) called(ctx context.Context, call history.Call, do func(context.Context, *history.Call) error) error {
 	call.ID, call.Replica = f.c.calls.Add(1), f.replica
 	begun := call
 	f.c.cfg.Log.Add(history.Event{Call: &begun})
-	err := do(memprovider.TellHit(ctx, func(hit memprovider.Fault) {
+	err := do(fake.TellHit(ctx, func(hit fake.Fault) {
 		if call.Method != history.List { // an answer to that is true, late or none, as far as nobody lies
 			call.Lie = kindOf(hit)
 		}
@@ -47,7 +46,7 @@ func (f *front) called(ctx context.Context, call history.Call, do func(context.C
 }
 
 // kindOf returns how a call goes wrong.
-func kindOf(hit memprovider.Fault) string {
+func kindOf(hit fake.Fault) string {
 	kind := history.Slow
 	switch {
 	case hit.Hang:
@@ -56,11 +55,11 @@ func kindOf(hit memprovider.Fault) string {
 		kind = "fails"
 	}
 	switch hit.Effect {
-	case memprovider.EffectDone:
+	case fake.EffectDone:
 		kind += ", done"
-	case memprovider.EffectLate:
+	case fake.EffectLate:
 		kind += history.DoneLate
-	case memprovider.EffectNone:
+	case fake.EffectNone:
 	}
 	return kind
 }
@@ -69,8 +68,7 @@ func kindOf(hit memprovider.Fault) string {
 func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made provider.Machine, err error) {
 	err = f.called(ctx, history.Call{Method: history.Create, Instance: req.Bootstrap.Instance, Zone: req.Zone},
 		func(ctx context.Context, _ *history.Call) (err error) {
-			made, err = f.c.mem.Create(ctx, req)
-			made.Address = f.c.reachedAt(made.Instance)
+			made, err = f.c.provider.Create(ctx, req)
 			return err
 		})
 	return made, err
@@ -80,7 +78,7 @@ func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made pr
 func (f *front) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	return f.called(ctx, history.Call{Method: history.Stop, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
-			return f.c.mem.Stop(ctx, shard, instance, timeout+killWait)
+			return f.c.provider.Stop(ctx, shard, instance, timeout+killWait)
 		})
 }
 
@@ -88,7 +86,7 @@ func (f *front) Stop(ctx context.Context, shard, instance string, timeout time.D
 func (f *front) Delete(ctx context.Context, shard, instance string) error {
 	return f.called(ctx, history.Call{Method: history.Delete, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
-			if err := f.c.mem.Delete(ctx, shard, instance); err != nil {
+			if err := f.c.provider.Delete(ctx, shard, instance); err != nil {
 				return err
 			}
 			m := f.c.machine(instance)
@@ -108,27 +106,14 @@ func (f *front) Delete(ctx context.Context, shard, instance string) error {
 func (f *front) Restart(ctx context.Context, shard, instance, boot string) error {
 	return f.called(ctx, history.Call{Method: history.Restart, Instance: instance},
 		func(ctx context.Context, _ *history.Call) error {
-			return f.c.mem.Restart(ctx, shard, instance, boot)
+			return f.c.provider.Restart(ctx, shard, instance, boot)
 		})
 }
 
-// List lists all machines of which something is left, or lies.
+// List lists all machines, or lies.
 func (f *front) List(ctx context.Context, shard string) (found []provider.Machine, err error) {
 	err = f.called(ctx, history.Call{Method: history.List}, func(ctx context.Context, call *history.Call) error {
-		if found, err = f.c.mem.List(ctx, shard); err != nil {
-			return err
-		}
-		// Machines in transition are listed only after that, so that none is missed between the
-		// two.
-		for _, m := range f.c.leaving(shard) {
-			if !slices.ContainsFunc(found, func(o provider.Machine) bool { return o.Instance == m.Instance }) {
-				found = append(found, m)
-			}
-		}
-		for i := range found {
-			found[i].Address = f.c.reachedAt(found[i].Instance)
-		}
-		found, call.Lie, err = f.c.bend(ctx, found)
+		found, err = f.c.provider.List(fake.TellLie(ctx, func(lie fake.LieKind) { call.Lie = string(lie) }), shard)
 		call.Listed = len(found)
 		return err
 	})
@@ -143,17 +128,16 @@ func (c *Cloud) reachedAt(instance string) string {
 	return ""
 }
 
-// Inject makes calls fail from now on, until the fault is lifted or used up. For List see
-// [Cloud.Lie].
-func (c *Cloud) Inject(f memprovider.Fault) (lift func()) { return c.mem.Inject(f) }
+// Inject makes calls fail from now on, until the fault is lifted or used up.
+func (c *Cloud) Inject(f fake.Fault) (lift func()) { return c.provider.Inject(f) }
+
+// Lie makes List lie from now on, until the lie is lifted or used up, or another one begins.
+func (c *Cloud) Lie(l fake.Lie) (lift func()) { return c.provider.Lie(l) }
 
 // Heal ends all faults and lies. Delayed effects still happen.
 func (c *Cloud) Heal() {
-	c.mem.Heal()
+	c.provider.Heal()
 	c.traffic.mu.Lock()
+	defer c.traffic.mu.Unlock()
 	c.traffic.fault = nil
-	c.traffic.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lie = nil
 }

@@ -27,7 +27,7 @@ func (c *Cloud) Crash(instance string) error {
 	ended := m.ended
 	c.NoteHarm(instance, history.Crashed, false)
 	c.mu.Unlock()
-	fell := c.mem.Crash(instance, "the machine has crashed")
+	fell := c.provider.Crash(instance, "the machine has crashed")
 	c.mu.Lock()
 	if m.up {
 		m.inHurry()

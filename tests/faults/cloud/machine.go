@@ -1,12 +1,13 @@
 package cloud
 
 import (
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
@@ -17,19 +18,19 @@ type machine struct {
 
 	act sync.Mutex
 
-	boot    memprovider.Boot // the last boot
-	up      bool             // a boot has begun, and processes of it may run
-	booted  bool             // its agent was started
-	removed bool             // it is deleted being deleted
-	over    bool             // it is deleted
-	gone    chan struct{}    // closed when deleted
-	hurry   chan struct{}    // closed to end a boot at once; new for each
-	ended   chan struct{}    // closed when no process of a boot runs any more; new for each
-	agent   *agent           // that runs, or last ran in this boot
-	thawed  chan struct{}    // closed when it is resumed; nil: not frozen
-	exited  bool             // its agent or workload was killed, and has not been restarted
-	idle    bool             // it was the workload, which no agent restarts in this boot
-	clock   time.Duration    // offset of its wall clock
+	boot    fake.Boot     // the last boot
+	up      bool          // a boot has begun, and processes of it may run
+	booted  bool          // its agent was started
+	removed bool          // it is deleted being deleted
+	over    bool          // it is deleted
+	gone    chan struct{} // closed when deleted
+	hurry   chan struct{} // closed to end a boot at once; new for each
+	ended   chan struct{} // closed when no process of a boot runs any more; new for each
+	agent   *agent        // that runs, or last ran in this boot
+	thawed  chan struct{} // closed when it is resumed; nil: not frozen
+	exited  bool          // its agent or workload was killed, and has not been restarted
+	idle    bool          // it was the workload, which no agent restarts in this boot
+	clock   time.Duration // offset of its wall clock
 }
 
 func (c *Cloud) note(m *machine, what history.Step, why string) {
@@ -39,9 +40,9 @@ func (c *Cloud) note(m *machine, what history.Step, why string) {
 	}})
 }
 
-// exists is called when a machine is created, and when it is being deleted.
-func (c *Cloud) exists(instance, zone string, exists bool) {
-	if exists {
+// hear is called when a machine is created, and when it is being deleted.
+func (c *Cloud) hear(e fake.Event, instance, zone string) {
+	if e == fake.Made {
 		m := &machine{
 			id: instance, zone: zone, address: c.cfg.Source(instance),
 			dir: filepath.Join(c.cfg.Dir, instance), gone: make(chan struct{}),
@@ -53,6 +54,9 @@ func (c *Cloud) exists(instance, zone string, exists bool) {
 		if c.cfg.Made != nil {
 			c.cfg.Made(instance)
 		}
+		return
+	}
+	if e != fake.Removed {
 		return
 	}
 	c.mu.Lock()
@@ -82,7 +86,7 @@ func (m *machine) inHurry() {
 }
 
 // begin starts a boot, unless the machine is being deleted.
-func (c *Cloud) begin(boot memprovider.Boot) *machine {
+func (c *Cloud) begin(boot fake.Boot) *machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machines[boot.Bootstrap.Instance]
@@ -113,15 +117,16 @@ func (c *Cloud) finish(m *machine, why string) {
 	}
 }
 
-// leaving returns the machines of a shard that are being deleted.
+// leaving returns the machines of a shard that are being deleted: until no process of them runs, List
+// shows them.
 func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.machines {
 		if b := m.boot.Bootstrap; m.removed && !m.over && b.Shard == shard {
 			out = append(out, provider.Machine{
-				Instance: m.id, Shard: shard, Group: b.Group, Ref: "mem-" + m.id, State: provider.StateStopping,
-				Zone: m.zone, BootID: m.boot.ID,
+				Instance: m.id, Shard: shard, Group: b.Group, Ref: "ref-" + m.id, State: provider.StateStopping,
+				Zone: m.zone, BootID: m.boot.ID, Address: net.JoinHostPort(m.address, "80"),
 			})
 		}
 	}

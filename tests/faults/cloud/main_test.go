@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/harness"
 	"github.com/leasehold/leasehold/tests/stage"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // agentProgram is a cast whose wall clock can be set.
@@ -46,7 +46,7 @@ type world struct {
 	t   *testing.T
 	dir string
 	log *history.Log
-	as  *swarm.Provider
+	as  *socket.Provider
 }
 
 func newWorld(t *testing.T, more ...func(*Config)) *world {
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, more ...func(*Config)) *world {
 	if err := w.Serve(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	w.as = swarm.NewProvider("a", cfg.Socket)
+	w.as = socket.NewProvider("a", cfg.Socket)
 	t.Cleanup(w.leave)
 	return w
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
@@ -43,18 +44,18 @@ func (p *play) machine(_ time.Time, m sim.Machine) {
 		p.add(history.Event{Machine: &history.Machine{Instance: m.Instance, What: what, Why: why}})
 	}
 	switch m.Event {
-	case sim.MachineMade, sim.MachineDoubled:
+	case fake.Made, fake.Doubled:
 		step(history.Made, "")
 		step(history.Booted, "")
-	case sim.MachineRestarted:
+	case fake.Restarted:
 		step(history.Ended, history.ByCall)
 		step(history.Booted, "")
-	case sim.MachineStopped:
+	case fake.Stopped:
 		step(history.Ended, history.ByCall)
-	case sim.MachineCrashed:
+	case fake.Crashed:
 		p.harm(m.Instance, history.Crashed, false)
 		step(history.Ended, history.ByFault)
-	case sim.MachineRemoved:
+	case fake.Removed:
 		step(history.Removed, "")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/network"
 )
 
@@ -95,7 +95,7 @@ func groupPausedAmidRemovals(ctx context.Context, s *Site) (string, func() error
 	}
 	name := s.GroupOf(pick(s, up))
 	up = slices.DeleteFunc(up, func(id string) bool { return s.GroupOf(id) != name })
-	heal := inject(s, memprovider.Fault{Call: memprovider.CallDelete, Err: errors.New("internal error, try again")})
+	heal := inject(s, fake.Fault{Call: fake.CallDelete, Err: errors.New("internal error, try again")})
 	hit := each(some(s, 2, up), s.Cloud.Crash)
 	wait(ctx, s.between(2*time.Second, 5*time.Second))
 	err := s.Operator(ctx, "group", "pause", name)

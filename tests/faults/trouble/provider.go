@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/network"
-	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 var ofProvider = []Kind{
@@ -55,29 +54,29 @@ var ofProvider = []Kind{
 
 var errLost = errors.New("connection reset while waiting for the answer")
 
-func inject(s *Site, f memprovider.Fault) func() error {
+func inject(s *Site, f fake.Fault) func() error {
 	remove := s.Cloud.Inject(f)
 	return func() error { remove(); return nil }
 }
 
 // call is one that does something.
-func call(s *Site) memprovider.Call {
-	return pick(s, []memprovider.Call{
-		memprovider.CallCreate, memprovider.CallCreate, memprovider.CallDelete,
-		memprovider.CallStop, memprovider.CallRestart,
+func call(s *Site) fake.Call {
+	return pick(s, []fake.Call{
+		fake.CallCreate, fake.CallCreate, fake.CallDelete,
+		fake.CallStop, fake.CallRestart,
 	})
 }
 
 func answersLost(_ context.Context, s *Site) (string, func() error, error) {
 	c := call(s)
 	return fmt.Sprintf("%s is done, and its answer lost", c),
-		inject(s, memprovider.Fault{Call: c, Chance: 0.6, Err: errLost, Effect: memprovider.EffectDone}), nil
+		inject(s, fake.Fault{Call: c, Chance: 0.6, Err: errLost, Effect: fake.EffectDone}), nil
 }
 
 func callsLate(_ context.Context, s *Site) (string, func() error, error) {
 	c, late := call(s), s.between(time.Second, 8*time.Second)
 	return fmt.Sprintf("%s fails, and is done %s later", c, late),
-		inject(s, memprovider.Fault{Call: c, Chance: 0.5, Err: errLost, Effect: memprovider.EffectLate, Late: late}),
+		inject(s, fake.Fault{Call: c, Chance: 0.5, Err: errLost, Effect: fake.EffectLate, Late: late}),
 		nil
 }
 
@@ -86,8 +85,8 @@ func callsLate(_ context.Context, s *Site) (string, func() error, error) {
 func createCalledOff(ctx context.Context, s *Site) (string, func() error, error) {
 	name, late := group(s), s.between(6*time.Second, 9*time.Second)
 	was := s.Wanted()[name]
-	heal := inject(s, memprovider.Fault{
-		Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate,
+	heal := inject(s, fake.Fault{
+		Call: fake.CallCreate, Err: errLost, Effect: fake.EffectLate,
 		Late: late,
 	})
 	err := s.Operator(ctx, "group", "scale", name, strconv.Itoa(was+2), "--confirm", name)
@@ -99,22 +98,22 @@ func createCalledOff(ctx context.Context, s *Site) (string, func() error, error)
 
 func callsSlow(_ context.Context, s *Site) (string, func() error, error) {
 	slow := s.between(500*time.Millisecond, 4*time.Second)
-	return fmt.Sprintf("every call takes %s longer", slow), inject(s, memprovider.Fault{Delay: slow}), nil
+	return fmt.Sprintf("every call takes %s longer", slow), inject(s, fake.Fault{Delay: slow}), nil
 }
 
 func callsHang(_ context.Context, s *Site) (string, func() error, error) {
 	c := call(s)
-	return fmt.Sprintf("%s hangs", c), inject(s, memprovider.Fault{Call: c, Chance: 0.7, Hang: true}), nil
+	return fmt.Sprintf("%s hangs", c), inject(s, fake.Fault{Call: c, Chance: 0.7, Hang: true}), nil
 }
 
 func noCapacity(_ context.Context, s *Site) (string, func() error, error) {
-	return "no zone has room", inject(s, memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity}),
+	return "no zone has room", inject(s, fake.Fault{Call: fake.CallCreate, Err: provider.ErrCapacity}),
 		nil
 }
 
 func listFails(_ context.Context, s *Site) (string, func() error, error) {
 	return "List fails", inject(s,
-		memprovider.Fault{Call: memprovider.CallList, Chance: 0.8, Err: errors.New("internal error, try again")}), nil
+		fake.Fault{Call: fake.CallList, Chance: 0.8, Err: errors.New("internal error, try again")}), nil
 }
 
 // listFailsBesideMachines: machines are cut off, and the provider does not say whether they run:
@@ -124,20 +123,20 @@ func listFailsBesideMachines(_ context.Context, s *Site) (string, func() error, 
 	if err != nil {
 		return "", nil, err
 	}
-	heal := inject(s, memprovider.Fault{Call: memprovider.CallList, Err: errors.New("internal error, try again")})
+	heal := inject(s, fake.Fault{Call: fake.CallList, Err: errors.New("internal error, try again")})
 	mend := s.CutMachines(func(id string) bool { return slices.Contains(hit, id) }, network.Rule{Silent: true})
 	return fmt.Sprintf("List fails, and %v are cut off", hit), func() error { return errors.Join(mend(), heal()) }, nil
 }
 
 func listLies(_ context.Context, s *Site) (string, func() error, error) {
-	lie := pick(s, []swarm.Lie{
-		{Kind: swarm.Empty},
-		{Kind: swarm.Truncated},
-		{Kind: swarm.Short}, // too few for a storm: the open stream alone tells that it is there
-		{Kind: swarm.Stale},
-		{Kind: swarm.Odd},
-		{Kind: swarm.Empty, Times: 1},
-		{Kind: swarm.Truncated, Delay: 2 * time.Second},
+	lie := pick(s, []fake.Lie{
+		{Kind: fake.Empty},
+		{Kind: fake.Halved},
+		{Kind: fake.Short}, // too few for a storm: the open stream alone tells that it is there
+		{Kind: fake.Stale},
+		{Kind: fake.Odd},
+		{Kind: fake.Empty, Times: 1},
+		{Kind: fake.Halved, Delay: 2 * time.Second},
 	})
 	end := s.Cloud.Lie(lie)
 	return fmt.Sprintf("List is %s, %d times, %s late", lie.Kind, lie.Times, lie.Delay),

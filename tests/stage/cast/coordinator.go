@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/faults/history"
@@ -28,7 +29,7 @@ func coordinate(ctx context.Context, args []string) error {
 	listen := flags.String("listen", "", "address for agents")
 	advertise := flags.String("advertise", "", "address that agents use")
 	endpoints := flags.String("endpoints", "", "address of etcd")
-	socket := flags.String("swarm", "", "the swarm's socket")
+	path := flags.String("swarm", "", "the swarm's socket")
 	zones := flags.String("zones", "a,b", "zones of the swarm")
 	pki := flags.String("pki", "", "directory of the certificate authorities")
 	dir := flags.String("dir", "", "directory of the process provider, which has no machines here")
@@ -44,7 +45,7 @@ func coordinate(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	machines := swarm.NewProvider(*id, *socket, strings.FieldsFunc(*zones, func(r rune) bool { return r == ',' })...)
+	machines := socket.NewProvider(*id, *path, strings.FieldsFunc(*zones, func(r rune) bool { return r == ',' })...)
 	machines.CallTimeout = *timeout
 	host := &services.Host{
 		Stdout: os.Stdout, Stderr: os.Stderr, Version: "test", Shard: "default",
@@ -71,7 +72,7 @@ func coordinate(ctx context.Context, args []string) error {
 		Providers: map[string]provider.Provider{"swarm": machines},
 	}
 	if *front != "" {
-		host.Balancers = map[string]balancer.Balancer{*front: swarm.NewBalancer(*id, *socket)}
+		host.Balancers = map[string]balancer.Balancer{*front: swarm.NewBalancer(*id, *path)}
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),

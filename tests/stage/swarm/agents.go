@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // startAgain is how long a machine waits before it restarts an agent that has ended.
@@ -62,7 +62,7 @@ func (a *agents) ended(instance string) {
 
 // run is one boot of a machine whose agent is a program: the program is started, and restarted when
 // it ends, until the machine goes down.
-func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
+func (s *swarm) run(ctx context.Context, boot fake.Boot, dir string) {
 	runtime.LockOSThread() // its end kills the agent if this process is killed
 	defer runtime.UnlockOSThread()
 	instance, document := boot.Bootstrap.Instance, filepath.Join(dir, "bootstrap.json")

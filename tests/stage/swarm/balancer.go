@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
 // Balancer is a load balancer in the process that serves a socket. It has one target, which checks its
 // members and knows their names.
-type Balancer struct{ of *Provider }
+type Balancer struct {
+	*socket.Client
+	replica string
+}
 
 var _ balancer.Balancer = Balancer{}
 
@@ -18,7 +22,7 @@ var _ balancer.Balancer = Balancer{}
 const BalancerTarget = "front"
 
 // NewBalancer returns a replica's load balancer, which connects with the first call.
-func NewBalancer(replica, socket string) Balancer { return Balancer{NewProvider(replica, socket)} }
+func NewBalancer(replica, path string) Balancer { return Balancer{socket.NewClient(path), replica} }
 
 // MemberCall is a call of the load balancer's contract, as it is sent over the socket.
 type MemberCall struct {
@@ -34,7 +38,8 @@ type MemberAnswer struct {
 	Err     string
 }
 
-func (a MemberAnswer) failure() error {
+// Failure is the error of the call.
+func (a MemberAnswer) Failure() error {
 	if a.Err == "" {
 		return nil
 	}
@@ -81,6 +86,6 @@ func (b Balancer) call(ctx context.Context, method, shard string, m balancer.Mem
 }
 
 func (b Balancer) ask(ctx context.Context, method, shard string, m balancer.Member) (MemberAnswer, error) {
-	return ask[MemberAnswer](ctx, b.of, "Traffic."+method,
-		MemberCall{Replica: b.of.replica, Left: left(ctx), Shard: shard, Member: m})
+	return socket.Ask[MemberAnswer](ctx, b.Client, "Traffic."+method,
+		MemberCall{Replica: b.replica, Left: socket.Left(ctx), Shard: shard, Member: m})
 }

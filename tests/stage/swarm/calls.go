@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
 // Asked is a call of a replica, as the provider sees it. Lists are left out.
 type Asked struct {
 	Replica  string
-	Call     memprovider.Call
+	Call     fake.Call
 	Instance string
 	Begun    history.Time
 	Ended    history.Time // 0: in progress, even if its caller has gone
@@ -30,19 +30,19 @@ func (c *Control) Calls(since history.Time) ([]Asked, error) {
 
 // Slowness is the additional duration of calls of a kind.
 type Slowness struct {
-	Call memprovider.Call
+	Call fake.Call
 	By   time.Duration
 }
 
 // Slow makes calls of a kind that start from now on wait before they do anything; 0: no wait. They
 // continue after their caller has gone.
-func (c *Control) Slow(call memprovider.Call, by time.Duration) error {
+func (c *Control) Slow(call fake.Call, by time.Duration) error {
 	return c.client.Call("Control.Slow", Slowness{call, by}, new(bool))
 }
 
 // Ledger is what the provider knows about every instance of its calls.
-func (c *Control) Ledger() ([]memprovider.Life, error) {
-	var out []memprovider.Life
+func (c *Control) Ledger() ([]fake.Life, error) {
+	var out []fake.Life
 	err := c.client.Call("Control.Ledger", false, &out)
 	return out, err
 }
@@ -61,12 +61,12 @@ func (v *service) Slow(how Slowness, _ *bool) error {
 	}
 	delete(s.slow, how.Call)
 	if how.By > 0 {
-		s.slow[how.Call] = s.cloud.Inject(memprovider.Fault{Call: how.Call, Delay: how.By})
+		s.slow[how.Call] = s.cloud.Inject(fake.Fault{Call: how.Call, Delay: how.By})
 	}
 	return nil
 }
 
-func (v *service) Ledger(_ bool, out *[]memprovider.Life) error {
+func (v *service) Ledger(_ bool, out *[]fake.Life) error {
 	*out = v.s.cloud.Ledger()
 	return nil
 }
@@ -103,26 +103,26 @@ type front struct {
 	calls   *calls
 }
 
-func (f front) begin(call memprovider.Call, instance string) (end func()) {
+func (f front) begin(call fake.Call, instance string) (end func()) {
 	return f.calls.begin(Asked{Replica: f.replica, Call: call, Instance: instance})
 }
 
 func (f front) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
-	defer f.begin(memprovider.CallCreate, req.Bootstrap.Instance)()
+	defer f.begin(fake.CallCreate, req.Bootstrap.Instance)()
 	return f.Provider.Create(ctx, req)
 }
 
 func (f front) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
-	defer f.begin(memprovider.CallStop, instance)()
+	defer f.begin(fake.CallStop, instance)()
 	return f.Provider.Stop(ctx, shard, instance, timeout)
 }
 
 func (f front) Delete(ctx context.Context, shard, instance string) error {
-	defer f.begin(memprovider.CallDelete, instance)()
+	defer f.begin(fake.CallDelete, instance)()
 	return f.Provider.Delete(ctx, shard, instance)
 }
 
 func (f front) Restart(ctx context.Context, shard, instance, boot string) error {
-	defer f.begin(memprovider.CallRestart, instance)()
+	defer f.begin(fake.CallRestart, instance)()
 	return f.Provider.Restart(ctx, shard, instance, boot)
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"net/rpc"
 
-	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 )
 
 // Control causes faults in a swarm.
@@ -24,7 +23,7 @@ func Dial(socket string) (*Control, error) {
 func (c *Control) Close() error { return c.client.Close() }
 
 // Lie makes List lie from now on. Truth is a kind of lie, too.
-func (c *Control) Lie(l Lie) error { return c.client.Call("Control.Lie", l, new(bool)) }
+func (c *Control) Lie(l fake.Lie) error { return c.client.Call("Control.Lie", l, new(bool)) }
 
 // Crash crashes machines: they are listed as crashed, and their agents are gone.
 func (c *Control) Crash(instances ...string) error {
@@ -58,27 +57,8 @@ func (c *Control) Count() (Count, error) {
 // service is Control's server side.
 type service struct{ s *swarm }
 
-func (v *service) Lie(l Lie, _ *bool) error {
-	s := v.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unlied != nil {
-		s.unlied()
-		s.unlied = nil
-	}
-	if l.Kind == Truth && l.Delay == 0 {
-		return nil
-	}
-	var before []provider.Machine
-	s.unlied = s.cloud.Inject(memprovider.Fault{
-		Call: memprovider.CallList, Times: l.Times, Delay: l.Delay,
-		Answer: func(truth []provider.Machine) []provider.Machine {
-			if before == nil {
-				before = truth
-			}
-			return l.Apply(truth, before)
-		},
-	})
+func (v *service) Lie(l fake.Lie, _ *bool) error {
+	v.s.cloud.Lie(l)
 	return nil
 }
 

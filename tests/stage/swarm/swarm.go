@@ -2,11 +2,8 @@ package swarm
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/rpc"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/agent"
 	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/provider/fake/socket"
 )
 
 // Config says where a swarm keeps its files.
@@ -27,12 +25,11 @@ type Config struct {
 // swarm is the machines of a process.
 type swarm struct {
 	cfg   Config
-	cloud *memprovider.Provider
+	cloud *fake.Provider
 
-	mu     sync.Mutex
-	wires  map[string]*wire            // by instance
-	unlied func()                      // ends the lie
-	slow   map[memprovider.Call]func() // ends a slowness
+	mu    sync.Mutex
+	wires map[string]*wire     // by instance
+	slow  map[fake.Call]func() // ends a slowness
 
 	papers papers
 	agents agents
@@ -41,20 +38,16 @@ type swarm struct {
 
 // Serve runs machines until ctx ends.
 func Serve(ctx context.Context, cfg Config) error {
-	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[memprovider.Call]func(){}}
-	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
-	server := rpc.NewServer()
-	machines := NewMachines(ctx, func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} })
-	if err := errors.Join(server.RegisterName("Machines", machines),
-		server.RegisterName("Control", &service{s})); err != nil {
+	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[fake.Call]func(){}}
+	s.cloud = fake.NewProvider(fake.Config{}, fake.Inside{Run: s.live})
+	of := func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} }
+	server, err := socket.Listen(ctx, cfg.Socket,
+		map[string]any{"Machines": socket.NewMachines(ctx, of), "Control": &service{s}})
+	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("serve the swarm: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	server.Accept(l)
+	<-ctx.Done()
+	server.Close()
 	s.cloud.Close()
 	return nil
 }
@@ -72,7 +65,7 @@ func (s *swarm) wire(instance string) *wire {
 }
 
 // live is one boot of a machine: its agent, until the machine goes down.
-func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
+func (s *swarm) live(ctx context.Context, boot fake.Boot) {
 	instance := boot.Bootstrap.Instance
 	if s.papers.keeps(boot.Bootstrap) {
 		<-ctx.Done()

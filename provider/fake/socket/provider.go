@@ -1,12 +1,9 @@
-package swarm
+package socket
 
 import (
 	"cmp"
 	"context"
-	"net"
-	"net/rpc"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -14,13 +11,11 @@ import (
 
 // Provider creates machines in the process that serves a socket.
 type Provider struct {
+	*Client
 	CallTimeout time.Duration // time limit of every call; 0: 40s
 
-	replica, socket string
-	zones           []string
-
-	mu     sync.Mutex
-	client *rpc.Client
+	replica string
+	zones   []string
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -31,7 +26,7 @@ func NewProvider(replica, socket string, zones ...string) *Provider {
 	if len(zones) == 0 {
 		zones = []string{"a", "b"}
 	}
-	return &Provider{replica: replica, socket: socket, zones: zones}
+	return &Provider{Client: NewClient(socket), replica: replica, zones: zones}
 }
 
 // Capabilities are those of a provider that answers within seconds and forgets nothing.
@@ -76,58 +71,6 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 }
 
 func (p *Provider) call(ctx context.Context, method string, call Call) (Answer, error) {
-	call.Replica, call.Left = p.replica, left(ctx)
-	return ask[Answer](ctx, p, "Machines."+method, call)
-}
-
-// left is how long a caller waits; 0: without end.
-func left(ctx context.Context) time.Duration {
-	deadline, bounded := ctx.Deadline()
-	if !bounded {
-		return 0
-	}
-	return max(1, time.Until(deadline))
-}
-
-// ask makes a call. The answer may be incomplete if its caller has gone.
-func ask[A interface{ failure() error }](ctx context.Context, p *Provider, method string, call any) (a A, err error) {
-	client, err := p.connect(ctx)
-	if err != nil {
-		return a, err
-	}
-	answer := new(A)
-	done := client.Go(method, call, answer, make(chan *rpc.Call, 1)).Done
-	select {
-	case <-ctx.Done():
-		return a, ctx.Err()
-	case ended := <-done:
-		if ended.Error != nil {
-			p.forget(client)
-			return a, ended.Error
-		}
-		return *answer, (*answer).failure()
-	}
-}
-
-func (p *Provider) connect(ctx context.Context) (*rpc.Client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client != nil {
-		return p.client, nil
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.socket)
-	if err != nil {
-		return nil, err
-	}
-	p.client = rpc.NewClient(conn)
-	return p.client, nil
-}
-
-func (p *Provider) forget(client *rpc.Client) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == client {
-		p.client = nil
-	}
-	_ = client.Close() // the connection is broken already
+	call.Replica, call.Left = p.replica, Left(ctx)
+	return Ask[Answer](ctx, p.Client, "Machines."+method, call)
 }

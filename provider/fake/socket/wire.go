@@ -1,4 +1,4 @@
-package swarm
+package socket
 
 import (
 	"errors"
@@ -67,7 +67,8 @@ func spell(err error) string {
 	return ""
 }
 
-func (a Answer) failure() error {
+// Failure is the error of the call.
+func (a Answer) Failure() error {
 	if a.Err == "" {
 		return nil
 	}
@@ -77,58 +78,4 @@ func (a Answer) failure() error {
 		}
 	}
 	return errors.New(strings.TrimPrefix(a.Err, "- "))
-}
-
-// Lie is a wrong answer of List.
-type Lie struct {
-	Kind  LieKind
-	Times int // for so many Lists; 0: until the next lie
-	Delay time.Duration
-}
-
-// LieKind is a kind of wrong answer.
-type LieKind string
-
-// The kinds. Each is an answer without an error.
-const (
-	Truth     LieKind = ""
-	Empty     LieKind = "empty"     // no machine at all
-	Truncated LieKind = "truncated" // every second machine
-	Short     LieKind = "short"     // all machines but the first
-	Stale     LieKind = "stale"     // as it was when the lie began
-	Crashed   LieKind = "crashed"   // all have crashed
-	OtherBoot LieKind = "otherboot" // all have crashed, in an unknown boot
-	Odd       LieKind = "odd"       // unknown states, other zones, and each machine twice
-)
-
-// Apply makes a correct answer wrong. stale is an earlier correct answer.
-func (l Lie) Apply(truth, before []provider.Machine) []provider.Machine {
-	out := make([]provider.Machine, 0, 2*len(truth))
-	for i, m := range truth {
-		switch l.Kind {
-		case Empty:
-			continue
-		case Truncated:
-			if i%2 == 1 {
-				continue
-			}
-		case Short:
-			if i == 0 {
-				continue
-			}
-		case Crashed:
-			m.State, m.Why = provider.StateCrashed, "a lie"
-		case OtherBoot:
-			m.State, m.Why, m.BootID = provider.StateCrashed, "a lie", "nobody-knows-it"
-		case Odd:
-			m.State, m.Zone = "hibernating", "nowhere"
-			out = append(out, m)
-		case Stale, Truth:
-		}
-		out = append(out, m)
-	}
-	if l.Kind == Stale {
-		return before
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package memprovider_test
+package fake_test
 
 import (
 	"context"
@@ -12,22 +12,27 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
-	for name, config := range map[string]memprovider.Config{
+	for name, config := range map[string]struct {
+		fake.Config
+		fake.Inside
+	}{
 		"Plain": {},
 		"Slow": {
-			Consistency: 20 * time.Millisecond, BootDelay: 10 * time.Millisecond, CallTime: time.Millisecond,
-			Run: func(ctx context.Context, _ memprovider.Boot) { <-ctx.Done() },
+			fake.Config{
+				Consistency: 20 * time.Millisecond, Boot: 10 * time.Millisecond, Call: fake.Exactly(time.Millisecond),
+			},
+			fake.Inside{Run: func(ctx context.Context, _ fake.Boot) { <-ctx.Done() }},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := memprovider.New(config)
+			p := fake.NewProvider(config.Config, config.Inside)
 			t.Cleanup(p.Close)
 			providertest.Run(t, "memory, for tests", providertest.Harness{
 				Open: func() (provider.Provider, error) { return p, nil },
@@ -69,11 +74,10 @@ func state(t *testing.T, p provider.Provider, instance string) provider.State {
 
 func TestMachinesBootInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		boots := make(chan memprovider.Boot, 2)
+		boots := make(chan fake.Boot, 2)
 		downs := make(chan string, 2)
-		p := memprovider.New(memprovider.Config{
-			BootDelay: 3 * time.Second,
-			Run: func(ctx context.Context, b memprovider.Boot) {
+		p := fake.NewProvider(fake.Config{Boot: 3 * time.Second}, fake.Inside{
+			Run: func(ctx context.Context, b fake.Boot) {
 				boots <- b
 				<-ctx.Done()
 				downs <- b.ID
@@ -111,7 +115,7 @@ func TestMachinesBootInTime(t *testing.T) {
 
 func TestListLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := memprovider.New(memprovider.Config{Consistency: time.Minute})
+		p := fake.NewProvider(fake.Config{Consistency: time.Minute}, fake.Inside{})
 		if _, err := p.Create(t.Context(), request("i1")); err != nil {
 			t.Fatal(err)
 		}
@@ -141,39 +145,39 @@ var errLost = errors.New("connection reset")
 
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault  memprovider.Fault
+		fault  fake.Fault
 		err    error
 		took   time.Duration
 		at     time.Duration // when the machine is there; 0: never
 		repeat error
 	}{
-		"fails": {fault: memprovider.Fault{Err: errLost}, err: errLost},
+		"fails": {fault: fake.Fault{Err: errLost}, err: errLost},
 		"answer lost": {
-			fault: memprovider.Fault{Err: errLost, Effect: memprovider.EffectDone}, err: errLost,
+			fault: fake.Fault{Err: errLost, Effect: fake.EffectDone}, err: errLost,
 			at: 1,
 		},
 		"delayed": {
-			fault: memprovider.Fault{Delay: 5 * time.Second}, took: 5 * time.Second,
+			fault: fake.Fault{Delay: 5 * time.Second}, took: 5 * time.Second,
 			at: 5 * time.Second,
 		},
 		"delayed for too long": {
-			fault: memprovider.Fault{Delay: time.Hour}, err: context.DeadlineExceeded,
+			fault: fake.Fault{Delay: time.Hour}, err: context.DeadlineExceeded,
 			took: 40 * time.Second,
 		},
 		"hangs": {
-			fault: memprovider.Fault{Hang: true}, err: context.DeadlineExceeded,
+			fault: fake.Fault{Hang: true}, err: context.DeadlineExceeded,
 			took: 40 * time.Second,
 		},
 		"hangs and is late": {
-			fault: memprovider.Fault{Hang: true, Effect: memprovider.EffectLate, Late: time.Minute},
+			fault: fake.Fault{Hang: true, Effect: fake.EffectLate, Late: time.Minute},
 			err:   context.DeadlineExceeded, took: 40 * time.Second, at: 100 * time.Second,
 		},
-		"another instance": {fault: memprovider.Fault{Instance: "i2", Err: errLost}, at: 1},
-		"another call":     {fault: memprovider.Fault{Call: memprovider.CallDelete, Err: errLost}, at: 1},
+		"another instance": {fault: fake.Fault{Instance: "i2", Err: errLost}, at: 1},
+		"another call":     {fault: fake.Fault{Call: fake.CallDelete, Err: errLost}, at: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := memprovider.New(memprovider.Config{})
+				p := fake.NewProvider(fake.Config{}, fake.Inside{})
 				defer p.Close()
 				f := c.fault
 				f.Times = 1
@@ -201,7 +205,7 @@ func TestFaults(t *testing.T) {
 				if _, err := p.Create(t.Context(), request("i1")); err != nil {
 					t.Errorf("repeated: %v", err)
 				}
-				if life := p.Life("i1"); life.Made != 1 || life.Calls[memprovider.CallCreate] != 2 {
+				if life := p.Life("i1"); life.Made != 1 || life.Calls[fake.CallCreate] != 2 {
 					t.Errorf("after the repetition: %+v", life)
 				}
 			})
@@ -213,10 +217,10 @@ func TestFaults(t *testing.T) {
 // proves SAFE-8
 func TestLateCreateAfterDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := memprovider.New(memprovider.Config{})
+		p := fake.NewProvider(fake.Config{}, fake.Inside{})
 		defer p.Close()
-		p.Inject(memprovider.Fault{
-			Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate,
+		p.Inject(fake.Fault{
+			Call: fake.CallCreate, Err: errLost, Effect: fake.EffectLate,
 			Late: time.Minute,
 		})
 		if _, err := p.Create(t.Context(), request("i1")); !errors.Is(err, errLost) {
@@ -234,14 +238,14 @@ func TestLateCreateAfterDelete(t *testing.T) {
 }
 
 func TestListThatLies(t *testing.T) {
-	p := memprovider.New(memprovider.Config{})
+	p := fake.NewProvider(fake.Config{}, fake.Inside{})
 	for _, id := range []string{"i1", "i2"} {
 		if _, err := p.Create(t.Context(), request(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	heal := p.Inject(memprovider.Fault{
-		Call: memprovider.CallList,
+	heal := p.Inject(fake.Fault{
+		Call: fake.CallList,
 		Answer: func(all []provider.Machine) []provider.Machine {
 			return all[:1]
 		},
@@ -263,7 +267,7 @@ func TestListThatLies(t *testing.T) {
 }
 
 func TestCapacity(t *testing.T) {
-	p := memprovider.New(memprovider.Config{Capacity: 1})
+	p := fake.NewProvider(fake.Config{Zones: []fake.Zone{{Name: "a", Room: 1}, {Name: "b", Room: 1}}}, fake.Inside{})
 	if _, err := p.Create(t.Context(), request("i1")); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +290,7 @@ func TestCapacity(t *testing.T) {
 // proves SAFE-8
 func TestLedgerSeesOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := memprovider.New(memprovider.Config{CallTime: time.Second})
+		p := fake.NewProvider(fake.Config{Call: fake.Exactly(time.Second)}, fake.Inside{})
 		// What the calls answer does not matter: the ledger counts.
 		go p.Create(t.Context(), request("i1"))
 		go p.Create(t.Context(), request("i2"))
@@ -309,7 +313,7 @@ func TestLedgerSeesOverlap(t *testing.T) {
 // all the same.
 func TestStopWaitsForWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := memprovider.New(memprovider.Config{Run: func(ctx context.Context, _ memprovider.Boot) {
+		p := fake.NewProvider(fake.Config{}, fake.Inside{Run: func(ctx context.Context, _ fake.Boot) {
 			<-ctx.Done()
 			<-time.After(10 * time.Second)
 		}})
@@ -334,7 +338,7 @@ func TestStopWaitsForWhatRuns(t *testing.T) {
 				t.Errorf("%s is %s", id, got)
 			}
 		}
-		p.Inject(memprovider.Fault{Call: memprovider.CallStop, Err: errLost, Effect: memprovider.EffectDone})
+		p.Inject(fake.Fault{Call: fake.CallStop, Err: errLost, Effect: fake.EffectDone})
 		if err := p.Stop(t.Context(), "s1", "i3", time.Minute); !errors.Is(err, errLost) {
 			t.Error(err)
 		}
@@ -351,8 +355,8 @@ func TestStopWaitsForWhatRuns(t *testing.T) {
 
 func TestChanceFollowsItsSeed(t *testing.T) {
 	hits := func(seed uint64) (pattern string) {
-		p := memprovider.New(memprovider.Config{Seed: seed})
-		p.Inject(memprovider.Fault{Call: memprovider.CallList, Err: errLost, Chance: 0.5})
+		p := fake.NewProvider(fake.Config{Seed: seed}, fake.Inside{})
+		p.Inject(fake.Fault{Call: fake.CallList, Err: errLost, Chance: 0.5})
 		for range 64 {
 			if _, err := p.List(t.Context(), "s1"); err != nil {
 				pattern += "x"
@@ -371,19 +375,19 @@ func TestChanceFollowsItsSeed(t *testing.T) {
 // What runs in a machine knows how it goes down, and each machine is told of as it comes and goes.
 func TestHowMachinesGoDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var exists []string
-		downs := make(chan memprovider.Down, 1)
-		boots := make(chan memprovider.Boot, 1)
-		p := memprovider.New(memprovider.Config{
-			Run: func(ctx context.Context, b memprovider.Boot) {
+		var heard []string
+		downs := make(chan fake.Down, 1)
+		boots := make(chan fake.Boot, 1)
+		p := fake.NewProvider(fake.Config{}, fake.Inside{
+			Run: func(ctx context.Context, b fake.Boot) {
 				boots <- b
 				<-ctx.Done()
-				if down := new(memprovider.Down); errors.As(context.Cause(ctx), &down) {
+				if down := new(fake.Down); errors.As(context.Cause(ctx), &down) {
 					downs <- *down
 				}
 			},
-			Exists: func(instance, zone string, is bool) {
-				exists = append(exists, fmt.Sprint(instance, " ", zone, " ", is))
+			Hear: func(e fake.Event, instance, zone string) {
+				heard = append(heard, fmt.Sprint(instance, " ", zone, " ", e))
 			},
 		})
 		defer p.Close()
@@ -394,7 +398,7 @@ func TestHowMachinesGoDown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		expect := func(want memprovider.Down) {
+		expect := func(want fake.Down) {
 			t.Helper()
 			if got := <-downs; got != want {
 				t.Errorf("down by %+v, want %+v", got, want)
@@ -405,7 +409,7 @@ func TestHowMachinesGoDown(t *testing.T) {
 		must(err)
 		first := <-boots
 		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
-		expect(memprovider.Down{By: memprovider.CallRestart})
+		expect(fake.Down{By: fake.CallRestart})
 		second := <-boots
 		if first.Exit("late"); state(t, p, "i1") != provider.StateRunning {
 			t.Error("a boot that is over has ended the next one")
@@ -413,21 +417,25 @@ func TestHowMachinesGoDown(t *testing.T) {
 		if second.Exit("done"); state(t, p, "i1") != provider.StateStopped {
 			t.Error("it has not ended itself")
 		}
-		expect(memprovider.Down{})
+		expect(fake.Down{})
 		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
 		<-boots
 		must(p.Stop(ctx, request("i1").Bootstrap.Shard, "i1", time.Second))
-		expect(memprovider.Down{By: memprovider.CallStop, Within: time.Second})
+		expect(fake.Down{By: fake.CallStop, Within: time.Second})
 		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
 		<-boots
 		must(p.Delete(ctx, request("i1").Bootstrap.Shard, "i1"))
-		expect(memprovider.Down{By: memprovider.CallDelete})
-		if want := []string{"i1 a true", "i1 a false"}; !slices.Equal(exists, want) {
-			t.Errorf("told of %q, want %q", exists, want)
+		expect(fake.Down{By: fake.CallDelete})
+		want := []string{
+			"i1 a made", "i1 a restarted", "i1 a stopped", "i1 a restarted", "i1 a stopped", "i1 a restarted",
+			"i1 a stopped", "i1 a removed",
+		}
+		if !slices.Equal(heard, want) {
+			t.Errorf("told of %q, want %q", heard, want)
 		}
 		hit := 0
-		p.Inject(memprovider.Fault{Call: memprovider.CallDelete, Times: 1})
-		told := memprovider.TellHit(ctx, func(memprovider.Fault) { hit++ })
+		p.Inject(fake.Fault{Call: fake.CallDelete, Times: 1})
+		told := fake.TellHit(ctx, func(fake.Fault) { hit++ })
 		must(p.Delete(told, request("i1").Bootstrap.Shard, "i1"))
 		must(p.Delete(told, request("i1").Bootstrap.Shard, "i1"))
 		if hit != 1 {

@@ -1,0 +1,115 @@
+package story
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// usual is a shard of three replicas on an etcd of three members, reached over a network, after a
+// normal start.
+func usual() *Shard {
+	st := &Shard{Name: "default", Revision: 7, Leads: true}
+	st.Shard = store.Versioned[store.Shard]{Modified: 1, Record: store.Shard{Schema: 1, Created: noon.Add(-time.Hour)}}
+	st.Served = store.Versioned[store.Served]{Modified: 1, Record: store.Served{At: noon.Add(-9 * time.Second), Replica: "a", Took: store.Duration(5 * time.Millisecond)}}
+	st.Leader.Record.Replica = "a"
+	for _, id := range []string{"a", "b", "c"} {
+		r := store.Replica{ID: id, Address: id + ":7420", Version: "v1"}
+		st.Replicas = append(st.Replicas, store.Versioned[store.Replica]{Modified: 1, Record: r})
+		st.Served.Record.Replicas = append(st.Served.Record.Replicas, store.SeenReplica{ID: id, Address: r.Address, At: st.Served.Record.At})
+	}
+	st.Etcd = &store.Members{CertificateEnds: noon.AddDate(1, 0, 0)}
+	for _, id := range []string{"a", "b", "c"} {
+		st.Etcd.All = append(st.Etcd.All, store.Member{
+			Name: id, Address: id + ":2379", Version: "3.7.3", Remote: true, Size: 20 << 20, Quota: 8 << 30,
+			CertificateEnds: noon.AddDate(1, 0, 0),
+		})
+	}
+	return st
+}
+
+// Each trouble is one problem with what to do about it, and after a normal start there is none.
+//
+// proves DAY-3
+func TestProblemsOfRunningIt(t *testing.T) {
+	if found := Problems(usual(), noon); len(found) != 0 {
+		t.Errorf("a normal start has problems: %+v", found)
+	}
+	later := func(d time.Duration) time.Time { return noon.Add(d) }
+	for name, test := range map[string]struct {
+		now  time.Time
+		with func(*Shard)
+		want []string // what each problem is about, and a part of what it says
+	}{
+		"a replica is down": {
+			with: func(st *Shard) { st.Replicas = st.Replicas[:2] },
+			want: []string{"c: this coordinator is down: it was seen 9s ago"},
+		},
+		"another replica serves its address": {
+			with: func(st *Shard) { st.Replicas[2].Record.ID = "c-4711" },
+		},
+		"a replica was down for a day": {
+			with: func(st *Shard) {
+				st.Replicas = st.Replicas[:2]
+				st.Served.Record.Replicas[2].At = noon.Add(-store.SeenFor)
+			},
+		},
+		"the leader is late":     {now: later(time.Minute), want: []string{"a: it leads and has not noted for 1m"}},
+		"this machine's clock":   {now: later(-12 * time.Second), want: []string{"a: its clock is ahead of this machine's by 3s"}},
+		"a slow disk":            {with: func(st *Shard) { st.Served.Record.Took = store.Duration(time.Second) }, want: []string{"etcd: it took 1s"}},
+		"a clock that is ahead":  {with: func(st *Shard) { st.Replicas[1].Record.ClockOff = store.Duration(90 * time.Second) }, want: []string{"b: its clock is 1m30s ahead of the leader's"}},
+		"a clock that is behind": {with: func(st *Shard) { st.Replicas[1].Record.ClockOff = -store.Duration(time.Hour) }, want: []string{"b: its clock is 1h0m0s behind the leader's"}},
+		"agents of an old version": {with: func(st *Shard) {
+			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
+		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},
+		"a member is down":         {with: func(st *Shard) { st.Etcd.All[1].Down = "connection refused" }, want: []string{"etcd b: it does not answer at b:2379: connection refused"}},
+		"an untried version":       {with: func(st *Shard) { st.Etcd.All[1].Version = "3.4.30" }, want: []string{"etcd b: it is of version 3.4.30"}},
+		"nearly full":              {with: func(st *Shard) { st.Etcd.All[1].Size = 7 << 30 }, want: []string{"etcd b: its database has 7168 MiB of the 8192 MiB"}},
+		"full":                     {with: func(st *Shard) { st.Etcd.All[1].Full = true }, want: []string{"etcd b: it rejects writes"}},
+		"corrupt":                  {with: func(st *Shard) { st.Etcd.All[1].Corrupt = true }, want: []string{"etcd b: its data differs"}},
+		"a learner":                {with: func(st *Shard) { st.Etcd.All[1].Learner = true }, want: []string{"etcd b: it is a learner"}},
+		"a member's certificate":   {with: func(st *Shard) { st.Etcd.All[1].CertificateEnds = noon.Add(24 * time.Hour) }, want: []string{"etcd b: its certificate ends on"}},
+		"the caller's certificate": {with: func(st *Shard) { st.Etcd.CertificateEnds = noon.Add(-time.Hour) }, want: []string{"you: your certificate for etcd ends on"}},
+		"no authentication":        {with: func(st *Shard) { st.Etcd.NoAuthentication = true }, want: []string{"etcd: authentication is off"}},
+		"plaintext":                {with: func(st *Shard) { st.Etcd.All[0].Plain = true }, want: []string{"etcd: it is reached over a network without TLS"}},
+		"no backup for a day":      {now: later(24 * time.Hour), with: func(st *Shard) { st.Served.Record.At = later(24 * time.Hour) }, want: []string{"default: it was never backed up"}},
+		"plain, but on this machine": {with: func(st *Shard) {
+			st.Etcd.NoAuthentication = true
+			for i := range st.Etcd.All {
+				st.Etcd.All[i].Remote, st.Etcd.All[i].Plain = false, true
+			}
+		}},
+		"no quorum": {
+			with: func(st *Shard) {
+				st.Etcd.All[0].NoLeader = true
+				st.Etcd.All[1].Down, st.Etcd.All[2].Down = "connection refused", "no answer in 2s"
+			},
+			want: []string{
+				"etcd: no quorum: 2 of 3 members do not answer: etcd b, etcd c",
+				"etcd b: it does not answer", "etcd c: it does not answer",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, now := usual(), noon
+			if test.with != nil {
+				test.with(st)
+			}
+			if !test.now.IsZero() {
+				now = test.now
+			}
+			found := Problems(st, now)
+			fits := slices.EqualFunc(found, test.want, func(p Problem, want string) bool {
+				return strings.HasPrefix(p.About+": "+p.What, want) && p.Next != ""
+			})
+			if !fits {
+				t.Errorf("got %+v\nwant %q", found, test.want)
+			}
+		})
+	}
+}

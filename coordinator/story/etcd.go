@@ -1,0 +1,103 @@
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	// triedEtcd are the releases of etcd that the tests run on.
+	triedEtcd = "3.7"
+	// nearlyFull is the part of its quota, in percent, from which etcd's database is a problem.
+	nearlyFull = 80
+	// certificateNear is how long before its end a certificate is a problem.
+	certificateNear = 14 * 24 * time.Hour
+)
+
+// EtcdProblems are what is wrong with etcd's members (DAY-3).
+func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
+	if etcd == nil {
+		return nil
+	}
+	var found []Problem
+	add := func(about, next, what string, args ...any) {
+		found = append(found, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
+	}
+	if lost := NoQuorum(etcd); lost != "" {
+		add("etcd", "start etcd there again; if it is gone for good: docs/damage.md", "%s", lost)
+	}
+	for _, m := range etcd.All {
+		if m.Down != "" {
+			add(m.Title(), "start etcd there; if the host is gone for good, replace the member", "it does not answer at %s: %.200s",
+				m.Address, m.Down)
+			continue
+		}
+		if m.Full {
+			add(m.Title(), "etcdctl compact, then etcdctl defrag on each member, then etcdctl alarm disarm",
+				"it rejects writes: its space quota of %s is exhausted", bytesOf(m.Quota))
+		} else if m.Quota > 0 && m.Size*100 >= m.Quota*nearlyFull {
+			add(m.Title(), "etcdctl defrag on it; if that does not help, a larger --quota-backend-bytes",
+				"its database has %s of the %s that its quota allows, and rejects writes when that is used up",
+				bytesOf(m.Size), bytesOf(m.Quota))
+		}
+		if m.Corrupt {
+			add(m.Title(), "remove the member and add it again with an empty data directory",
+				"its data differs from the other members'")
+		}
+		if m.Learner {
+			add(m.Title(), "etcdctl member promote, once it has caught up", "it is a learner, and counts for no quorum")
+		}
+		if !strings.HasPrefix(m.Version, triedEtcd+".") {
+			add(m.Title(), "install a release "+triedEtcd+" of etcd",
+				"it is of version %s, and Leasehold was tried with %s alone", m.Version, triedEtcd)
+		}
+		if ends := m.CertificateEnds; !ends.IsZero() && ends.Sub(now) < certificateNear {
+			add(m.Title(), "where it was issued: leasehold pki issue NAME --host HOST --renew",
+				"its certificate ends on %s%s", Day(now, ends), Within(now, ends))
+		}
+	}
+	if ends := etcd.CertificateEnds; !ends.IsZero() && ends.Sub(now) < certificateNear {
+		add("you", "where it was issued: leasehold pki issue NAME --renew", "your certificate for etcd ends on %s%s",
+			Day(now, ends), Within(now, ends))
+	}
+	remote := slices.DeleteFunc(slices.Clone(etcd.All), func(m store.Member) bool { return !m.Remote })
+	if slices.ContainsFunc(remote, func(m store.Member) bool { return m.Plain }) {
+		add("etcd", "give etcd certificates: docs/cli.md#etcd-with-tls-and-roles",
+			"it is reached over a network without TLS: everyone on the way can read and change everything")
+	}
+	if len(remote) > 0 && etcd.NoAuthentication {
+		add("etcd", "leasehold auth init", "authentication is off: everyone who reaches etcd may do everything")
+	}
+	return found
+}
+
+// NoQuorum says which members keep the others from having a quorum; "" if there is one.
+func NoQuorum(etcd *store.Members) string {
+	var down []string
+	leaderless := false
+	for _, m := range etcd.All {
+		if m.Down != "" {
+			down = append(down, m.Title())
+		}
+		leaderless = leaderless || m.NoLeader
+	}
+	switch {
+	case !leaderless || len(down) == len(etcd.All):
+		return ""
+	case len(down) == 0:
+		return "no quorum: all members answer, and they have no leader: they may not reach each other"
+	}
+	return fmt.Sprintf("no quorum: %d of %d members do not answer: %s", len(down), len(etcd.All), strings.Join(down, ", "))
+}
+
+func bytesOf(n int64) string {
+	const mib = 1 << 20
+	if n >= 10*1024*mib {
+		return fmt.Sprintf("%d GiB", n/(1024*mib))
+	}
+	return fmt.Sprintf("%d MiB", n/mib)
+}
