@@ -65,6 +65,6 @@ func (s Service) tell(state string) {
 	if err != nil {
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the message was sent, or not
 	_, _ = conn.Write([]byte(state))
 }

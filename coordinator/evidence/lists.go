@@ -49,7 +49,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.Copies = nil
 			}
 			if anothers(m, joined) {
-				now.Down = false // it tells nothing of the machine that registered
+				now.Down, now.Address = false, "" // it tells nothing of the machine that registered
 				now.State += " (another call's machine)"
 			}
 		}
@@ -73,7 +73,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		w.sighting = now
 		w.version++
-		if !same || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
+		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
 			w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}

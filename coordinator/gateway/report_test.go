@@ -48,6 +48,9 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 			{Healthy: true, Checks: []*protocol.Check{{Name: "http", Healthy: false, Optional: true}}},
 			{Healthy: true, Checks: []*protocol.Check{{Name: "tcp", Healthy: false, Optional: true}}},
 			{Healthy: true, Checks: []*protocol.Check{{Name: "tcp", Healthy: false, Optional: true, Pending: true}}},
+			{Healthy: true, ConfigHash: "another"},
+			{Healthy: true, Files: []*protocol.FileState{{Path: "/a", State: "delivered", Version: "1"}}},
+			{Healthy: true, Files: []*protocol.FileState{{Path: "/a", State: "error", Why: "the disk is full"}}},
 			{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}},
 		} {
 			a.report(news)

@@ -33,6 +33,7 @@ func (d *draft) progress() {
 		}
 		if m.Record.Phase != store.Deleting {
 			d.hear(m)
+			d.locate(m)
 		}
 	}
 }
@@ -125,6 +126,21 @@ func passed(checks []store.CheckReport) string {
 		why += fmt.Sprintf(" (and %d optional failing)", failing)
 	}
 	return why
+}
+
+// locate records where a machine is. Some providers know that only after the machine has booted, or tell of
+// another address after it has booted again; and whoever adopts a machine does not know.
+func (d *draft) locate(m *member) {
+	see := &m.Sighting
+	if m.touched || !see.Listed || see.Down || see.Address == "" || see.Address == m.Record.Address ||
+		!m.phase.Registered() && m.phase != store.Booting {
+		return
+	}
+	a := d.step(m, m.phase, "DET-12", "is at "+see.Address, because("its provider lists it there"),
+		[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+			r.Address, r.Last = see.Address, m.Record.Last
+		})
+	a.NoJournal = m.Record.Address == ""
 }
 
 // remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).

@@ -93,6 +93,21 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
+// An instance that leaves a load balancer tells how many of its connections are left.
+func TestConnectionsThatAreLeft(t *testing.T) {
+	for count, want := range map[int]string{
+		1: "it leaves load balancer web, with 1 connection left", 20: "it leaves load balancer web, with at most 20 connections left",
+	} {
+		b := store.Blocked{
+			Rule: "DRAIN-1", Instance: "web-1-a", Kind: store.BlockedByTraffic, Work: store.WorkDelete,
+			Of: store.BlockedFacts{Name: "web", Flag: true, Count: count, For: store.Duration(time.Minute)},
+		}
+		if Fill(&b); b.Why != want {
+			t.Errorf("%d: %s, want %s", count, b.Why, want)
+		}
+	}
+}
+
 // TestWork renders every kind of work.
 func TestWork(t *testing.T) {
 	want := map[store.Work]string{

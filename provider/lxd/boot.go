@@ -43,11 +43,15 @@ func (p *Provider) startUp(ctx context.Context, c *container) (*container, error
 	return p.noteStarted(ctx, now)
 }
 
-// noteFailed keeps the reason for List. Without it the start counts as interrupted after a while.
+// noteFailed keeps the reason for List. Without it the start counts as interrupted after a while. LXD itself
+// changes the container while its start fails, so the note may have to be made anew.
 func (p *Provider) noteFailed(ctx context.Context, c *container, why string) {
-	now, err := p.again(ctx, c)
-	if err == nil && !now.up() {
-		_, err = p.note(ctx, now, map[string]string{keyStep: noteOf(stepFailed, time.Now()), keyWhy: why})
+	var err error
+	for again := true; again; again = changed(err) && ctx.Err() == nil {
+		var now *container
+		if now, err = p.again(ctx, c); err == nil && !now.up() {
+			_, err = p.note(ctx, now, map[string]string{keyStep: noteOf(stepFailed, time.Now()), keyWhy: why})
+		}
 	}
 	if err != nil {
 		p.log.Warn("note that a container did not start", "instance", c.Config[tagInstance], "error", err)

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 // client speaks LXD's REST API. Each of its methods is one request, and, where LXD answers with an
@@ -33,14 +35,15 @@ func socketClient(path, project string) *client {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	return &client{
-		http: &http.Client{Transport: transport(dial, nil)}, base: "http://lxd", where: path, project: project,
+		http: &http.Client{Transport: transport(dial, nil), CheckRedirect: outward.Stay}, base: "http://lxd", where: path, project: project,
 	}
 }
 
 func httpsClient(host string, config *tls.Config, project string) *client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	dialer := outward.Dialer()
+	dialer.Timeout = 10 * time.Second
 	return &client{
-		http: &http.Client{Transport: transport(dialer.DialContext, config)}, base: "https://" + host, where: host,
+		http: &http.Client{Transport: transport(dialer.DialContext, config), CheckRedirect: outward.Stay}, base: "https://" + host, where: host,
 		project: project,
 	}
 }

@@ -234,14 +234,21 @@ func TestErrorsHaveAKind(t *testing.T) {
 	}
 }
 
-// A start that fails is kept in the container, and List says why.
+// A start that fails is kept in the container, though LXD changes the container meanwhile, and List says why.
 func TestStartThatFailsIsNoted(t *testing.T) {
 	c := ours("Stopped", map[string]string{keyStep: noteOf(stepNew, time.Now())})
+	meanwhile := 0
 	p := fake(t, map[string]http.HandlerFunc{
 		"GET /1.0/instances/ls-i1": func(w http.ResponseWriter, r *http.Request) { answer(c)(w, r) },
 		"PATCH /1.0/instances/ls-i1": func(w http.ResponseWriter, r *http.Request) {
 			var body struct{ Config map[string]string }
-			if json.NewDecoder(r.Body).Decode(&body) == nil {
+			err := json.NewDecoder(r.Body).Decode(&body)
+			if step := body.Config[keyStep]; strings.HasPrefix(step, string(stepFailed)) && meanwhile < 2 {
+				meanwhile++
+				refuse(http.StatusPreconditionFailed, "ETag doesn't match")(w, r)
+				return
+			}
+			if err == nil {
 				for k, v := range body.Config {
 					c["config"].(map[string]string)[k] = v
 				}

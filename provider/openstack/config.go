@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 // Config says where OpenStack is, as whom it is asked, and what servers have unless their template
@@ -109,7 +111,7 @@ func open(c Config) (*Provider, error) {
 		}
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake,
+		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleFor,
 	}
 	if c.CA != "" {
@@ -128,7 +130,7 @@ func open(c Config) (*Provider, error) {
 		lookup: func(name string) (string, error) {
 			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
 		},
-		http: &http.Client{Timeout: requestTimeout, Transport: &bounded{
+		http: &http.Client{Timeout: requestTimeout, CheckRedirect: outward.Stay, Transport: &bounded{
 			next: transport, rate: rate.NewLimiter(rate.Limit(c.Rate), max(1, int(c.Rate))),
 		}},
 		idle: transport.CloseIdleConnections, login: make(chan struct{}, 1),

@@ -13,7 +13,37 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/faultproxy"
+	"github.com/leasehold/leasehold/provider/openstack/openstacktest"
 )
+
+// behindFaults puts a proxy before a cloud, and returns how a provider is configured that reaches the cloud through it.
+// What is between the proxy and the cloud, and before the proxy, may be nil.
+func behindFaults(t *testing.T, c *openstacktest.Cloud, between, before func(http.Handler) http.Handler,
+	faults ...faultproxy.Fault,
+) (*faultproxy.Proxy, func(*Config)) {
+	t.Helper()
+	to, err := url.Parse(c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(behind.CloseIdleConnections)
+	same := func(h http.Handler) http.Handler { return h }
+	if between == nil {
+		between, before = same, same
+	}
+	proxy := faultproxy.New(between(&httputil.ReverseProxy{
+		Transport: behind, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+	}), 1, faults...)
+	over := httptest.NewServer(before(proxy))
+	t.Cleanup(over.Close)
+	return proxy, func(config *Config) {
+		config.AuthURL = over.URL + "/identity/v3"
+		config.Endpoints = map[string]string{
+			"compute": over.URL + "/compute/v2.1", "image": over.URL + "/image", "network": over.URL + "/network",
+		}
+	}
+}
 
 // Whatever happens to requests and answers, calls that are repeated end as they should, with one
 // server for each instance, and a list is never a part.
@@ -21,12 +51,6 @@ import (
 // proves SAFE-8, PROV-5
 func TestFaults(t *testing.T) {
 	c := newCloud(t)
-	to, err := url.Parse(c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind := &http.Transport{}
-	t.Cleanup(behind.CloseIdleConnections)
 	tooFast := faultproxy.Answer{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"0.01"}}}
 	faults := []faultproxy.Fault{
 		{Kind: faultproxy.Lose},
@@ -40,17 +64,8 @@ func TestFaults(t *testing.T) {
 	for i := range faults {
 		faults[i].Chance = 0.03
 	}
-	proxy := faultproxy.New(&httputil.ReverseProxy{
-		Transport: behind, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-	}, 1, faults...)
-	over := httptest.NewServer(proxy)
-	t.Cleanup(over.Close)
-	p := on(t, c, func(config *Config) {
-		config.AuthURL = over.URL + "/identity/v3"
-		config.Endpoints = map[string]string{
-			"compute": over.URL + "/compute/v2.1", "image": over.URL + "/image", "network": over.URL + "/network",
-		}
-	})
+	proxy, behind := behindFaults(t, c, nil, nil, faults...)
+	p := on(t, c, behind)
 	repeated := func(what string, call func(ctx context.Context) error) {
 		var err error
 		for range 100 {

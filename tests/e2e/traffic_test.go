@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -203,24 +202,26 @@ func (s *served) lossless(l *load, what string, do func()) {
 	}
 }
 
-// Four web servers behind a real HAProxy under load are replaced by a roll with the leader killed in the
-// midst, and scaled down, at night also restarted by a roll and doomed all at once by a notice: not one
-// request fails. Of one that is killed hard the requests in flight fail, and nothing else does.
+// Four web servers behind a real HAProxy under load: one is doomed by a notice of EC2's metadata service, one grows
+// too old, all are replaced by a roll and the group is scaled down; at night they are also restarted by a
+// roll, and doomed all at once. In the midst of each the leader is killed. Not one request fails. Of one that is killed
+// hard the requests in flight fail, and nothing else does.
 //
-// proves LB-1, LB-2, SPOT-2
+// proves LB-1, LB-2, SPOT-1, SPOT-2, EXP-1
 func TestNoRequestIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServed(t)
-	notice := filepath.Join(s.dir, "notice")
-	s.applyWeb(4, "rollout: {minimal_action: restart}", "budget: {max_expansion: 4}", fmt.Sprintf("spot: {source: file, file: %q}", notice))
+	cloud := newMetadata(s.cluster)
+	s.applyWeb(4, "rollout: {minimal_action: restart}", "budget: {max_expansion: 4}",
+		fmt.Sprintf("spot: {source: aws, endpoint: %q}", cloud.URL), "expiry: {forced_age: 0s}")
 	s.inService(4)
 	l := s.load()
-	dies := func() {}
 	if tier.Nightly {
-		dies = s.leaderDies
 		s.rollByRestart(l)
 	}
-	s.lossless(l, "a roll by replacement, with the leader killed", func() {
+	s.doom(l, cloud, tier.Pick(1, 4))
+	s.expire(l)
+	s.lossless(l, "a roll by replacement", func() {
 		before := s.caughtUp()
 		s.rewrite("web", `minimal_action: restart`, `minimal_action: recreate`, `generation: "`, `generation: "3`)
 		s.awaitEntry("an instance that drains", before,
@@ -229,12 +230,9 @@ func TestNoRequestIsLost(t *testing.T) {
 		s.rolled("web", before, 4)
 		s.inService(4)
 	})
-	if tier.Nightly {
-		s.doomAll(l, notice)
-	}
 	s.lossless(l, "a scale down", func() {
 		s.must("group", "scale", "web", "3", "--confirm", "web")
-		dies()
+		s.leaderDies()
 		s.awaitComplete("web", 3)
 		s.inService(3)
 	})
@@ -242,7 +240,7 @@ func TestNoRequestIsLost(t *testing.T) {
 	l.stop()
 }
 
-// rollByRestart has each instance leave, be restarted and come back, with the leader killed in the midst.
+// rollByRestart has each instance leave, be restarted and come back.
 func (s *served) rollByRestart(l *load) {
 	s.t.Helper()
 	s.lossless(l, "a roll by restart", func() {
@@ -259,27 +257,39 @@ func (s *served) rollByRestart(l *load) {
 	})
 }
 
-// doomAll has a notice doom all instances at once, with the leader killed in the midst.
-func (s *served) doomAll(l *load, notice string) {
+// doom has so many of the instances be doomed at once.
+func (s *served) doom(l *load, cloud *metadata, count int) {
 	s.t.Helper()
-	s.lossless(l, "a notice for all of them", func() {
-		ids, before := s.h.wanted("web"), s.caughtUp()
-		if err := os.WriteFile(notice+".new", []byte(`{"kind": "reclaim", "in": "60s"}`), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := os.Rename(notice+".new", notice); err != nil {
-			s.t.Fatal(err)
-		}
-		for _, id := range ids {
-			s.awaitEntry("the drain of "+id, before, func(n noted) bool { return n.Instance == id && n.To == store.Draining })
-		}
-		if err := os.Remove(notice); err != nil {
-			s.t.Fatal(err)
-		}
+	s.lossless(l, fmt.Sprintf("a notice for %d of them", count), func() {
+		before := s.caughtUp()
+		cloud.doom(count)
+		doomed := map[string]bool{}
+		s.await("the drain of those that the notice is for", func() bool {
+			for _, n := range s.h.entries(before, func(n noted) bool { return n.Rule == "SPOT-2" && n.To == store.Draining }) {
+				doomed[n.Instance] = true
+			}
+			return len(doomed) == count
+		})
 		s.leaderDies()
 		s.await("all of them replaced", func() bool {
-			return !slices.ContainsFunc(s.h.wanted("web"), func(id string) bool { return slices.Contains(ids, id) })
+			return !slices.ContainsFunc(s.h.wanted("web"), func(id string) bool { return doomed[id] })
 		})
+		s.awaitComplete("web", 4)
+		s.inService(4)
+	})
+}
+
+// expire waits until an instance is as old as it may be.
+func (s *served) expire(l *load) {
+	s.t.Helper()
+	s.lossless(l, "an expiry", func() {
+		before := s.caughtUp()
+		s.rewrite("web", "forced_age: 0s", "forced_age: 1m")
+		old := s.awaitEntry("an instance that is too old and drains", before,
+			func(n noted) bool { return n.Rule == "EXP-1" && n.To == store.Draining })
+		s.leaderDies()
+		s.await("its end", func() bool { return !s.h.instance(old.Instance).Present() })
+		s.rewrite("web", "forced_age: 1m", "forced_age: 0s")
 		s.awaitComplete("web", 4)
 		s.inService(4)
 	})

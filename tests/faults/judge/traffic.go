@@ -160,7 +160,7 @@ const mostLooks = 4
 
 // harmless are the beginnings of kinds of troubles that keep no leader from acting.
 var harmless = []string{
-	"balancer-", "file-", "machine-", "agent-", "workload-", "instance-ordered", "group-edited", "group-scaled",
+	"balancer-", "member-added", "file-", "machine-", "agent-", "workload-", "instance-ordered", "group-edited", "group-scaled",
 	"group-restarted", "zone-evacuated",
 }
 

@@ -12,7 +12,7 @@ func ofTraffic() []Mutant {
 				Old:  "	for name, b := range s.Balancers {\n		for _, m := range b.Strays {\n",
 				New:  "	for name, b := range s.Balancers {\n		for _, m := range b.Strays[:0] {\n",
 			}},
-			Likely: []string{"balancer-late", "instance-ordered"},
+			Likely: []string{"member-added-late"},
 		},
 		{
 			Name:  "forgotten-member-not-put-back",
@@ -45,7 +45,7 @@ func ofTraffic() []Mutant {
 				Old:  "	if m.Record.Dead {\n		return true\n	}\n",
 				New:  "	if m.phase == store.Deleting {\n		return true\n	}\n",
 			}},
-			Likely: []string{"instance-ordered", "balancer-fails"},
+			Likely: []string{"balancer-silent", "instance-ordered"},
 		},
 		{
 			Name:  "file-written-in-place",

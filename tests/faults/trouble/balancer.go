@@ -24,6 +24,10 @@ var ofBalancer = []Kind{
 		Do: balancerLate,
 	},
 	{
+		Name: "member-added-late", Weight: 1, Takes: []Part{Balancer}, Least: 12 * time.Second, Most: 15 * time.Second,
+		Do: memberAddedLate,
+	},
+	{
 		Name: "balancer-calls-all-down", Weight: 1, Takes: []Part{Balancer}, Least: 2 * time.Second,
 		Most: 10 * time.Second, Do: balancerCallsAllDown,
 	},
@@ -73,6 +77,21 @@ func balancerLate(_ context.Context, s *Site) (string, func() error, error) {
 	late := s.between(time.Second, 6*time.Second)
 	return fmt.Sprintf("every second call fails, and is done %s later", late),
 		disturb(s, cloud.BalancerFault{Fails: true, Done: true, Late: late}), nil
+}
+
+// memberAddedLate: members are put back, some by calls that are carried out only when their instances are gone.
+func memberAddedLate(ctx context.Context, s *Site) (string, func() error, error) {
+	all := s.Cloud.Members()
+	if len(all) == 0 {
+		return "", nil, errNobody{"member"}
+	}
+	late := s.between(9*time.Second, 11*time.Second)
+	lift := s.Cloud.DisturbBalancer(cloud.BalancerFault{Fails: true, Done: true, Late: late})
+	s.Cloud.BalancerForgets()
+	wait(ctx, 3*time.Second) // most are put back meanwhile
+	lift()
+	hit := each(all, func(id string) error { return s.Operator(ctx, "instance", "delete", id, "--confirm", id) })
+	return fmt.Sprintf("%v, %s late", hit, late), func() error { return nil }, nil
 }
 
 func balancerCallsAllDown(_ context.Context, s *Site) (string, func() error, error) {

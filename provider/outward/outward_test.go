@@ -1,0 +1,34 @@
+package outward
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// proves SEC-7
+func TestOnlyWhatIsConfiguredIsReached(t *testing.T) {
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer elsewhere.Close()
+	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer api.Close()
+	transport := &http.Transport{DialContext: Dialer().DialContext}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: Stay}
+	answer, err := client.Get(api.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusTemporaryRedirect || asked > 0 {
+		t.Errorf("a redirection was followed: %s, %d requests", answer.Status, asked)
+	}
+	for _, url := range []string{"http://169.254.169.254/latest/", "http://[::ffff:169.254.169.254]/", "http://[fe80::1%25lo]/"} {
+		_, err := client.Get(url) //nolint:bodyclose // there is none
+		if err == nil || !strings.Contains(err.Error(), "link-local") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
