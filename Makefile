@@ -112,6 +112,11 @@ generate: ## regenerate the protocol's Go code
 bench: ## run Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
 
+.PHONY: page-shots
+page-shots: ## take pictures of every page at 1440 and 390 pixels, light and dark, into SHOTS=bin/shots
+	scripts/test-needs.sh
+	go test -tags nightly ./coordinator/web -count=1 -run '^TestShots$$' -shots '$(abspath $(or $(SHOTS),bin/shots))'
+
 .PHONY: bench-detect
 bench-detect: ## measure how soon faults of real machines are noticed and a replacement is requested: minutes (ARGS="-trials 5 -o json")
 	scripts/test-needs.sh

@@ -34,9 +34,9 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Run("each page is accessible, in both schemes, on screens and phones", func(t *testing.T) {
 		for _, look := range []browser.Look{wide, {Width: 390, Height: 844, Dark: true}} {
 			tab := b.Tab(t, look)
-			for _, path := range []string{"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z", "/events?rule=DET"} {
+			for _, path := range []string{"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z", "/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano))} {
 				tab.Go(x.server.URL() + path)
-				tab.Until("a live page", "stream?.readyState === 1")
+				tab.Until("a page that is live, or of the past", "stream?.readyState === 1 || main.dataset.live === ''")
 				for _, violation := range tab.Audit() {
 					t.Errorf("%s, %d wide, dark %v: %s", path, look.Width, look.Dark, violation)
 				}

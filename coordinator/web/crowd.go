@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const writeBuffer = 256 << 10
+
 // crowd bounds the number of connections. When all places are taken, a new connection is still
 // accepted and an idle one is closed: the one that has been idle for longest, of the address that
 // has most. So thousands of idle connections, or of requests that never end, keep no client out.
@@ -39,6 +41,9 @@ func (c *crowd) Accept() (net.Conn, error) {
 		conn, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(writeBuffer) // a slow reader holds no more of the kernel's memory
 		}
 		s := &seat{Conn: conn, crowd: c, since: time.Now()}
 		if s.from, _, err = net.SplitHostPort(conn.RemoteAddr().String()); err != nil {

@@ -21,7 +21,7 @@ const (
 	deltaEvery  = 250 * time.Millisecond // at most
 	beatEvery   = 5 * time.Second        // the least that a reader hears
 	writeTime   = 5 * time.Second        // for one message: a slower reader is dropped
-	mostWaiting = 16                     // messages that a reader has not taken
+	mostWaiting = 8                      // messages that a reader has not taken
 )
 
 // live sends pages' changes to their readers. A page is rendered once for all who read it, at most four times a

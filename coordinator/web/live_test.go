@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -53,13 +55,22 @@ func (x *exhibit) address(path string) string {
 	return strings.ReplaceAll(m[1], "&amp;", "&") + "&have=" + url.QueryEscape(m[2])
 }
 
+// smallWindow connects with a small buffer, so that a reader that reads nothing is slow at once.
+func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		err = tcp.SetReadBuffer(4 << 10)
+	}
+	return conn, err
+}
+
 func (x *exhibit) listen(address string) *listener {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodGet, x.server.URL()+address, http.NoBody)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: smallWindow}}
 	resp, err := client.Do(r)
 	if err != nil {
 		x.t.Fatal(err)
@@ -112,7 +123,7 @@ func TestPagesAreLive(t *testing.T) {
 	t.Parallel()
 	x := newExhibit(t)
 	x.group("web", 4)
-	x.shows("/events", "begins") // the journal has been read
+	x.shows("/events", "journal has") // the journal has been read
 	address := x.address("/g/web")
 	l := x.listen(address)
 	first, _ := l.next()

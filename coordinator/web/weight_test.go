@@ -28,7 +28,7 @@ func (x *exhibit) crowd(name string, size int) {
 			records[x.keys.Alive(id)] = store.Alive{
 				Schema: store.Schema, Instance: id, BootID: "b", State: store.StreamOpen, Since: x.now,
 			}
-			records[x.keys.Report(id)] = store.Report{Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0, Why: "http:8080: 500"}
+			records[x.keys.Report(id)] = store.Report{Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0, Why: "http:8080: 500", Received: x.now}
 		}
 		x.put(records)
 	}

@@ -104,8 +104,12 @@ func (p *Pages) group(b *builder, name string) Page {
 			v.Problems = append(v.Problems, found)
 		}
 	}
-	v.Lines = story.NowLines(status, slots, b.now)
 	on := story.Of(status)
+	inProgress := status
+	if on.Storm != nil {
+		inProgress.Storm = nil // it is a problem, and told as one
+	}
+	v.Lines = story.NowLines(inProgress, slots, b.now)
 	v.Blocked = story.Merge(on.Blocked)
 	v.Axis = b.axisOf("/g/"+url.PathEscape(name), ofGroup, on)
 	size := 0

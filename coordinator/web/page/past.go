@@ -101,7 +101,7 @@ func before(entries []journal.Entry, now []unit, group string, at time.Time) []u
 	}
 	var units []unit
 	for _, w := range all {
-		if w.phase == "" {
+		if now := present[w.id]; w.phase == "" || !w.seen && now.Created.After(at) {
 			continue
 		}
 		units = append(units, w.unit(present[w.id]))

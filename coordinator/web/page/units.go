@@ -70,7 +70,7 @@ func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
 	verdict, told := p.deps.Journal.Verdict(id)
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
-	if told && !heard && !health.Ill() && verdict.Verdict.Failed() {
+	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that nothing is heard
 		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
 	}
 	if u.Why == "" && u.Kind != "live" {

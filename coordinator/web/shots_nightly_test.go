@@ -1,0 +1,128 @@
+//go:build nightly
+
+package web_test
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/browser"
+)
+
+var shots = flag.String("shots", "", "directory for the pictures of TestShots; by default they are thrown away")
+
+// fair writes a shard in which much goes on at once.
+func (x *exhibit) fair() {
+	x.t.Helper()
+	x.crowd("web", 240)
+	x.crowd("api", 12)
+	x.crowd("jobs", 40)
+	leader := store.Leader{Schema: store.Schema, Replica: "coord-a", Since: x.now.Add(-2 * time.Hour)}
+	x.put(map[string]any{
+		x.keys.Of(store.KindLeader) + "a": leader,
+		x.keys.Of(store.KindReplicas) + "coord-a": store.Replica{
+			Schema: store.Schema, ID: "coord-a", Address: "10.0.0.11:7420", Version: "v0.3.0", Since: x.now.Add(-2 * time.Hour),
+		},
+		x.keys.Of(store.KindReplicas) + "coord-b": store.Replica{
+			Schema: store.Schema, ID: "coord-b", Address: "10.0.0.12:7420", Version: "v0.3.0", Since: x.now.Add(-26 * time.Hour),
+		},
+	})
+	status := func(group string, size int, change func(*store.Status)) {
+		g := store.DefaultGroup()
+		g.Name, g.Provider, g.Size = group, "mem", size
+		g.Complete()
+		st := store.Status{
+			Schema: store.Schema, Group: group, Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted, Health: 100,
+			Healthy: size, OK: true, Since: x.now.Add(-6 * 24 * time.Hour), Phases: map[store.Phase]int{store.Running: size},
+		}
+		change(&st)
+		x.put(map[string]any{x.keys.Group(group): g, x.keys.Status(group): st})
+	}
+	status("jobs", 40, func(*store.Status) {})
+	status("web", 240, func(st *store.Status) {
+		st.Health, st.Healthy, st.OK, st.Since = 96, 231, false, x.now.Add(-3*time.Minute)
+		st.Phases = map[store.Phase]int{store.Running: 236, store.Booting: 2, store.Draining: 2}
+		st.Verdicts = map[store.Verdict]int{store.Unhealthy: 3}
+		st.Rollout = &store.Rollout{
+			Template: "t9f3a77c1", Since: x.now.Add(-12 * time.Minute), Done: 87, Total: 240, Progress: x.now.Add(-40 * time.Second),
+			Stalls: &store.Timer{Start: x.now, For: store.Duration(9 * time.Minute)},
+		}
+	})
+	status("api", 12, func(st *store.Status) {
+		st.Health, st.Healthy, st.OK, st.Since = 50, 6, false, x.now.Add(-41*time.Second)
+		st.Verdicts = map[store.Verdict]int{store.Lost: 6}
+		st.Storm = &store.Storm{Since: x.now.Add(-41 * time.Second), Lost: 6, Of: 12, Calm: &store.Timer{
+			Start: x.now, For: store.Duration(4 * time.Minute),
+		}}
+	})
+	id := func(group string, n int) string { return fmt.Sprintf("%s-%d-%06x", group, n, n*7919%(1<<24)) }
+	for n := range 6 {
+		if _, err := x.st.Commit(x.t.Context(), store.Txn{Writes: []store.Write{store.Delete(x.keys.Alive(id("api", n)))}}); err != nil {
+			x.t.Fatal(err)
+		}
+		slot := n
+		x.tell(-time.Duration(41-n)*time.Second, store.JournalEntry{
+			Rule: "DET-17", What: "lost", Why: "its lease (17s) ran out, and that was confirmed", Group: "api", Instance: id("api", n),
+			Slot: &slot, Kind: store.EntryVerdict, Verdict: store.Lost, Revision: 51850,
+			Evidence: []string{"stream lost since rev 51811", "the provider says running"},
+		})
+	}
+	x.tell(-35*time.Second, store.JournalEntry{
+		Rule: "SAFE-2", What: "storm", Why: "6 of 12 lost within 60s (limit 50%): none is replaced", Group: "api", Revision: 51862,
+	})
+	for n := range 87 {
+		slot := n
+		x.tell(-time.Duration(12*60-8*n)*time.Second-time.Millisecond, store.JournalEntry{
+			Rule: "ROLL-2", What: "restarting", Why: "outdated: workload.run", Group: "web", Instance: id("web", n), Slot: &slot,
+			From: store.Running, To: store.Stopping,
+		})
+		x.tell(-time.Duration(12*60-8*n-6)*time.Second-time.Millisecond, store.JournalEntry{
+			Rule: "DET-9", What: "healthy", Why: "checks 2/2", Group: "web", Instance: id("web", n), Slot: &slot,
+			From: store.Checking, To: store.Running,
+		})
+	}
+	for n, phase := range map[int]store.Phase{87: store.Stopping, 88: store.Booting, 140: store.Booting, 31: store.Draining, 32: store.Draining} {
+		x.put(map[string]any{x.keys.Instance(id("web", n)): store.Instance{
+			Schema: store.Schema, ID: id("web", n), Group: "web", Slot: n, Phase: phase, Managed: true, Zone: fmt.Sprint("eu-", n%3),
+			Since: x.now.Add(-9 * time.Second), Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t9f3a77c1",
+			Spec: store.InstanceSpec{Provider: "mem"}, Last: store.Decision{Rule: "ROLL-2", What: "restarting", Why: "outdated: workload.run"},
+		}})
+	}
+	x.shows("/events", "storm")
+}
+
+// TestShots takes a picture of each page in each look, for people to look at: make page-shots.
+func TestShots(t *testing.T) {
+	x := newExhibit(t)
+	x.fair()
+	dir := *shots
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	b := browser.Open(t)
+	for _, width := range []int64{1440, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			tab := b.Tab(t, browser.Look{Width: width, Height: 900, Dark: scheme == "dark"})
+			for name, path := range map[string]string{
+				"shard": "/", "group": "/g/web", "storm": "/g/api", "instance": "/i/api-0-000000", "events": "/events?group=api",
+				"past": "/g/web?at=" + url.QueryEscape(x.now.Add(-5*time.Minute).Format(time.RFC3339Nano)),
+			} {
+				tab.Go(x.server.URL() + path)
+				tab.Until("the page", "document.readyState === 'complete'")
+				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
+				if err := os.WriteFile(file, tab.Picture(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
