@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
+	"google.golang.org/grpc"
 )
 
 // Config holds the values that a replica needs.
@@ -55,6 +56,8 @@ type Deps struct {
 	Secrets SecretKeys
 	// Listen opens the listener for agents; nil: TCP.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
+	// Register adds services to the agents' port, for clients without a certificate; may be nil.
+	Register func(grpc.ServiceRegistrar)
 	// Ready is called once, with the address, when agents are served.
 	Ready func(address string)
 	// Meter receives what is worth counting; nil: nothing is counted.

@@ -33,6 +33,9 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 	}
 	server := grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(server, gw)
+	if r.deps.Register != nil {
+		r.deps.Register(server)
+	}
 	return server, listener, nil
 }
 

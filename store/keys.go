@@ -42,6 +42,7 @@ const (
 	KindGone      = "gone"
 	KindExtras    = "extras"
 	KindBackup    = "backup"
+	KindHosts     = "hosts"
 )
 
 func (k Keys) Shard() string             { return k.root + KindShard }
@@ -60,6 +61,7 @@ func (k Keys) Stray(id string) string    { return k.root + KindStrays + "/" + id
 func (k Keys) Token(hash string) string  { return k.root + KindTokens + "/" + hash }
 func (k Keys) Joined(id string) string   { return k.root + KindJoined + "/" + id }
 func (k Keys) Secret(name string) string { return k.root + KindSecrets + "/" + name }
+func (k Keys) Host(hash string) string   { return k.root + KindHosts + "/" + hash }
 func (k Keys) Extra(id string) string    { return k.root + KindExtras + "/" + id }
 
 // Gone is the key of the note that another key of the shard was deleted on purpose.

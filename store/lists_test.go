@@ -101,6 +101,7 @@ func TestWhatIsReadable(t *testing.T) {
 		keys.Of(store.KindRequests) + "r":  store.Request{},
 		keys.Of(store.KindStrays) + "i":    store.Stray{},
 		keys.Of(store.KindReplicas) + "r":  store.Replica{},
+		keys.Of(store.KindHosts) + "h":     store.HostToken{},
 	} {
 		if err := keys.Readable(store.KV{Key: kind, Value: store.Encode(record)}); err != nil {
 			t.Errorf("%s: %v", kind, err)

@@ -43,6 +43,8 @@ func (k Keys) Readable(kv KV) error {
 		record = new(Request)
 	case KindStrays:
 		record = new(Stray)
+	case KindHosts:
+		record = new(HostToken)
 	case KindReplicas:
 		record = new(Replica)
 	default: // a spec is read field by field, with positions

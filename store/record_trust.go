@@ -28,6 +28,18 @@ type Joined struct {
 	At       time.Time `json:"at"`
 }
 
+// HostToken is what is stored of a token with which a host may join a cluster of leasehold server,
+// once. Its key has the token's hash, never the token, and is on a lease. It says who has used it:
+// the same key may ask again, because the answer to its first call may have been lost.
+type HostToken struct {
+	Schema int       `json:"schema"`
+	By     string    `json:"by"`
+	Issued time.Time `json:"issued"`
+	Ends   time.Time `json:"ends"`
+	Host   string    `json:"host,omitempty"` // the name under which it was used
+	Key    string    `json:"key,omitempty"`  // fingerprint of that host's key
+}
+
 // NewToken makes a join token. It is given to one machine and never stored.
 func NewToken() string { return rand.Text() + rand.Text() }
 

@@ -36,7 +36,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	wanted := []string{k.Group("web"), k.Static("web"), k.Request("x"), k.Shard(), k.Secret("x")}
 	is := []string{
 		k.Served(), k.Replica("x"), k.Status("web"), k.Slot("web", 0), k.Instance("x"), k.Alive("x"), k.Report("x"),
-		k.Token("x"), k.Joined("x"), k.Stray("x"), k.Turn("web"), k.Of(KindEvents) + "x", k.Leader(1),
+		k.Token("x"), k.Joined("x"), k.Stray("x"), k.Host("x"), k.Turn("web"), k.Of(KindEvents) + "x", k.Leader(1),
 	}
 	outside := []string{Root, Root + "b/groups/web", Root + "ab/groups/web", "/other", Root + "a"}
 	for _, key := range wanted {

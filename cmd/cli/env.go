@@ -13,7 +13,7 @@ import (
 )
 
 // Env is what a command needs from its process. All fields are required, except Columns, Settings,
-// SecretsKey, DevData and Members.
+// SecretsKey, ServerSettings, DevData and Members.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -34,6 +34,8 @@ type Env struct {
 	// DevData is the data directory of leasehold dev on this machine, with the address of its etcd
 	// while it runs; "": the home directory is unknown.
 	DevData string
+	// ServerSettings is the settings file that leasehold server writes in its default directory.
+	ServerSettings string
 	// SecretsKey holds keys for secrets from the environment; "": none.
 	SecretsKey string
 	Version    string

@@ -65,6 +65,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return Done
 	case errors.Is(err, errDiffers):
 		return Differs
+	case errors.Is(err, services.ErrReported):
+		return Failed
 	case errors.As(err, &f) && f.Code == Interrupted:
 		return f.Show(to)
 	case ctx.Err() != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/leasehold/leasehold/cmd/server"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
@@ -43,6 +44,7 @@ type Grammar struct {
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
+	Server      Servers              `cmd:"" help:"Run a host of a cluster: an etcd member and a replica of the coordinator."`
 	Coordinator services.Coordinator `cmd:"" help:"Run one replica of a shard's coordinator."`
 	Agent       services.Agent       `cmd:"" help:"Run the agent of one machine."`
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
@@ -94,7 +96,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	s := &Session{env: env, flags: &g.Globals}
 	defer s.end()
 	exited := false
-	file := &settingsFile{usual: env.Settings, dev: env.devSettings()}
+	file := &settingsFile{usual: env.Settings, local: env.localSettings()}
 	parser, err := newParser(&g, env, func(int) { exited = true }, kong.Resolvers(file))
 	if err != nil {
 		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
@@ -117,7 +119,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative",
 			g.Timeout))
 	}
-	s.settings, s.command = settingsOf(parsed, file), spoken(parsed)
+	s.args, s.settings, s.command = args, settingsOf(parsed, file), spoken(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(s, s.host())
 	return report(ctx, s.aside(), parsed.Run())
@@ -149,7 +151,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 		kong.Vars{
 			"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(),
 			"version": "leasehold " + env.Version,
-			"pki_dir": pki.DefaultDir, "secrets_key": keyfile.Usual,
+			"pki_dir": pki.DefaultDir, "server_dir": server.DefaultDir, "secrets_key": keyfile.Usual,
 		},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),

@@ -17,6 +17,7 @@ type Session struct {
 	env      Env
 	flags    *Globals
 	settings []setting // the sources of the flags' values
+	args     []string  // the command line
 	command  string    // the command's name, such as "group scale"
 	st       store.Store
 	close    func() error
@@ -162,7 +163,7 @@ func (s *Session) unreachable(what string, err error) error {
 			where)
 	}
 	if lost := s.noQuorum(); lost != "" {
-		return failure(Unreachable, "start etcd there again, then the same command", "%s: %s", what, lost)
+		return failure(Unreachable, "start etcd, or leasehold server, there again; if it is lost for good: docs/production.md", "%s: %s", what, lost)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -20,9 +20,9 @@ var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "
 // settingsFile sets flags from the operator's file, where neither the command line nor the
 // environment has a value.
 type settingsFile struct {
-	usual  string // default path, without --config
-	dev    string // settings file of leasehold dev, used if nothing else names an etcd or a user
-	path   string // the file that was read; "" if there is none
+	usual  string   // default path, without --config
+	local  []string // settings files of leasehold dev and server, the first of which is used if nothing else names an etcd or a user
+	path   string   // the file that was read; "" if there is none
 	loaded bool
 	values map[string]string
 	from   map[string]string // file of each value
@@ -35,13 +35,15 @@ var (
 	whoAsks   = []string{"cert", "key"}
 )
 
-// devSettings is the settings file of leasehold dev on this machine; "" if its directory is
-// unknown.
-func (e Env) devSettings() string {
-	if e.DevData == "" {
-		return ""
+// localSettings are the settings files that a leasehold dev or server on this machine would have.
+func (e Env) localSettings() (files []string) {
+	if e.DevData != "" {
+		files = append(files, services.DevSettings(e.DevData))
 	}
-	return services.DevSettings(e.DevData)
+	if e.ServerSettings != "" {
+		files = append(files, e.ServerSettings)
+	}
+	return files
 }
 
 // Validate accepts everything: errors of the file are reported when it is read.
@@ -81,7 +83,7 @@ func (f *settingsFile) load(ctx *kong.Context) error {
 	if err := f.loadOwn(ctx); err != nil {
 		return err
 	}
-	return f.loadDev(ctx)
+	return f.loadLocal(ctx)
 }
 
 // loadOwn reads the operator's file.
@@ -98,7 +100,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		return nil
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || ctx.Command() == "dev") { // leasehold dev creates its own
+	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || slices.Contains([]string{"dev", "server run"}, ctx.Command())) { // these create their own
 		return nil
 	}
 	if err != nil {
@@ -126,29 +128,33 @@ func (f *settingsFile) said(ctx *kong.Context, names []string) bool {
 	})
 }
 
-// loadDev uses dev's settings if neither the command line, the environment nor the operator's file
-// names an etcd, and dev's credentials if none of them names a user.
-func (f *settingsFile) loadDev(ctx *kong.Context) error {
+// loadLocal uses the settings of a dev or server on this machine if neither the command line, the
+// environment nor the operator's file names an etcd, and its credentials if none of them names a
+// user.
+func (f *settingsFile) loadLocal(ctx *kong.Context) error {
 	if f.said(ctx, whichEtcd) {
 		return nil
 	}
 	another := f.said(ctx, whoAsks)
-	text, err := os.ReadFile(f.dev)
-	// no dev is running, or it belongs to another user
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return failure(Usage, "remove "+f.dev+"; leasehold dev writes it again when it starts", "settings of dev: %s",
-			err)
-	}
-	values, err := readSettings(f.dev, text)
-	for name, value := range values {
-		if _, inFile := f.values[name]; !inFile && (!another || !slices.Contains(whoAsks, name)) {
-			f.values[name], f.from[name] = value, f.dev
+	for _, file := range f.local {
+		text, err := os.ReadFile(file)
+		// none is running, or it belongs to another user
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
 		}
+		if err != nil {
+			return failure(Usage, "remove "+file+"; leasehold dev or server writes it again when it starts",
+				"settings of this machine: %s", err)
+		}
+		values, err := readSettings(file, text)
+		for name, value := range values {
+			if _, inFile := f.values[name]; !inFile && (!another || !slices.Contains(whoAsks, name)) {
+				f.values[name], f.from[name] = value, file
+			}
+		}
+		return err
 	}
-	return err
+	return nil
 }
 
 // readSettings parses the text of a settings file.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/server"
 	"golang.org/x/term"
 )
 
@@ -50,7 +51,7 @@ func environment() cli.Env {
 		Edit:           edit,
 		Ask:            askSecret,
 
-		SecretsKey: secretsKey(), DevData: devData(),
+		SecretsKey: secretsKey(), DevData: devData(), ServerSettings: server.Place{Dir: server.DefaultDir}.Settings(),
 	}
 }
 

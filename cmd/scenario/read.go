@@ -112,7 +112,7 @@ func (r *reading) provider(f *fields, s *Scenario) {
 	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour,
 		"Time limit of a call.")
 	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour,
-		"How long a new machine may be missing from lists.")
+		"How long a new machine may be missing from lists, and a deleted one still be listed.")
 	s.Provider.Fails = p.percent("call_fails", "0%",
 		"Share of calls that fail, some of them after they took effect.")
 	s.Provider.NeverBoots = p.percent("create_fails", "0%", "Share of new machines that never come up.")

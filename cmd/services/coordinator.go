@@ -30,12 +30,23 @@ import (
 
 // Coordinator is the command coordinator: one replica.
 type Coordinator struct {
-	Listen     string        `help:"Address to listen on for agents (default: ${default})." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
-	Advertise  string        `help:"Address that agents connect to (default: the listening address)." placeholder:"HOST:PORT"`
-	ID         string        `name:"id" help:"Unique name of this replica (default: generated)." placeholder:"NAME"`
-	PKI        string        `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
-	Machines   string        `help:"Directory of the process provider's machines (default: ${default})." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
-	StateDir   string        `help:"Directory of this replica's state: the shard's ID and etcd's revisions (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
+	Listen    string `help:"Address to listen on for agents (default: ${default})." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
+	Advertise string `help:"Address that agents connect to (default: the listening address)." placeholder:"HOST:PORT"`
+	ID        string `name:"id" help:"Unique name of this replica (default: generated)." placeholder:"NAME"`
+	PKI       string `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
+	Machines  string `help:"Directory of the process provider's machines (default: ${default})." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
+	StateDir  string `help:"Directory of this replica's state: the shard's ID and etcd's revisions (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
+	Replica   `embed:""`
+	KeyFile   `embed:""`
+
+	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
+	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
+	// TLS.
+	StreamsPerConnection uint32 `kong:"-"`
+}
+
+// Replica are the flags of a replica that are the same wherever its files are.
+type Replica struct {
 	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Downloads  string        `help:"Address to serve the agent program on, to machines whose image has none (default: off)." env:"LEASEHOLD_DOWNLOADS" placeholder:"HOST:PORT"`
 	Agents     string        `help:"Directory of the agent programs that are served: leasehold-agent-linux-amd64 and -arm64 (default: the directory of this program)." type:"path" placeholder:"DIR"`
@@ -45,13 +56,7 @@ type Coordinator struct {
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	Discovery  `embed:""`
-	KeyFile    `embed:""`
 	Backups    `embed:"" prefix:"backup-"`
-
-	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
-	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
-	// TLS.
-	StreamsPerConnection uint32 `kong:"-"`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
@@ -123,7 +128,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	}, coordinator.Deps{
 		Agents: agents,
 		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
-		Authorities: authorities, Meter: web.metrics, Ready: h.Ready,
+		Authorities: authorities, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 			if err != nil {

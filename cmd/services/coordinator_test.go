@@ -31,8 +31,8 @@ func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 	}
 	run := func(http HTTP) error {
 		c := Coordinator{
-			Listen: "127.0.0.1:0", SessionTTL: 5 * time.Second, Machines: filepath.Join(dir, "machines"),
-			Agent: "/bin/true", PKI: filepath.Join(dir, "pki"), HTTP: http,
+			Listen: "127.0.0.1:0", Machines: filepath.Join(dir, "machines"), PKI: filepath.Join(dir, "pki"),
+			Replica: Replica{Agent: "/bin/true", SessionTTL: 5 * time.Second, HTTP: http},
 		}
 		return c.Run(t.Context(), h)
 	}

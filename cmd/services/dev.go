@@ -66,10 +66,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, etcd.Close()) }()
-	if err := credentials.giveRights(ctx, etcd.Endpoint(), h.Shard); err != nil {
+	if err := credentials.GiveRights(ctx, etcd.Endpoint(), h.Shard); err != nil {
 		return problem("look at "+filepath.Join(dir, "dev.log"), "rights in the embedded etcd: %s", err)
 	}
-	secure, err := credentials.client(string(store.RoleCoordinator))
+	secure, err := credentials.Client(string(store.RoleCoordinator))
 	if err != nil {
 		return err
 	}
@@ -106,12 +106,12 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	issuing, err := pki.Open(credentials.dir, log)
+	issuing, err := pki.Open(credentials.Dir, log)
 	if err != nil {
 		return err
 	}
 	defer follow(ctx, issuing)()
-	authorities, err := openAuthorities(h, d.Providers, credentials.dir, log)
+	authorities, err := openAuthorities(h, d.Providers, credentials.Dir, log)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (w *devWorld) print(format string, args ...any) {
 
 // startEtcd starts the embedded etcd, on a free port if no address is given and the default port is
 // taken.
-func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, devCredentials, error) {
+func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, Credentials, error) {
 	listen := d.EtcdListen
 	if listen == "" {
 		listen = devEtcd
@@ -268,7 +268,7 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 			listen = "127.0.0.1:0"
 		}
 	} else if err := portFree(ctx, listen); err != nil {
-		return nil, devCredentials{}, listenProblem("--etcd-listen", listen, err)
+		return nil, Credentials{}, listenProblem("--etcd-listen", listen, err)
 	}
 	host, _, _ := net.SplitHostPort(listen) // etcd explains what is wrong with the address
 	credentials, err := makeCredentials(dir, host)
@@ -276,7 +276,7 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 		return nil, credentials, err
 	}
 	etcd, err := embedetcd.Start(ctx,
-		embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.server()})
+		embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.Server()})
 	if err != nil {
 		return nil, credentials,
 			problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)

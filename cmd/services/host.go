@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"google.golang.org/grpc"
 
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
@@ -48,6 +49,12 @@ type Host struct {
 	Authorities map[string]authority.Authority
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
+	// Args is the command line, for a service some of whose parts are processes of their own.
+	Args []string
+	// Notify tells the service manager how the service is, as sd_notify does.
+	Notify func(state string)
+	// Register adds services to the agents' port; may be nil.
+	Register func(grpc.ServiceRegistrar)
 	// Line formats a journal entry for people.
 	Line func(store.JournalEntry) string
 }
@@ -59,6 +66,9 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string { return p.What }
+
+// ErrReported is the error of a service whose failure has been reported already.
+var ErrReported = errors.New("reported already")
 
 func problem(next, format string, args ...any) error {
 	return &Problem{What: fmt.Sprintf(format, args...), Next: next}
@@ -72,6 +82,9 @@ func (h *Host) logger(level slog.Level) *slog.Logger {
 	}
 	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
 }
+
+// Logger is logger for a level by its name.
+func (h *Host) Logger(level string) *slog.Logger { return h.logger(parseLevel(level)) }
 
 // parseLevel parses a log level.
 func parseLevel(name string) slog.Level {

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
 // Authority is the agents' authority at work in a coordinator. It may be used by several
 // goroutines.
 type Authority struct {
-	follower follower
+	followed *reload.Files[raw, Files]
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	files   Files
@@ -28,19 +30,16 @@ type Authority struct {
 // Open reads the authority that issues to agents in the directory of certificates. It must be one
 // that can issue now.
 func Open(dir string, log *slog.Logger) (*Authority, error) {
-	a := &Authority{
-		follower: follower{
-			dir: filepath.Join(dir, string(Agents)), log: log,
-			parse: func(source raw) (Files, error) { return forAgents(dir, source) },
-		},
-		changed: make(chan struct{}), own: map[identity.Identity]ownCertificate{},
-	}
-	files, err := a.follower.open()
+	followed, err := follow(filepath.Join(dir, string(Agents)), log,
+		func(source raw) (Files, error) { return forAgents(dir, source) })
 	if err != nil {
 		return nil, err
 	}
-	a.files, a.trust = files, files.Trust()
-	return a, nil
+	files := followed.Latest()
+	return &Authority{
+		followed: followed, log: log, files: files, trust: files.Trust(), changed: make(chan struct{}),
+		own: map[identity.Identity]ownCertificate{},
+	}, nil
 }
 
 // forAgents is the agents' authority of these files, with what a coordinator needs of it.
@@ -76,21 +75,20 @@ func oneOf(agents, operators []*x509.Certificate) bool {
 }
 
 // Run follows the files until ctx ends.
-func (a *Authority) Run(ctx context.Context) error { return follow(ctx, a.look) }
+func (a *Authority) Run(ctx context.Context) error {
+	a.followed.Run(ctx, a.takeUp)
+	return context.Cause(ctx)
+}
 
-// look takes up files that have changed.
-func (a *Authority) look() {
-	files, news := a.follower.look()
-	if !news {
-		return
-	}
+// takeUp takes up files that have changed.
+func (a *Authority) takeUp() {
+	files := a.followed.Latest()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.trust
 	a.files, a.trust = files, files.Trust()
 	if a.trust.Digest() != before.Digest() {
-		a.follower.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed",
-			len(a.trust.Authorities),
+		a.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities),
 			"before", len(before.Authorities))
 		close(a.changed)
 		a.changed = make(chan struct{})

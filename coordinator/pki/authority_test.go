@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
@@ -132,7 +133,7 @@ func TestRunFollowsItsFiles(t *testing.T) {
 				was, err := os.ReadFile(path)
 				must(t, err)
 				must(t, harm(path))
-				<-time.After(5 * lookEvery)
+				<-time.After(5 * reload.Every)
 				synctest.Wait()
 				if a.Trust().Digest() != first.Digest() || isClosed(changed) {
 					t.Fatalf("%s %s: trust has changed", file, name)
@@ -172,7 +173,7 @@ func TestRunWaitsUntilFilesStand(t *testing.T) {
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(here, string(Agents), name), data, 0o600))
 			if name != oldCert {
-				<-time.After(lookEvery + lookEvery/2)
+				<-time.After(reload.Every + reload.Every/2)
 			}
 		}
 		<-changed
@@ -184,9 +185,11 @@ func TestRunWaitsUntilFilesStand(t *testing.T) {
 
 // lookTwice has it take up what has changed.
 func lookTwice(a *Authority) {
-	a.look()
+	a.followed.Look()
 	<-time.After(settle)
-	a.look()
+	if a.followed.Look() {
+		a.takeUp()
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

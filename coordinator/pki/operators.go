@@ -2,6 +2,7 @@ package pki
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // OperatorLifetime is how long a certificate of the operators' authority lasts by
@@ -47,18 +49,12 @@ func (i Issued) Server() bool {
 // IssueOperator makes a key and a certificate that the operators' authority signs: for a person, a
 // coordinator towards etcd or, with hosts, a server. The name is etcd's user.
 func IssueOperator(dir string, o Order) (Issued, error) {
-	if !identity.IsName(o.Name) || strings.HasPrefix(o.Name, ".") || strings.HasPrefix(o.Name, "-") {
-		return Issued{}, problem(nil, "leasehold pki issue alice",
-			"name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin with none of . and -",
-			o.Name)
-	}
-	files, err := Load(dir, Operators)
-	if err != nil {
+	if err := o.check(); err != nil {
 		return Issued{}, err
 	}
-	if files.Issuer.Key == nil {
-		return Issued{}, problem(nil, "run this where the authority was made",
-			"%s is missing: it is needed to issue certificates", filepath.Join(files.Dir, caKey))
+	files, err := operatorsIssuer(dir)
+	if err != nil {
+		return Issued{}, err
 	}
 	into := filepath.Join(dir, issuedDir)
 	issued := Issued{File: filepath.Join(into, o.Name+".crt"), Key: filepath.Join(into, o.Name+".key")}
@@ -68,22 +64,9 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Issued{}, fmt.Errorf("issue certificate: %w", err)
 	}
-	c := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: o.Name},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if len(o.Hosts) > 0 {
-		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-	}
-	for _, host := range o.Hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			c.IPAddresses = append(c.IPAddresses, ip)
-		} else if isHost(host) {
-			c.DNSNames = append(c.DNSNames, host)
-		} else {
-			return Issued{}, problem(nil, "name hosts without port: --host etcd1.example --host 10.0.0.1",
-				"host %q: is neither a host name nor an address", host)
-		}
+	c, err := o.template()
+	if err != nil {
+		return Issued{}, err
 	}
 	if o.Lifetime == 0 {
 		o.Lifetime = OperatorLifetime
@@ -104,6 +87,94 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 	}
 	return issued, Signer{Certificate: issued.Certificate, Above: files.Issuer.between(), Key: key}.write(issued.File,
 		issued.Key)
+}
+
+// SignOperator signs a certificate of the operators' authority for the key of a request, and returns
+// it with what has to be shown beside it, as PEM. Of the request only the key is used.
+func SignOperator(dir string, request []byte, o Order) ([]byte, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	files, err := operatorsIssuer(dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.template()
+	if err != nil {
+		return nil, err
+	}
+	key, err := identity.ReadRequest(request)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate of %s: %w", o.Name, err)
+	}
+	if o.Lifetime == 0 {
+		o.Lifetime = OperatorLifetime
+	}
+	der, _, err := files.Issuer.sign(c, key, o.Lifetime)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate of %s: %w", o.Name, err)
+	}
+	signed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate of %s: %w", o.Name, err)
+	}
+	return certificatePEM(append([]*x509.Certificate{signed}, files.Issuer.between()...)...), nil
+}
+
+// Take puts a signed certificate and its key where IssueOperator would put them.
+func Take(dir, name string, certificate []byte, key crypto.Signer) error {
+	into := filepath.Join(dir, issuedDir)
+	if err := makeDirs(into); err != nil {
+		return err
+	}
+	text, err := keyPEM(key)
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(filepath.Join(into, name+".key"), text, 0o600); err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(into, name+".crt"), certificate, 0o644)
+}
+
+func operatorsIssuer(dir string) (Files, error) {
+	files, err := Load(dir, Operators)
+	if err == nil && files.Issuer.Key == nil {
+		err = problem(nil, "run this where the authority was made",
+			"%s is missing: it is needed to issue certificates", filepath.Join(files.Dir, caKey))
+	}
+	return files, err
+}
+
+func (o Order) check() error {
+	if !identity.IsName(o.Name) || strings.HasPrefix(o.Name, ".") || strings.HasPrefix(o.Name, "-") {
+		return problem(nil, "leasehold pki issue alice",
+			"name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin with none of . and -",
+			o.Name)
+	}
+	return nil
+}
+
+// template is the certificate that is asked for.
+func (o Order) template() (*x509.Certificate, error) {
+	c := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: o.Name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if len(o.Hosts) > 0 {
+		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, host := range o.Hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else if isHost(host) {
+			c.DNSNames = append(c.DNSNames, host)
+		} else {
+			return nil, problem(nil, "name hosts without port: --host etcd1.example --host 10.0.0.1",
+				"host %q: is neither a host name nor an address", host)
+		}
+	}
+	return c, nil
 }
 
 // between is what a server needs to be shown beside a certificate, if it believes a root above this

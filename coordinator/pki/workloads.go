@@ -9,17 +9,16 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
 // Workloads is an authority for workloads' certificates at work in a coordinator. It may be used by
 // several goroutines.
 type Workloads struct {
-	follower follower
-
-	mu    sync.Mutex
-	files Files
+	followed *reload.Files[raw, Files]
+	log      *slog.Logger
 }
 
 // WorkloadsKind is the authority of a name for workloads, in a directory of certificates.
@@ -29,16 +28,11 @@ func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
 // own authorities in the directory of certificates: what a group asks for must be nobody's key to
 // etcd or to the agents' streams.
 func OpenWorkloads(dir, certificates string, log *slog.Logger) (*Workloads, error) {
-	w := &Workloads{follower: follower{
-		dir: dir, log: log,
-		parse: func(source raw) (Files, error) { return forWorkloads(source, certificates) },
-	}}
-	files, err := w.follower.open()
+	followed, err := follow(dir, log, func(source raw) (Files, error) { return forWorkloads(source, certificates) })
 	if err != nil {
 		return nil, err
 	}
-	w.files = files
-	return w, nil
+	return &Workloads{followed, log}, nil
 }
 
 func forWorkloads(source raw, certificates string) (Files, error) {
@@ -68,30 +62,19 @@ func forWorkloads(source raw, certificates string) (Files, error) {
 
 // Run follows the files until ctx ends, and calls changed when others are in force.
 func (w *Workloads) Run(ctx context.Context, changed func()) error {
-	return follow(ctx, func() {
-		files, news := w.follower.look()
-		if !news {
-			return
-		}
-		w.mu.Lock()
-		w.files = files
-		w.mu.Unlock()
-		w.follower.log.Info("authority for workloads changed", "dir", files.Dir, "issuer", files.Issuer.Fingerprint())
+	w.followed.Run(ctx, func() {
+		files := w.followed.Latest()
+		w.log.Info("authority for workloads changed", "dir", files.Dir, "issuer", files.Issuer.Fingerprint())
 		changed()
 	})
-}
-
-func (w *Workloads) now() Files {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.files
+	return context.Cause(ctx)
 }
 
 // Bundle returns the certificates to trust, as PEM, and what names the issuer: what another one
 // issued is to be replaced. Unlike agents, workloads trust all that ca.crt has: many programs trust
 // roots alone.
 func (w *Workloads) Bundle() (bundle []byte, issuer string) {
-	files := w.now()
+	files := w.followed.Latest()
 	var all []*x509.Certificate
 	add := func(list ...*x509.Certificate) {
 		for _, c := range list {
@@ -116,7 +99,7 @@ func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []neti
 	lifetime time.Duration) (chain [][]byte,
 	ends time.Time, err error,
 ) {
-	issuer := w.now().Issuer
+	issuer := w.followed.Latest().Issuer
 	c := &x509.Certificate{
 		DNSNames: hosts, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

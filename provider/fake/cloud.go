@@ -248,6 +248,7 @@ func (c *Cloud) add(req provider.CreateRequest) *Machine {
 	m := &Machine{ID: req.Bootstrap.Instance, Request: req, cloud: c}
 	m.hidden = c.now().Add(c.upTo(c.cfg.Consistency))
 	c.machines[m.ID] = m
+	delete(c.ghosts, m.ID)
 	i, _ := slices.BinarySearch(c.order, m.ID)
 	c.order = slices.Insert(c.order, i, m.ID)
 	return m
@@ -289,8 +290,8 @@ func (c *Cloud) Delete(shard, instance string, most time.Duration, answer func(e
 		}
 		c.deleted[instance] = true
 		if m != nil {
-			if c.world.Chance == nil && c.cfg.Consistency > 0 {
-				c.ghosts[instance] = ghost{m.seen(), c.now().Add(c.cfg.Consistency)}
+			if lag := c.upTo(c.cfg.Consistency); lag > 0 {
+				c.ghosts[instance] = ghost{m.seen(), c.now().Add(lag)}
 			}
 			c.remove(m, Down{By: CallDelete})
 		}

@@ -26,6 +26,9 @@ type Config struct {
 	// plain text.
 	TLS *TLS
 
+	// Cluster is what the member is to others; nil: it is alone, and has no port for others.
+	Cluster *Cluster
+
 	// Verbose passes on what etcd logs at info as well.
 	Verbose bool
 	// NoSync leaves out fsync: for tests, which lose nothing when the machine goes down.
@@ -45,8 +48,8 @@ type TLS struct {
 
 const (
 	memberName = "leasehold"
-	// peerURL is recorded as this member's address and never listened on.
-	peerURL = "http://127.0.0.1:2380"
+	// peerAddress is recorded as the address of a member that is alone, and never listened on.
+	peerAddress = "127.0.0.1:2380"
 	// quota is how large the data may grow before etcd refuses writes.
 	quota = 8 << 30
 	// compactEvery keeps an hour of history: far more than any watch takes to come back.
@@ -78,6 +81,11 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	host, port, err := splitListen(cfg.Listen)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Cluster != nil {
+		if err := cfg.Cluster.check(cfg.TLS); err != nil {
+			return nil, err
+		}
 	}
 	lock, err := lockDir(cfg.DataDir)
 	if err != nil {
@@ -147,6 +155,11 @@ func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error
 	if err := probePort(address); err != nil {
 		return nil, err
 	}
+	if cfg.Cluster != nil {
+		if err := probePort(cfg.Cluster.PeerListen); err != nil {
+			return nil, err
+		}
+	}
 	s := &Server{endpoint: dialable(host, port), serving: make(chan *grpc.Server, 1)}
 	etcd, err := startEtcd(s.settings(cfg, address))
 	if err != nil {
@@ -186,12 +199,11 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 	e.ListenClientUrls = []url.URL{{Scheme: scheme, Host: address}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: scheme, Host: s.endpoint}}
 	e.ListenPeerUrls = nil
-	peer, err := url.Parse(peerURL)
-	if err != nil {
-		panic(err) // a constant
+	e.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: peerAddress}}
+	e.InitialCluster = memberName + "=http://" + peerAddress
+	if cfg.Cluster != nil {
+		cfg.Cluster.apply(e, *cfg.TLS)
 	}
-	e.AdvertisePeerUrls = []url.URL{*peer}
-	e.InitialCluster = memberName + "=" + peerURL
 	e.QuotaBackendBytes = quota
 	e.AutoCompactionMode = embed.CompactorModePeriodic
 	e.AutoCompactionRetention = compactEvery
@@ -251,8 +263,8 @@ func dialable(host, port string) string {
 // dbPath is the file that an etcd locks while it runs on a data directory.
 func dbPath(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// hasData: an etcd has run on this data directory.
-func hasData(dir string) bool {
+// HasData reports whether an etcd has run on this data directory.
+func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member"))
 	return err == nil
 }

@@ -36,8 +36,10 @@ func newLaptop(t *testing.T) *laptop {
 }
 
 // asRoot is how root reaches dev's etcd, who may read and write everything.
-func (l *laptop) asRoot() (*tls.Config, error) {
-	dir := filepath.Join(l.data, "pki")
+func (l *laptop) asRoot() (*tls.Config, error) { return rootOf(filepath.Join(l.data, "pki")) }
+
+// rootOf is root's connection to an etcd whose authorities are in a directory.
+func rootOf(dir string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "issued", "root.crt"), filepath.Join(dir, "issued", "root.key"))
 	if err != nil {
 		return nil, err

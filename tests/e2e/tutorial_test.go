@@ -12,6 +12,7 @@ import (
 
 // step is a command of a page, and what the page says that it prints.
 type step struct {
+	host    string // before the prompt; "" where a page has only one
 	command string
 	prints  []string
 }
@@ -29,13 +30,14 @@ func stepsOf(t *testing.T, page string) []step {
 		document := false
 		for line := range strings.Lines(block) {
 			line = strings.TrimRight(line, "\n")
-			command, isCommand := strings.CutPrefix(line, "$ ")
+			host, command, isCommand := strings.Cut(line, "$ ")
+			isCommand = isCommand && len(host) <= 1
 			switch {
 			case document:
 				steps[len(steps)-1].command += "\n" + line
 				document = line != "END"
 			case isCommand:
-				steps = append(steps, step{command: command})
+				steps = append(steps, step{host: host, command: command})
 				document = strings.Contains(command, "<<'END'")
 			case len(steps) == 0:
 				t.Fatalf("%s: output before the first command: %s", page, line)

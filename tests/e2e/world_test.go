@@ -32,7 +32,7 @@ type world struct {
 	dir      string
 	pki      string                      // directory of the certificate authorities
 	machines string                      // the directory of the process provider
-	endpoint string                      // etcd's client address
+	endpoint string                      // etcd's client address, or several with commas
 	secure   func() (*tls.Config, error) // the tests' connection to it
 	settings string                      // the variable by which commands reach it
 	st       *etcdstore.Store
@@ -86,7 +86,7 @@ func (w *world) follow() {
 		w.t.Fatal(err)
 	}
 	st, err := etcdstore.Open(w.t.Context(),
-		etcdstore.Config{Endpoints: []string{w.endpoint}, TLS: secure, DialTimeout: longest})
+		etcdstore.Config{Endpoints: strings.Split(w.endpoint, ","), TLS: secure, DialTimeout: longest})
 	if err != nil {
 		w.t.Fatal(err)
 	}

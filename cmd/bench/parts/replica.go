@@ -69,8 +69,10 @@ func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error
 	}
 	command := services.Coordinator{
 		Listen: o.Listen, ID: o.ID, PKI: o.PKI, Machines: filepath.Join(o.Dir, "machines-"+o.ID),
-		StateDir: filepath.Join(o.Dir, "known-"+o.ID), Agent: self, Zones: []string{"local"},
-		SessionTTL: sessionTTL, LogLevel: "info", HTTP: services.HTTP{HTTP: o.HTTP}, StreamsPerConnection: o.Streams,
+		StateDir: filepath.Join(o.Dir, "known-"+o.ID), StreamsPerConnection: o.Streams,
+		Replica: services.Replica{
+			Agent: self, Zones: []string{"local"}, SessionTTL: sessionTTL, LogLevel: "info", HTTP: services.HTTP{HTTP: o.HTTP},
+		},
 	}
 	return command.Run(ctx, host)
 }

@@ -76,8 +76,10 @@ func coordinate(ctx context.Context, args []string) error {
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),
-		StateDir: filepath.Join(*dir, "known-of-"+*id), Agent: self, Zones: []string{"local"},
-		SessionTTL: *ttl, LogLevel: "debug", HTTP: services.HTTP{HTTP: *http},
+		StateDir: filepath.Join(*dir, "known-of-"+*id),
+		Replica: services.Replica{
+			Agent: self, Zones: []string{"local"}, SessionTTL: *ttl, LogLevel: "debug", HTTP: services.HTTP{HTTP: *http},
+		},
 	}
 	return command.Run(ctx, host)
 }

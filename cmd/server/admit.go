@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/cmd/server/membership"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/store"
+)
+
+// joinMethod is the call by which a host joins, at the agents' port of any replica. What it carries
+// is JSON.
+const (
+	joinService = "leasehold.server.v1.Hosts"
+	joinMethod  = "/" + joinService + "/Join"
+)
+
+// joinCall is what a host asks for.
+type joinCall struct {
+	Token   string   `json:"token"` // without the authority
+	Name    string   `json:"name"`
+	Hosts   []string `json:"hosts"`   // names and addresses for its certificate
+	Peer    string   `json:"peer"`    // URL for other members
+	Request []byte   `json:"request"` // for a certificate of its key
+}
+
+// joinAnswer is what it gets.
+type joinAnswer struct {
+	Certificate []byte            `json:"certificate"` // of its member, as PEM
+	Files       map[string][]byte `json:"files"`       // what all hosts have
+	Shard       string            `json:"shard"`
+	Cluster     string            `json:"cluster"`
+	Members     []Peer            `json:"members"`
+}
+
+// joinTime bounds a join at the host that lets another in.
+const joinTime = 10 * time.Second
+
+// admission lets hosts in.
+type admission struct {
+	place Place
+	log   *slog.Logger
+	limit chan struct{} // holds one: hosts join one after the other
+}
+
+// register adds the call to the agents' port.
+func (a *admission) register(to grpc.ServiceRegistrar) {
+	to.RegisterService(&grpc.ServiceDesc{
+		ServiceName: joinService,
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "Join",
+			Handler: func(_ any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				in := new(wrapperspb.BytesValue)
+				if err := read(in); err != nil {
+					return nil, err
+				}
+				return a.answer(ctx, in.GetValue())
+			},
+		}},
+	}, a)
+}
+
+// answer answers a call. Without a valid token it says nothing of the cluster.
+func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesValue, error) {
+	var call joinCall
+	if err := json.Unmarshal(text, &call); err != nil || !identity.IsName(call.Name) || len(call.Hosts) > 8 || call.Token == "" {
+		return nil, status.Error(codes.InvalidArgument, "the call is malformed")
+	}
+	select {
+	case a.limit <- struct{}{}:
+		defer func() { <-a.limit }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	answer, err := a.admit(ctx, call)
+	var refused *membership.Refusal
+	switch {
+	case errors.Is(err, errToken):
+		a.log.Warn("host refused", "host", call.Name, "why", err)
+		return nil, status.Error(codes.PermissionDenied, errToken.Error())
+	case errors.As(err, &refused):
+		a.log.Warn("host refused", "host", call.Name, "why", refused.What)
+		return nil, status.Error(codes.FailedPrecondition, refused.What+"\n"+refused.Next)
+	case err != nil:
+		a.log.Warn("host could not join", "host", call.Name, "error", err)
+		return nil, status.Error(codes.Unavailable, "this replica cannot let a host join now")
+	}
+	out, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	a.log.Info("host let in", "host", call.Name, "peer", call.Peer)
+	return wrapperspb.Bytes(out), nil
+}
+
+// admit checks the token, and whether the cluster can bear another member, before the token is used.
+func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer, err error) {
+	r, err := a.place.load()
+	if err != nil {
+		return answer, err
+	}
+	admin, err := a.place.admin(ctx, r)
+	if err != nil {
+		return answer, err
+	}
+	defer admin.Close()
+	st, err := admin.store(ctx)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	key := store.KeysOf(r.Shard).Host(store.TokenHash(call.Token))
+	if _, err := st.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
+		return answer, errToken
+	} else if err != nil {
+		return answer, err
+	}
+	cluster, err := admin.Cluster(ctx)
+	if err != nil {
+		return answer, err
+	}
+	if no := cluster.MayAdd(call.Name, call.Peer); no != nil {
+		return answer, no
+	}
+	answer = joinAnswer{Shard: r.Shard, Cluster: r.Cluster, Members: peersOf(cluster)}
+	if answer.Certificate, err = pki.SignOperator(a.place.credentials().Dir, call.Request,
+		pki.Order{Name: services.EtcdName, Hosts: call.Hosts}); err != nil {
+		return answer, err
+	}
+	if answer.Files, err = a.place.readShared(); err != nil {
+		return answer, err
+	}
+	return answer, redeem(ctx, st, r.Shard, call.Token, call.Name, call.Request)
+}
+
+// peersOf are the members that have started.
+func peersOf(c membership.Cluster) []Peer {
+	var out []Peer
+	for _, m := range c {
+		if m.Name != "" {
+			out = append(out, Peer{Name: m.Name, Peer: m.Peer, Client: m.Client})
+		}
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/provider/durable"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+// begin prepares the directory of the first host: all that a member and a replica need to start.
+func (p Place) begin(r Record) error {
+	r.Phase, r.Cluster = beginning, strings.ToLower(rand.Text())
+	r.Members = []Peer{r.self()}
+	return p.save(r)
+}
+
+// prepare makes what is missing before the parts start. On the first host that includes the
+// authorities and the keys for secrets; no other host ever makes these.
+func (p Place) prepare(r Record) error {
+	credentials := p.credentials()
+	if r.Phase == beginning {
+		if err := credentials.MakeAuthorities(); err != nil {
+			return err
+		}
+		if err := keyfile.Create(p.secrets(), sealed.Ring{}.With(sealed.NewKey())); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := credentials.Issue(r.hosts()); err != nil {
+		return err
+	}
+	return p.tell(r)
+}
+
+// found gives etcd's users their rights and, if wanted, creates the shard, once the first member
+// serves.
+func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
+	credentials := p.credentials()
+	if err := credentials.GiveRights(ctx, r.local(r.EtcdPort), r.Shard); err != nil || !shard {
+		return err
+	}
+	secure, err := credentials.Client(string(store.RoleCoordinator))
+	if err != nil {
+		return err
+	}
+	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{r.local(r.EtcdPort)}, TLS: secure})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	made, err := store.NewShard(r.Shard, "")
+	if err != nil {
+		return err
+	}
+	if err := store.CreateShard(ctx, st, store.KeysOf(r.Shard), made); err != nil && !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	return nil
+}
+
+// tell writes the settings by which commands on this host reach the shard, as an operator.
+func (p Place) tell(r Record) error {
+	cert, key := p.credentials().Of(string(store.RoleOperator))
+	var endpoints []string
+	for _, e := range r.endpoints() {
+		endpoints = append(endpoints, fmt.Sprintf("%q", strings.TrimPrefix(e, "https://")))
+	}
+	text := fmt.Sprintf("# leasehold server writes this: commands on this host find it\nendpoints: [%s]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n",
+		strings.Join(endpoints, ", "), p.credentials().CA("operators"), cert, key, r.Shard)
+	return durable.Replace(p.Settings(), []byte(text), 0o600)
+}

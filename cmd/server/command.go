@@ -1,0 +1,397 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store/embedetcd"
+)
+
+// Command is the command server.
+type Command struct {
+	Name     string `help:"Name of this host in the cluster." placeholder:"NAME"`
+	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
+	NoShard  bool   `help:"With --init: make no shard. It is restored from a backup."`
+	Join     string `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
+	Token    string `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
+	Address  string `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
+	Bind     string `help:"IP address to listen on (default: 0.0.0.0)." placeholder:"IP"`
+	Port     int    `help:"Port for agents (default: 7420)." placeholder:"PORT"`
+	EtcdPort int    `help:"Port for clients of etcd: replicas and operators (default: 2379)." placeholder:"PORT"`
+	PeerPort int    `help:"Port for etcd's other members (default: 2380)." placeholder:"PORT"`
+	DataDir  string `help:"Data directory (default: ${default})." env:"LEASEHOLD_SERVER_DIR" default:"${server_dir}" type:"path" placeholder:"DIR"`
+	Machines string `help:"Directory of the process provider's machines (default: in the data directory)." type:"path" placeholder:"DIR"`
+	Part     string `hidden:"" help:"Run one part of the server, for the server itself." enum:"member,replica," default:""`
+
+	services.Replica `embed:""`
+}
+
+// Run keeps the member and the replica running until ctx ends.
+func (c *Command) Run(ctx context.Context, h *services.Host) error {
+	place := Place{Dir: c.DataDir}
+	if abs, err := filepath.Abs(c.DataDir); err == nil {
+		place.Dir = abs
+	}
+	if c.Part != "" {
+		return c.runPart(ctx, h, place)
+	}
+	program.OutliveOutput()
+	r, err := c.record(ctx, h, place)
+	if err != nil {
+		return err
+	}
+	return c.supervise(ctx, h, place, r)
+}
+
+// record reads this host's record, or makes it: as the first host, or by joining others.
+func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Record, error) {
+	_, err := place.load()
+	switch {
+	case err != nil && !isNew(err):
+		return Record{}, err
+	case isNew(err) && !c.Init && c.Join == "":
+		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
+			"%s holds no server: nothing is started, and nothing is made", place.Dir)
+	case isNew(err) && c.Init && os.Getenv("NOTIFY_SOCKET") != "":
+		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
+		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on another host of it: leasehold server replace NAME",
+			"--init: %s is empty, and a service makes no cluster", place.Dir)
+	}
+	fresh := isNew(err)
+	var wanted Record
+	if fresh {
+		if wanted, err = c.wanted(ctx, h.Shard); err != nil {
+			return Record{}, err
+		}
+	}
+	if err := place.open(); err != nil {
+		return Record{}, err
+	}
+	if fresh {
+		if err := c.first(ctx, place, wanted); err != nil {
+			return Record{}, err
+		}
+	}
+	r, err := place.load()
+	if err != nil {
+		return r, err
+	}
+	if err := c.agrees(r); err != nil {
+		return r, err
+	}
+	if r.Phase == joined && !embedetcd.HasData(place.etcd()) {
+		return r, problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a backup", r.Name, place.etcd()),
+			"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", place.etcd())
+	}
+	return r, nil
+}
+
+// first makes the record of a host that has none.
+func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
+	if embedetcd.HasData(place.etcd()) {
+		return problem("choose another directory with --data-dir, or restore "+place.record(),
+			"%s has an etcd's data, and no record of a server", place.etcd())
+	}
+	if c.Join != "" {
+		return place.join(ctx, wanted, c.Join, c.Token)
+	}
+	if _, err := os.Stat(place.credentials().Dir); err == nil {
+		return problem("choose another directory with --data-dir, or remove "+place.Dir,
+			"--init: %s has certificates already, and no record of a server", place.credentials().Dir)
+	}
+	if err := place.begin(wanted); err != nil {
+		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+	}
+	return nil
+}
+
+// wanted is the record that the flags describe.
+func (c *Command) wanted(ctx context.Context, shard string) (Record, error) {
+	r := Record{
+		Name: c.Name, Address: c.Address, Bind: c.Bind, Port: c.Port, EtcdPort: c.EtcdPort, PeerPort: c.PeerPort, Shard: shard,
+	}
+	if !identity.IsName(r.Name) {
+		return r, problem("leasehold server --name a --init", "--name: %q: must be letters, digits, dots, dashes and underscores", r.Name)
+	}
+	if r.Address == "" {
+		r.Address = r.Name
+	}
+	if r.Bind == "" {
+		r.Bind = "0.0.0.0"
+	}
+	if net.ParseIP(r.Bind) == nil {
+		return r, problem("leasehold server run --help", "--bind: %q: must be an IP address of this host", r.Bind)
+	}
+	for _, p := range []struct {
+		port  *int
+		usual int
+		flag  string
+	}{{&r.Port, 7420, "--port"}, {&r.EtcdPort, 2379, "--etcd-port"}, {&r.PeerPort, 2380, "--peer-port"}} {
+		if *p.port == 0 {
+			*p.port = p.usual
+		}
+		if *p.port < 1 || *p.port > 65535 {
+			return r, problem("leasehold server run --help", "%s: %d: must be 1 to 65535", p.flag, *p.port)
+		}
+		if err := free(ctx, r.listen(*p.port)); err != nil {
+			return r, listenProblem(p.flag, r.listen(*p.port), err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(limited, r.Address); err != nil {
+		return r, problem("give a name or IP address of this host that the others reach, with --address",
+			"--address: %s: this host cannot resolve it", r.Address)
+	}
+	return r, nil
+}
+
+// agrees refuses flags that differ from what this host was set up with: the others know it by that.
+func (c *Command) agrees(r Record) error {
+	for _, f := range []struct {
+		flag      string
+		given, is any
+		unset     any
+	}{
+		{"--name", c.Name, r.Name, ""},
+		{"--address", c.Address, r.Address, ""},
+		{"--bind", c.Bind, r.Bind, ""},
+		{"--port", c.Port, r.Port, 0},
+		{"--etcd-port", c.EtcdPort, r.EtcdPort, 0},
+		{"--peer-port", c.PeerPort, r.PeerPort, 0},
+	} {
+		if f.given != f.unset && f.given != f.is {
+			return problem("leave it out; to move a host, add it under another name and remove this one",
+				"%s: %v: this host was set up with %v", f.flag, f.given, f.is)
+		}
+	}
+	return nil
+}
+
+// supervise runs both parts, and completes the first start.
+func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, r Record) (err error) {
+	log := h.Logger(c.LogLevel)
+	if err := place.prepare(r); err != nil {
+		return explain(err)
+	}
+	if r.Phase == joining && !embedetcd.HasData(place.etcd()) {
+		if r, err = place.becomeLearner(ctx, r); err != nil {
+			return explain(err)
+		}
+	}
+	if r.Phase == joined && len(r.Members) > 1 && place.wasRemoved(ctx, r) {
+		return place.removed(r)
+	}
+	member := c.part("member", h)
+	replica := c.part("replica", h)
+	// The replica ends before the member, so that it can resign.
+	memberCtx, endMember := context.WithCancel(context.WithoutCancel(ctx))
+	replicaCtx, endReplica := context.WithCancel(ctx)
+	failed := make(chan error, 2)
+	var members, replicas sync.WaitGroup
+	defer members.Wait()
+	defer endMember()
+	defer replicas.Wait()
+	defer endReplica()
+	keep := func(of *sync.WaitGroup, ctx context.Context, p *part) {
+		of.Go(func() {
+			if err := p.keep(ctx); err != nil {
+				failed <- err
+			}
+		})
+	}
+	keep(&members, memberCtx, member)
+	waiting := time.AfterFunc(3*time.Second, func() { log.Info("etcd is starting: it serves once a majority of members does") })
+	defer waiting.Stop()
+	select {
+	case <-member.ready:
+		waiting.Stop()
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	was := r.Phase
+	if r, err = c.complete(ctx, h, place, r); err != nil {
+		return explain(err)
+	}
+	keep(&replicas, replicaCtx, replica)
+	serves := replica.ready
+	if c.NoShard { // it serves once the shard is restored
+		serves = make(chan string, 1)
+		serves <- ""
+	}
+	select {
+	case <-serves:
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	h.Notify("READY=1")
+	if err := c.say(ctx, h, place, r, was); err != nil {
+		return explain(err)
+	}
+	following, endFollowing := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	defer follower.Wait()
+	defer endFollowing()
+	follower.Go(func() {
+		if err := c.follow(following, h, place, r); err != nil {
+			failed <- err
+		}
+	})
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		h.Notify("STOPPING=1")
+		return nil
+	}
+}
+
+// complete ends a first start, once the member serves: the first host creates the shard, and any
+// other becomes a voting member.
+func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r Record) (Record, error) {
+	switch r.Phase {
+	case joined:
+		return r, nil
+	case beginning:
+		if err := place.found(ctx, r, !c.NoShard); err != nil {
+			return r, err
+		}
+	case joining:
+		log := h.Logger(c.LogLevel)
+		if err := place.promote(ctx, r, func(why string) {
+			log.Info("this host catches up with the others, and votes after that", "now", why)
+		}); err != nil {
+			return r, err
+		}
+	}
+	r.Phase = joined
+	if !slices.Contains(r.Members, r.self()) {
+		r.Members = append(r.Members, r.self())
+	}
+	if err := place.save(r); err != nil {
+		return r, err
+	}
+	return r, place.tell(r)
+}
+
+// part is one of the two, with the same flags as this process.
+func (c *Command) part(name string, h *services.Host) *part {
+	p := &part{
+		name: name, args: append(append([]string{}, h.Args...), "--part="+name), out: h.Stderr,
+		log: h.Logger(c.LogLevel), ready: make(chan string, 1),
+	}
+	if h.SecretsKey != "" && name == "replica" {
+		p.env = append(p.env, "LEASEHOLD_SECRETS_KEY="+h.SecretsKey)
+	}
+	return p
+}
+
+// say tells a person what runs, and after the first start of a cluster how others join.
+func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Record, was phase) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ready  %s  agents %s  etcd %s  data %s\n", r.Name, r.at(r.Port), r.at(r.EtcdPort), place.Dir)
+	if place.Dir != DefaultDir && was != joined {
+		fmt.Fprintf(&b, "for commands on this host: export LEASEHOLD_CONFIG=%s\n", place.Settings())
+	}
+	if was == beginning {
+		admin, err := place.admin(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer admin.Close()
+		b.WriteString("to bear the loss of a host, run on two others, each command once and within an hour:\n")
+		for _, name := range following(r.Name) {
+			token, err := admin.Token(ctx, "leasehold server --init")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "  %s\n", r.joinCommand(name, token))
+		}
+	}
+	_, _ = io.WriteString(h.Stdout, b.String()) // a failure cannot be reported anywhere else
+	return nil
+}
+
+// following are names for two more hosts, after that of the first: b and c after a, db-2 and db-3
+// after db-1.
+func following(name string) []string {
+	stem, last := name[:len(name)-1], name[len(name)-1]
+	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 || len(name) > 1 && !alphanumeric(name[len(name)-2]) && last >= 'a' && last <= 'x' {
+		return []string{stem + string(last+1), stem + string(last+2)}
+	}
+	return []string{name + "-2", name + "-3"}
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// runPart runs one part, in a process of its own, until its standard input ends.
+func (c *Command) runPart(ctx context.Context, h *services.Host, place Place) error {
+	to, err := openPipe()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	r, err := place.load()
+	if err == nil {
+		ready := func(address string) { to.tell(word{Ready: address}) }
+		if c.Part == "member" {
+			err = runMember(ctx, place, r, h.Logger(c.LogLevel), ready)
+		} else {
+			err = c.runReplica(ctx, h, place, r, ready)
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	to.failed(err)
+	return services.ErrReported
+}
+
+func explain(err error) error {
+	var known *services.Problem
+	if errors.As(err, &known) {
+		return known
+	}
+	return err
+}
+
+func free(ctx context.Context, address string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func listenProblem(flag, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return problem("stop the program that listens there, or choose another port with "+flag,
+			"%s: %s is taken by another program", flag, address)
+	}
+	return problem("choose an address and port of this host with --bind and "+flag, "%s: cannot listen on %s: %s", flag,
+		address, err)
+}

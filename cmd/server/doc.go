@@ -1,0 +1,24 @@
+// Package server is the command server: a host that is an etcd member and a replica of the
+// coordinator (DAY-1).
+//
+//	command.go    flags, and what a start does with what it finds in the data directory
+//	place.go      the data directory, and what this host knows of itself and of the others
+//	begin.go      the first host: authorities, rights, the shard
+//	invite.go     tokens with which others join
+//	join.go       a host that joins: asks to be let in, becomes a learner, is promoted
+//	admit.go      the host that lets it in, at the agents' port
+//	admin.go      changes of the cluster by an operator
+//	follow.go     what changes while a host runs
+//	member.go     the etcd member, a process of its own
+//	replica.go    the replica, another
+//	supervise.go  keeps both running
+//	pipe.go       what a part tells the supervisor
+//
+// # Invariants
+//
+//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose data
+//     is gone joins the others anew (SAFE-15).
+//   - A part that ends, however it does, takes no other part with it.
+//   - What a first start has done is on disk before the next step begins, so that it goes on where it
+//     was interrupted.
+package server

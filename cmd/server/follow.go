@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
+)
+
+// followEvery is how often a host looks who is in the cluster.
+const followEvery = 10 * time.Second
+
+// follow keeps the record and the settings for commands up to date with the cluster, and this host's
+// certificates valid, until ctx ends or this host has been removed: then it returns why.
+func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r Record) error {
+	log := h.Logger(c.LogLevel)
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		now, gone, err := place.look(ctx, r)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			log.Warn("cannot look who is in the cluster", "error", err)
+		case gone:
+			return place.removed(r)
+		case !slices.Equal(now, r.Members):
+			log.Info("the cluster has changed", "members", len(now), "before", len(r.Members))
+			r.Members = now
+			if err := place.save(r); err != nil {
+				log.Error("cannot write what this host knows of the others", "error", err)
+			}
+			fallthrough
+		default:
+			if err := place.prepare(r); err != nil {
+				log.Error("cannot renew certificates", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look lists the members that have started, and reports whether this host is no longer among the
+// members: by the word of a majority, since a single member may lag behind.
+func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	admin, err := p.admin(ctx, r)
+	if err != nil {
+		return nil, false, err
+	}
+	defer admin.Close()
+	cluster, err := admin.Cluster(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, there := cluster.At(r.self().Peer); there {
+		return peersOf(cluster), false, nil
+	}
+	there, err := admin.members.Has(ctx, r.self().Peer)
+	return r.Members, err == nil && !there, err
+}
+
+// wasRemoved reports whether the others say that this host was removed while it was down. If they do
+// not answer, it was not.
+func (p Place) wasRemoved(ctx context.Context, r Record) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, gone, err := p.look(ctx, r)
+	return err == nil && gone
+}

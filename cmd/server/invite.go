@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/store"
+)
+
+// tokenTime is how long a host may use a token.
+const tokenTime = time.Hour
+
+// token is what a host joins with: a secret, and the fingerprint of the authority that it must meet
+// there, so that it gives the secret to no other.
+type token struct{ secret, authority string }
+
+func (t token) String() string { return t.secret + "." + t.authority }
+
+// parseToken reads a token.
+func parseToken(text string) (token, error) {
+	secret, authority, ok := strings.Cut(strings.TrimSpace(text), ".")
+	if !ok || len(secret) < 40 || len(secret) > 100 || len(authority) != 32 {
+		return token{}, problem("leasehold server token, on a host of the cluster, makes one",
+			"--token: it is not a token of leasehold server")
+	}
+	return token{secret, authority}, nil
+}
+
+// invite makes a token.
+func (p Place) invite(ctx context.Context, st store.Store, shard, by string) (string, error) {
+	agents, err := pki.Load(p.credentials().Dir, pki.Agents)
+	if err != nil {
+		return "", err
+	}
+	t := token{secret: store.NewToken(), authority: agents.Issuer.Fingerprint()}
+	lease, err := st.Grant(ctx, tokenTime)
+	if err != nil {
+		return "", err
+	}
+	now := time.Now().UTC()
+	record := store.HostToken{Schema: store.Schema, By: by, Issued: now, Ends: now.Add(tokenTime)}
+	key := store.KeysOf(shard).Host(store.TokenHash(t.secret))
+	_, err = st.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.Absent(key)},
+		Writes:     []store.Write{store.PutLeased(key, store.Encode(record), lease.ID)},
+	})
+	return t.String(), err
+}
+
+// errToken is the only answer to a token that opens nothing: which it was is in the log.
+var errToken = errors.New("the token is unknown, used or older than an hour")
+
+// redeem uses a token for a host and its key. The same key may ask again with the same token: the
+// answer to its first call may have been lost.
+func redeem(ctx context.Context, st store.Store, shard, secret, host string, request []byte) error {
+	public, err := identity.ReadRequest(request)
+	if err != nil {
+		return err
+	}
+	fingerprint, err := identity.KeyPrint(public)
+	if err != nil {
+		return err
+	}
+	kv, err := st.Get(ctx, store.KeysOf(shard).Host(store.TokenHash(secret)))
+	if errors.Is(err, store.ErrNotFound) {
+		return errToken
+	}
+	if err != nil {
+		return err
+	}
+	known, err := store.Decode[store.HostToken](kv)
+	if err != nil {
+		return err
+	}
+	switch r := known.Record; {
+	case r.Key == fingerprint && r.Host == host:
+		return nil
+	case r.Key != "" || !time.Now().Before(r.Ends.Add(time.Minute)): // the lease ends it, not our clock
+		return errToken
+	}
+	known.Record.Host, known.Record.Key = host, fingerprint
+	_, err = st.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.Unchanged(kv)},
+		Writes:     []store.Write{store.PutLeased(kv.Key, store.Encode(known.Record), kv.Lease)},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return errToken
+	}
+	return err
+}
+
+// shared are the files that all hosts of a cluster have, below the data directory: the authorities,
+// so that any host can let others in and renew its own certificates, and the keys for secrets.
+var shared = []string{
+	"pki/agents/ca.crt", "pki/agents/ca.key", "pki/agents/next.crt", "pki/agents/next.key", "pki/agents/old.crt",
+	"pki/operators/ca.crt", "pki/operators/ca.key", "secrets.key",
+}
+
+// readShared reads those that exist.
+func (p Place) readShared() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, name := range shared {
+		text, err := os.ReadFile(p.file(name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what hosts share: %w", err)
+		}
+		out[name] = text
+	}
+	return out, nil
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store/embedetcd"
+)
+
+// forEver is how long a member may wait until it serves: it waits for a majority of the others.
+const forEver = 365 * 24 * time.Hour
+
+// runMember is the part that is an etcd member.
+func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string)) (err error) {
+	initial := map[string]string{}
+	for _, m := range append(r.Members, r.self()) {
+		initial[m.Name] = m.Peer
+	}
+	etcd, err := embedetcd.Start(ctx, embedetcd.Config{
+		DataDir: place.etcd(), Listen: r.listen(r.EtcdPort), TLS: place.credentials().Server(), Logger: log,
+		StartTimeout: forEver,
+		Cluster: &embedetcd.Cluster{
+			Name: r.Name, ClientURL: r.self().Client, PeerURL: r.self().Peer, PeerListen: r.listen(r.PeerPort),
+			PeerName: services.EtcdName, Initial: initial, Token: r.Cluster, New: r.Phase == beginning,
+		},
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return problem("leasehold server run --help", "%s", err)
+	}
+	defer func() { err = errors.Join(err, etcd.Close()) }()
+	ready(r.at(r.EtcdPort))
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-etcd.Stopped():
+		return errors.New("etcd has stopped by itself: its log says why")
+	}
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/ports"
+)
+
+var addresses = ports.Between(30000, 31900)
+
+// local is a first host whose parts listen on free ports of loopback.
+func local(t *testing.T) (Place, Record) {
+	t.Helper()
+	p, r := first(t)
+	r.Address, r.Bind = "127.0.0.1", "127.0.0.1"
+	for _, port := range []*int{&r.Port, &r.EtcdPort, &r.PeerPort} {
+		_, text, err := net.SplitHostPort(addresses.FreeAddress(t))
+		if err == nil {
+			*port, err = strconv.Atoi(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.begin(r); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, r
+}
+
+// proves DAY-1: the port of etcd's members is for members; a user's certificate of the same
+// authority opens it as little as none
+func TestMembersBelieveMembersAlone(t *testing.T) {
+	p, r := local(t)
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	files, err := pki.Load(p.credentials().Dir, pki.Operators)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(name string) error {
+		secure := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: files.Trust().Pool()}
+		if name != "" {
+			pair, err := tls.LoadX509KeyPair(p.credentials().Of(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			secure.Certificates = []tls.Certificate{pair}
+		}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+		answer, err := client.Get("https://" + r.local(r.PeerPort) + "/members")
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
+	}
+	if err := get(services.EtcdName); err != nil {
+		t.Errorf("a member: %v", err)
+	}
+	for _, name := range []string{"", store.RoleRoot, string(store.RoleViewer)} {
+		if err := get(name); err == nil {
+			t.Errorf("%q was answered", name)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

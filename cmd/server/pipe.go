@@ -1,0 +1,79 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/pki"
+)
+
+// word is what a part tells the supervisor, as a line of JSON.
+type word struct {
+	Ready string `json:"ready,omitempty"` // the address at which it serves
+	What  string `json:"what,omitempty"`  // why it ends
+	Next  string `json:"next,omitempty"`  // what to do about it
+}
+
+// pipeDescriptor is the descriptor on which a part tells the supervisor.
+const pipeDescriptor = 3
+
+// pipe is a part's end.
+type pipe struct{ file *os.File }
+
+// openPipe returns the part's end, which its own children must not inherit.
+func openPipe() (*pipe, error) {
+	f := os.NewFile(pipeDescriptor, "supervisor")
+	if f == nil {
+		return nil, errNoSupervisor
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return nil, errNoSupervisor
+	}
+	syscall.CloseOnExec(pipeDescriptor)
+	return &pipe{f}, nil
+}
+
+var errNoSupervisor = &services.Problem{
+	What: "--part: only leasehold server itself starts its parts", Next: "leasehold server run --help",
+}
+
+func (p *pipe) tell(w word) {
+	text, err := json.Marshal(w)
+	if err == nil {
+		_, _ = p.file.Write(append(text, '\n')) // the supervisor is gone: the part ends with it
+	}
+}
+
+// failed tells why the part ends.
+func (p *pipe) failed(err error) {
+	w := word{What: program.Joined(err)}
+	var known *services.Problem
+	var failure *program.Failure
+	var files *pki.Problem
+	switch {
+	case errors.As(err, &known):
+		w.What, w.Next = known.What, known.Next
+	case errors.As(err, &failure):
+		w.What, w.Next = failure.What, failure.Next
+	case errors.As(err, &files):
+		w.What, w.Next = files.What, files.Next
+	}
+	p.tell(w)
+}
+
+// hear calls back for each word until the part has ended.
+func hear(from io.Reader, heard func(word)) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		var w word
+		if json.Unmarshal(lines.Bytes(), &w) == nil {
+			heard(w)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/provider/durable"
+)
+
+// DefaultDir is the default data directory.
+const DefaultDir = "/var/lib/leasehold/server"
+
+// Place is a data directory.
+type Place struct{ Dir string }
+
+func (p Place) file(name string) string { return filepath.Join(p.Dir, name) }
+
+// Settings is the file by which commands on this host reach the shard.
+func (p Place) Settings() string { return p.file("config.yaml") }
+
+func (p Place) etcd() string    { return p.file("etcd") }
+func (p Place) secrets() string { return p.file("secrets.key") }
+func (p Place) replica() string { return p.file("replica") }
+func (p Place) record() string  { return p.file("server.json") }
+
+func (p Place) credentials() services.Credentials {
+	return services.Credentials{Dir: p.file("pki")}
+}
+
+// phase is how far a host has come.
+type phase string
+
+const (
+	beginning phase = "beginning" // the first host: the cluster is being made
+	joining   phase = "joining"   // let in by another host: its member does not vote yet
+	joined    phase = "joined"    // it is a member, and never again makes a cluster
+)
+
+// Peer is a host of the cluster.
+type Peer struct {
+	Name   string `json:"name"`
+	Peer   string `json:"peer"`   // URL for other members
+	Client string `json:"client"` // URL for clients
+}
+
+// Record is what a host knows of itself. It is written once and changes with the cluster alone.
+type Record struct {
+	Schema   int    `json:"schema"`
+	Name     string `json:"name"`
+	Address  string `json:"address"` // host name or IP address for other hosts, agents and operators
+	Bind     string `json:"bind"`    // IP address to listen on
+	Port     int    `json:"port"`    // for agents
+	EtcdPort int    `json:"etcd_port"`
+	PeerPort int    `json:"peer_port"`
+	Shard    string `json:"shard"`
+	Cluster  string `json:"cluster"` // etcd's token of the cluster
+	Phase    phase  `json:"phase"`
+	// Members are the hosts of the cluster when it was last looked at, with this one.
+	Members []Peer `json:"members"`
+}
+
+const recordSchema = 1
+
+func (r Record) at(port int) string { return net.JoinHostPort(r.Address, strconv.Itoa(port)) }
+
+func (r Record) listen(port int) string { return net.JoinHostPort(r.Bind, strconv.Itoa(port)) }
+
+// local is where a process of this host reaches a port of it.
+func (r Record) local(port int) string {
+	host := r.Bind
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+func (r Record) self() Peer {
+	return Peer{Name: r.Name, Peer: "https://" + r.at(r.PeerPort), Client: "https://" + r.at(r.EtcdPort)}
+}
+
+// endpoints are etcd's members, this host's first. One that does not vote yet answers nothing.
+func (r Record) endpoints() []string {
+	var out []string
+	if r.Phase != joining {
+		out = append(out, r.local(r.EtcdPort))
+	}
+	for _, m := range r.Members {
+		if m.Name != r.Name && m.Client != "" {
+			out = append(out, m.Client)
+		}
+	}
+	return out
+}
+
+// hosts are the names in the certificate of this host's member.
+func (r Record) hosts() []string {
+	hosts := []string{"127.0.0.1", "localhost"}
+	for _, h := range []string{r.Address, r.Bind} {
+		if ip := net.ParseIP(h); h != hosts[0] && h != hosts[1] && (ip == nil || !ip.IsUnspecified()) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// load reads the record; the error wraps fs.ErrNotExist if there is none.
+func (p Place) load() (Record, error) {
+	text, err := os.ReadFile(p.record())
+	if err != nil {
+		return Record{}, err
+	}
+	var r Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Record{}, problem("restore it from a backup; or, with other hosts running, remove "+p.Dir+" and join again: leasehold server replace NAME on one of them",
+			"%s cannot be read: %s", p.record(), err)
+	}
+	if r.Schema != recordSchema {
+		return Record{}, problem("install the version that wrote it", "%s has schema %d: this program knows %d", p.record(),
+			r.Schema, recordSchema)
+	}
+	return r, nil
+}
+
+func (p Place) save(r Record) error {
+	r.Schema = recordSchema
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.Replace(p.record(), append(text, '\n'), 0o600)
+}
+
+// open makes the directory if necessary, and locks it until the process ends.
+func (p Place) open() error {
+	err := durable.MakeDir(p.Dir)
+	switch {
+	case errors.Is(err, durable.ErrShared):
+		return problem("run server as the user whose directory it is, or choose one of your own, with --data-dir",
+			"data directory: %s", err)
+	case err != nil:
+		return problem("run server as root, or choose a directory that you may write to, with --data-dir",
+			"data directory: %s", err)
+	}
+	lock, err := os.OpenFile(p.file("server.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+	}
+	// The descriptor stays open: the lock is this process's as long as it lives.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return problem("use that one, or another --data-dir", "data directory %s: another leasehold server runs on it", p.Dir)
+	}
+	locks = append(locks, lock)
+	return nil
+}
+
+// locks keeps the files of locks from being closed when they are no longer referenced.
+var locks []*os.File
+
+// isNew reports whether nothing was ever made here.
+func isNew(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func problem(next, format string, args ...any) error {
+	return &services.Problem{What: fmt.Sprintf(format, args...), Next: next}
+}
