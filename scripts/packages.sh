@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the packages of a release: deb, rpm, archive, SBOM and container image, for amd64 and arm64.
+# Builds the packages of a release: deb, rpm, archive and SBOM, for amd64 and arm64.
 #
 #   scripts/packages.sh [DIR]      into DIR (default: dist), which is emptied first
 #
@@ -73,12 +73,6 @@ for arch in $architectures; do
 	cp packaging/*.service packaging/*.env "$out/build/$name/systemd/"
 	reproducible "$out/build" "$name" >"$out/$name.tar.gz"
 done
-
-echo "packages: container image" >&2
-(cd scripts/tools/package && go build -trimpath -o "$out/build/image" ./image)
-"$out/build/image" -out "$out/build/leasehold-image" -version "$version" -epoch "$SOURCE_DATE_EPOCH" \
-	$(for arch in $architectures; do echo "$arch=$out/build/$arch"; done)
-reproducible "$out/build/leasehold-image" . >"$out/leasehold-$version-image.tar.gz"
 
 rm -rf "$out/build"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
