@@ -65,9 +65,7 @@ func TestValuesAtTheirBounds(t *testing.T) {
 
 // Fields that are promised for later are refused by name, none of them silently.
 func TestPlannedFields(t *testing.T) {
-	for _, path := range []string{
-		"template.subnet_pool", "rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
-	} {
+	for _, path := range []string{"template.subnet_pool"} {
 		if !slices.Contains(store.Planned, path) {
 			t.Errorf("%s is not refused by name", path)
 		}

@@ -100,6 +100,9 @@ type HealSpec struct {
 	Policy string `json:"policy"`
 	// OnLoadBalancer: what a load balancer calls down has failed (LB-2).
 	OnLoadBalancer bool `json:"on_load_balancer,omitempty"`
+	// MaxUnhealthy: while more of the group fail their checks, none is healed for that (ROLL-7); nil:
+	// however many they are.
+	MaxUnhealthy *Amount `json:"max_unhealthy,omitempty"`
 }
 
 // RolloutSpec sets how a change of the template reaches the instances (ROLL-1 to ROLL-4).
@@ -108,6 +111,33 @@ type RolloutSpec struct {
 	MinimalAction    string   `json:"minimal_action"`
 	StartupDuration  Duration `json:"startup_duration"`
 	ProgressDeadline Duration `json:"progress_deadline"`
+
+	Canary         Amount    `json:"canary,omitempty"`          // ROLL-5: so many first; 0: none
+	CanaryDuration *Duration `json:"canary_duration,omitempty"` // nil: DefaultCanaryDuration; 0: until group promote
+	Bake           Duration  `json:"bake,omitempty"`            // ROLL-8
+	Order          string    `json:"order,omitempty"`           // "" or OrderZone
+	AutoRollback   bool      `json:"auto_rollback,omitempty"`   // ROLL-5
+}
+
+// DefaultCanaryDuration is how long canaries have to be healthy.
+const DefaultCanaryDuration = Duration(10 * time.Minute)
+
+// CanaryWait is how long canaries have to be healthy before the others follow; promoted: an
+// operator has to say so.
+func (r *RolloutSpec) CanaryWait() (wait time.Duration, promoted bool) {
+	d := DefaultCanaryDuration
+	if r.CanaryDuration != nil {
+		d = *r.CanaryDuration
+	}
+	return max(d, r.Bake).D(), d == 0
+}
+
+// Canaries are how many instances of a group are changed first. Others always remain.
+func (g *Group) Canaries() int {
+	if g.Rollout.Canary == 0 || g.Size < 2 {
+		return 0
+	}
+	return min(max(1, g.Rollout.Canary.Up(g.Size)), g.Size-1)
 }
 
 // FlapSpec sets how long to wait before retrying what failed several times, and when to give up
@@ -231,6 +261,9 @@ const (
 	StrategyProactive     = "proactive"
 	StrategyOpportunistic = "opportunistic"
 
+	OrderAny  = "any"
+	OrderZone = "zone"
+
 	FallbackOnDemand = "on_demand"
 	FallbackWait     = "wait"
 
@@ -294,6 +327,9 @@ func (g *Group) Complete() {
 	completeChecks(g.Checks)
 	completeFiles(g.Files)
 	g.Capacity.complete()
+	if g.Rollout.Order == OrderAny {
+		g.Rollout.Order = "" // a spec is the same before and after it was stored
+	}
 }
 
 // Spread is whether a group keeps its zones even, or only places new instances evenly.

@@ -381,6 +381,9 @@ var fieldsAfter = []Field{
 		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
 		ok:    func(*Group) bool { return true },
 	},
+	amountField("heal.max_unhealthy", "none: however many fail", "ROLL-7",
+		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. After each storm.probe_after one of them is healed, to see whether that helps.",
+		func(g *Group) *Amount { return g.Heal.MaxUnhealthy }),
 	amountField("budget.max_expansion", "1", "HEAL-2",
 		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. A percentage is rounded up.",
 		func(g *Group) *Amount { return &g.Budget.MaxExpansion }),
@@ -465,6 +468,39 @@ var fieldsAfter = []Field{
 	durationField("rollout.progress_deadline", "10m", "ROLL-4",
 		"A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
+	amountField("rollout.canary", "0", "ROLL-5",
+		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A percentage is rounded up; 0: no canary.",
+		func(g *Group) *Amount { return &g.Rollout.Canary }),
+	{
+		Path: "rollout.canary_duration", Type: "duration", Default: "10m", Allowed: "0s to 168h0m0s", Rule: "ROLL-5",
+		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold group promote.",
+		value: func(g *Group) any {
+			if d := g.Rollout.CanaryDuration; d != nil {
+				return *d
+			}
+			return DefaultCanaryDuration
+		},
+		ok: func(g *Group) bool {
+			d := g.Rollout.CanaryDuration
+			return d == nil || *d >= 0 && d.D() <= 7*24*time.Hour
+		},
+	},
+	durationField("rollout.bake", "0s", "ROLL-8",
+		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.", 0,
+		7*24*time.Hour,
+		func(g *Group) Duration { return g.Rollout.Bake }),
+	{
+		Path: "rollout.order", Type: "string", Default: OrderAny, Allowed: `"any" or "zone"`, Rule: "ROLL-8",
+		Doc:   "zone: a roll goes through one zone after the other, in order of name.",
+		value: func(g *Group) any { return cmp.Or(g.Rollout.Order, OrderAny) },
+		ok:    func(g *Group) bool { return oneOf(g.Rollout.Order, "", OrderAny, OrderZone) },
+	},
+	{
+		Path: "rollout.auto_rollback", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "ROLL-5",
+		Doc:   "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as leasehold group rollback does. Not for a group from a shard's file.",
+		value: func(g *Group) any { return g.Rollout.AutoRollback },
+		ok:    func(*Group) bool { return true },
+	},
 	intField("storm.min", "3", "SAFE-2", "Fewer losses than this are no storm.", 2, MaxSize,
 		func(g *Group) int { return g.Storm.Min }),
 	intField("storm.percent", "50", "SAFE-2", "A smaller share of the group than this is no storm.", 1, 100,
@@ -617,5 +653,4 @@ func runOK(run []string) bool {
 // error that says so, rather than a setting that does nothing.
 var Planned = []string{
 	"template.subnet_pool",
-	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

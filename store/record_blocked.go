@@ -130,6 +130,9 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands there; For: the limit
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Text; Count connections, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
+	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
+	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
 	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
 )
 
@@ -145,6 +148,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker,
 }
 
 // Works are all kinds of work.

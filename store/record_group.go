@@ -53,6 +53,8 @@ const (
 	RequestRetry RequestKind = "retry"
 	// RequestOverrideStorm: the group's storm is over by the operator's word (SAFE-2).
 	RequestOverrideStorm RequestKind = "override-storm"
+	// RequestPromote: the group's canaries are good, and the roll goes on (ROLL-5).
+	RequestPromote RequestKind = "promote"
 	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there
 	// (DRAIN-3).
 	RequestEvacuate RequestKind = "evacuate"
@@ -126,6 +128,7 @@ type Status struct {
 	Flapping         int             `json:"flapping,omitempty"` // slots
 	Errored          int             `json:"errored,omitempty"`  // slots
 	Storm            *Storm          `json:"storm,omitempty"`
+	Breaker          *Breaker        `json:"breaker,omitempty"`
 	Rollout          *Rollout        `json:"rollout,omitempty"`
 	LastGood         *GoodSpec       `json:"last_good,omitempty"`
 	History          []PastSpec      `json:"history,omitempty"` // newest first
@@ -181,6 +184,15 @@ type Storm struct {
 	By     string `json:"overridden,omitempty"` // the operator who ended it
 }
 
+// Breaker is a time in which so many fail their checks that none is healed for it (ROLL-7).
+type Breaker struct {
+	Since time.Time `json:"since"`
+	Count int       `json:"count"` // instances that fail now
+	Limit int       `json:"limit"`
+	Probe string    `json:"probe,omitempty"` // the instance that is healed to see whether that helps
+	Next  *Timer    `json:"next_probe,omitempty"`
+}
+
 // Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
 type Rollout struct {
 	Template string    `json:"template"`
@@ -197,6 +209,15 @@ type Rollout struct {
 	Proved bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
 	// the template that all but the roll create from; "": Template (ROLL-9)
 	Fallback string `json:"fallback,omitempty"`
+	// Canary is how many slots get the template before it is promoted, settled when the roll began
+	// (ROLL-5); 0: there is no canary. Canaries are these slots, as far as they have it.
+	Canary   int    `json:"canary,omitempty"`
+	Canaries []int  `json:"canaries,omitempty"`
+	Promoted string `json:"promoted,omitempty"` // how, once it is
+	Zone     string `json:"zone,omitempty"`     // that it is in, if it goes zone by zone (ROLL-8)
+	Rests    *Timer `json:"rests,omitempty"`    // after its canaries or a zone it goes on when this ends
+	// Back names the template from which it leads back, if the coordinator began it (ROLL-5).
+	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.
 	FallbackUnusable string `json:"fallback_unusable,omitempty"`
 }
@@ -238,8 +259,12 @@ func (s *Status) Timers() []NamedTimer {
 		add(TimerProbe, s.Storm.Next)
 		add(TimerResume, s.Storm.Resume)
 	}
+	if s.Breaker != nil {
+		add(TimerBreaker, s.Breaker.Next)
+	}
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)
+		add(TimerRests, s.Rollout.Rests)
 	}
 	if s.Rebalance != nil {
 		add(TimerRebalance, s.Rebalance.Wait)

@@ -244,6 +244,8 @@ const (
 	TimerStorm    = "storm_calm"     // the storm ends when it does
 	TimerProbe    = "storm_probe"    // no probe before
 	TimerResume   = "storm_resume"   // until then what was lost in the storm is taken up bit by bit
+	TimerBreaker  = "breaker_probe"  // no probe of the breaker before
+	TimerRests    = "rollout_rests"  // a roll goes on when it ends
 	TimerProgress = "rollout_stalls" // stands still while no leader is at work
 
 	TimerRebalance = "rebalance"   // no rebalance before

@@ -66,6 +66,7 @@ type Groups struct {
 	Stop          GroupStop          `cmd:"" help:"Drain and delete all instances of a group; its size is kept."`
 	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
 	Restart       GroupRestart       `cmd:"" help:"Restart all instances of a group within its budgets."`
+	Promote       GroupPromote       `cmd:"" help:"Let a roll go on beyond its canaries."`
 	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were given up."`
 	Rollback      GroupRollback      `cmd:"" help:"Restore the template with which the whole group was last healthy."`
 	History       GroupHistory       `cmd:"" help:"Show earlier specs of a group."`

@@ -48,3 +48,22 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	}
 	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "lost instances are replaced again, spread over time")
 }
+
+// GroupPromote is the command group promote (ROLL-5).
+type GroupPromote struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run orders that the roll goes on. Without canaries that wait it writes no order, because an order
+// must not promote those of a later roll.
+func (c *GroupPromote) Run(ctx context.Context, s *Session) error {
+	g, err := s.group(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	if r := g.Status.Record.Rollout; r == nil || r.Canary == 0 || r.Promoted != "" {
+		return failure(Failed, "leasehold group show "+c.Group,
+			"group %s has no roll with canaries that are not promoted yet: no order was given", c.Group)
+	}
+	return s.orderGroup(ctx, g, store.RequestPromote, "the roll goes on to the other instances, under the budgets")
+}

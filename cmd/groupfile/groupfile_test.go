@@ -106,8 +106,8 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		},
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{
-			"planned", head + "rollout: {canary: 1}\n",
-			"rollout.canary: is not supported by this version (web.yaml:3:11)",
+			"planned", head + "template: {subnet_pool: a}\n",
+			"template.subnet_pool: is not supported by this version (web.yaml:3:12)",
 		},
 		{
 			"load balancers", head + "load_balancers:\n- name: a\n- {name: a, weight: 257, port: \"${x}\"}\n- {port: 0}\n",

@@ -33,12 +33,14 @@ type draft struct {
 	spots    int            // of them, spot machines
 	storm    *store.Storm   // as it will be recorded
 	tally    Tally
+	breaker  *store.Breaker // as it will be recorded; nil: healing goes on
 	rollout  *store.Rollout // as it will be recorded
 	fallback *template      // what everything but the roll creates from, if that is not what is wanted
 	waiting  string         // a failed member that waits for room in a budget
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount
+	rests                 bool                             // the roll waits for time or a promotion, and has nothing else to do
 	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
 	notes                 []Note                           // journal entries of what is new in the status
 

@@ -73,6 +73,10 @@ func (d *draft) leftAlone(m *member) bool {
 		// else its place is taken: it need not be healed
 		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Text: m.judgment.Why})
 		return true
+	case d.breaker != nil && m.failsChecks() && m.doom.rule == "" && m.ID() != d.breaker.Probe:
+		d.block("ROLL-7", what, store.BlockedByBreaker,
+			store.BlockedFacts{Count: d.breaker.Count, Limit: d.breaker.Limit, For: d.spec.Storm.ProbeAfter})
+		return true
 	}
 	return d.heldByStorm(m)
 }

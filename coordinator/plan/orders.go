@@ -41,6 +41,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 		}
 		d.endStorm("overridden by "+r.Record.By, r.Record.By)
 		d.settled = append(d.settled, r)
+	case store.RequestPromote:
+		d.promote(r)
 	case store.RequestCreate:
 		d.createOnDemand(r)
 	case store.RequestBootstrap:

@@ -188,6 +188,7 @@ func (d *draft) decide(shard Tally) {
 		return // all else rests on them
 	}
 	d.followStorm(shard)
+	d.followBreaker()
 	d.track()
 	d.chooseTemplate()
 	d.progress()
@@ -208,6 +209,7 @@ func (d *draft) decide(shard Tally) {
 	d.traffic()
 	d.spareDamaged()
 	d.status()
+	d.rollBack()
 	d.takeTurns()
 	d.callProvider()
 }

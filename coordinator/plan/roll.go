@@ -117,10 +117,11 @@ func (d *draft) rollOut() {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
-	for _, m := range d.outdatedInTurn() {
+	for _, m := range d.staged(d.outdatedInTurn()) {
 		if !d.update(m) {
 			return
 		}
+		d.becomesCanary(m)
 	}
 }
 
@@ -246,10 +247,11 @@ func (d *draft) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed reports whether a member has failed and heal.policy leaves it so: but for an order
+// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but for an order
 // only a change of what it is made from may help, so that it comes first.
 func (d *draft) neverHealed(m *member) bool {
-	return d.spec.Heal.Policy == store.HealNone && m.failing() && m.phase.Fills() && !m.dead() &&
+	unhealed := d.spec.Heal.Policy == store.HealNone || d.breaker != nil && m.failsChecks()
+	return unhealed && m.failing() && m.phase.Fills() && !m.dead() &&
 		!m.unwantedOrdered() &&
 		(!m.missed() || d.storm == nil)
 }
@@ -348,7 +350,7 @@ func (d *draft) updateFailing() {
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if !m.touched && d.updatedFirst(m) {
+			if !m.touched && d.updatedFirst(m) && (!d.testsCanaries() || d.isCanary(sl.number)) {
 				_, why := d.change(m)
 				d.updateNow(m, why)
 			}
@@ -478,6 +480,7 @@ func (d *draft) track() {
 		d.rollout = &store.Rollout{
 			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(),
 			Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size,
+			Canary: d.canaries(), Back: d.backFrom(old),
 		}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
@@ -497,6 +500,7 @@ func (d *draft) track() {
 		d.follow(r)
 	}
 	d.rollout.Total = d.spec.Size
+	d.followStages()
 	d.blame()
 	d.stall()
 }
@@ -526,7 +530,7 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	if idle || d.spec.Rollout.Strategy != store.StrategyProactive {
+	if idle || d.rests || d.spec.Rollout.Strategy != store.StrategyProactive {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {
@@ -553,7 +557,7 @@ func (d *draft) blame() {
 	if r.Blamed != "" && slots == 0 {
 		r.Blamed = "" // the operator has had the slots start afresh
 	}
-	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size) {
+	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
 		return
 	}
 	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failures, slots)

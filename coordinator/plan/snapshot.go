@@ -307,12 +307,16 @@ func (d *draft) chooseTemplate() {
 	d.fallback, r.Fallback = f, f.hash
 }
 
-// proved reports whether the template that is being rolled out works: the first instance made from
-// it is healthy, or has finished its task.
+// proved reports whether the template that is being rolled out works: its canaries are promoted, or
+// without a canary the first instance made from it has been healthy for rollout.bake, or has finished
+// its task.
 func (d *draft) proved() bool {
+	if d.rollout.Canary > 0 {
+		return d.rollout.Promoted != ""
+	}
 	return slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Managed && m.Record.Template == d.hash &&
-			(m.phase == store.Finished || d.proven(m) && !m.updating())
+			(m.phase == store.Finished || d.proven(m) && !m.updating() && d.baked(m))
 	})
 }
 
@@ -349,6 +353,8 @@ func (d *draft) source(sl *slot, rule string) template {
 		return wanted()
 	case d.blamed() || sl == nil:
 		return *f
+	case d.isCanary(sl.number):
+		return wanted()
 	case rule == "ROLL-1" || sl.emptiedByRoll() || f.fails || sl.flapped || d.fallbackStuck(sl) || d.tries(sl):
 		return wanted()
 	default:

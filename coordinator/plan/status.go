@@ -27,7 +27,7 @@ func (d *draft) status() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storm, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
+		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
 		st.Beside = old.Beside
@@ -224,7 +224,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) &&
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
+		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
 		samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) && sameGood(a.LastGood, b.LastGood) &&
 		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked) && d.sameRecords(a, b)
 }

@@ -276,6 +276,18 @@ func (s *story) setOther(g *store.Group, key, value string) {
 		g.Budget.Roll.MaxUnavailable = amount()
 	case "expiry.max_expansion":
 		g.Budget.Expiry.MaxExpansion = amount()
+	case "max_unhealthy":
+		g.Heal.MaxUnhealthy = amount()
+	case "canary":
+		g.Rollout.Canary = *amount()
+	case "canary_duration":
+		g.Rollout.CanaryDuration = age()
+	case "bake":
+		g.Rollout.Bake = *age()
+	case "order":
+		g.Rollout.Order = value
+	case "auto_rollback":
+		g.Rollout.AutoRollback = value == "true"
 	case "zones":
 		g.Template.Zones = strings.Split(value, ",")
 	case "run":

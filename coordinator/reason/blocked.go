@@ -180,6 +180,15 @@ func Why(b *store.Blocked) string {
 		return fmt.Sprintf("it leaves load balancer %s: %s", of.Name, of.Text)
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
+	case store.BlockedByBreaker:
+		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on may be broken", of.Count, of.Limit)
+	case store.BlockedByCanary:
+		if of.Count < of.Limit {
+			return fmt.Sprintf("%d of %s healthy", of.Count, canaries(of.Limit))
+		}
+		return canaries(of.Limit) + " healthy, and the roll waits"
+	case store.BlockedByBake:
+		return "zone " + of.Zone + " is done, and the roll waits"
 	case store.BlockedByLimit:
 		if of.Count > 0 {
 			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit, number(of.Count, "slot"))
@@ -279,6 +288,18 @@ func Until(b *store.Blocked) string {
 		return "it passes its checks, or leasehold group retry " + of.Group
 	case store.BlockedByProvider:
 		return "the provider is asked again"
+	case store.BlockedByBreaker:
+		if of.For > 0 {
+			return fmt.Sprintf("fewer of them fail, or it is the probe: one in %s", of.For)
+		}
+		return "fewer of them fail"
+	case store.BlockedByCanary:
+		if of.For == 0 {
+			return Command(b)
+		}
+		return fmt.Sprintf("they have been healthy for %s, or %s", of.For, Command(b))
+	case store.BlockedByBake:
+		return fmt.Sprintf("it has been healthy for %s", of.For)
 	case store.BlockedByLimit:
 		return "an instance is gone, or the limit is raised: leasehold config set"
 	case store.BlockedByRefusal:
@@ -323,6 +344,8 @@ func Command(b *store.Blocked) string {
 		return "leasehold release"
 	case store.BlockedByPause:
 		return "leasehold group resume " + of.Group
+	case store.BlockedByCanary:
+		return "leasehold group promote " + of.Group
 	case store.BlockedByStaleState, store.BlockedByDamage:
 		return "leasehold repair"
 	case store.BlockedNotStarted:
@@ -393,4 +416,11 @@ func machines(n int) string {
 		return "1 machine waits"
 	}
 	return fmt.Sprintf("%d machines wait", n)
+}
+
+func canaries(n int) string {
+	if n == 1 {
+		return "1 canary is"
+	}
+	return fmt.Sprintf("%d canaries are", n)
 }

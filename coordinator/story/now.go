@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -30,6 +31,9 @@ func rollNow(on Group) string {
 	how := map[RollState]string{
 		Rolling: "rolling", Stalled: "roll STALLED", Stopped: "roll STOPPED",
 	}[on.Roll.State]
+	if on.Roll.State == Rolling && on.Roll.Canary > 0 && on.Roll.Promoted == "" {
+		return fmt.Sprintf("canary %s %d/%d", on.Roll.Template, min(on.Roll.Done, on.Roll.Canary), on.Roll.Canary)
+	}
 	return fmt.Sprintf("%s %s %d/%d", how, on.Roll.Template, on.Roll.Done, on.Roll.Total)
 }
 
@@ -43,6 +47,16 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	if s := st.Storm; s != nil {
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
+	if b := st.Breaker; b != nil {
+		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), since %s: none is healed for that", b.Count, b.Limit, reason.Age(now, b.Since))
+		if b.Probe != "" {
+			line += "; a probe: " + b.Probe
+		}
+		if b.Next != nil {
+			line += "; the next probe in " + Ends(*b.Next, now)
+		}
+		lines = append(lines, line+" (ROLL-7)")
+	}
 	if r := st.Rollout; r != nil {
 		line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
 		if r.Relaunch > 0 {
@@ -54,9 +68,13 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 			line += ", stalls in " + Ends(*r.Stalls, now)
 		}
 		lines = append(lines, line)
+		lines = append(lines, stageLines(r, now)...)
 	}
 	if r := st.Rollout; r != nil && r.Fallback != "" {
 		why := "until an instance on " + r.Template + " is healthy"
+		if r.Canary > 0 {
+			why = "until its canaries are promoted"
+		}
 		if r.Blamed != "" {
 			why = "since " + r.Template + " is blamed"
 		}
@@ -87,6 +105,34 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	if g := st.LastGood; g != nil {
 		lines = append(lines, fmt.Sprintf("last good: template %s of revision %d, %s ago", g.Template, g.Revision,
 			reason.Age(now, g.At)))
+	}
+	return lines
+}
+
+// stageLines describe how far a roll may go, one line each.
+func stageLines(r *store.Rollout, now time.Time) (lines []string) {
+	var slots []string
+	for _, n := range r.Canaries {
+		slots = append(slots, fmt.Sprint(n))
+	}
+	rests := ""
+	if r.Rests != nil {
+		rests = ", goes on in " + Ends(*r.Rests, now) + " if all stay healthy"
+	}
+	switch {
+	case r.Canary > 0 && r.Promoted != "":
+		lines = append(lines, "canaries: promoted: "+reason.OneLine(r.Promoted)+" (ROLL-5)")
+	case r.Canary > 0 && len(slots) == 0:
+		lines = append(lines, fmt.Sprintf("canaries: 0 of %d (ROLL-5)", r.Canary))
+	case r.Canary > 0:
+		lines = append(lines, fmt.Sprintf("canaries: %d of %d, slot %s%s (ROLL-5)", len(slots), r.Canary,
+			strings.Join(slots, ", "), rests))
+	}
+	if r.Zone != "" {
+		lines = append(lines, "zone "+r.Zone+" of the roll"+rests+" (ROLL-8)")
+	}
+	if r.Back != "" {
+		lines = append(lines, "rolled back from "+r.Back+" by the coordinator (ROLL-5)")
 	}
 	return lines
 }

@@ -66,12 +66,16 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 
 func (x *exhibit) listen(address string) *listener {
 	x.t.Helper()
+	return x.listenBy(address, &http.Transport{DisableKeepAlives: true})
+}
+
+func (x *exhibit) listenBy(address string, transport *http.Transport) *listener {
+	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodGet, x.server.URL()+address, http.NoBody)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: smallWindow}}
-	resp, err := client.Do(r)
+	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -197,7 +201,7 @@ func TestReadersAreBounded(t *testing.T) {
 	x.group("web", 200)
 	const most = 64
 	for range most {
-		x.listen("/live?page=/g/web")
+		x.listenBy("/live?page=/g/web", &http.Transport{DisableKeepAlives: true, DialContext: smallWindow})
 	}
 	code, _, h := x.get("/live?page=/")
 	if code != http.StatusServiceUnavailable || h.Get("Retry-After") == "" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,4 +76,53 @@ func BenchmarkPage(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkReaders changes twenty of a thousand instances again and again while 50 streams are read, and reports
+// how much of a processor that takes: server, cache, store and readers together.
+func BenchmarkReaders(b *testing.B) {
+	x := newExhibit(b)
+	x.crowd("web", 1000)
+	const readers = 50
+	heard := make(chan struct{}, readers)
+	for range readers {
+		l := x.listen("/live?page=/g/web")
+		go func() {
+			for {
+				m, open := l.next()
+				if !open {
+					return
+				}
+				if m.event == "delta" {
+					heard <- struct{}{}
+				}
+			}
+		}()
+	}
+	begun, used := time.Now(), processorTime(b)
+	for n := 0; b.Loop(); n++ {
+		records := map[string]any{}
+		for i := range 20 {
+			slot := (n*20 + i) % 1000
+			id := fmt.Sprintf("web-%d-%06x", slot, slot*7919%(1<<24))
+			records[x.keys.Instance(id)] = store.Instance{
+				Schema: store.Schema, ID: id, Group: "web", Slot: slot, Phase: []store.Phase{store.Stopping, store.Running}[n/50%2],
+				Managed: true, Zone: fmt.Sprint("eu-", slot%3), Created: x.now, Spec: store.InstanceSpec{Provider: "mem"},
+			}
+		}
+		x.put(records)
+		for range readers {
+			<-heard
+		}
+	}
+	b.ReportMetric(100*(processorTime(b)-used).Seconds()/time.Since(begun).Seconds(), "%cpu")
+}
+
+func processorTime(t testing.TB) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -40,6 +41,32 @@ func (in *inquiry) limits() {
 	if made > 0 && most > 0 && all > most {
 		in.tr.fail("there are %d instances once %s %s: %s, and limit_instances is %d", all, in.a.Group, in.a.Rule,
 			in.a.What, most)
+	}
+}
+
+// canaries: a roll goes to no more slots than its canaries before these are promoted (ROLL-5).
+func (in *inquiry) canaries() {
+	r := sim.Read[store.Status](in.tr.w, in.tr.w.Keys().Status(in.a.Group)).Record.Rollout
+	if r == nil || r.Canary == 0 || r.Promoted != "" || in.a.Slot == nil || in.a.Rule != "ROLL-1" && in.a.Rule != "ROLL-2" {
+		return
+	}
+	reached := map[int]bool{}
+	for _, n := range r.Canaries {
+		reached[n] = true
+	}
+	has := map[int]bool{} // by healing, where the last good template does not help: their originals go for the roll
+	for _, m := range in.tr.members(in.a.Group) {
+		has[m.Slot] = has[m.Slot] || m.Template == r.Template
+	}
+	for i := range in.p.Actions {
+		if a := &in.p.Actions[i]; a.Group == in.a.Group && a.Slot != nil && (a.Rule == "ROLL-1" || a.Rule == "ROLL-2") &&
+			!has[*a.Slot] {
+			reached[*a.Slot] = true
+		}
+	}
+	if len(reached) > r.Canary {
+		in.tr.fail("the roll of %s goes to %d slots, and %d canaries are not promoted yet: %s %s", in.a.Group, len(reached),
+			r.Canary, in.a.Rule, in.a.What)
 	}
 }
 

@@ -87,6 +87,7 @@ func (tr *trial) group(name string) store.Group {
 		MinimalAction: pick(tr, store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart,
 			store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
 	}
+	tr.stages(&g)
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}
@@ -132,6 +133,25 @@ func (tr *trial) shares(g *store.Group) {
 	g.Capacity = store.CapacitySpec{
 		OnDemandBase: tr.between(0, g.Size), Spot: pick(tr, 30, 50, 100), Fallback: pick(tr, store.FallbackOnDemand,
 			store.FallbackOnDemand, store.FallbackWait), FallbackAfter: &patience, ReturnAfter: &back,
+	}
+}
+
+// stages gives some groups rolls in stages (ROLL-5, ROLL-8) and a breaker (ROLL-7), drawn apart.
+func (tr *trial) stages(g *store.Group) {
+	apart := rand.New(rand.NewPCG(tr.plot.seed, 1<<32|uint64(g.Name[0])))
+	if apart.IntN(3) == 0 {
+		g.Rollout.Canary = store.Percent(1 + apart.IntN(60))
+		g.Rollout.CanaryDuration = new(seconds(1 + apart.IntN(40)))
+	}
+	if apart.IntN(4) == 0 {
+		g.Rollout.Order = store.OrderZone
+	}
+	if apart.IntN(3) == 0 {
+		g.Rollout.Bake = seconds(apart.IntN(30))
+	}
+	g.Rollout.AutoRollback = apart.IntN(3) == 0
+	if apart.IntN(5) == 0 {
+		g.Heal.MaxUnhealthy = new(store.Percent(20 + apart.IntN(60)))
 	}
 }
 

@@ -69,6 +69,9 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 	case spec.Heal.Policy != store.HealRecreate || in.dead(m.ID) || in.p.Judgments.Of(m.ID).Verdict != store.Unhealthy:
 		return false
 	}
+	if sim.Read[store.Status](in.tr.w, in.tr.w.Keys().Status(m.Group)).Record.Breaker != nil {
+		return false // it is not to be healed (ROLL-7)
+	}
 	slot := sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(m.Group, m.Slot)).Record
 	return slot.Retry == nil && slot.Errored == "" && in.alone(m) == nil && !in.beside(m, store.Stopping) &&
 		!in.inWork(m)

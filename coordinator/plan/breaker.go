@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// breakerMin is how many instances have to fail at least: of a small group one failure is a large
+// share (ROLL-7).
+const breakerMin = 3
+
+// failsChecks reports whether a member has failed by what its agent reports of its checks alone: it
+// is there, and a machine beside it may fail in the same way.
+func (m *member) failsChecks() bool {
+	return m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck && m.phase.Registered()
+}
+
+// followBreaker opens the breaker while so many instances fail their checks that a cause outside of
+// them is likely, and chooses the one that is healed as a probe (ROLL-7). Slots count in which none
+// works.
+func (d *draft) followBreaker() {
+	if d.spec == nil || d.spec.Heal.MaxUnhealthy == nil {
+		return
+	}
+	old := d.g.Status.Record.Breaker
+	count, most := 0, d.spec.Heal.MaxUnhealthy.Down(d.spec.Size)
+	var oldest *member
+	for _, sl := range d.order {
+		if sl.well > 0 {
+			continue
+		}
+		for _, m := range sl.members {
+			if m.failsChecks() && m.phase.Fills() {
+				if count++; len(sl.members) == 1 && (oldest == nil || older(m, oldest)) && (old == nil || m.ID() != old.Probe) {
+					oldest = m
+				}
+				break
+			}
+		}
+	}
+	if count < breakerMin || count <= most {
+		if old != nil {
+			d.tell("ROLL-7", "breaker closed", fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", count, most))
+		}
+		return
+	}
+	b, known := store.Breaker{Since: d.now.UTC()}, d.g.Due
+	if old != nil {
+		b = *old
+	} else {
+		d.tell("ROLL-7", "breaker opened: none is healed for failing checks",
+			fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", count, most))
+	}
+	b.Count, b.Limit = count, most
+	d.breaker = &b
+	if after := d.spec.Storm.ProbeAfter.D(); after == 0 {
+		b.Next = nil
+	} else if b.Next == nil || b.Next.For.D() != after {
+		t := d.timer(after)
+		b.Next, known = &t, nil
+	}
+	if b.Next == nil {
+		return
+	}
+	if due := d.ends(known, store.TimerBreaker, b.Next); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	t := d.timer(b.Next.For.D())
+	b.Next = &t
+	if oldest != nil {
+		b.Probe = oldest.ID()
+	}
+}

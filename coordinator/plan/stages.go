@@ -1,0 +1,276 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A roll may go in stages: to a few canaries, which are then watched (ROLL-5), and through one zone
+// after the other (ROLL-8). The way back to a template that was good has none.
+
+// canaries is how many slots a roll that begins now goes to first.
+func (d *draft) canaries() int {
+	good := d.g.Status.Record.LastGood
+	if d.spec.Rollout.Strategy != store.StrategyProactive || d.roll.strange == 0 || good != nil && good.Template == d.hash {
+		return 0
+	}
+	return d.spec.Canaries()
+}
+
+// testsCanaries reports whether only canaries may have the template that is being rolled out.
+func (d *draft) testsCanaries() bool {
+	return d.rollout != nil && d.rollout.Canary > 0 && d.rollout.Promoted == ""
+}
+
+func (d *draft) isCanary(number int) bool {
+	return d.testsCanaries() && slices.Contains(d.rollout.Canaries, number)
+}
+
+// reach is how many slots may have the template that is being rolled out.
+func (d *draft) reach() int {
+	if d.testsCanaries() {
+		return d.rollout.Canary
+	}
+	return d.spec.Size
+}
+
+// baked reports whether a member has been healthy for rollout.bake.
+func (d *draft) baked(m *member) bool {
+	if d.spec.Rollout.Bake == 0 {
+		return true
+	}
+	since := m.HealthySince
+	if since.Before(m.PhaseStart) {
+		since = m.PhaseStart
+	}
+	due := d.due(since.Add(d.spec.Rollout.Bake.D()))
+	d.wake(due)
+	return !d.now.Before(due)
+}
+
+// followStages takes the roll to its next stage once the present one is good.
+func (d *draft) followStages() {
+	r := d.rollout
+	if d.spec.Rollout.Strategy != store.StrategyProactive || r.Blamed != "" {
+		r.Rests = nil
+		return
+	}
+	if d.testsCanaries() {
+		d.followCanaries(r)
+		return
+	}
+	if d.spec.Rollout.Order != store.OrderZone {
+		r.Zone, r.Rests = "", nil
+		return
+	}
+	d.followZones(r)
+}
+
+// followCanaries promotes the canaries when all of them have been healthy long enough. A canary is
+// settled by the first instance on the template in its slot, and stays one whatever becomes of
+// that.
+func (d *draft) followCanaries(r *store.Rollout) {
+	r.Canaries = slices.DeleteFunc(slices.Clone(r.Canaries), func(n int) bool { return d.slots.get(n) == nil })
+	done := 0
+	for _, sl := range d.order {
+		has := func(m *member) bool { return !m.gone() && m.Record.Template == r.Template }
+		if slices.ContainsFunc(sl.members, has) && !slices.Contains(r.Canaries, sl.number) && len(r.Canaries) < r.Canary {
+			r.Canaries = append(r.Canaries, sl.number)
+		}
+		if slices.Contains(r.Canaries, sl.number) && slices.ContainsFunc(sl.members, func(m *member) bool { return has(m) && d.upToDate(m) }) {
+			done++
+		}
+	}
+	slices.Sort(r.Canaries)
+	if done < min(r.Canary, d.spec.Size) {
+		r.Rests = nil
+		return
+	}
+	wait, byOrder := d.spec.Rollout.CanaryWait()
+	if byOrder {
+		d.rests, r.Rests = true, nil
+		return
+	}
+	if d.rests = !d.restOver(wait); !d.rests {
+		r.Promoted = "healthy for " + store.Duration(wait).String()
+		d.tell("ROLL-5", "canaries promoted", fmt.Sprintf("%s of %s have been %s", number(done, "canary instance"), r.Template, r.Promoted))
+		d.advance()
+	}
+}
+
+// restOver begins a wait, or reports that the one that has begun is over.
+func (d *draft) restOver(wait time.Duration) bool {
+	r, known := d.rollout, d.g.Due
+	if r.Rests == nil || r.Rests.For.D() != wait {
+		t := d.timer(wait)
+		r.Rests, known = &t, nil
+	}
+	if due := d.ends(known, store.TimerRests, r.Rests); d.now.Before(due) {
+		d.wake(due)
+		return false
+	}
+	r.Rests = nil
+	return true
+}
+
+// upToDate reports whether a member works with what is wanted and has confirmed that.
+func (d *draft) upToDate(m *member) bool {
+	return m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating()
+}
+
+// followZones goes on to the next zone in which an instance is outdated. One that is protected holds
+// up no zone.
+func (d *draft) followZones(r *store.Rollout) {
+	next, here := "", false
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			switch zone := m.Record.Zone; {
+			case m.gone() || m.phase == store.Draining || m.phase == store.Finished:
+			case d.outdated(m) && m.Record.Protected == "":
+				here = here || zone == r.Zone
+				if next == "" || zone < next {
+					next = zone
+				}
+			case zone == r.Zone && !d.outdated(m) && !d.upToDate(m):
+				here = true
+			}
+		}
+	}
+	switch {
+	case here || next == "" && r.Zone == "":
+		r.Rests = nil
+	case next == "": // the last one is done
+		r.Rests = nil
+	case r.Zone == "" || d.spec.Rollout.Bake == 0 || d.restOver(d.spec.Rollout.Bake.D()):
+		what := "roll goes on in zone "
+		if r.Zone == "" {
+			what = "roll begins in zone "
+		}
+		r.Zone = next
+		d.tell("ROLL-8", what+next, "zones follow one another in order of name")
+		d.advance()
+	default:
+		d.rests = true
+	}
+}
+
+// staged returns those of the outdated members whose stage it is, and records what the others wait
+// for.
+func (d *draft) staged(list []*member) []*member {
+	r := d.rollout
+	switch {
+	case len(list) == 0 || d.spec.Rollout.Strategy != store.StrategyProactive:
+		return list
+	case d.testsCanaries():
+		return d.pickCanaries(list)
+	case r.Zone == "":
+		return list
+	case r.Rests != nil:
+		d.block("ROLL-8", task{work: store.WorkRoll}, store.BlockedByBake,
+			store.BlockedFacts{Zone: r.Zone, For: d.spec.Rollout.Bake})
+		return nil
+	default:
+		return slices.DeleteFunc(list, func(m *member) bool { return m.Record.Zone != r.Zone })
+	}
+}
+
+// pickCanaries returns the members of slots that are canaries, and those that become some: one in each
+// zone before two in one.
+func (d *draft) pickCanaries(list []*member) (picked []*member) {
+	r, in := d.rollout, map[string]int{}
+	var rest []*member
+	for _, m := range list {
+		if slices.Contains(r.Canaries, m.Record.Slot) {
+			picked = append(picked, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	for _, n := range r.Canaries {
+		if sl := d.slots.get(n); sl != nil && len(sl.members) > 0 {
+			in[sl.members[0].Record.Zone]++
+		}
+	}
+	for range min(r.Canary-len(r.Canaries), len(rest)) {
+		m := slices.MinFunc(rest, func(a, b *member) int { return cmp.Compare(in[a.Record.Zone], in[b.Record.Zone]) })
+		in[m.Record.Zone]++
+		picked = append(picked, m)
+		rest = slices.DeleteFunc(rest, func(o *member) bool { return o == m })
+	}
+	if len(picked) == 0 {
+		of := store.BlockedFacts{Limit: r.Canary}
+		wait, byOrder := d.spec.Rollout.CanaryWait()
+		if d.rests {
+			of.Count = r.Canary
+		} else {
+			of.Count = min(d.roll.done, r.Canary-1)
+		}
+		if !byOrder {
+			of.For = store.Duration(wait)
+		}
+		d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByCanary, of)
+	}
+	return picked
+}
+
+// becomesCanary notes a slot to which the roll has gone.
+func (d *draft) becomesCanary(m *member) {
+	if r := d.rollout; d.testsCanaries() && m.touched && !slices.Contains(r.Canaries, m.Record.Slot) {
+		r.Canaries = append(slices.Clone(r.Canaries), m.Record.Slot)
+		slices.Sort(r.Canaries)
+	}
+}
+
+// promote has a roll go on by an operator's word.
+func (d *draft) promote(r store.Versioned[store.Request]) {
+	if !d.testsCanaries() {
+		d.actions = append(d.actions, refuse(r, "no roll of it has canaries that are not promoted yet"))
+		return
+	}
+	d.rollout.Promoted, d.rollout.Rests = "promoted by "+r.Record.By, nil
+	d.rests = false
+	d.tell("ROLL-5", "canaries promoted", reason.Short(orderedBy(r.Record.By)))
+	d.advance()
+	d.settled = append(d.settled, r)
+}
+
+// backFrom names the template that a roll leaves which the coordinator has begun itself.
+func (d *draft) backFrom(old *store.Rollout) string {
+	good := d.g.Status.Record.LastGood
+	if old == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template != d.hash ||
+		old.Blamed == "" && old.Stalled == "" {
+		return ""
+	}
+	return old.Template
+}
+
+// rollBack restores what the last good template was made of, when the roll has failed and the
+// operator wants that (ROLL-5). It is the last of a plan's actions: all others compare the spec that
+// it changes, and none of them waits if it is refused. A group from a shard's file is left to who
+// has the file.
+func (d *draft) rollBack() {
+	r, good := d.rollout, d.g.Status.Record.LastGood
+	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||
+		d.roll.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || d.invalid != nil ||
+		d.g.Spec.StaticModified != 0 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
+		return
+	}
+	g := *d.spec
+	g.Provider, g.Template, g.Workload, g.Vars = good.Spec.Provider, good.Spec.Template, good.Spec.Workload, good.Spec.Vars
+	g.Secrets, g.Checks, g.Files, g.Slots = good.Spec.Secrets, good.Spec.Checks, good.Spec.Files, good.Spec.Slots
+	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
+		return
+	}
+	d.actions = append(d.actions, Action{
+		Group: d.g.Name, Rule: "ROLL-5", What: "rolled back to template " + good.Template,
+		Why:        cmp.Or(r.Blamed, "the roll to "+r.Template+" is stalled: "+r.Stalled),
+		Evidence:   []string{fmt.Sprintf("the whole group was healthy with the spec of rev %d", good.Revision)},
+		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
+		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},
+	})
+}
