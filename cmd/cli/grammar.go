@@ -50,6 +50,7 @@ type Grammar struct {
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
 
 	Completion Completion `cmd:"" help:"Print the completion script for bash, zsh or fish."`
+	Man        Manual     `cmd:"" hidden:"" help:"Print the manual page."`
 }
 
 // Groups are the commands about groups.
