@@ -51,6 +51,7 @@ type Grammar struct {
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
 
 	Completion Completion `cmd:"" help:"Print the completion script for bash, zsh or fish."`
+	Man        Manual     `cmd:"" hidden:"" help:"Print the manual page."`
 }
 
 // Webhooks are the commands about webhooks.
