@@ -58,6 +58,10 @@ agents: ## build the agent for each architecture into bin/, for coordinators tha
 	GOARCH=amd64 $(GOBUILD) -o bin/leasehold-agent-linux-amd64 ./cmd/leasehold-agent
 	GOARCH=arm64 $(GOBUILD) -o bin/leasehold-agent-linux-arm64 ./cmd/leasehold-agent
 
+.PHONY: packages
+packages: ## build deb, rpm, archive and SBOM for amd64 and arm64 into dist/
+	VERSION=$(VERSION) scripts/packages.sh
+
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## run all checks except the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"
@@ -174,4 +178,4 @@ vuln: ## look for known vulnerabilities in linked code; needs https://vuln.go.de
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

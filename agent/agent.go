@@ -65,6 +65,7 @@ type Agent struct {
 	leaving *protocol.Drain
 	heard   bool          // what is wanted, from a replica
 	restart string        // token of the restart that is wanted
+	beats   chan struct{} // taken by the loop: it turns
 	news    chan struct{} // there is something to report that only the loop knows
 	started time.Time
 	events  chan session.Event
@@ -132,6 +133,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		statePath: filepath.Join(cfg.StateDir, "agent.json"),
 		events:    make(chan session.Event, 16),
 		news:      make(chan struct{}, 1),
+		beats:     make(chan struct{}),
 		over:      make(chan struct{}),
 		streams:   map[session.Stream]*stream{},
 	}
@@ -159,6 +161,16 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		}
 	}
 	return a, nil
+}
+
+// Working reports whether the agent's loop answers before ctx ends.
+func (a *Agent) Working(ctx context.Context) bool {
+	select {
+	case a.beats <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Run runs the agent until ctx ends. Call it once. Losing the session is no error, unless the group
@@ -241,6 +253,8 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			ev = session.Changed{}
 		case <-a.deps.Evacuation.Changed():
 			ev = session.Changed{}
+		case <-a.beats:
+			continue
 		case ask := <-a.deps.Files.Asks():
 			a.ask(ask)
 			continue

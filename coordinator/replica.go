@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -44,6 +45,7 @@ type Deps struct {
 	Store     store.Store
 	Providers map[string]provider.Provider
 	Balancers map[string]balancer.Balancer // load balancers, by name
+	Webhooks  []*webhook.Hook              // to which decisions are sent while the replica leads
 	Logger    *slog.Logger
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.

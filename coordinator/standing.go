@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"crypto/x509"
 	"time"
 
@@ -18,6 +19,34 @@ type Standing struct {
 	GraceEnd  time.Time     // of a leader: no instance is judged lost before (SAFE-1)
 	History   time.Duration // of a leader: the least age of history that etcd keeps; 0: not known
 	Waits     string        // why nothing is decided: etcd does not hold the shard (SAFE-15); "" if it does
+}
+
+// Working reports whether the replica's loops answer before ctx ends: the cache and, while it leads,
+// the leader's loop. It asks nothing of etcd, which may be down.
+func (r *Replica) Working(ctx context.Context) bool {
+	answered := make(chan struct{})
+	go func() { // outlives this call only where it hangs, and systemd ends the process then
+		defer close(answered)
+		r.Standing()
+		r.cache.View(func(*cache.Content) {})
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return false
+	}
+	r.mu.Lock()
+	t := r.term
+	r.mu.Unlock()
+	if t == nil {
+		return true
+	}
+	select {
+	case t.beats <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false // or the term has just ended: the next call will tell
+	}
 }
 
 // Standing returns how the replica is doing now. It is cheap.

@@ -36,6 +36,7 @@ type term struct {
 	evidence *evidence.Evidence
 	leader   *leader.Leader
 	inbox    *inbox
+	beats    chan struct{}  // taken by the loop: it turns
 	work     sync.WaitGroup // commands under way
 	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
 
@@ -53,7 +54,7 @@ type term struct {
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		inbox: newInbox(), tokens: map[int]joinToken{}, heard: map[string]bool{}, failing: map[string]bool{},
+		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{}, failing: map[string]bool{},
 		verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
 		held: map[string]map[string]bool{},
 	}
@@ -155,6 +156,7 @@ func (t *term) run(ctx context.Context) error {
 	parts.Go(func() { t.keepServed(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
+	parts.Go(func() { t.sendDecisions(ctx) })
 	err := t.loop(ctx)
 	end(err)
 	return err
@@ -189,6 +191,7 @@ func (t *term) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.inbox.ready:
+		case <-t.beats:
 		case <-due.C:
 		}
 	}

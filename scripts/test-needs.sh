@@ -2,7 +2,7 @@
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
 # C library's headers; tests/detect gives each machine a network of its own with ip and nsenter; tests/senses
 # freezes a file system; the examples of provider/exec are programs in shell and Python; provider/balancer sends traffic
-# through a real HAProxy and nginx; a real Prometheus and dig find instances in tests/e2e; provider/lxd, provider/libvirt and
+# through a real HAProxy and nginx; a real Prometheus and dig find instances, and a real Alertmanager takes events, in tests/e2e; provider/lxd, provider/libvirt and
 # tests/e2e make machines of a real LXD and a real libvirt; the page is looked at in a real Chromium. Installs them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing,
 # quickly, where they are there already.
 set -euo pipefail
@@ -33,7 +33,7 @@ programs() {
 disks() { command -v mkfs.ext4 >/dev/null && command -v mount >/dev/null && command -v fsfreeze >/dev/null; }
 servers() {
 	local p
-	for p in haproxy nginx prometheus dig; do
+	for p in haproxy nginx prometheus prometheus-alertmanager dig; do
 		PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || return 1
 	done
 }
@@ -49,7 +49,7 @@ compiles || needed+=(gcc libc6-dev)
 networks || needed+=(iproute2 util-linux)
 disks || needed+=(e2fsprogs mount util-linux)
 programs || needed+=(jq util-linux python3 curl ca-certificates)
-servers || needed+=(haproxy nginx-light prometheus bind9-dnsutils)
+servers || needed+=(haproxy nginx-light prometheus prometheus-alertmanager bind9-dnsutils)
 browsers || needed+=(chromium fonts-dejavu-core)
 if [ ${#needed[@]} -eq 0 ]; then
 	machines
@@ -60,7 +60,7 @@ if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
 	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
 	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
 	disks || echo "error: tests/senses needs mkfs.ext4, mount and fsfreeze on the PATH" >&2
-	servers || echo "error: provider/balancer and tests/e2e need haproxy, nginx, prometheus and dig on the PATH" >&2
+	servers || echo "error: provider/balancer and tests/e2e need haproxy, nginx, prometheus, prometheus-alertmanager and dig on the PATH" >&2
 	browsers || echo "error: coordinator/web and tests/e2e look at the page in chromium, which must be on the PATH" >&2
 	programs || echo "error: the examples of provider/exec need jq, flock, setsid, python3 and curl on the PATH" >&2
 	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
@@ -76,7 +76,7 @@ if ! servers && [ ! -e /usr/sbin/policy-rc.d ]; then
 	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 	chmod 755 /usr/sbin/policy-rc.d
 fi
-for p in haproxy nginx prometheus; do
+for p in haproxy nginx prometheus prometheus-alertmanager; do
 	PATH=$PATH:/usr/sbin command -v "$p" >/dev/null || services+=("$p")
 done
 apt-get update -qq
@@ -99,8 +99,8 @@ if ! programs; then
 	exit 1
 fi
 if ! servers; then
-	echo "error: there still is no haproxy, nginx, prometheus or dig after installing them" >&2
-	echo "next: apt-get install haproxy nginx-light prometheus bind9-dnsutils: see what it says" >&2
+	echo "error: there still is no haproxy, nginx, prometheus, prometheus-alertmanager or dig after installing them" >&2
+	echo "next: apt-get install haproxy nginx-light prometheus prometheus-alertmanager bind9-dnsutils: see what it says" >&2
 	exit 1
 fi
 if ! browsers; then

@@ -42,27 +42,29 @@ const (
 	KindGone      = "gone"
 	KindExtras    = "extras"
 	KindBackup    = "backup"
+	KindWebhooks  = "webhooks"
 	KindHosts     = "hosts"
 )
 
-func (k Keys) Shard() string             { return k.root + KindShard }
-func (k Keys) Served() string            { return k.root + KindServed }
-func (k Keys) Backup() string            { return k.root + KindBackup }
-func (k Keys) Replica(id string) string  { return k.root + KindReplicas + "/" + id }
-func (k Keys) Group(name string) string  { return k.root + KindGroups + "/" + name }
-func (k Keys) Static(name string) string { return k.root + KindStatic + "/" + name }
-func (k Keys) Turn(group string) string  { return k.root + KindTurns + "/" + group }
-func (k Keys) Request(id string) string  { return k.root + KindRequests + "/" + id }
-func (k Keys) Status(name string) string { return k.root + KindStatus + "/" + name }
-func (k Keys) Instance(id string) string { return k.root + KindInstances + "/" + id }
-func (k Keys) Alive(id string) string    { return k.root + KindAlive + "/" + id }
-func (k Keys) Report(id string) string   { return k.root + KindReports + "/" + id }
-func (k Keys) Stray(id string) string    { return k.root + KindStrays + "/" + id }
-func (k Keys) Token(hash string) string  { return k.root + KindTokens + "/" + hash }
-func (k Keys) Joined(id string) string   { return k.root + KindJoined + "/" + id }
-func (k Keys) Secret(name string) string { return k.root + KindSecrets + "/" + name }
-func (k Keys) Host(hash string) string   { return k.root + KindHosts + "/" + hash }
-func (k Keys) Extra(id string) string    { return k.root + KindExtras + "/" + id }
+func (k Keys) Shard() string              { return k.root + KindShard }
+func (k Keys) Served() string             { return k.root + KindServed }
+func (k Keys) Backup() string             { return k.root + KindBackup }
+func (k Keys) Webhook(name string) string { return k.root + KindWebhooks + "/" + name }
+func (k Keys) Replica(id string) string   { return k.root + KindReplicas + "/" + id }
+func (k Keys) Group(name string) string   { return k.root + KindGroups + "/" + name }
+func (k Keys) Static(name string) string  { return k.root + KindStatic + "/" + name }
+func (k Keys) Turn(group string) string   { return k.root + KindTurns + "/" + group }
+func (k Keys) Request(id string) string   { return k.root + KindRequests + "/" + id }
+func (k Keys) Status(name string) string  { return k.root + KindStatus + "/" + name }
+func (k Keys) Instance(id string) string  { return k.root + KindInstances + "/" + id }
+func (k Keys) Alive(id string) string     { return k.root + KindAlive + "/" + id }
+func (k Keys) Report(id string) string    { return k.root + KindReports + "/" + id }
+func (k Keys) Stray(id string) string     { return k.root + KindStrays + "/" + id }
+func (k Keys) Token(hash string) string   { return k.root + KindTokens + "/" + hash }
+func (k Keys) Joined(id string) string    { return k.root + KindJoined + "/" + id }
+func (k Keys) Secret(name string) string  { return k.root + KindSecrets + "/" + name }
+func (k Keys) Host(hash string) string    { return k.root + KindHosts + "/" + hash }
+func (k Keys) Extra(id string) string     { return k.root + KindExtras + "/" + id }
 
 // Gone is the key of the note that another key of the shard was deleted on purpose.
 func (k Keys) Gone(key string) string {

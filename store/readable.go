@@ -25,6 +25,8 @@ func (k Keys) Readable(kv KV) error {
 		record = new(Served)
 	case KindBackup:
 		record = new(Backup)
+	case KindWebhooks:
+		record = new(Webhook)
 	case KindStatus:
 		record = new(Status)
 	case KindSlots:

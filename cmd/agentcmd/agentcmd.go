@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/smbios"
 	"github.com/leasehold/leasehold/agent/workload"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -123,6 +124,18 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	service := supervised.Open()
+	service.Ready()
+	watching, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		service.Watch(watching, a.Working)
+	}()
+	defer func() {
+		end()
+		<-ended
+	}()
 	return a.Run(ctx)
 }
 

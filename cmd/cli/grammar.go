@@ -38,6 +38,7 @@ type Grammar struct {
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
 	Provider Providers `cmd:"" help:"Providers: what makes the machines."`
 	Secret   Secrets   `cmd:"" help:"Secrets: encrypted values for workloads."`
+	Webhook  Webhooks  `cmd:"" help:"Webhooks: to which decisions are sent."`
 	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
 	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`
 	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and what they issue."`
@@ -50,6 +51,13 @@ type Grammar struct {
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
 
 	Completion Completion `cmd:"" help:"Print the completion script for bash, zsh or fish."`
+	Man        Manual     `cmd:"" hidden:"" help:"Print the manual page."`
+}
+
+// Webhooks are the commands about webhooks.
+type Webhooks struct {
+	List WebhookList `cmd:"" help:"List the webhooks: how far their deliveries have come, and what they did not take."`
+	Test WebhookTest `cmd:"" help:"Send a test event, as the coordinator would."`
 }
 
 // Groups are the commands about groups.

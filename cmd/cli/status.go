@@ -35,6 +35,7 @@ type statusDocument struct {
 	Record   json.RawMessage   `json:"record"`
 	Served   json.RawMessage   `json:"served"`
 	Backup   json.RawMessage   `json:"backup"`
+	Webhooks []json.RawMessage `json:"webhooks"`
 	Etcd     *store.Members    `json:"etcd,omitempty"`
 	Leader   json.RawMessage   `json:"leader"`
 	Replicas []json.RawMessage `json:"replicas"`
@@ -94,7 +95,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	}
 	st.raw = statusDocument{Shard: name, Revision: st.Revision}
 	lists := map[string]store.Listing{}
-	for _, kind := range []string{store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests} {
+	for _, kind := range []string{store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests, store.KindWebhooks} {
 		if lists[kind], err = s.list(ctx, keys.Of(kind), st.Revision); err != nil {
 			return st, err
 		}
@@ -104,6 +105,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	if st.Strangers, err = s.readStrangers(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
+	st.Webhooks = decodeSome[store.Webhook](lists[store.KindWebhooks]) // a damaged one is written anew by the leader
 	st.Requests, st.Unreadable = decodeReadable[store.Request](lists[store.KindRequests])
 	if st.Lacking, err = s.lackingFiles(ctx, keys, st.Groups, st.Revision); err != nil {
 		return st, err
@@ -130,6 +132,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		return st, err
 	}
 	st.raw.Replicas = stored(lists[store.KindReplicas].KVs)
+	st.raw.Webhooks = stored(lists[store.KindWebhooks].KVs)
 	st.raw.Strays = stored(lists[store.KindStrays].KVs)
 	st.raw.Requests = stored(lists[store.KindRequests].KVs)
 	st.raw.Groups, st.raw.Status = []json.RawMessage{}, []json.RawMessage{}

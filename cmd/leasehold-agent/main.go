@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/leasehold/leasehold/cmd/agentcmd"
+	"github.com/leasehold/leasehold/cmd/manual"
 )
 
 // version is set when a release is built.
@@ -21,8 +22,18 @@ type grammar struct {
 	Run      agentcmd.Cmd      `cmd:"" default:"withargs" help:"Run the agent until it is terminated. This is the default command."`
 	Evacuate agentcmd.Evacuate `cmd:"" help:"Evacuate this machine: its instance is replaced elsewhere first, then drained. No failure is counted."`
 
+	Man man `cmd:"" hidden:"" help:"Print the manual page."`
+
 	LogLevel slog.Level       `help:"Log level: debug, info, warn or error." default:"info" env:"LEASEHOLD_LOG_LEVEL"`
 	Version  kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// man prints the manual page, which packages are built with.
+type man struct{}
+
+// Run prints it.
+func (man) Run(parsed *kong.Context) error {
+	return manual.Write(os.Stdout, parsed.Model, version)
 }
 
 // Exit codes, as for every Leasehold program.

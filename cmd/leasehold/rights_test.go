@@ -243,7 +243,7 @@ var changing = []struct {
 
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
-	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "bench",
+	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "man", "init", "recover", "bench",
 	"backup",  // which a viewer may make, and an operator may record: below
 	"restore", // which writes what recover does, and more
 	"auth init", "auth add", "auth remove",

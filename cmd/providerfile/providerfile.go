@@ -1,4 +1,4 @@
-// Package providerfile opens the providers and load balancers that a replica is configured with.
+// Package providerfile opens the providers, load balancers and webhooks that a replica is configured with.
 //
 //	providers:
 //	  acme:
@@ -6,6 +6,9 @@
 //	balancers:
 //	  web:
 //	    haproxy: {sockets: [unix:/run/haproxy/admin.sock], backend: web}
+//	webhooks:
+//	  chat:
+//	    slack: {url_file: /etc/leasehold/chat.url, severity: critical}
 //	authorities:
 //	  web:
 //	    own: {dir: /etc/leasehold/pki/workloads/web, domains: [web.internal]}
@@ -30,6 +33,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/ec2"
 	"github.com/leasehold/leasehold/provider/exec"
@@ -147,15 +151,11 @@ type item struct {
 	reader     *yamlfile.Reader
 }
 
-// Read reads which providers a file names. It runs nothing.
+// Read reads which providers a file names: none is no error. It runs nothing.
 func Read(path string) ([]Entry, error) {
 	f, err := readFile(path)
 	if err != nil {
 		return nil, err
-	}
-	if len(f.providers) == 0 {
-		f.reader.Wrong(nil, "providers", "the file names no provider")
-		return nil, f.reader.Problems.Sorted()
 	}
 	entries := make([]Entry, len(f.providers))
 	for i, p := range f.providers {
@@ -170,6 +170,7 @@ type file struct {
 	providers   []item
 	balancers   []item
 	authorities []item
+	webhooks    []item
 }
 
 func readFile(path string) (file, error) {
@@ -195,7 +196,7 @@ func readFile(path string) (file, error) {
 func (f *file) list(root *yaml.Node) {
 	r := f.reader
 	if root.Kind != yaml.MappingNode {
-		r.Wrong(root, "", "must have the fields providers, balancers or authorities")
+		r.Wrong(root, "", "must have at least one of the fields providers, balancers, authorities and webhooks")
 		return
 	}
 	r.Fields("", root, func(key, value *yaml.Node) {
@@ -205,8 +206,10 @@ func (f *file) list(root *yaml.Node) {
 			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(balancerKinds))
 		case section == "authorities":
 			to, of, known = &f.authorities, "authority", slices.Sorted(maps.Keys(authorityKinds))
+		case section == "webhooks":
+			to, of, known = &f.webhooks, "webhook", webhook.Forms()
 		case section != "providers":
-			r.Wrong(key, section, "unknown field: the file has only providers, balancers and authorities")
+			r.Wrong(key, section, "unknown field: the file has only providers, balancers, authorities and webhooks")
 			return
 		}
 		if value.Kind != yaml.MappingNode || len(value.Content) == 0 {

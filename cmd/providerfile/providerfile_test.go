@@ -28,8 +28,7 @@ func write(t *testing.T, text string) string {
 // proves SEC-7
 func TestWhatIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                    "names no provider",
-		"- a":                                 "must have the fields providers, balancers or authorities",
+		"- a":                                 "must have at least one of the fields",
 		"provider: {a: {exec: {}}}":           "unknown field",
 		"providers: {}":                       "names and the provider of each",
 		"providers: {A: {exec: {}}}":          "must be a name",
@@ -37,7 +36,6 @@ func TestWhatIsRefused(t *testing.T) {
 		"providers: {a: {exec: {}, lxd: {}}}": "one kind of provider",
 		"providers:\n  a:\n    exek: {}":      `"exek" is no kind of provider; the kinds are ec2, exec, libvirt, lxd, openstack, process: did you mean exec?`,
 		"providers: {a: {exec: {nice: 010}}}": "must be a whole number in plain digits",
-		"balancers: {a: {haproxy: {}}}":       "names no provider",
 		"balancers: {}":                       "names and the balancer of each",
 		"balancers: {a: {haproxi: {}}}":       `"haproxi" is no kind of balancer; the kinds are exec, haproxy, target_groups: did you mean haproxy?`,
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
@@ -22,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -61,6 +63,7 @@ type Replica struct {
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	program.OutliveOutput()
+	service := supervised.Open()
 	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
 		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
 			c.SessionTTL)
@@ -78,6 +81,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	balancers, err := c.balancers(ctx, h, log)
+	if err != nil {
+		return err
+	}
+	webhooks, err := openWebhooks(c.Providers, log)
 	if err != nil {
 		return err
 	}
@@ -125,7 +132,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log, Authority: secured, Secrets: keys,
 		Authorities: authorities, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -151,6 +158,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		service.Ready() // also while it waits for its shard
+		ended.Go(func() { service.Watch(collecting, r.Working) })
 		if backups != nil {
 			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
 			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
@@ -209,10 +218,12 @@ func beside(advertise, listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// providers opens the replica's providers: those that its file names, or the process provider.
+// providers opens the replica's providers: the ones in its file, or the process provider if there are none.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
-		return openProviders(ctx, c.Providers, log)
+		if named, err := openProviders(ctx, c.Providers, log); err != nil || len(named) > 0 {
+			return named, err
+		}
 	}
 	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
 	if err != nil {
@@ -277,6 +288,21 @@ func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*aut
 	}
 	maps.Copy(all, h.Authorities)
 	return authority.NewSet(all), nil
+}
+
+// openWebhooks returns the webhooks that a file names.
+func openWebhooks(file string, log *slog.Logger) ([]*webhook.Hook, error) {
+	if file == "" {
+		return nil, nil
+	}
+	hooks, err := providerfile.Webhooks(file)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	for _, h := range hooks {
+		log.Info("decisions are sent to a webhook while this coordinator leads", "webhook", h.Name())
+	}
+	return hooks, nil
 }
 
 // stateFile is where a replica keeps what it knows about a shard.

@@ -115,6 +115,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	webhooks, err := openWebhooks(d.Providers, log)
+	if err != nil {
+		return err
+	}
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
 	if err != nil {
@@ -125,7 +129,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: providers, Logger: log, Authority: issuing, Secrets: keys,
-		Authorities: authorities, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Authorities: authorities, Webhooks: webhooks, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
 		err = web.open(ctx, http, h.Shard, id, replica, st)

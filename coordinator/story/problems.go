@@ -121,6 +121,7 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 	found = append(found, EtcdProblems(st.Etcd, now)...)
 	found = append(found, replicaProblems(st, now)...)
 	found = append(found, backupProblems(st, now)...)
+	found = append(found, webhookProblems(st, now)...)
 	for _, r := range st.Replicas {
 		if p := issuerProblem(r.Record, now); p != nil {
 			found = append(found, *p)

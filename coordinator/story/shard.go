@@ -15,6 +15,7 @@ type Shard struct {
 	Shard     store.Versioned[store.Shard]
 	Served    store.Versioned[store.Served]
 	Backup    store.Versioned[store.Backup]
+	Webhooks  []store.Versioned[store.Webhook]
 	Etcd      *store.Members // nil: they were not asked
 	Leader    store.Versioned[store.Leader]
 	Leads     bool
