@@ -44,8 +44,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
-				Old:  "	if d.expansion() < b.expansion {\n",
-				New:  "	if d.expansion() <= b.expansion {\n",
+				Old:  "	if d.expansion() < b.expansion && !limited {\n",
+				New:  "	if d.expansion() <= b.expansion && !limited {\n",
 			}},
 			Likely: []string{"group-sick"},
 		},
@@ -61,8 +61,8 @@ func ofThePlanner() []Mutant {
 				},
 				{
 					File: "coordinator/plan/heal.go",
-					Old:  "d.unavailable() >= b.down {\n",
-					New:  "d.unavailable() > b.down {\n",
+					Old:  "d.unavailable() >= b.down\n",
+					New:  "d.unavailable() > b.down\n",
 				},
 			},
 			Likely: []string{"group-sick"},
@@ -86,8 +86,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-2", "SAFE-4"},
 			Edits: []Edit{{
 				File: "coordinator/plan/budget.go",
-				Old:  "append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group]))",
-				New:  "slices.Clone(a.Conditions)",
+				Old:  "conditions, writes = append(conditions, store.At(key, t.last[name])), append(writes, store.Put(key, turn))",
+				New:  "writes = append(writes, store.Put(key, turn))",
 			}},
 			Harmless: "a transaction is given up after 5s, as long as a session lasts here: " +
 				"what is later than that meets another fence",

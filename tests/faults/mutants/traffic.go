@@ -57,8 +57,8 @@ func ofTraffic() []Mutant {
 			Edits: []Edit{
 				{
 					File: "agent/files/disk.go",
-					Old:  "	next := filepath.Join(dir, \".\"+base+newSuffix)\n",
-					New:  "	next := filepath.Join(dir, base+newSuffix[:0])\n",
+					Old:  "	return filepath.Join(dir, \".\"+base+newSuffix)\n",
+					New:  "	return filepath.Join(dir, base+newSuffix[:0])\n",
 				},
 				{
 					File: "agent/files/disk.go",
@@ -66,7 +66,7 @@ func ofTraffic() []Mutant {
 					New:  "",
 				},
 				{File: "agent/files/disk.go", Old: "os.O_CREATE|os.O_EXCL|os.O_WRONLY", New: "os.O_CREATE|os.O_TRUNC|os.O_WRONLY"},
-				{File: "agent/files/disk.go", Old: "		_ = root.Remove(next) // the next replace tries again\n", New: ""},
+				{File: "agent/files/disk.go", Old: "		_ = root.Remove(next) // the next one tries again\n", New: ""},
 			},
 			Likely: []string{"file-edited-on-full-disk"},
 		},
