@@ -324,7 +324,7 @@ func TestAgentSaysThatItsMachineMustBeEmptied(t *testing.T) {
 // proves SPOT-2
 func TestNoticeReplacesAndDrainsAtOnce(t *testing.T) {
 	config := quick
-	config.Boot = 20 * time.Second // long enough for nobody to wait for it
+	config.Boot = 20 * time.Second // longer than anything waits
 	inWorld(t, config, func(w *world) {
 		w.start("one")
 		g := w.draining(2, 5*time.Minute)

@@ -266,8 +266,8 @@ func TestAnotherAuthority(t *testing.T) {
 	})
 }
 
-// What somebody changes or removes is issued again, and said; modes are put right without asking
-// anybody.
+// What is changed or removed on the machine is issued again, and reported; modes are put right
+// without asking anybody.
 //
 // proves FILE-2
 func TestCertificatesAreMended(t *testing.T) {

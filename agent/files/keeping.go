@@ -50,7 +50,7 @@ type Deps struct {
 	// says.
 	Now func() time.Time
 	// Hide is told every content of a secret, and every key, before it is anywhere else. Hidden is
-	// called when that of every file on the machine was told.
+	// called when Hide knows the secrets of all files on the machine.
 	Hide   func(path string, content []byte)
 	Hidden func()
 	// At is called before each step of replacing a file; nil: nothing is.

@@ -118,7 +118,7 @@ func (p pair) finish(at func(step string) error) bool {
 	return err == nil && found != nil && exchange(p.certificate, at) == nil
 }
 
-// read reads both files. The leaf is nil if the key is not that of the certificate.
+// read reads both files. The leaf is nil if the key is not the certificate's.
 func (p pair) read() (text pairText, l *leaf, err error) {
 	certificate, err := read(p.certificate)
 	key := certificate

@@ -1726,7 +1726,7 @@ func (x *File) GetCertificate() *CertificateOrder {
 type CertificateOrder struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"` // host names and IP addresses, sorted
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // path of the private key; that of the file: the file has both
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // path of the private key; the file's own path: the file has both
 	KeyMode       uint32                 `protobuf:"varint,3,opt,name=key_mode,json=keyMode,proto3" json:"key_mode,omitempty"`
 	KeyType       string                 `protobuf:"bytes,4,opt,name=key_type,json=keyType,proto3" json:"key_type,omitempty"` // "ecdsa" or "rsa"
 	unknownFields protoimpl.UnknownFields
@@ -1796,7 +1796,7 @@ type SignRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // as in File
 	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	Request       []byte                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // PKCS #10, DER, signed by the key: its common name is the instance, its names are those of the order
+	Request       []byte                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // PKCS #10, DER, signed by the key: its common name is the instance, its names are the order's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

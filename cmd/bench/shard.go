@@ -20,7 +20,7 @@ type Shard struct {
 	ReconnectMax time.Duration `help:"Longest time that an agent waits before it reconnects (default: ${default}). For one and a half times as long after a disturbance no instance is judged lost." default:"30s" placeholder:"DURATION"`
 	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 
-	certificates time.Duration // how long those of the instances last; 0: they have none
+	certificates time.Duration // how long the instances' certificates last; 0: they have none
 }
 
 // How many agents begin per second by default: somewhat less than two processors were seen to

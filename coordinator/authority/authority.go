@@ -45,7 +45,7 @@ func NewSet(by map[string]Authority) *Set {
 	return &Set{by: by, changed: make(chan struct{})}
 }
 
-// Names are those of the authorities, in order.
+// Names returns the names of the authorities, in order.
 func (s *Set) Names() []string {
 	if s == nil {
 		return nil

@@ -12,9 +12,8 @@
 //     with the order, and what an authority answers with both.
 //   - A key arrives as a public one. Nothing here can make or read a private key of a workload.
 //   - An authority that hangs or fails harms those who wait for it alone, for a bounded time. What
-//     it said last of whom to trust stays in force.
-//   - Signing the same twice, or for a request whose answer nobody waits for any more, changes
-//     nothing anywhere.
+//     it said last of what to trust stays in force.
+//   - Signing the same twice, or for an abandoned request, changes nothing anywhere.
 //
 // # What it does not do
 //

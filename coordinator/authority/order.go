@@ -151,7 +151,7 @@ func (o Order) keyFits(key crypto.PublicKey) error {
 	return fmt.Errorf("the request's key is not of the type that was ordered: %s", o.KeyType)
 }
 
-// namesAre returns an error unless the names are those of the order.
+// namesAre returns an error unless the names are the order's.
 func (o Order) namesAre(hosts []string, addresses []net.IP, others int) error {
 	names := slices.Clone(hosts)
 	for _, ip := range addresses {

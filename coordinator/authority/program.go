@@ -72,7 +72,7 @@ func NewProgram(c ProgramConfig) (Authority, error) {
 		return nil, err
 	}
 	return &byProgram{
-		allowed: c.Limits, program: run, err: errors.New("its program has not said yet whom to trust"),
+		allowed: c.Limits, program: run, err: errors.New("its program has not said yet what to trust"),
 	}, nil
 }
 
@@ -83,7 +83,7 @@ func (a *byProgram) UseSecrets(lookup func(name string) (string, error)) {
 	a.program.UseSecrets(lookup)
 }
 
-// Run asks the program again and again whom to trust. What it said last stays in force while it
+// Run asks the program again and again what to trust. What it said last stays in force while it
 // does not answer.
 func (a *byProgram) Run(ctx context.Context, changed func()) {
 	timer := time.NewTimer(0)
@@ -113,7 +113,7 @@ func (a *byProgram) describe(ctx context.Context) (news bool) {
 	defer a.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil && (a.err == nil || a.err.Error() != err.Error()) {
-			a.program.Logger().Warn("authority's program does not say whom to trust: what it said last stays in force",
+			a.program.Logger().Warn("authority's program does not say what to trust: what it said last stays in force",
 				"error", err)
 		}
 		news = a.told.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // those who wait are told why

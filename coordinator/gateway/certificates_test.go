@@ -108,7 +108,7 @@ func (a *agent) signing(version string) *protocol.Signed {
 	return nil
 }
 
-// An agent is told whom to trust, and what to ask for; what is signed follows from the record,
+// An agent is told what to trust, and what to ask for; what is signed follows from the record,
 // whatever the request says. A stale request, and one while another is under way, sign nothing; an
 // authority that hangs holds up no report.
 //

@@ -25,8 +25,8 @@ type Workloads struct {
 func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
 
 // OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's
-// own authorities in the directory of certificates: what a group asks for must be nobody's key to
-// etcd or to the agents' streams.
+// own authorities in the directory of certificates: what a group asks for must be no key to etcd or
+// to the agents' streams.
 func OpenWorkloads(dir, certificates string, log *slog.Logger) (*Workloads, error) {
 	followed, err := follow(dir, log, func(source raw) (Files, error) { return forWorkloads(source, certificates) })
 	if err != nil {

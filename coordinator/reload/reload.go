@@ -66,7 +66,7 @@ func (f *Files[R, T]) Latest() T {
 	return f.value
 }
 
-// Now is what the files say, as of a second ago at most. Whoever does not Run them asks this.
+// Now is what the files say, as of a second ago at most. A caller that does not Run them asks this.
 func (f *Files[R, T]) Now() T {
 	f.mu.Lock()
 	due := time.Since(f.looked) >= Every

@@ -49,7 +49,7 @@ type update struct {
 	Changes  []page.Change `json:"changes"`
 }
 
-// feed is a page that somebody reads.
+// feed is a page that has a reader.
 type feed struct {
 	live  *live
 	key   string

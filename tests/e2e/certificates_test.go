@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// nginxFiles are those of a group whose workload is nginx, which serves with a certificate of its
-// own.
+// nginxFiles are the files of a group whose workload is nginx, which serves with a certificate of
+// its own.
 const nginxFiles = `files:
 - path: ${dir}/files/nginx.conf
   template: |

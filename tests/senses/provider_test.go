@@ -27,7 +27,7 @@ func TestProviderLies(t *testing.T) {
 		{"List leaves out one machine", fake.Lie{Kind: fake.Short}},
 		{"List comes 5s late", fake.Lie{Delay: 5 * time.Second}},
 		{"List says once that all have crashed", fake.Lie{Kind: fake.AllCrashed, Times: 1}},
-		{"List says that all have crashed, in boots that nobody knows", fake.Lie{Kind: fake.OtherBoot}},
+		{"List says that all have crashed, in unknown boots", fake.Lie{Kind: fake.OtherBoot}},
 		{"List has states and zones that there are not, and all twice", fake.Lie{Kind: fake.Odd}},
 	} {
 		s.lie(lie.lie)

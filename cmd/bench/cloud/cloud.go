@@ -23,7 +23,7 @@ type Cloud struct {
 
 	machines *fake.Provider
 	server   *socket.Server
-	over     context.Context //nolint:containedctx // of all calls, and of what nobody reads
+	over     context.Context //nolint:containedctx // of all calls, and of unread news
 	end      context.CancelFunc
 
 	mu      sync.Mutex
@@ -80,9 +80,9 @@ func (c *Cloud) hear(e fake.Event, instance, _ string) {
 	}
 }
 
-func (c *Cloud) tell(whom chan<- string, instance string) {
+func (c *Cloud) tell(to chan<- string, instance string) {
 	select {
-	case whom <- instance:
+	case to <- instance:
 	case <-c.over.Done():
 	}
 }

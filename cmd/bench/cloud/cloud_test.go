@@ -152,15 +152,15 @@ func (s *slowFeed) Changed(from int, news *Changes) error {
 func TestCallsEnd(t *testing.T) {
 	c, path := opened(t)
 	p := NewProvider(path)
-	for range cap(c.Made) { // nobody reads
+	for range cap(c.Made) { // without a reader
 		c.Made <- "x"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := p.Create(ctx, request("a")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Create that nobody hears of: %v, want the end of its time", err)
+		t.Errorf("Create without a reader: %v, want the end of its time", err)
 	}
-	c.Close() // which waits for nothing that nobody reads
+	c.Close() // which waits for no reader
 	if _, err := p.List(t.Context(), "shard1"); err == nil {
 		t.Error("a cloud that is closed lists machines")
 	}

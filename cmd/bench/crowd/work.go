@@ -80,8 +80,8 @@ func (a *agent) signRequest() ([]byte, error) {
 }
 
 // takeWork takes a certificate that came, and reports whether the next report has changed. The
-// first one of an agent is renewed at any moment of its life, as those of machines are that were
-// made over a long time.
+// first one of an agent is renewed at any moment of its life, like the certificates of machines
+// that were made over a long time.
 func (a *agent) takeWork(now time.Time, s *protocol.Signed) (news bool) {
 	w := a.work
 	switch {

@@ -21,7 +21,7 @@ type front struct {
 
 var _ provider.Provider = (*front)(nil)
 
-// Capabilities are those of the fake cloud: replicas override them.
+// Capabilities returns the fake cloud's: replicas override them.
 func (f *front) Capabilities() provider.Capabilities { return f.c.provider.Capabilities() }
 
 // Validate refuses zones that do not exist.
@@ -33,7 +33,7 @@ func (f *front) called(ctx context.Context, call history.Call, do func(context.C
 	begun := call
 	f.c.cfg.Log.Add(history.Event{Call: &begun})
 	err := do(fake.TellHit(ctx, func(hit fake.Fault) {
-		if call.Method != history.List { // an answer to that is true, late or none, as far as nobody lies
+		if call.Method != history.List { // an answer to that is true, late or none, unless a lie was set
 			call.Lie = kindOf(hit)
 		}
 	}), &call)
