@@ -30,10 +30,10 @@ func Short(c store.Cause) string {
 // place, which such a sentence names anyway. The text is what the record holds beside the cause: it
 // counts where a release before wrote no fields.
 func Clause(c store.Cause, text string) string {
-	switch c.Kind {
-	case store.CauseOrder:
+	if c.Kind == store.CauseOrder {
 		return "it was ordered by " + c.By
-	case store.CauseOutdated:
+	}
+	if c.Kind == store.CauseOutdated {
 		return also("it is outdated", ": ", c.Text)
 	}
 	c.Heir = ""

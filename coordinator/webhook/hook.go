@@ -81,9 +81,10 @@ func New(name, formName string, c Config) (*Hook, error) {
 	if _, err := h.keys(); err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 1
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1,
+		IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
 	if c.CACert != "" {
 		text, err := os.ReadFile(c.CACert)
 		if err != nil {
