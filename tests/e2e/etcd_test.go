@@ -259,7 +259,7 @@ func TestLeaderStandsStill(t *testing.T) {
 		t.Errorf("a deposed leader wrote %s", n)
 	}
 	for _, ch := range c.h.changesOf(store.KindServed, next.rev) {
-		if strings.Contains(string(ch.KV.Value), `"`+leader+`"`) {
+		if v, err := store.Decode[store.Served](ch.KV); err != nil || v.Record.Replica == leader {
 			t.Errorf("a deposed leader noted that it served: %s", ch.KV.Value)
 		}
 	}
