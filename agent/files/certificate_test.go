@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -335,9 +336,11 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 	inBubble(t, func(m *machine) {
 		m.ca = newTestCA(t)
 		m.want("c1", certified("v1"))
-		first, full := m.pair(), true
+		first := m.pair()
+		var full atomic.Bool
+		full.Store(true)
 		m.at = func(step string) error {
-			if full && step == "write" {
+			if full.Load() && step == "write" {
 				return syscall.ENOSPC
 			}
 			return nil
@@ -347,7 +350,7 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 			m.pair() != first || m.requests() != 2 {
 			t.Errorf("%d requests, %+v", m.requests(), s)
 		}
-		full = false
+		full.Store(false)
 		pass(retryMost + time.Second)
 		if s := m.States()[0]; s.State != Delivered || m.pair() == first || m.requests() != 2 {
 			t.Errorf("%d requests, %+v", m.requests(), s)

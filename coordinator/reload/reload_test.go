@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,14 +14,26 @@ import (
 
 // shelf is files in memory.
 type shelf struct {
+	mu       sync.Mutex // of text and err
 	text     string
 	err      error
 	problems []string
 }
 
+// set changes the file.
+func (s *shelf) set(text string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text, s.err = text, err
+}
+
 func (s *shelf) config(settle time.Duration) reload.Config[string, string] {
 	return reload.Config[string, string]{
-		Read: func() (string, error) { return s.text, s.err },
+		Read: func() (string, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.text, s.err
+		},
 		Parse: func(raw, before string) (string, error) {
 			if raw == "" {
 				return "", errors.New("empty after " + before)
@@ -80,7 +93,7 @@ func TestFilesCountOnceTheyStand(t *testing.T) {
 		var heard []string
 		go f.Run(ctx, func() { heard = append(heard, f.Latest()) })
 		for _, text := range []string{"b", "", "c"} {
-			s.text = text
+			s.set(text, nil)
 			<-time.After(2*reload.Every - 1)
 			synctest.Wait()
 		}

@@ -224,7 +224,7 @@ func TestWhatAProgramGets(t *testing.T) {
 		c.Config = map[string]any{"region": "north"}
 		c.Env = map[string]string{"HTTPS_PROXY": "http://proxy:3128"}
 		if os.Geteuid() == 0 {
-			c.User = "daemon"
+			c.User = "nobody"
 		}
 	})
 	if _, err := p.List(t.Context(), "s1"); !errors.Is(err, provider.ErrCredentials) {
