@@ -14,7 +14,7 @@ import (
 const (
 	servedEvery = 10 * time.Second // the precision with which the next leader knows when this one last worked
 	lookEvery   = time.Minute      // how often the age of etcd's history is checked
-	tookKept    = 6                // notes whose duration is known: those of a minute
+	tookKept    = 6                // notes whose duration is known: one minute of them
 )
 
 // serving is what a term writes into served for later leaders: that it works (SAFE-13), in which

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -156,34 +157,16 @@ func (c *candidate) await(ctx context.Context, created Revision) (waited bool, e
 		return false, nil
 	}
 
-	ctx, cancel = context.WithCancel(ctx)
-	batches := c.store.Watch(ctx, c.line, line.Revision+1)
-	defer func() {
-		cancel()
-		for range batches { // until it is closed: nothing of the watch is left behind
+	err = Changes(ctx, c.store, c.line, line.Revision+1, func(b Batch) error {
+		if slices.ContainsFunc(b.Events, func(e Event) bool { return e.Deleted }) {
+			return errLineMoved
 		}
-	}()
-	silence := time.NewTimer(watchSilence)
-	defer silence.Stop()
-	for {
-		select {
-		case <-silence.C:
-			return false, errSilent
-		case b, open := <-batches:
-			switch {
-			case b.Err != nil:
-				return false, b.Err
-			case !open:
-				return false, errEnded
-			}
-			for _, e := range b.Events {
-				if e.Deleted {
-					return true, nil
-				}
-			}
-			silence.Reset(watchSilence)
-		}
+		return nil
+	})
+	if errors.Is(err, errLineMoved) {
+		return true, nil
 	}
+	return false, err
 }
 
 func (c *candidate) stands(line []KV, created Revision) bool {
@@ -205,6 +188,9 @@ func (c *candidate) withdraw(ctx context.Context) {
 	defer cancel()
 	_, _ = c.store.Commit(ctx, Txn{Writes: []Write{Delete(c.key)}}) // if it fails, the key goes with its lease
 }
+
+// errLineMoved ends the watch of the candidates: one of them has left.
+var errLineMoved = errors.New("a candidate has left")
 
 // errOutcome marks a failed write whose outcome is unknown.
 var errOutcome = errors.New("outcome to be read")

@@ -139,7 +139,7 @@ func wrongFiles(g *Group) []FieldError {
 		}
 		for _, p := range f.paths() {
 			if earlier, twice := first[p.path]; twice {
-				wrong(at+"."+p.field, show(p.path), fmt.Sprintf("another path than that of files[%d]", earlier))
+				wrong(at+"."+p.field, show(p.path), fmt.Sprintf("another path than files[%d] has", earlier))
 				continue
 			}
 			first[p.path] = i

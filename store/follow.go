@@ -86,16 +86,41 @@ func followOnce(ctx context.Context, s Store, prefix string, wanted []string, f 
 		}
 	}()
 	f.Reset(at)
+	err = eachBatch(batches, func(b Batch) error {
+		retry.reset()
+		f.Apply(Batch{Events: only(b.Events, wanted), Revision: b.Revision})
+		return nil
+	})
+	return fmt.Errorf("watch %s: %w", prefix, err)
+}
+
+// Changes hands over what changes below a prefix, from a revision on. It returns when the watch
+// fails, ends, or is silent for 3s although progress is due every second (SAFE-3), and with the
+// error that apply returns.
+func Changes(ctx context.Context, s Store, prefix string, from Revision, apply func(Batch) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	batches := s.Watch(ctx, prefix, from)
+	defer func() {
+		cancel()
+		for range batches { // until it is closed: nothing of the watch is left behind
+		}
+	}()
+	return eachBatch(batches, apply)
+}
+
+// eachBatch hands over what a watch delivers, until that fails.
+func eachBatch(batches <-chan Batch, apply func(Batch) error) error {
 	silence := time.NewTimer(watchSilence)
 	defer silence.Stop()
 	for {
 		b, err := nextBatch(batches, silence)
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", prefix, err)
+		if err == nil {
+			err = apply(b)
 		}
-		retry.reset()
-		f.Apply(Batch{Events: only(b.Events, wanted), Revision: b.Revision})
-		silence.Reset(watchSilence) // the time that Apply took is not the watch's silence
+		if err != nil {
+			return err
+		}
+		silence.Reset(watchSilence) // the time that apply took is not the watch's silence
 	}
 }
 

@@ -6,11 +6,12 @@ import "time"
 type Webhook struct {
 	Schema int    `json:"schema"`
 	Name   string `json:"name"`
-	// Revision is how far the journal is done: each of its entries up to there was delivered, does not pass the
-	// webhook's filters, or is among the dead letters. At is the time of the last of them.
+	// Revision is how far the journal is done: each of its entries up to there was delivered, does not
+	// pass the webhook's filters, or is among the dead letters. At is the time of the last of them.
 	Revision Revision  `json:"revision"`
 	At       time.Time `json:"at"`
-	// Trying is the ID of the event that failed so far, Since when it was tried first, and Why what went wrong last.
+	// Trying is the ID of the event that failed so far, Since when it was tried first, and Why what
+	// went wrong last.
 	Trying string    `json:"trying,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Why    string    `json:"why,omitempty"`

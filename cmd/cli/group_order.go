@@ -56,7 +56,7 @@ type GroupPromote struct {
 }
 
 // Run orders that the roll goes on. Without canaries that wait it writes no order, because an order
-// must not promote those of a later roll.
+// must not promote the canaries of a later roll.
 func (c *GroupPromote) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {

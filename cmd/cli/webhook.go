@@ -68,7 +68,8 @@ func (c *WebhookTest) Run(ctx context.Context, s *Session) error {
 			continue
 		}
 		err := h.Send(ctx, &webhook.Event{
-			Schema: 1, ID: "test-" + rand.Text(), At: s.env.Now().UTC(), Shard: s.flags.Shard, Severity: reason.Info, Rule: "WEB-3",
+			Schema: 1, ID: "test-" + rand.Text(), At: s.env.Now().UTC(), Shard: s.flags.Shard, Severity: reason.Info,
+			Rule: "WEB-3",
 			Headline: "a test, sent by leasehold webhook test",
 		})
 		if err != nil {

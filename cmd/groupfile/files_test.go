@@ -72,7 +72,7 @@ func TestCertificatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 		names + key + "    key_type: dsa\n": "files[0].certificate.key_type: \"dsa\"",
 		names + key + "    lifetime: 30s\n": "files[0].certificate.lifetime: 30s: must be 1m",
 		names + key + "    bundle: ${dir}/files/tls.key\n": "files[0].certificate.bundle: \"${dir}/files/tls.key\": " +
-			"must be another path than that of files[0]",
+			"must be another path than files[0] has",
 		names + key + "    authorty: web\n": "did you mean files[0].certificate.authority",
 		names + key + "  on_change: restart\n": "files[0].on_change: \"restart\": must be none, " +
 			"reload or {run: [...]} with a certificate: a renewal restarts nothing",

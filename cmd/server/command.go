@@ -329,8 +329,7 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 	return nil
 }
 
-// following are names for two more hosts, after that of the first: b and c after a, db-2 and db-3
-// after db-1.
+// following returns names for two more hosts: b and c after a, db-2 and db-3 after db-1.
 func following(name string) []string {
 	stem, last := name[:len(name)-1], name[len(name)-1]
 	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 || len(name) > 1 && !alphanumeric(name[len(name)-2]) && last >= 'a' && last <= 'x' {

@@ -13,9 +13,7 @@ const (
 	nearest  = time.Minute          // older entries are left out even then
 	partSize = 1_000
 	answer   = 10 * time.Second // for one request
-	// silence is how long nothing may come from a watch: progress is due every second.
-	silence = 5 * time.Second
-	retry   = 2 * time.Second
+	retry    = 2 * time.Second
 )
 
 // Run follows the journal until ctx ends. A failure of the store only delays it.
@@ -34,35 +32,15 @@ func (m *Memory) Run(ctx context.Context, s store.Store) error {
 
 // follow reads the journal and what is added to it, until that fails.
 func (m *Memory) follow(ctx context.Context, s store.Store) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	at, err := m.list(ctx, s)
 	if err != nil {
 		return err
 	}
-	batches := s.Watch(ctx, m.keys.Of(store.KindEvents), at+1)
-	defer func() {
-		cancel()
-		for range batches { // until it is closed: nothing of the watch is left behind
-		}
-	}()
-	quiet := time.NewTimer(silence)
-	defer quiet.Stop()
-	for {
-		select {
-		case <-quiet.C:
-			return fmt.Errorf("watch the journal: %w", store.ErrUnavailable)
-		case b, open := <-batches:
-			if !open {
-				return fmt.Errorf("watch the journal: %w", store.ErrUnavailable)
-			}
-			if b.Err != nil {
-				return fmt.Errorf("watch the journal: %w", b.Err)
-			}
-			quiet.Reset(silence)
-			m.apply(b.Events)
-		}
-	}
+	err = store.Changes(ctx, s, m.keys.Of(store.KindEvents), at+1, func(b store.Batch) error {
+		m.apply(b.Events)
+		return nil
+	})
+	return fmt.Errorf("watch the journal: %w", err)
 }
 
 // list reads the newest entries, and returns the revision.

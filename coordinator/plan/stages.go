@@ -159,8 +159,7 @@ func (d *draft) followZones(r *store.Rollout) {
 	}
 }
 
-// staged returns those of the outdated members whose stage it is, and records what the others wait
-// for.
+// staged returns the outdated members whose stage it is, and records what the others wait for.
 func (d *draft) staged(list []*member) []*member {
 	r := d.rollout
 	switch {

@@ -25,16 +25,18 @@ func (s Severity) AtLeast(least Severity) bool {
 	return slices.Index(Severities, s) >= slices.Index(Severities, least)
 }
 
-// Rules by which entries are severe, whatever else they say. Other entries are judged by their fields.
+// Rules by which entries are severe, whatever else they say. Other entries are judged by their
+// fields.
 var (
 	criticalRules = []string{
 		"FLAP-3", "FLAP-5", // a slot was given up, a template was blamed
-		"ROLL-4",                                   // a roll stalled
+		"ROLL-4", "ROLL-7", // a roll stalled, the breaker opened
 		"SAFE-2",                                   // storm
 		"SAFE-10", "SAFE-15", "SAFE-16", "SAFE-17", // unreadable or lost records
 	}
 	warningRules = []string{
-		"DAY-2", "DET-18", "FILE-1", "HEAL-1", "LB-2", "PROV-1", "PROV-4", "REC-8", "REC-17", "REC-20", "SAFE-1", "SAFE-12",
+		"DAY-2", "DET-18", "FILE-1", "HEAL-1", "LB-2", "PROV-1", "PROV-4", "REC-8", "REC-17", "REC-20", "ROLL-5",
+		"SAFE-1", "SAFE-12",
 		"SEC-1", "SEC-3", "SEC-5", "SEC-6", "SPOT-2",
 	}
 	severeVerdicts = []store.Verdict{store.Unhealthy, store.Lost, store.Dead, store.Stuck, store.Doomed}
@@ -53,8 +55,8 @@ func SeverityOf(e *store.JournalEntry) Severity {
 	}
 }
 
-// Headline says in a line what an entry records, from its typed fields alone: it holds nothing that a workload, a check or
-// a provider printed.
+// Headline says in a line what an entry records, from its typed fields alone: it holds nothing that
+// a workload, a check or a provider printed.
 func Headline(e *store.JournalEntry) string {
 	about := e.Instance
 	if about == "" {

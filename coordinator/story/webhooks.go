@@ -13,6 +13,9 @@ const (
 	webhookLate = time.Minute
 	// deadLetterShown is how long an event that was given up is a problem.
 	deadLetterShown = 24 * time.Hour
+	// webhookLeft is from when on an event that is still tried shows that nothing sends it: it would
+	// have been given up.
+	webhookLeft = 2 * time.Hour
 )
 
 // webhookProblems report webhooks that take no events, and those that missed some (WEB-3).
@@ -20,10 +23,20 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	for _, v := range st.Webhooks {
 		w := &v.Record
-		if !w.Since.IsZero() && now.Sub(w.Since) > webhookLate {
+		switch failing := now.Sub(w.Since); {
+		case w.Since.IsZero() || failing <= webhookLate:
+		case st.Leads && failing > webhookLeft:
 			found = append(found, Problem{
 				About: "webhook " + w.Name, Rule: "WEB-3",
-				What: fmt.Sprintf("it has taken no event for %s: %.200s; each is tried for an hour", reason.Age(now, w.Since), w.Why),
+				What: fmt.Sprintf("its events wait for %s, and the leader does not know it", reason.Age(now, w.Since)),
+				Next: "name it in the file that --providers names, on each coordinator; " +
+					"if it is not wanted any more: etcdctl del " + v.Key,
+			})
+		default:
+			found = append(found, Problem{
+				About: "webhook " + w.Name, Rule: "WEB-3",
+				What: fmt.Sprintf("it has taken no event for %s: %.200s; each is tried for an hour",
+					reason.Age(now, w.Since), w.Why),
 				Next: "check its receiver, and on the leader's host: leasehold webhook test " + w.Name + " --providers FILE",
 			})
 		}

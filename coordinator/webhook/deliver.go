@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +19,18 @@ const (
 	retryFirst  = time.Second
 	retryMost   = time.Minute
 	saveEvery   = 5 * time.Second
-	// idleEvery is how often the place in the journal is recorded when nothing is sent, so that a new leader reads little.
+	// idleEvery is how often the place in the journal is recorded when nothing is sent, so that a new
+	// leader reads little.
 	idleEvery = 10 * time.Minute
-	// slack is how much earlier than its commit an entry's time may be: entries are ordered by time in etcd, and
-	// sent in the order of their commits.
+	// slack is how much earlier than its commit an entry's time may be: entries are ordered by time in
+	// etcd, and sent in the order of their commits.
 	slack           = time.Hour
 	mostDeadLetters = 20
+	partSize        = 1_000 // entries that one request reads
 )
 
-// errLater ends a watch: etcd would keep all further changes in memory while an event is tried again.
+// errLater ends a watch: etcd would keep all further changes in memory while an event is tried
+// again.
 var errLater = errors.New("an event is tried again")
 
 // Deliverer sends the decisions of a shard to webhooks, while its replica leads.
@@ -98,7 +102,8 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// load reads how far the leaders before have come. A webhook that is new begins with what happens from now on.
+// load reads how far the leaders before have come. A webhook that is new begins with what happens
+// from now on.
 func (d *delivery) load(ctx context.Context) error {
 	kv, err := d.Store.Get(ctx, d.Keys.Webhook(d.hook.name))
 	if err == nil {
@@ -142,17 +147,7 @@ func (d *delivery) follow(ctx context.Context) error {
 		}
 	}
 	d.reached(at)
-	ctx, cancel := context.WithCancel(ctx)
-	batches := d.Store.Watch(ctx, d.Keys.Of(store.KindEvents), at+1)
-	defer func() {
-		cancel()
-		for range batches { // until it is closed
-		}
-	}()
-	for b := range batches {
-		if b.Err != nil {
-			return b.Err
-		}
+	return store.Changes(ctx, d.Store, d.Keys.Of(store.KindEvents), at+1, func(b store.Batch) error {
 		for _, e := range b.Events {
 			if e.Deleted {
 				continue
@@ -165,11 +160,8 @@ func (d *delivery) follow(ctx context.Context) error {
 			}
 		}
 		d.reached(b.Revision)
-		if err := d.save(ctx); err != nil {
-			return err
-		}
-	}
-	return context.Cause(ctx)
+		return d.save(ctx)
+	})
 }
 
 // reached records that the journal is done up to a revision.
@@ -183,14 +175,14 @@ func (d *delivery) reached(revision store.Revision) {
 	}
 }
 
-// list returns the entries that are to be sent, in the order in which they were committed, and the revision of
-// the list.
+// list returns the entries that are to be sent, in the order in which they were committed, and the
+// revision of the list.
 func (d *delivery) list(ctx context.Context) ([]entry, store.Revision, error) {
 	var found []entry
 	var at store.Revision
 	from := d.Keys.EventsFrom(d.record.At.Add(-slack))
 	for {
-		part, err := d.Store.ListPart(ctx, d.Keys.Of(store.KindEvents), from, 0, at)
+		part, err := d.Store.ListPart(ctx, d.Keys.Of(store.KindEvents), from, partSize, at)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -205,7 +197,7 @@ func (d *delivery) list(ctx context.Context) ([]entry, store.Revision, error) {
 		}
 		from = part.Next
 	}
-	slices.SortStableFunc(found, func(a, b entry) int { return int(a.revision - b.revision) })
+	slices.SortStableFunc(found, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 	return found, at, nil
 }
 
@@ -215,8 +207,8 @@ func (d *delivery) wanted(kv store.KV) (store.JournalEntry, bool) {
 	return v.Record, err == nil && kv.Created > d.record.Revision && d.hook.passes(&v.Record)
 }
 
-// deliver sends an entry if it is wanted, and reports whether it is done with: delivered, given up, or left out. Unless
-// it is to be patient it tries once.
+// deliver sends an entry if it is wanted, and reports whether it is done with: delivered, given up,
+// or left out. Unless it is to be patient it tries once.
 func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done bool, err error) {
 	entry, ok := d.wanted(kv)
 	if !ok {

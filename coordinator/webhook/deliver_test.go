@@ -29,8 +29,8 @@ const (
 	testURL = "https://hooks.example/services/verysecret"
 )
 
-// receiver is the other side of a webhook, in memory. It checks each signature with another implementation of Standard
-// Webhooks.
+// receiver is the other side of a webhook, in memory. It checks each signature with another
+// implementation of Standard Webhooks.
 type receiver struct {
 	t *testing.T
 
@@ -212,7 +212,8 @@ func TestDecisionsAreSentInOrder(t *testing.T) {
 		other.Group = "other"
 		s.decides(dead("web-0"), other)
 		s.decides(store.JournalEntry{Rule: "DET-9", What: "healthy", Group: "web", Instance: "web-1"}) // info
-		early := dead("web-2")                                                                         // by a replica whose clock is behind: it is committed later than its time says
+		// by a replica whose clock is behind: it is committed later than its time says
+		early := dead("web-2")
 		early.At = time.Now().Add(-time.Minute).UTC()
 		rev := s.decides(early)
 		pass(10 * time.Second)
@@ -220,8 +221,8 @@ func TestDecisionsAreSentInOrder(t *testing.T) {
 			t.Fatalf("received %v", got)
 		}
 		e := s.received[1]
-		if e.ID != fmt.Sprintf("5e4d-%d-00000004", rev) || e.Revision != rev || e.Shard != "shop" || e.Severity != reason.Warning ||
-			e.Headline != "web-2: is dead" {
+		if e.ID != fmt.Sprintf("5e4d-%d-00000004", rev) || e.Revision != rev || e.Shard != "shop" ||
+			e.Severity != reason.Warning || e.Headline != "web-2: is dead" {
 			t.Errorf("the event is %+v", e)
 		}
 		for _, body := range s.bodies {
@@ -242,7 +243,7 @@ func TestReceiverIsAway(t *testing.T) {
 	inShard(t, nil, func(s *shard) {
 		s.answers(func(*Event) int { return 0 })
 		var want []string
-		for i := range 200 {
+		for i := range partSize + 200 { // more than one request reads
 			want = append(want, fmt.Sprintf("web-%d", i))
 			s.decides(dead(want[i]))
 		}
@@ -326,7 +327,8 @@ func TestJournalForgotAnEvent(t *testing.T) {
 		s.decides(e)
 		s.decides(dead("web-2"))
 		pass(5 * time.Second)
-		if _, err := s.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(s.keys.Event(e.At, "00000002"))}}); err != nil {
+		forgotten := store.Delete(s.keys.Event(e.At, "00000002"))
+		if _, err := s.st.Commit(t.Context(), store.Txn{Writes: []store.Write{forgotten}}); err != nil {
 			t.Fatal(err)
 		}
 		s.answers(nil)
@@ -337,7 +339,8 @@ func TestJournalForgotAnEvent(t *testing.T) {
 	})
 }
 
-// Whatever the receiver does and however often leaders change, each event is received or given up, in order.
+// Whatever the receiver does and however often leaders change, each event is received or given up,
+// in order.
 //
 // proves WEB-3
 func TestNothingIsLeftOut(t *testing.T) {

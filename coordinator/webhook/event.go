@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Event is a journal entry as receivers get it. It has typed fields only: what workloads, checks and providers printed
-// stays in the shard, and so do the variables of groups.
+// Event is a journal entry as receivers get it. It has typed fields only: what workloads, checks
+// and providers printed stays in the shard, and so do the variables of groups.
 type Event struct {
 	Schema   int             `json:"schema"`
 	ID       string          `json:"id"`
@@ -37,7 +37,8 @@ type Event struct {
 // Shard is the shard whose decisions are sent.
 type Shard struct{ Name, ID string }
 
-// newEvent returns the event of a journal entry. Its ID is the same whoever sends it, and however often.
+// newEvent returns the event of a journal entry. Its ID is the same whoever sends it, and however
+// often.
 func newEvent(shard Shard, kv store.KV, e *store.JournalEntry) Event {
 	_, name, _ := strings.Cut(kv.Key[strings.LastIndex(kv.Key, "/")+1:], "-") // after the time
 	return Event{

@@ -54,7 +54,8 @@ func subject(e *Event) string {
 	}
 }
 
-// message is the event for a receiver that understands Slack's incoming webhooks, as Mattermost and others do.
+// message is the event for a receiver that understands Slack's incoming webhooks, as Mattermost and
+// others do.
 func message(e *Event) any {
 	text := fmt.Sprintf("*%s* %s: %s (%s)", e.Severity, e.Shard, e.Headline, e.Rule)
 	if e.Missed > 0 {
@@ -64,7 +65,8 @@ func message(e *Event) any {
 	return map[string]string{"text": escaped}
 }
 
-// alertLasts is how long an alert is active: an event is a moment, and Alertmanager knows no moments.
+// alertLasts is how long an alert is active: an event is a moment, and Alertmanager knows no
+// moments.
 const alertLasts = 15 * time.Minute
 
 // alerts is the event for Alertmanager's API, version 2.

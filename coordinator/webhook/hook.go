@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/outward"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,8 +83,8 @@ func New(name, formName string, c Config) (*Hook, error) {
 		return nil, err
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1,
-		IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if c.CACert != "" {
 		text, err := os.ReadFile(c.CACert)
@@ -96,11 +97,7 @@ func New(name, formName string, c Config) (*Hook, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	h.client = &http.Client{
-		Transport: transport, Timeout: requestTime,
-		// A receiver that moved is to be configured anew: events are not sent to wherever an answer points.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	h.client = &http.Client{Transport: transport, Timeout: requestTime, CheckRedirect: outward.Stay}
 	return h, nil
 }
 

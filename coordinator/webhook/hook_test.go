@@ -75,7 +75,8 @@ func TestErrorsDoNotHoldTheURL(t *testing.T) {
 // Keys are changed without a gap: while the file has two, events have a signature by each.
 func TestKeysAreChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(testKey+"\nwhsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=\n"), 0o600); err != nil {
+	const next = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
+	if err := os.WriteFile(path, []byte(testKey+"\n"+next+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var signatures []string

@@ -71,8 +71,9 @@ func (h *Hook) Send(ctx context.Context, e *Event) error {
 	return f
 }
 
-// sign sets the headers of Standard Webhooks (https://www.standardwebhooks.com): any of its libraries verifies them.
-// With several keys there are several signatures, so that keys can be changed one side after the other.
+// sign sets the headers of Standard Webhooks (https://www.standardwebhooks.com): any of its
+// libraries verifies them. With several keys there are several signatures, so that keys can be
+// changed one side after the other.
 func sign(header http.Header, keys [][]byte, id string, now time.Time, body []byte) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	header.Set("Webhook-Id", id)

@@ -14,8 +14,8 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// A machine dies: a program that verifies signatures gets the decision, and a real Alertmanager an alert. What the first
-// refuses meanwhile it gets later.
+// A machine dies: a program that verifies signatures gets the decision, and a real Alertmanager an
+// alert. What the first refuses meanwhile it gets later.
 //
 // proves WEB-3
 func TestWebhooks(t *testing.T) {
@@ -61,7 +61,9 @@ func TestWebhooks(t *testing.T) {
 	l.startDev("--listen", l.address(), "--http", "off", "--providers", providers)
 	l.follow()
 	l.await("the group", func() bool { return l.h.complete("demo", 3) })
-	l.await("Alertmanager to listen", func() bool { return l.cli("webhook", "test", "pager", "--providers", providers).ExitCode() == 0 })
+	l.await("Alertmanager to listen", func() bool {
+		return l.cli("webhook", "test", "pager", "--providers", providers).ExitCode() == 0
+	})
 
 	victim := l.h.wanted("demo")[0]
 	l.signalAgent(victim, syscall.SIGKILL)

@@ -42,8 +42,8 @@ func quorum(c Cluster) bool {
 	return 2*answer > voters
 }
 
-// No change that is allowed loses the quorum, whoever answers and in whatever order changes come;
-// and without one nothing is allowed.
+// No allowed change loses the quorum, whichever members answer and in whatever order changes come.
+// Without a quorum nothing is allowed.
 //
 // proves DAY-1
 func TestNoChangeLosesTheQuorum(t *testing.T) {
