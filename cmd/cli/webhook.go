@@ -69,7 +69,7 @@ func (c *WebhookTest) Run(ctx context.Context, s *Session) error {
 		}
 		err := h.Send(ctx, &webhook.Event{
 			Schema: 1, ID: "test-" + rand.Text(), At: s.env.Now().UTC(), Shard: s.flags.Shard, Severity: reason.Info,
-			Rule: "WEB-3",
+			Rule:     "WEB-3",
 			Headline: "a test, sent by leasehold webhook test",
 		})
 		if err != nil {
