@@ -37,7 +37,7 @@ func newServed(t *testing.T) *served {
 	s.options = []string{"--providers", s.file("providers.yaml", fmt.Sprintf(
 		"providers: {process: {process: {dir: %s, agent: [%s], zones: [local]}}}\n"+
 			"balancers: {front: {haproxy: {sockets: [\"unix:%s\"], backend: web, timeout: 500ms, server: "+
-			"check inter 100ms rise 2 fall 2}}}\n",
+			"check inter 2s fastinter 100ms downinter 100ms rise 2 fall 2}}}\n",
 		s.machines, s.agentScript(), s.relay.Socket))}
 	for _, id := range []string{"a", "b"} {
 		s.startReplica(id)
