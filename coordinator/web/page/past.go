@@ -180,7 +180,8 @@ func (p *Pages) groupThen(b *builder, name string) Page {
 	}
 	v.Events = b.newest(2*recentEvents, concerns)
 	page := b.page(p.truth(st, b.now), st.Revision)
-	page.Title, page.Here, page.Command = name+" at "+b.at.UTC().Format("01-02 15:04:05"), "shard", "leasehold events --group "+name
+	page.Title, page.Here, page.Command = name+" at "+b.at.UTC().Format("01-02 15:04:05"), "shard",
+		"leasehold events --group "+name
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
 	page.Truth.At = b.at
 	page.Main = []Fragment{
