@@ -151,7 +151,7 @@ func TestWhatStyleFinds(t *testing.T) {
 	for text, want := range map[string]int{
 		"package p\n":                                                                            0,
 		"package p\n\n// " + long + "\n":                                                         1,
-		"package p\n\nvar x = 1 // 1234567" + long:                                                      1,
+		"package p\n\nvar x = 1 // 1234567" + long:                                               1,
 		"package p\n\nvar x = `" + long + "`":                                                    0,
 		"package p\n\nvar x" + long + " = 1 + 1 + 1 + 1":                                         1,
 		"package p\n\n// Nobody reads that of Whoever.\nvar x = \"upon\"":                        4,
