@@ -11,7 +11,7 @@ import (
 
 // Service is how this process is supervised. The zero value is not supervised.
 type Service struct {
-	tell     func(state string) // nil: by nobody
+	tell     func(state string) // nil: not supervised
 	watchdog time.Duration      // in which a sign of life is due; 0: none is
 }
 
@@ -42,7 +42,7 @@ func Part(watchdog time.Duration, alive func()) Service {
 
 const alives = "WATCHDOG=1"
 
-// Supervised reports whether anybody listens.
+// Supervised reports whether there is a supervisor.
 func (s Service) Supervised() bool { return s.tell != nil }
 
 // Ready tells that the service has started.

@@ -66,7 +66,7 @@ func TestSystemdIsTold(t *testing.T) {
 	Service{}.Ready() // without systemd nothing happens
 }
 
-// A service that waits while it starts asks for time; a part of a service gives signs of life alone.
+// A service that waits while it starts asks for time; a part of one gives signs of life alone.
 //
 // proves DAY-4
 func TestStartsAndParts(t *testing.T) {

@@ -242,7 +242,7 @@ func (s *Server) Working(ctx context.Context) bool {
 	answered := make(chan struct{})
 	go func() { // outlives this call only where it hangs
 		defer close(answered)
-		// An error is an answer too: nobody has rights to this key.
+		// An error is an answer too: no user has rights to this key.
 		_, _ = s.etcd.Server.Range(ctx, &pb.RangeRequest{Key: []byte{0}, Serializable: true})
 	}()
 	select {
