@@ -21,8 +21,8 @@ type Standing struct {
 	Waits     string        // why nothing is decided: etcd does not hold the shard (SAFE-15); "" if it does
 }
 
-// Working reports whether the replica's loops answer before ctx ends: the cache and, while it leads,
-// the leader's loop. It asks nothing of etcd, which may be down.
+// Working reports whether the replica's loops answer before ctx ends: the cache and, while it
+// leads, the leader's loop. It asks nothing of etcd, which may be down.
 func (r *Replica) Working(ctx context.Context) bool {
 	answered := make(chan struct{})
 	go func() { // outlives this call only where it hangs, and systemd ends the process then

@@ -40,9 +40,10 @@ type draft struct {
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount
-	rests                 bool                             // the roll waits for time or a promotion, and has nothing else to do
-	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes                 []Note                           // journal entries of what is new in the status
+	// the roll waits for time or a promotion, and has nothing else to do
+	rests   bool
+	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes   []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call

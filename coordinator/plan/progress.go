@@ -126,8 +126,9 @@ func passed(checks []store.CheckReport) store.Cause {
 	return why
 }
 
-// locate records where a machine is. Some providers know that only after the machine has booted, or tell of
-// another address after it has booted again; an adopted machine's address is not known either.
+// locate records where a machine is. Some providers know that only after the machine has booted, or
+// tell of another address after it has booted again; an adopted machine's address is not known
+// either.
 func (d *draft) locate(m *member) {
 	see := &m.Sighting
 	if m.touched || !see.Listed || see.Down || see.Address == "" || see.Address == m.Record.Address ||

@@ -247,8 +247,8 @@ func (d *draft) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but for an order
-// only a change of what it is made from may help, so that it comes first.
+// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but
+// for an order only a change of what it is made from may help, so that it comes first.
 func (d *draft) neverHealed(m *member) bool {
 	unhealed := d.spec.Heal.Policy == store.HealNone || d.breaker != nil && m.failsChecks()
 	return unhealed && m.failing() && m.phase.Fills() && !m.dead() &&

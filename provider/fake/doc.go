@@ -1,8 +1,8 @@
 // Package fake is a cloud in memory, for the simulator, the benches and the tests. It behaves as
 // provider.Provider promises, and misbehaves on demand.
 //
-// [Cloud] is the cloud itself: zones, machines, calls that take time, faults, and Lists that lie. Its
-// clock and its chance come from outside, so that a run in virtual time is the same each time.
+// [Cloud] is the cloud itself: zones, machines, calls that take time, faults, and Lists that lie.
+// Its clock and its chance come from outside, so that a run in virtual time is the same each time.
 // [Provider] puts it on the time package and behind provider.Provider. What runs in its machines is
 // the caller's ([Inside]): real agents, for example.
 //
