@@ -67,7 +67,7 @@ func (r *Replica) Standing() Standing {
 }
 
 // CountMachines returns how many machines have no record (REC-8), and how many records lack a
-// listed machine that ought to exist. Only the leader knows. It looks at every instance.
+// listed machine that should exist. Only the leader knows. It looks at every instance.
 func (r *Replica) CountMachines() (orphans, missing int, leads bool) {
 	r.mu.Lock()
 	t := r.term

@@ -172,7 +172,7 @@ func (d *draft) standsIn(m *member) bool {
 		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
 }
 
-// forget has a slot start afresh.
+// forget has a slot start over.
 func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
 	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""

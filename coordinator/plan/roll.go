@@ -555,7 +555,7 @@ func (d *draft) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 {
-		r.Blamed = "" // the operator has had the slots start afresh
+		r.Blamed = "" // the operator has had the slots start over
 	}
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
 		return

@@ -218,7 +218,7 @@ func (w *World) BalancersFail(percent int) { w.balancersFail = percent }
 
 // RemoveMember takes a member out of a balancer by hand.
 func (w *World) RemoveMember(name, instance string) {
-	w.note("somebody takes %s out of load balancer %s", instance, name)
+	w.note("an operator takes %s out of load balancer %s", instance, name)
 	delete(w.balancers[name].members, instance)
 }
 

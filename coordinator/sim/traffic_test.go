@@ -72,7 +72,7 @@ func (s *served) wrong(format string, args ...any) {
 	}
 }
 
-// removing judges who is stopped: nobody that is not dead, before its drain has ended or is over.
+// removing judges what is stopped: no living instance before its drain has ended or is over.
 func (s *served) removing(at time.Time, rec store.Instance) {
 	if _, inUse := s.InTraffic("front", rec.ID); !inUse || rec.Dead || at.Before(s.deaf.Add(20*time.Second)) {
 		return
@@ -103,8 +103,8 @@ func (s *served) called(c plan.MemberCall) {
 	}
 }
 
-// look judges who is in service now, and whose hook was begun: nobody's to whom new connections are
-// begun, before half of the time is over.
+// look judges which instances are in service now, and whose hook was begun: no instance's that
+// still gets new connections, before half of the time is over.
 func (s *served) look() {
 	for _, id := range s.Instances() {
 		rec := s.Instance(id).Record
@@ -138,7 +138,7 @@ func (s *served) run(d time.Duration) {
 	}
 }
 
-// inService reports whether all that work are in service, and nobody else.
+// inService reports whether all that work are in service, and nothing else.
 func (s *served) inService(size int) bool {
 	var working []string
 	for _, id := range s.Instances() {

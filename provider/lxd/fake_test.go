@@ -182,7 +182,7 @@ func TestBusyForeverEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// An operation that LXD forgot, or that is waited for in vain, may have succeeded.
+// An operation that LXD forgot, or that does not end in time, may have succeeded.
 func TestOperationWithoutAnEndIsTemporary(t *testing.T) {
 	for name, says := range map[string]http.HandlerFunc{
 		"forgotten": refuse(http.StatusNotFound, "Operation not found"),

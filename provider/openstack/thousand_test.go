@@ -55,7 +55,7 @@ func (l *lateServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// discarded is an answer that nobody reads.
+// discarded is an answer that is not read.
 type discarded struct{ header http.Header }
 
 func (d discarded) Header() http.Header         { return d.header }
@@ -158,8 +158,8 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	})
 	late.running.Wait()
 	made, took := len(c.Servers()), time.Since(begun)
-	// As a leader does: where several are listed for an instance, those of calls whose machine never
-	// registered go.
+	// As a leader does: where several are listed for an instance, the servers of calls whose
+	// machine never registered go.
 	for _, m := range list() {
 		if registered[m.Instance] != m.Ref {
 			persist("remove a copy", func(ctx context.Context, p *Provider, _ int) error {

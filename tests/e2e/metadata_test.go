@@ -82,7 +82,7 @@ func (m *metadata) run(flags ...string) {
 }
 
 // doom has the next agents that ask, so many of them, read a notice that their machine ends in a
-// minute. They are those of the instances that run now, if no other is made before they have asked.
+// minute. They belong to the instances that run now, if no other is made before they have asked.
 func (m *metadata) doom(agents int) {
 	m.w.t.Helper()
 	m.mu.Lock()
