@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Apply is the command apply: what a shard shall have, from a directory (REC-7, REC-14).
+// Apply is the command apply: the groups and settings of a shard, from a directory (REC-7, REC-14).
 type Apply struct {
 	Files      []string `name:"file" short:"f" required:"" sep:"none" help:"Directory with files of groups and of the shard's settings, or such a file; - is standard input. May be given several times." placeholder:"DIR"`
 	Source     string   `help:"Name of what the files come from, such as a repository. It is recorded beside each group." placeholder:"NAME"`
@@ -123,7 +123,7 @@ func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
 		return in, err
 	}
 	if len(groups) == 0 && c.Prune {
-		return in, failure(Usage, "leasehold group delete NAME, for a group that shall go",
+		return in, failure(Usage, "leasehold group delete NAME, for a group that is to go",
 			"there is no group in %s, and --prune would delete all groups of source %s; nothing was changed",
 			strings.Join(c.Files, " and "), c.Source)
 	}

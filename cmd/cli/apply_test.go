@@ -43,7 +43,8 @@ func TestApplyADirectory(t *testing.T) {
 	write(t, "fleet/README.md", "not a group")
 
 	code, out, stderr := w.run("apply", "-f", "fleet", "--diff")
-	if code != Differs || !strings.Contains(out, "3 would be created, 0 changed, 0 deleted, 0 unchanged; 2 settings would change") {
+	if code != Differs || !strings.Contains(out,
+		"3 would be created, 0 changed, 0 deleted, 0 unchanged; 2 settings would change") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 	if listing, err := w.st.List(t.Context(), w.keys.Of(store.KindGroups), 0); err != nil || len(listing.KVs) > 0 {
@@ -98,12 +99,15 @@ func TestApplyADirectoryWithErrors(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	for text, want := range map[string]string{
-		"settings: {povider_poll: 1s}":                                "settings.povider_poll: unknown setting: did you mean provider_poll? (s/s.yaml:1:12)",
-		"settings: {provider_poll: 0s}":                               "settings.provider_poll: 0s: must be 1s to 10m0s (DET-12) (s/s.yaml:1:27)",
-		"settings: {reconnect_min: 50s}":                              "settings.reconnect_min: 50s: must be 100ms to 1m0s, and at most reconnect_max (30s) (DET-14) (s/s.yaml:1:27)",
-		"settings: {a: [1]}":                                          "settings.a: a list: must be a value",
-		"settings: 3":                                                 "settings: 3: must have fields like provider_poll: 10s",
-		"settings: {create_rate: 2}\nsize: 3":                         "size: unknown field: a document with settings has nothing else",
+		"settings: {povider_poll: 1s}": "settings.povider_poll: unknown setting: " +
+			"did you mean provider_poll? (s/s.yaml:1:12)",
+		"settings: {provider_poll: 0s}": "settings.provider_poll: 0s: must be 1s to 10m0s (DET-12) (s/s.yaml:1:27)",
+		"settings: {reconnect_min: 50s}": "settings.reconnect_min: 50s: must be 100ms to 1m0s, and at most " +
+			"reconnect_max (30s) (DET-14) (s/s.yaml:1:27)",
+		"settings: {a: [1]}": "settings.a: a list: must be a value",
+		"settings: 3":        "settings: 3: must have fields like provider_poll: 10s",
+		"settings: {create_rate: 2}\nsize: 3": "size: unknown field: " +
+			"a document with settings has nothing else",
 		"name: web\nsettings: {create_rate: 2}":                       "settings: unknown field",
 		"settings: {create_rate: 2}\n---\nsettings: {create_rate: 3}": "must be set once",
 	} {
@@ -175,7 +179,8 @@ func TestAConflictInTheMiddle(t *testing.T) {
 				if wrote != want || w.spec(last).Size != 9 {
 					t.Errorf("%d groups were written, want %d; the edit says %d", wrote, want, w.spec(last).Size)
 				}
-				if want > 0 && !strings.Contains(stderr, fmt.Sprintf("%d groups before it were written and stand, 5 are not", want)) {
+				if want > 0 && !strings.Contains(stderr,
+					fmt.Sprintf("%d groups before it were written and stand, 5 are not", want)) {
 					t.Error(stderr)
 				}
 				w.must("apply", "-f", "fleet", "--confirm="+last)
@@ -224,7 +229,7 @@ func (i interrupted) Commit(ctx context.Context, txn store.Txn) (store.Revision,
 }
 
 // --prune deletes what the same source has applied and nothing else: neither groups of another
-// source nor those of nobody. It wants each name, and refuses a directory without groups.
+// source nor groups without one. It wants each name, and refuses a directory without groups.
 //
 // proves REC-7
 func TestPrune(t *testing.T) {
@@ -269,7 +274,8 @@ func TestPrune(t *testing.T) {
 	}
 	prune := []string{"apply", "-f", "fleet", "--source=shop", "--prune"}
 	code, out, stderr := w.run(append(prune, "--diff")...)
-	if code != Differs || !strings.Contains(out, "- jobs: spec rev") || !strings.Contains(out, "--confirm=jobs --confirm=mail") {
+	if code != Differs || !strings.Contains(out, "- jobs: spec rev") ||
+		!strings.Contains(out, "--confirm=jobs --confirm=mail") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 	code, _, stderr = w.run(prune...)
@@ -306,8 +312,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What --diff showed can be applied exactly: not if a group, or a setting that the files change, has
-// changed since. Groups that the files are not about may.
+// What --diff showed can be applied exactly: not if a group, or the shard's settings where the
+// files change one, has changed since. Groups that the files are not about may.
 //
 // proves REC-14
 func TestApplyExactlyThis(t *testing.T) {
@@ -327,7 +333,8 @@ func TestApplyExactlyThis(t *testing.T) {
 	exactly := diff()
 	w.put(store.KindGroups, "api", strings.ReplaceAll(string(store.Encode(webGroup(1))), `"web"`, `"api"`))
 	w.put(store.KindGroups, "web", webGroup(1))
-	if code, _, stderr := w.run(exactly...); code != Conflict || !strings.Contains(stderr, "group web has changed since revision") {
+	if code, _, stderr := w.run(exactly...); code != Conflict ||
+		!strings.Contains(stderr, "group web has changed since revision") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 	exactly = diff()
@@ -348,7 +355,9 @@ func TestApplyExactlyThis(t *testing.T) {
 //
 // proves ROLL-5
 func TestWaitEndsWhereAPromotionIsNeeded(t *testing.T) {
-	for _, command := range [][]string{{"group", "apply", "-f", "fleet/web.yaml", "--wait"}, {"apply", "-f", "fleet", "--wait"}} {
+	for _, command := range [][]string{
+		{"group", "apply", "-f", "fleet/web.yaml", "--wait"}, {"apply", "-f", "fleet", "--wait"},
+	} {
 		w := newWorld(t)
 		w.serve()
 		shop(t, map[string]int{"web": 3})

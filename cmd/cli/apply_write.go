@@ -70,7 +70,8 @@ func (s *Session) writePart(ctx context.Context, changes []change, settings *set
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was), store.Absent(s.keys().Static(c.name)))
+		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was),
+			store.Absent(s.keys().Static(c.name)))
 		txn.Writes = append(txn.Writes, store.Put(s.keys().Group(c.name), c.value()))
 	}
 	if settings != nil {

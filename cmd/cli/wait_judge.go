@@ -200,8 +200,8 @@ func (w *waiting) rollHalted() string {
 	return ""
 }
 
-// awaitsPromotion reports whether the awaited roll goes no further without an operator: its canaries
-// are healthy, and no time promotes them (ROLL-5).
+// awaitsPromotion reports whether the awaited roll goes no further without an operator: its
+// canaries are healthy, and no time promotes them (ROLL-5).
 func (w *waiting) awaitsPromotion() bool {
 	r := w.status.Rollout
 	return r != nil && r.Template == w.template && r.Relaunch >= w.spec.Relaunch.Number && r.Promoted == "" &&

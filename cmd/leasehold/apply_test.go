@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A directory of 50 groups is shown and applied on an etcd with TLS and roles. How long that takes is
-// printed: 0.1 s, and 0.5 s for what is shown, where this was written.
+// A directory of 50 groups is shown and applied on an etcd with TLS and roles. How long that takes
+// is printed: 0.1 s, and 0.5 s for what is shown, where this was written.
 //
 // proves REC-14
 func TestApplyFiftyGroups(t *testing.T) {
