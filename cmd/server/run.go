@@ -124,8 +124,8 @@ func (k *kept) add(p *part) {
 	k.all = append(k.all, p)
 }
 
-// turning reports whether the loops of all parts turn: the supervisor's main loop is these. Whether a
-// part itself hangs is theirs to notice.
+// turning reports whether the loops of all parts turn: the supervisor's main loop is these. Whether
+// a part itself hangs is theirs to notice.
 func (k *kept) turning(ctx context.Context) bool {
 	k.mu.Lock()
 	all := slices.Clone(k.all)

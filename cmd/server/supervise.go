@@ -149,8 +149,8 @@ func (p *part) once(ctx context.Context) (why word, err error) {
 	return why, err
 }
 
-// watch returns once the part has ended. It ends the part when ctx ends, or when there was no sign of
-// life for too long. Signs count from the first: how long a start may take is not known.
+// watch returns once the part has ended. It ends the part when ctx ends, or when there was no sign
+// of life for too long. Signs count from the first: how long a start may take is not known.
 func (p *part) watch(ctx context.Context, process *os.Process, hold io.Closer, alive <-chan struct{},
 	ended <-chan error,
 ) error {
