@@ -132,10 +132,13 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
-	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
-	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
-	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
-	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
+	// Count instances fail, Limit; For: until one is healed as a probe, 0: never
+	BlockedByBreaker BlockedKind = "breaker"
+	// Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByCanary BlockedKind = "canary"
+	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For
+	// Name: the setting; Limit; Count: instances that slots wait for
+	BlockedByLimit BlockedKind = "limit"
 )
 
 // BlockedKinds are all kinds.

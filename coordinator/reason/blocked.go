@@ -182,7 +182,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
 	case store.BlockedByBreaker:
-		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on may be broken", of.Count, of.Limit)
+		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on "+
+			"may be broken", of.Count, of.Limit)
 	case store.BlockedByCanary:
 		if of.Count < of.Limit {
 			return fmt.Sprintf("%d of %s healthy", of.Count, canaries(of.Limit))

@@ -146,7 +146,8 @@ func (b *builder) page(t view.Truth, rev store.Revision) Page {
 // unread is the page of a replica that knows nothing yet.
 func (b *builder) unread() Page {
 	page := b.page(b.p.views.Truth(b.now), 0)
-	page.Status, page.Title, page.Here, page.Command = http.StatusServiceUnavailable, b.p.cfg.Shard, "shard", "leasehold status"
+	page.Status, page.Command = http.StatusServiceUnavailable, "leasehold status"
+	page.Title, page.Here = b.p.cfg.Shard, "shard"
 	page.Truth.Stale = true
 	page.Main = []Fragment{b.fragment("lost", "unread", nil)}
 	return page
