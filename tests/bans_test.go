@@ -227,8 +227,8 @@ var bans = []ban{
 	},
 	{
 		name: "views are made from memory",
-		why: "who reads the page must cost etcd nothing: a view is a function of the cache, the journal in memory and the time, " +
-			"and the terminal and the API show the same",
+		why: "who reads the page must cost etcd nothing: a view is a function of the cache, the journal in memory " +
+			"and the time, and the terminal and the API show the same",
 		find: refuseImports(product("coordinator/view"), func(_ sourceFile, p string) bool {
 			own := slices.Contains([]string{
 				module + "/store", module + "/coordinator/cache", module + "/coordinator/journal", module + "/coordinator/reason",

@@ -32,8 +32,8 @@ func (m *model) drawEvents(s *screen, at *spot, now time.Time) {
 	case v.More:
 		s.add(line{text: "  there are older ones: / selects by text"})
 	case !v.Since.IsZero():
-		s.wrapped(line{}, "  ", "what is older than "+story.Clock(v.Since, now)+" is not in memory: "+s.command+" --since 30d",
-			s.Dim)
+		s.wrapped(line{}, "  ",
+			"what is older than "+story.Clock(v.Since, now)+" is not in memory: "+s.command+" --since 30d", s.Dim)
 	}
 }
 
@@ -68,7 +68,8 @@ func (s *screen) events(entries []journal.Entry, now time.Time) {
 		if why := reason.Text(e.Cause, e.Why); why != "" {
 			text += ": " + reason.OneLine(why)
 		}
-		s.add(line{text: s.Severe(reason.SeverityOf(&e.JournalEntry), text), to: to, bad: reason.SeverityOf(&e.JournalEntry).AtLeast(reason.Warning), name: e.Name})
+		severity := reason.SeverityOf(&e.JournalEntry)
+		s.add(line{text: s.Severe(severity, text), to: to, bad: severity.AtLeast(reason.Warning), name: e.Name})
 	}
 }
 

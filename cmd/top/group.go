@@ -120,7 +120,8 @@ func legend(counts map[string]int) string {
 // units is the table of a group's instances, worst first.
 func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 	shown := slices.DeleteFunc(slices.Clone(all), func(u view.Unit) bool {
-		return filter != "" && !strings.Contains(strings.Join([]string{u.ID, u.Kind, u.Zone, u.Phase, u.Template}, " "), filter)
+		words := strings.Join([]string{u.ID, u.Kind, u.Zone, u.Phase, u.Template}, " ")
+		return filter != "" && !strings.Contains(words, filter)
 	})
 	slices.SortStableFunc(shown, func(a, b view.Unit) int { return cmp.Compare(view.Worst(a.Kind), view.Worst(b.Kind)) })
 	title := "instances, worst first"
@@ -133,8 +134,8 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		return
 	}
 	t := output.Table{Columns: []output.Column{
-		{Title: " "}, {Title: "INSTANCE"}, {Title: "IS"}, {Title: "SLOT", Right: true}, {Title: "ZONE"}, {Title: "WHY", Cut: true},
-		{Title: "AGE"},
+		{Title: " "}, {Title: "INSTANCE"}, {Title: "IS"}, {Title: "SLOT", Right: true}, {Title: "ZONE"},
+		{Title: "WHY", Cut: true}, {Title: "AGE"},
 	}}
 	var rows []line
 	for _, u := range shown[:min(len(shown), mostRows)] {
@@ -150,7 +151,8 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 			why = u.Rule + " " + why
 		}
 		t.Add(sign(u.Kind), u.ID, u.Kind, slot, orDash(u.Zone), orDash(why), output.Age(now, u.Created))
-		rows = append(rows, line{to: place{kind: ofInstance, group: u.Group, instance: u.ID}, bad: isBad(u.Kind), name: u.Kind})
+		to := place{kind: ofInstance, group: u.Group, instance: u.ID}
+		rows = append(rows, line{to: to, bad: isBad(u.Kind), name: u.Kind})
 	}
 	s.table(t, rows)
 	if more := len(shown) - mostRows; more > 0 {

@@ -16,8 +16,9 @@ var keysOfHelp = [][2]string{
 
 var meanings = map[string]string{
 	"live": "it runs, and its checks pass", "starting": "requested, created, booting, checking, or being restarted",
-	"suspect": "its agent is not heard; nothing is proved", "unhealthy": "its checks fail, or it did not get healthy in time",
-	"lost": "its lease ended, and that was confirmed", "dead": "its provider says so",
+	"suspect":   "its agent is not heard; nothing is proved",
+	"unhealthy": "its checks fail, or it did not get healthy in time",
+	"lost":      "its lease ended, and that was confirmed", "dead": "its provider says so",
 	"leaving": "it drains, or is being deleted", "doomed": "it is known that it will end",
 	"finished": "a task that is done", "vacant": "a slot without an instance",
 }
