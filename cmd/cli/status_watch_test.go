@@ -106,7 +106,8 @@ func TestWatchedStatusAsRecords(t *testing.T) {
 	stop()
 	line, _, _ := strings.Cut(out.String(), "\n")
 	var change statusChange
-	if err := json.Unmarshal([]byte(line), &change); err != nil || change.Kind != leaderChanged || change.About != "coord-a" {
+	if err := json.Unmarshal([]byte(line), &change); err != nil || change.Kind != leaderChanged ||
+		change.About != "coord-a" {
 		t.Errorf("%q: %+v, %v", line, change, err)
 	}
 	if code, _, stderr := w.run("status", "--watch", "-o", "yaml"); code != Usage || !strings.Contains(stderr, "next: ") {
