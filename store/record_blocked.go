@@ -32,6 +32,7 @@ type BlockedFacts struct {
 	Limit int       `json:"limit,omitempty"`
 	For   Duration  `json:"for,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Opens time.Time `json:"opens,omitzero"` // when it may begin; zero: not known
 	// Budgets: max_expansion and max_unavailable, and how much of each is in use.
 	Expansion     int `json:"max_expansion,omitempty"`
 	ExpansionUsed int `json:"expansion_used,omitempty"`
@@ -135,6 +136,9 @@ const (
 	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
 	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
 	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
+	BlockedByWindow           BlockedKind = "window"            // Opens: zero is never
+	BlockedByFreeze           BlockedKind = "freeze"            // Since, Opens; Name: who, "" is the group's file; Text: why
+	BlockedByClocks           BlockedKind = "clocks"            // For: by how much the replicas' clocks differ
 	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
 )
 
@@ -151,7 +155,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
-	BlockedByCanary, BlockedByBake, BlockedByBreaker,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks,
 }
 
 // Works are all kinds of work.

@@ -117,7 +117,7 @@ func (d *draft) rollOut() {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
-	for _, m := range d.staged(d.outdatedInTurn()) {
+	for _, m := range d.inWindow(d.staged(d.outdatedInTurn())) {
 		if !d.update(m) {
 			return
 		}
@@ -530,7 +530,7 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	if idle || d.rests || d.spec.Rollout.Strategy != store.StrategyProactive {
+	if idle || d.rests || d.rollRests() || d.spec.Rollout.Strategy != store.StrategyProactive {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {

@@ -14,6 +14,7 @@ var facts = store.BlockedFacts{
 	Group: "web", Other: "web-1-b", Phase: store.Booting, Slot: 3, Zone: "a", To: "b", Name: "ada", Count: 2, Limit: 5,
 	For: store.Duration(time.Minute), Since: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), Expansion: 1,
 	ExpansionUsed: 1, Down: 2, DownUsed: 2, Text: "the text",
+	Opens: time.Date(2025, 1, 3, 22, 0, 0, 0, time.UTC),
 }
 
 // TestBlocked renders every kind of blocked work: why, and what frees it.
@@ -60,6 +61,9 @@ func TestBlocked(t *testing.T) {
 		store.BlockedByBreaker:          "2 instances fail their checks, more than heal.max_unhealthy allows (5): what they depend on may be broken | fewer of them fail, or it is the probe: one in 1m0s | ",
 		store.BlockedByCanary:           "2 of 5 canaries are healthy | they have been healthy for 1m0s, or leasehold group promote web | leasehold group promote web",
 		store.BlockedByBake:             "zone a is done, and the roll waits | it has been healthy for 1m0s | ",
+		store.BlockedByWindow:           "no window that allows it is open | 2025-01-03T22:00:00Z | ",
+		store.BlockedByFreeze:           "a freeze of the shard by ada: the text | 2025-01-03T22:00:00Z | ",
+		store.BlockedByClocks:           "the clocks of the coordinators differ by 1m0s, and no window opens by a clock that may be wrong | they differ by less than 30s | ",
 		store.BlockedByLimit:            "ada 5 is reached, and 2 slots without an instance come first | an instance is gone, or the limit is raised: leasehold config set | ",
 		store.BlockedByRefusal:          "provider ada: the text (2 machines wait) | the provider accepts one: it is asked with one machine every 20s | ",
 		store.BlockedByEarlierCalls:     "an earlier call may still create its machine | that call has timed out and a list shows no machine | ",
