@@ -109,7 +109,13 @@ func (g Group) Warnings() []string {
 		}
 	}
 	if never := g.neverAllowed(); len(never) > 0 {
-		w = append(w, "windows: no window allows "+strings.Join(never, ", ")+": it never begins, but for what waits for no window (ROLL-6)")
+		w = append(
+			w,
+			"windows: no window allows "+strings.Join(
+				never,
+				", ",
+			)+": it never begins, but for what waits for no window (ROLL-6)",
+		)
 	}
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
 		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
@@ -394,7 +400,9 @@ var fieldsAfter = []Field{
 		ok:    func(*Group) bool { return true },
 	},
 	amountField("heal.max_unhealthy", "none: however many fail", "ROLL-7",
-		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. After each storm.probe_after one of them is healed, to see whether that helps.",
+		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing "+
+			"checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. "+
+			"After each storm.probe_after one of them is healed, to see whether that helps.",
 		func(g *Group) *Amount { return g.Heal.MaxUnhealthy }),
 	amountField("budget.max_expansion", "1", "HEAL-2",
 		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. "+
@@ -485,11 +493,14 @@ var fieldsAfter = []Field{
 		"A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
 	amountField("rollout.canary", "0", "ROLL-5",
-		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A percentage is rounded up; 0: no canary.",
+		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The "+
+			"others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A "+
+			"percentage is rounded up; 0: no canary.",
 		func(g *Group) *Amount { return &g.Rollout.Canary }),
 	{
 		Path: "rollout.canary_duration", Type: "duration", Default: "10m", Allowed: "0s to 168h0m0s", Rule: "ROLL-5",
-		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold group promote.",
+		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold " +
+			"group promote.",
 		value: func(g *Group) any {
 			if d := g.Rollout.CanaryDuration; d != nil {
 				return *d
@@ -502,8 +513,8 @@ var fieldsAfter = []Field{
 		},
 	},
 	durationField("rollout.bake", "0s", "ROLL-8",
-		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.", 0,
-		7*24*time.Hour,
+		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.",
+		0, 7*24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.Bake }),
 	{
 		Path: "rollout.order", Type: "string", Default: OrderAny, Allowed: `"any" or "zone"`, Rule: "ROLL-8",
@@ -513,7 +524,9 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "rollout.auto_rollback", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "ROLL-5",
-		Doc:   "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as leasehold group rollback does. Not for a group from a shard's file.",
+		Doc: "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, " +
+			"template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as " +
+			"leasehold group rollback does. Not for a group from a shard's file.",
 		value: func(g *Group) any { return g.Rollout.AutoRollback },
 		ok:    func(*Group) bool { return true },
 	},

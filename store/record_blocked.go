@@ -133,13 +133,19 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
-	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
-	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
-	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
-	BlockedByWindow           BlockedKind = "window"            // Opens: zero is never
-	BlockedByFreeze           BlockedKind = "freeze"            // Since, Opens; Name: who, "" is the group's file; Text: why
-	BlockedByClocks           BlockedKind = "clocks"            // For: by how much the replicas' clocks differ
-	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
+	// Count instances fail, Limit; For: until one is healed as a probe, 0: never
+	BlockedByBreaker BlockedKind = "breaker"
+	// Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByCanary BlockedKind = "canary"
+	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For
+	// Opens: zero is never
+	BlockedByWindow BlockedKind = "window"
+	// Opens; Name: who ordered it, "" is the group's file; Text: why
+	BlockedByFreeze BlockedKind = "freeze"
+	// For: by how much the replicas' clocks differ
+	BlockedByClocks BlockedKind = "clocks"
+	// Name: the setting; Limit; Count: instances that slots wait for
+	BlockedByLimit BlockedKind = "limit"
 )
 
 // BlockedKinds are all kinds.

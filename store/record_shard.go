@@ -170,8 +170,8 @@ type SeenReplica struct {
 const SeenFor = 24 * time.Hour
 
 // SeeReplicas returns who was seen up to now: those that are here, and those that were. A replica
-// without a name of its own gets another one with each start: one that serves the same address is in
-// its place.
+// without a name of its own gets another one with each start: one that serves the same address is
+// in its place.
 func SeeReplicas(before []SeenReplica, here []Replica, now time.Time) []SeenReplica {
 	var seen []SeenReplica
 	present, taken := map[string]bool{}, map[string]bool{}

@@ -28,7 +28,8 @@ const (
 	PlannedScaleDown = "scale_down"
 )
 
-// FreezeSpec is a time in which no planned work of a group begins (ROLL-6). Times are as in RFC 3339.
+// FreezeSpec is a time in which no planned work of a group begins (ROLL-6). Times are as in RFC
+// 3339.
 type FreezeSpec struct {
 	From string `json:"from,omitempty"` // "": it has begun
 	To   string `json:"to,omitempty"`
@@ -123,8 +124,8 @@ var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 const windowTime = "15:04"
 
 // firstAt returns the first instant at which the clock of a zone shows a time or a later one. So a
-// time that the clock leaves out is when it jumps, and one that comes twice is the first of the two.
-// The time is given as if it were in UTC.
+// time that the clock leaves out is when it jumps, and one that comes twice is the first of the
+// two. The time is given as if it were in UTC.
 func firstAt(wall time.Time, loc *time.Location) time.Time {
 	at := wall.Add(-26 * time.Hour).In(loc) // before it, by any clock
 	for {

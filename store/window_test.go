@@ -12,8 +12,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// changes are times at which the clocks of zones jump: by an hour, by half of one, at midnight, over a
-// whole day, and never.
+// changes are times at which the clocks of zones jump: by an hour, by half of one, at midnight,
+// over a whole day, and never.
 var changes = map[string]string{
 	"Europe/Berlin":       "2026-03-29T01:00:00Z",
 	"America/New_York":    "2026-11-01T06:00:00Z",
@@ -59,8 +59,9 @@ func openings(t failer, w store.Window, from, to time.Time) []time.Time {
 
 type failer interface{ Fatalf(string, ...any) }
 
-// A window is open from when its zone's clock first shows its time, on each of its days once, for as
-// long as it says, whatever the clock does meanwhile; and at any time it is known when the next opens.
+// A window is open from when its zone's clock first shows its time, on each of its days once, for
+// as long as it says, whatever the clock does meanwhile; and at any time it is known when the next
+// opens.
 //
 // proves ROLL-6
 func TestWindowsThroughClockChanges(t *testing.T) {
@@ -78,10 +79,13 @@ func TestWindowsThroughClockChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := store.Window{
-			From:     rapid.SampledFrom([]string{"00:00", "00:30", "01:30", "02:00", "02:30", "03:00", "12:15", "23:30"}).Draw(rt, "from"),
+			From: rapid.SampledFrom([]string{"00:00", "00:30", "01:30", "02:00", "02:30", "03:00", "12:15", "23:30"}).
+				Draw(rt, "from"),
 			For:      store.Duration(time.Duration(rapid.IntRange(1, 3*24*60).Draw(rt, "for")) * time.Minute),
 			TimeZone: zone,
-			Days:     slices.Sorted(slices.Values(rapid.SliceOfNDistinct(rapid.SampledFrom(days), 0, 3, rapid.ID).Draw(rt, "days"))),
+			Days: slices.Sorted(
+				slices.Values(rapid.SliceOfNDistinct(rapid.SampledFrom(days), 0, 3, rapid.ID).Draw(rt, "days")),
+			),
 		}
 		agrees(rt, w, change.Add(time.Duration(rapid.IntRange(-3*24*60, 3*24*60).Draw(rt, "minutes"))*time.Minute))
 	})
@@ -158,9 +162,12 @@ func TestWhatWindowsAllow(t *testing.T) {
 			t.Errorf("%s at %s: opens %s, want %s", c.kind, c.at, got, c.want)
 		}
 	}
-	if w := (store.Group{Windows: g.Windows, Budget: store.Budget{MaxExpansion: 1}}).Warnings(); !slices.ContainsFunc(w, func(s string) bool {
-		return strings.Contains(s, "no window allows rebalance, scale_down")
-	}) {
+	if w := (store.Group{Windows: g.Windows, Budget: store.Budget{MaxExpansion: 1}}).Warnings(); !slices.ContainsFunc(
+		w,
+		func(s string) bool {
+			return strings.Contains(s, "no window allows rebalance, scale_down")
+		},
+	) {
 		t.Errorf("warnings %q", w)
 	}
 }
@@ -182,8 +189,14 @@ func TestBoundsOfWindows(t *testing.T) {
 		"windows[0].allow":      func(g *store.Group) { g.Windows[0].Allow = []string{"heal"} },
 		"freeze.to":             func(g *store.Group) { g.Freeze.Why = "sale" },
 		"freeze.to ":            func(g *store.Group) { g.Freeze.From = "2026-12-24T00:00:00Z" },
-		"freeze.from":           func(g *store.Group) { g.Freeze.From, g.Freeze.To = "2026-12-24T00:00:00Z", "2026-12-24T00:30:00+01:00" },
-		"freeze.why":            func(g *store.Group) { g.Freeze.To, g.Freeze.Why = "2026-12-24T00:00:00Z", strings.Repeat("x", 201) },
+		"freeze.from": func(g *store.Group) {
+			g.Freeze.From, g.Freeze.To = "2026-12-24T00:00:00Z",
+				"2026-12-24T00:30:00+01:00"
+		},
+		"freeze.why": func(g *store.Group) {
+			g.Freeze.To, g.Freeze.Why = "2026-12-24T00:00:00Z",
+				strings.Repeat("x", 201)
+		},
 		"  ": func(g *store.Group) {
 			g.Windows[0].TimeZone, g.Windows[0].Days = "Europe/Berlin", []string{"mon", "sun"}
 		},
@@ -193,7 +206,8 @@ func TestBoundsOfWindows(t *testing.T) {
 		g.Complete()
 		change(&g)
 		wrong := fieldErrors(g.Validate())
-		if path := strings.TrimSpace(want); path == "" && len(wrong) > 0 || path != "" && (len(wrong) != 1 || wrong[0].Path != path || wrong[0].Rule != "ROLL-6") {
+		if path := strings.TrimSpace(want); path == "" && len(wrong) > 0 ||
+			path != "" && (len(wrong) != 1 || wrong[0].Path != path || wrong[0].Rule != "ROLL-6") {
 			t.Errorf("%q: %v", want, wrong)
 		}
 	}

@@ -386,9 +386,10 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // filetemplate checks and renders templates of files.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
-	module + "/provider/balancer/suite", module + "/provider/proof", module + "/store/filetemplate",
-	module + "/provider/fake",
+	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata",
+	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
+	module + "/provider/proof",
+	module + "/store/filetemplate", module + "/provider/fake",
 }
 
 // imaginary reports whether a file is part of the fake cloud itself, whose time comes from outside.

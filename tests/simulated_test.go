@@ -272,7 +272,8 @@ var simulated = []struct {
 		nil,
 	},
 	{
-		"cmd/cli/x.go", `package cli; var x = slices.Contains(rules, b.Rule) || e.Why == "" || strings.TrimPrefix(r.Key, prefix(r.What)) == ""`,
+		"cmd/cli/x.go",
+		`package cli; var x = slices.Contains(rules, b.Rule) || e.Why == "" || strings.TrimPrefix(r.Key, prefix(r.What)) == ""`,
 		nil,
 	},
 	{"coordinator/reason/x.go", `package reason; import _ "` + module + `/store"`, nil},

@@ -94,7 +94,7 @@ func (w *watched) awaits(what string, property func(*Notice) bool) *Notice {
 		select {
 		case <-w.Changed():
 		case <-late:
-			w.t.Fatalf("waited in vain for %s: %+v", what, w.Latest())
+			w.t.Fatalf("waited without success for %s: %+v", what, w.Latest())
 		}
 	}
 }
@@ -119,7 +119,7 @@ func until(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited without success for %s", what)
 		}
 	}
 }

@@ -91,7 +91,11 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 	case err != nil:
 		return nil, err
 	case c.Why == "":
-		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "why: missing: it is shown wherever work waits")
+		return nil, failure(
+			Usage,
+			`leasehold freeze "black friday" --for 72h`,
+			"why: missing: it is shown wherever work waits",
+		)
 	case to.IsZero():
 		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "until: missing: say --until or --for")
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A freeze is written into the shard with who ordered it and until when, is shown by status while it
-// lasts and before, and ends by order.
+// A freeze is written into the shard with who ordered it and until when, is shown by status while
+// it lasts and before, and ends by order.
 //
 // proves ROLL-6
 func TestFreeze(t *testing.T) {
@@ -36,7 +36,8 @@ func TestFreeze(t *testing.T) {
 		{[]string{"freeze", "sale", "--until", "tomorrow"}, `--until: "tomorrow" is no time`},
 		{[]string{"freeze", "sale", "--until", noon.Format(time.RFC3339)}, "is over"},
 		{[]string{"freeze", "sale", "--for=-1h"}, "less than nothing"},
-		{[]string{"freeze", "sale", "--until", "2099-01-01T00:00:00Z", "--from", "2099-01-01T01:00:00+01:00"}, "is not before the end"},
+		{[]string{"freeze", "sale", "--until", "2099-01-01T00:00:00Z", "--from", "2099-01-01T01:00:00+01:00"},
+			"is not before the end"},
 		{[]string{"freeze", "sale", "--end"}, "--end takes nothing beside it"},
 	} {
 		if code, _, stderr := w.run(c.args...); code != Usage || !strings.Contains(stderr, c.want) || freeze() != nil {
@@ -47,12 +48,15 @@ func TestFreeze(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	w.must("freeze", "black friday", "--for", "72h")
-	if f := freeze(); f == nil || !f.From.Equal(noon) || !f.To.Equal(noon.Add(72*time.Hour)) || f.Why != "black friday" || f.By == "" {
+	if f := freeze(); f == nil || !f.From.Equal(noon) || !f.To.Equal(noon.Add(72*time.Hour)) || f.Why != "black friday" ||
+		f.By == "" {
 		t.Errorf("the freeze is %+v", f)
 	}
 	_, out, _ := w.run("status")
-	if !strings.Contains(out, "ROLL-6") || !strings.Contains(out, "frozen until "+noon.Add(72*time.Hour).Format(time.RFC3339)) ||
-		!strings.Contains(out, "black friday") || !strings.Contains(out, "leasehold freeze --end") {
+	if !strings.Contains(out, "ROLL-6") || !strings.Contains(out,
+		"frozen until "+noon.Add(72*time.Hour).Format(time.RFC3339)) ||
+		!strings.Contains(out, "black friday") ||
+		!strings.Contains(out, "leasehold freeze --end") {
 		t.Errorf("status:\n%s", out)
 	}
 	from := noon.Add(time.Hour)

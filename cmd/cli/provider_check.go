@@ -95,7 +95,8 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 		return nil, failure(Failed, "give the file of providers with --providers", "%s", err)
 	}
 	if len(entries) == 0 {
-		return nil, failure(Usage, "name providers in "+c.Providers+", as docs/providers has them", "the file names no provider")
+		return nil,
+			failure(Usage, "name providers in "+c.Providers+", as docs/providers has them", "the file names no provider")
 	}
 	var known []string
 	for _, e := range entries {

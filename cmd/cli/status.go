@@ -95,7 +95,10 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	}
 	st.raw = statusDocument{Shard: name, Revision: st.Revision}
 	lists := map[string]store.Listing{}
-	for _, kind := range []string{store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests, store.KindWebhooks} {
+	for _, kind := range []string{
+		store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests,
+		store.KindWebhooks,
+	} {
 		if lists[kind], err = s.list(ctx, keys.Of(kind), st.Revision); err != nil {
 			return st, err
 		}

@@ -254,7 +254,7 @@ var elsewhere = []string{
 	"pki init", "pki issue", "pki rotate", "pki show",
 	"provider show",                 // which reads what provider list does
 	"provider test", "webhook test", // which do not ask etcd
-	"group promote",                                                                              // which writes an order as group retry does, where canaries wait
+	"group promote",                                                                              // as group retry
 	"server run", "server list", "server add", "server remove", "server replace", "server token", // root's, or its host's
 }
 

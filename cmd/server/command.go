@@ -63,11 +63,13 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 	case err != nil && !isNew(err):
 		return Record{}, err
 	case isNew(err) && !c.Init && c.Join == "":
-		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
+		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a "+
+			"host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
 			"%s holds no server: nothing is started, and nothing is made", place.Dir)
 	case isNew(err) && c.Init && os.Getenv("NOTIFY_SOCKET") != "":
 		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
-		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on another host of it: leasehold server replace NAME",
+		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on "+
+			"another host of it: leasehold server replace NAME",
 			"--init: %s is empty, and a service makes no cluster", place.Dir)
 	}
 	fresh := isNew(err)
@@ -93,7 +95,8 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 		return r, err
 	}
 	if r.Phase == joined && !embedetcd.HasData(place.etcd()) {
-		return r, problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a backup", r.Name, place.etcd()),
+		return r, problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+
+			"backup", r.Name, place.etcd()),
 			"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", place.etcd())
 	}
 	return r, nil
@@ -121,10 +124,12 @@ func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
 // wanted is the record that the flags describe.
 func (c *Command) wanted(ctx context.Context, shard string) (Record, error) {
 	r := Record{
-		Name: c.Name, Address: c.Address, Bind: c.Bind, Port: c.Port, EtcdPort: c.EtcdPort, PeerPort: c.PeerPort, Shard: shard,
+		Name: c.Name, Address: c.Address, Bind: c.Bind, Port: c.Port, EtcdPort: c.EtcdPort, PeerPort: c.PeerPort,
+		Shard: shard,
 	}
 	if !identity.IsName(r.Name) {
-		return r, problem("leasehold server --name a --init", "--name: %q: must be letters, digits, dots, dashes and underscores", r.Name)
+		return r, problem("leasehold server --name a --init",
+			"--name: %q: must be letters, digits, dots, dashes and underscores", r.Name)
 	}
 	if r.Address == "" {
 		r.Address = r.Name
@@ -214,7 +219,9 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 		})
 	}
 	keep(&members, memberCtx, member)
-	waiting := time.AfterFunc(3*time.Second, func() { log.Info("etcd is starting: it serves once a majority of members does") })
+	waiting := time.AfterFunc(3*time.Second, func() {
+		log.Info("etcd is starting: it serves once a majority of members does")
+	})
 	defer waiting.Stop()
 	select {
 	case <-member.ready:
@@ -332,7 +339,8 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 // following returns names for two more hosts: b and c after a, db-2 and db-3 after db-1.
 func following(name string) []string {
 	stem, last := name[:len(name)-1], name[len(name)-1]
-	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 || len(name) > 1 && !alphanumeric(name[len(name)-2]) && last >= 'a' && last <= 'x' {
+	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 ||
+		len(name) > 1 && !alphanumeric(name[len(name)-2]) && last >= 'a' && last <= 'x' {
 		return []string{stem + string(last+1), stem + string(last+2)}
 	}
 	return []string{name + "-2", name + "-3"}

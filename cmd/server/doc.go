@@ -16,9 +16,9 @@
 //
 // # Invariants
 //
-//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose data
-//     is gone joins the others anew (SAFE-15).
+//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose
+//     data is gone joins the others anew (SAFE-15).
 //   - A part that ends, however it does, takes no other part with it.
-//   - What a first start has done is on disk before the next step begins, so that it goes on where it
-//     was interrupted.
+//   - What a first start has done is on disk before the next step begins, so that it goes on where
+//     it was interrupted.
 package server

@@ -69,7 +69,10 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 			}
 			secure.Certificates = []tls.Certificate{pair}
 		}
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+		client := &http.Client{
+			Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true},
+			Timeout:   30 * time.Second,
+		}
 		answer, err := client.Get("https://" + r.local(r.PeerPort) + "/members")
 		if err != nil {
 			return err

@@ -132,7 +132,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log,
+		Authority: secured, Secrets: keys,
 		Authorities: authorities, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -218,7 +219,8 @@ func beside(advertise, listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// providers opens the replica's providers: the ones in its file, or the process provider if there are none.
+// providers opens the replica's providers: the ones in its file, or the process provider if there
+// are none.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
 		if named, err := openProviders(ctx, c.Providers, log); err != nil || len(named) > 0 {

@@ -40,10 +40,11 @@ type draft struct {
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount
-	shut                  map[string]*closed               // by kind of planned work: see closedFor
-	rests                 bool                             // the roll waits for time or a promotion, and has nothing else to do
-	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes                 []Note                           // journal entries of what is new in the status
+	shut                  map[string]*closed // by kind of planned work: see closedFor
+	// the roll waits for time or a promotion, and has nothing else to do
+	rests   bool
+	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes   []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call
@@ -127,7 +128,7 @@ type slot struct {
 	zone    string         // of the member that will stay, if it is counted in the crowd
 	counted bool
 	spot    bool // that member is a spot machine
-	flapped bool // on an earlier template, until a new one started it afresh
+	flapped bool // on an earlier template, until a new one started it over
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
@@ -164,7 +165,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 
 func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
-// renew has a slot start afresh on a new template (FLAP-7). It is written with the slot's next
+// renew has a slot start over on a new template (FLAP-7). It is written with the slot's next
 // change; until then every leader comes to the same.
 func (d *draft) renew(sl *slot) {
 	r := &sl.Record

@@ -52,11 +52,11 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 }
 
-// retry has flapping and errored slots start afresh (FLAP-3). Of many slots one transaction takes a
+// retry has flapping and errored slots start over (FLAP-3). Of many slots one transaction takes a
 // part, and the order stays until the last.
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh",
+		Group: d.g.Name, Rule: "REC-16", What: "slots start over",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
 		Evidence:       []string{"request " + r.Record.ID},
 		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
@@ -85,7 +85,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	case !more:
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
-	a.What = number(n, "slot") + " to start afresh"
+	a.What = number(n, "slot") + " to start over"
 	d.actions = append(d.actions, a)
 }
 

@@ -247,8 +247,8 @@ func (d *draft) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but for an order
-// only a change of what it is made from may help, so that it comes first.
+// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but
+// for an order only a change of what it is made from may help, so that it comes first.
 func (d *draft) neverHealed(m *member) bool {
 	unhealed := d.spec.Heal.Policy == store.HealNone || d.breaker != nil && m.failsChecks()
 	return unhealed && m.failing() && m.phase.Fills() && !m.dead() &&
@@ -555,7 +555,7 @@ func (d *draft) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 {
-		r.Blamed = "" // the operator has had the slots start afresh
+		r.Blamed = "" // the operator has had the slots start over
 	}
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
 		return

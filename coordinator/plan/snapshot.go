@@ -312,8 +312,8 @@ func (d *draft) chooseTemplate() {
 }
 
 // proved reports whether the template that is being rolled out works: its canaries are promoted, or
-// without a canary the first instance made from it has been healthy for rollout.bake, or has finished
-// its task.
+// without a canary the first instance made from it has been healthy for rollout.bake, or has
+// finished its task.
 func (d *draft) proved() bool {
 	if d.rollout.Canary > 0 {
 		return d.rollout.Promoted != ""

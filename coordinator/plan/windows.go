@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Planned work begins only in the windows of a group and outside of freezes (ROLL-6). It begins with
-// each instance anew: what has begun with an instance is brought to its end, and the next one waits.
+// Planned work begins only in the windows of a group and outside of freezes (ROLL-6). It begins
+// with each instance anew: what has begun with an instance is brought to its end, and the next one
+// waits.
 
 // clocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
 const clocksApart = 30 * time.Second
@@ -80,8 +81,8 @@ func (d *draft) opening(kind string, freezes []*store.Freeze) time.Time {
 // holdBack records that work waits because it may not begin.
 func (d *draft) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
 
-// rollClosed returns why the roll may not begin with an instance now; nil if it may. The way back to
-// a template that was good waits for no window.
+// rollClosed returns why the roll may not begin with an instance now; nil if it may. The way back
+// to a template that was good waits for no window.
 func (d *draft) rollClosed() *closed {
 	if good := d.g.Status.Record.LastGood; good != nil && good.Template == d.hash {
 		return nil
@@ -94,8 +95,8 @@ func (d *draft) rollClosed() *closed {
 func (d *draft) rollRests() bool { return d.roll.strange > 0 && d.rollClosed() != nil }
 
 // inWindow leaves out the members with which a roll may not begin now. It may with one that has
-// failed and is not healed but by the change, and with one that has the template and is relaunched by
-// an operator's order.
+// failed and is not healed but by the change, and with one that has the template and is relaunched
+// by an operator's order.
 func (d *draft) inWindow(list []*member) []*member {
 	c := d.rollClosed()
 	if c == nil {

@@ -17,8 +17,8 @@ func windowFrom(from string, allow ...string) func(*world) {
 	}
 }
 
-// What is planned waits for a window and for the end of a freeze, and is told until when; what heals,
-// what an operator orders, and what has begun do not.
+// What is planned waits for a window and for the end of a freeze, and is told until when; what
+// heals, what an operator orders, and what has begun do not.
 //
 // proves ROLL-6, SAFE-13, SPOT-3, SPOT-4, REC-17
 func TestWhatWaitsForAWindow(t *testing.T) {
@@ -65,8 +65,10 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 	}{
 		{"a roll", all(size(1), in("a", 0, remade), closed), "", until},
 		{"a roll in its window", all(size(1), in("a", 0, remade), open), "ROLL-1 +0", ""},
-		{"a roll in a window that does not allow it", all(size(1), in("a", 0, remade), windowFrom("00:00", store.PlannedExpiry), closed), "", until},
-		{"a roll that no window allows", all(size(1), in("a", 0, remade), windowFrom("00:00", store.PlannedExpiry)), "", "its windows allow it: leasehold group edit web"},
+		{"a roll in a window that does not allow it", all(size(1), in("a", 0, remade), windowFrom("00:00",
+			store.PlannedExpiry), closed), "", until},
+		{"a roll that no window allows", all(size(1), in("a", 0, remade), windowFrom("00:00", store.PlannedExpiry)), "",
+			"its windows allow it: leasehold group edit web"},
 		{"a relaunch by an operator", all(size(1), in("a", 0), size(1, func(g *store.Group) {
 			g.Relaunch = store.Relaunch{Number: 1, Action: store.ActionRecreate}
 		}), closed), "ROLL-1 +0", ""},
@@ -78,27 +80,39 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 		{"a notice", all(size(1), in("a", 0, spotted), closed, freeze), "SPOT-2 +0", ""},
 		{"an order", all(size(1), in("a", 0, condemned(false)), closed, freeze), "REC-16 +0", ""},
 		{"an evacuation", all(size(1), in("a", 0), closed, freeze, func(w *world) { w.evacuate("a") }), "DRAIN-3 +0", ""},
-		{"a failed one that is healed by the change alone", all(size(1, func(g *store.Group) { g.Heal.Policy = store.HealNone }),
+		{"a failed one that is healed by the change alone", all(size(1,
+			func(g *store.Group) { g.Heal.Policy = store.HealNone }),
 			in("a", 0, remade), func(w *world) { w.turn("a", false) }, closed), "ROLL-1 +0", ""},
 		{"scale-down", all(size(1), in("a", 0), in("b", 1), closed), "", until},
 		{"scale-down in its window", all(size(1), in("a", 0), in("b", 1), open), "HEAL-9 -a", ""},
-		{"scale-down by a failed one", all(size(1), in("a", 0), in("b", 1), func(w *world) { w.turn("b", false) }, closed), "HEAL-9 -b", ""},
+		{"scale-down by a failed one", all(size(1), in("a", 0), in("b", 1), func(w *world) { w.turn("b", false) }, closed),
+			"HEAL-9 -b", ""},
 		{"scale-down by a doomed one", all(size(1), in("a", 0), in("b", 1, spotted), closed), "", ""},
-		{"scale-down by one that has not come up", all(size(1), in("a", 0), func(w *world) { w.place("b", 1, store.Creating) }, closed), "HEAL-9 -b", ""},
-		{"a group that is stopped", all(size(1, func(g *store.Group) { g.Stopped = true }), in("a", 0), closed, freeze), "REC-11 -a", ""},
-		{"expiry that may wait", all(size(1, func(g *store.Group) { g.Expiry.EligibleAge = &hour }), in("a", 0, old(48*time.Hour)), closed), "", until},
+		{"scale-down by one that has not come up", all(size(1), in("a", 0), func(w *world) {
+			w.place("b", 1,
+				store.Creating)
+		}, closed), "HEAL-9 -b", ""},
+		{"a group that is stopped", all(size(1, func(g *store.Group) { g.Stopped = true }), in("a", 0), closed, freeze),
+			"REC-11 -a", ""},
+		{"expiry that may wait", all(size(1, func(g *store.Group) { g.Expiry.EligibleAge = &hour }), in("a", 0,
+			old(48*time.Hour)), closed), "", until},
 		{"forced expiry", all(size(1, forced), in("a", 0, old(2*time.Hour)), closed), "", until},
 		{"forced expiry past its grace", all(size(1, forced), in("a", 0, old(26*time.Hour)), closed, freeze), "EXP-1 +0", ""},
 		{"forced expiry whose grace ends before the window", all(size(1, forced, func(g *store.Group) {
 			g.Expiry.ForcedGrace = new(store.Duration(0))
 		}), in("a", 0, old(2*time.Hour)), closed), "EXP-1 +0", ""},
-		{"the end of a spot machine's time", all(size(1, func(g *store.Group) { g.Spot.Enabled = true }), in("a", 0, old(25*time.Hour)), closed, freeze), "SPOT-3 +0", ""},
-		{"on demand and too old", all(size(0, func(g *store.Group) { g.OnDemandAge = hour }), in("a", -1, old(2*time.Hour)), closed), "", until},
-		{"evening the zones", all(size(2, func(g *store.Group) { g.Spread = store.SpreadEven }), in("a", 0), in("b", 1), closed), "", until},
-		{"evening the zones in the window", all(size(2, func(g *store.Group) { g.Spread = store.SpreadEven }), in("a", 0), in("b", 1), open), "REC-17 +0", ""},
-		{"the return to spot", all(size(1, func(g *store.Group) { g.Capacity.Spot = 100 }), in("a", 0, func(r *store.Instance) {
-			r.Spec.Spot, r.Fallback = false, true
-		}), closed), "", until},
+		{"the end of a spot machine's time", all(size(1, func(g *store.Group) { g.Spot.Enabled = true }), in("a", 0,
+			old(25*time.Hour)), closed, freeze), "SPOT-3 +0", ""},
+		{"on demand and too old", all(size(0, func(g *store.Group) { g.OnDemandAge = hour }), in("a", -1, old(2*time.Hour)),
+			closed), "", until},
+		{"evening the zones", all(size(2, func(g *store.Group) { g.Spread = store.SpreadEven }), in("a", 0), in("b", 1),
+			closed), "", until},
+		{"evening the zones in the window", all(size(2, func(g *store.Group) { g.Spread = store.SpreadEven }), in("a", 0),
+			in("b", 1), open), "REC-17 +0", ""},
+		{"the return to spot", all(size(1, func(g *store.Group) { g.Capacity.Spot = 100 }), in("a", 0,
+			func(r *store.Instance) {
+				r.Spec.Spot, r.Fallback = false, true
+			}), closed), "", until},
 		{"a freeze of the shard", all(size(1), in("a", 0, remade), freeze), "", "2026-01-01T00:30:00Z"},
 		{"a freeze in a window", all(size(1), in("a", 0, remade), open, freeze), "", "2026-01-01T00:30:00Z"},
 		{"a freeze, and then no window", all(size(1), in("a", 0, remade), closed, freeze), "", until},
@@ -138,8 +152,8 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 	}
 }
 
-// A roll that waits for its window is not stalled, goes on with the next instance in each window, and
-// brings to an end what it has begun. The leader looks again when the window opens.
+// A roll that waits for its window is not stalled, goes on with the next instance in each window,
+// and brings to an end what it has begun. The leader looks again when the window opens.
 //
 // proves ROLL-4, ROLL-6
 func TestARollThroughWindows(t *testing.T) {

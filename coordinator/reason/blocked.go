@@ -182,7 +182,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
 	case store.BlockedByBreaker:
-		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on may be broken", of.Count, of.Limit)
+		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on "+
+			"may be broken", of.Count, of.Limit)
 	case store.BlockedByCanary:
 		if of.Count < of.Limit {
 			return fmt.Sprintf("%d of %s healthy", of.Count, canaries(of.Limit))
@@ -198,7 +199,10 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByFreeze:
 		return also("a freeze of "+frozenBy(of), ": ", of.Text)
 	case store.BlockedByClocks:
-		return fmt.Sprintf("the clocks of the coordinators differ by %s, and no window opens by a clock that may be wrong", of.For)
+		return fmt.Sprintf(
+			"the clocks of the coordinators differ by %s, and no window opens by a clock that may be wrong",
+			of.For,
+		)
 	case store.BlockedByLimit:
 		if of.Count > 0 {
 			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit,

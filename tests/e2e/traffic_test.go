@@ -205,10 +205,11 @@ func (s *served) lossless(l *load, what string, do func()) {
 	}
 }
 
-// Four web servers behind a real HAProxy under load: one is doomed by a notice of EC2's metadata service, one grows
-// too old, all are replaced by a roll and the group is scaled down; at night they are also restarted by a
-// roll, and doomed all at once. In the midst of each the leader is killed. Not one request fails. Of one that is killed
-// hard the requests in flight fail, and nothing else does.
+// Four web servers behind a real HAProxy under load: one is doomed by a notice of EC2's metadata
+// service, one grows too old, all are replaced by a roll and the group is scaled down; at night
+// they are also restarted by a roll, and doomed all at once. in the middle of each the leader is
+// killed. Not one request fails. Of one that is killed hard the requests in flight fail, and
+// nothing else does.
 //
 // proves LB-1, LB-2, SPOT-1, SPOT-2, EXP-1
 func TestNoRequestIsLost(t *testing.T) {

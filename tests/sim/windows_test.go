@@ -17,7 +17,10 @@ func (tr *trial) windows(g *store.Group) {
 		return
 	}
 	for at := apart.IntN(4); at < 5*60; at += 6 {
-		w := store.Window{From: fmt.Sprintf("%02d:%02d", at/60, at%60), For: store.Duration(1+apart.IntN(4)) * store.Duration(time.Minute)}
+		w := store.Window{
+			From: fmt.Sprintf("%02d:%02d", at/60, at%60),
+			For:  store.Duration(1+apart.IntN(4)) * store.Duration(time.Minute),
+		}
 		if apart.IntN(3) == 0 {
 			w.Allow = []string{store.PlannedWork[apart.IntN(len(store.PlannedWork))]}
 		}
@@ -31,8 +34,8 @@ func (tr *trial) windows(g *store.Group) {
 	g.Expiry.ForcedGrace = new(seconds(apart.IntN(200)))
 }
 
-// mayBegin reports whether planned work of a kind may begin in a group at a time, by the windows that
-// these worlds have: every day, in UTC, and none across midnight.
+// mayBegin reports whether planned work of a kind may begin in a group at a time, by the windows
+// that these worlds have: every day, in UTC, and none across midnight.
 func mayBegin(g *store.Group, kind string, at time.Time) bool {
 	at = at.UTC()
 	if f := g.Freeze; f.To != "" && at.Format(time.RFC3339) >= f.From && at.Before(parsed(f.To)) {
@@ -57,8 +60,8 @@ func parsed(text string) time.Time {
 	return at
 }
 
-// inWindow: nothing planned begins with an instance that works outside of the windows of its group or
-// in a freeze (ROLL-6). What goes because another has taken its place has begun before.
+// inWindow: nothing planned begins with an instance that works outside of the windows of its group
+// or in a freeze (ROLL-6). What goes because another has taken its place has begun before.
 func (in *inquiry) inWindow() {
 	if in.tr.wrong != 0 || !in.force.there {
 		return // windows go by the leader's clock
