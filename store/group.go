@@ -59,7 +59,11 @@ type OperatorState struct {
 	Stopped   bool     `json:"stopped,omitempty"`   // REC-11, by group stop: no instances, the size is kept
 	Unstarted bool     `json:"unstarted,omitempty"` // REC-11, by group apply --no-start: not started yet
 	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
+	Source    string   `json:"source,omitempty"`    // REC-7, by apply --source: what its file comes from
 }
+
+// MostSource bounds OperatorState.Source, in bytes.
+const MostSource = 200
 
 // Relaunch counts how often an operator had all instances of a group relaunched. An instance that
 // went through fewer is outdated.

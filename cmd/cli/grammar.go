@@ -22,6 +22,7 @@ type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
+	Apply    Apply     `cmd:"" help:"Apply a directory of groups and settings to the shard, all or nothing."`
 	Group    Groups    `cmd:"" help:"Groups: the desired state."`
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
 	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`

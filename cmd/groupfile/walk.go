@@ -27,6 +27,7 @@ var setByCommand = map[string]string{
 	"stopped":   "not set in a file: use leasehold group stop or start",
 	"unstarted": "not set in a file: use leasehold group apply --no-start, then group start",
 	"relaunch":  "not set in a file: use leasehold group restart",
+	"source":    "not set in a file: use leasehold apply --source",
 }
 
 // mapping reads a mapping of fields and returns them for JSON.

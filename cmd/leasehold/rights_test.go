@@ -213,6 +213,7 @@ var changing = []struct {
 	command string
 	args    []string
 }{
+	{"apply", []string{"-f", "fleet.yaml", "--source", "fleet"}},
 	{"group apply", []string{"-f", "web.yaml"}},
 	{"group scale", []string{"web", "4"}},
 	{"group edit", []string{"web"}},
@@ -269,6 +270,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for name, text := range map[string]string{
 		"web.yaml":    "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
 		"value":       "of the secret",
+		"fleet.yaml":  "name: fleet\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",
 		"static.yaml": "name: fixed\nprovider: process\nsize: 1\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

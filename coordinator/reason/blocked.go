@@ -48,6 +48,9 @@ func What(b *store.Blocked) string {
 	case store.WorkForget:
 		return "removal of the record of " + b.Instance
 	case store.WorkHealth:
+		if b.Kind == store.BlockedByOpening {
+			return "traffic to " + b.Instance
+		}
 		return "health of " + b.Instance
 	case store.WorkPhase:
 		return string(of.Phase) + " of " + b.Instance

@@ -30,7 +30,14 @@ type served struct {
 // newServed starts two replicas and a HAProxy.
 func newServed(t *testing.T) *served {
 	t.Helper()
+	return newServedIn(t, "http")
+}
+
+// newServedIn does so with a HAProxy in mode http or tcp.
+func newServedIn(t *testing.T, mode string) *served {
+	t.Helper()
 	p := haproxytest.Start(t, 0)
+	p.Mode = mode
 	p.Configure("  option redispatch 1")
 	p.Reload()
 	s := &served{cluster: newCluster(t), haproxy: p, relay: haproxytest.NewRelay(t, p)}
