@@ -235,6 +235,7 @@ var changing = []struct {
 	{"instance delete", []string{"web-0-a", "--confirm=web-0-a"}},
 	{"hold", []string{"looking"}},
 	{"release", nil},
+	{"freeze", []string{"sale", "--for=1h"}},
 	{"evacuate", []string{"local", "--confirm=local"}},
 	{"config apply", []string{"-f", "static.yaml"}},
 	{"config set", []string{"provider_poll=6s"}},
@@ -252,6 +253,7 @@ var elsewhere = []string{
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show",
+	"top",                           // which reads what status reads, and has no end
 	"provider show",                 // which reads what provider list does
 	"provider test", "webhook test", // which do not ask etcd
 	"group promote",                                                                              // as group retry

@@ -116,7 +116,7 @@ func (d *draft) rollOut() {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
-	for _, m := range d.staged(d.outdatedInTurn()) {
+	for _, m := range d.inWindow(d.staged(d.outdatedInTurn())) {
 		if !d.update(m) {
 			return
 		}
