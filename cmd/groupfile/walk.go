@@ -27,6 +27,7 @@ var setByCommand = map[string]string{
 	"stopped":   "not set in a file: use leasehold group stop or start",
 	"unstarted": "not set in a file: use leasehold group apply --no-start, then group start",
 	"relaunch":  "not set in a file: use leasehold group restart",
+	"source":    "not set in a file: use leasehold apply --source",
 }
 
 // mapping reads a mapping of fields and returns them for JSON.
@@ -122,7 +123,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return w.command(f, value)
 		}
 		return w.text(f.Path, value)
-	case "list of checks", "list of load balancers", "list of files":
+	case "list of checks", "list of load balancers", "list of files", "list of windows":
 		if empty {
 			return nil, false
 		}
