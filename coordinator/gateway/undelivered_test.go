@@ -68,11 +68,11 @@ func TestWhatIsNotDeliveredIsLoggedOnceForAll(t *testing.T) {
 			!strings.Contains(got[0], "there is no such secret: leasehold secret set db") {
 			t.Errorf("logged %q", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := log.lines(what); len(got) != 1 || !strings.Contains(got[0], "instances=20") {
 			t.Errorf("after a minute: %q", got)
 		}
-		time.Sleep(3 * time.Minute)
+		<-time.After(3 * time.Minute)
 		if got := log.lines(what); len(got) != 0 {
 			t.Errorf("nothing happened, and it logs %q", got)
 		}
