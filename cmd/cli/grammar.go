@@ -22,6 +22,7 @@ type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
+	Top      Top       `cmd:"" help:"Show the shard live in the terminal: groups, instances, and why each is as it is."`
 	Apply    Apply     `cmd:"" help:"Apply a directory of groups and settings to the shard, all or nothing."`
 	Group    Groups    `cmd:"" help:"Groups: the desired state."`
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`

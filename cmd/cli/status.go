@@ -18,7 +18,9 @@ import (
 
 // Status is the command status.
 type Status struct {
-	AllShards bool `help:"Show every shard in this etcd."`
+	AllShards bool     `help:"Show every shard in this etcd." xor:"shards"`
+	Watch     bool     `short:"w" help:"Then print a line for each change, until interrupted." xor:"shards"`
+	Every     Interval `help:"How often --watch asks etcd (default: ${default})." default:"2s" placeholder:"DURATION"`
 }
 
 // shardState is the content of a shard at one revision, without instances.
@@ -49,6 +51,9 @@ type statusDocument struct {
 
 // Run shows the status.
 func (c *Status) Run(ctx context.Context, s *Session) error {
+	if c.Watch {
+		return s.watchStatus(ctx, c.Every.D())
+	}
 	names, err := s.shards(ctx, c.AllShards)
 	if err != nil {
 		return err

@@ -253,6 +253,7 @@ var elsewhere = []string{
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show",
+	"top",                           // which reads what status reads, and has no end
 	"provider show",                 // which reads what provider list does
 	"provider test", "webhook test", // which do not ask etcd
 	"group promote",                                                                              // as group retry

@@ -13,8 +13,8 @@
 //   - It has no clock and does no I/O: entries, records and times in, a value out.
 //   - A slot counts from the first sign that it was wanted until its last instance leaves because
 //     the group is smaller, stopped or gone. Instances on demand do not count.
-//   - A slot is served while an instance in it is running and not judged dead, lost or failing. What
-//     was only suspected, and came back, was served. What became dead or lost was not served since
-//     it was first suspected.
+//   - A slot is served while an instance in it is running and not judged dead, lost or failing.
+//     What was only suspected, and came back, was served. What became dead or lost was not served
+//     since it was first suspected.
 //   - Whatever the journal cannot know is said in the report.
 package review

@@ -124,7 +124,8 @@ func (p *replay) take(e *store.JournalEntry) {
 			g.failed(n, e, m)
 		}
 	}
-	if f := g.slot(n).failure; f != nil && !f.replaced && (e.Replacement != "" || f.instance == e.Instance && e.To == store.Stopping) {
+	if f := g.slot(n).failure; f != nil && !f.replaced && (e.Replacement != "" ||
+		f.instance == e.Instance && e.To == store.Stopping) {
 		f.replaced = true
 		if g.within(e.At) && !f.drill {
 			g.replace = append(g.replace, sample{e.At.Sub(f.seen), f.instance})

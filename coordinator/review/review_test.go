@@ -135,7 +135,10 @@ func TestWhatCostsTime(t *testing.T) {
 			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
 			moves(35*minute, "web-1-a", store.Checking, store.Running, store.CausePassed),
 		}, 90 * minute, 5 * minute, Growth, Growth},
-		{"it is still dead", []store.JournalEntry{verdict(50*minute, "web-0-a", store.Dead)}, time.Hour, 10 * minute, Died, ""},
+		{
+			"it is still dead", []store.JournalEntry{verdict(50*minute, "web-0-a", store.Dead)},
+			time.Hour, 10 * minute, Died, "",
+		},
 		{"a drill", append([]store.JournalEntry{entry(5*minute, "web-0-a", store.JournalEntry{Rule: RuleDrill})},
 			death(6*minute, "web-0-a", "web-0-b")...), time.Hour, 20 * time.Second, Drill, Drill},
 	} {

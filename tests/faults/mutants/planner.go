@@ -55,7 +55,7 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-3"},
 			Edits: []Edit{
 				{
-					File: "coordinator/plan/heal.go",
+					File: "coordinator/plan/restart.go",
 					Old:  "d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 					New:  "d.unavailable() <= d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 				},
