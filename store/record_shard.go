@@ -24,6 +24,8 @@ type Shard struct {
 	Reviewed *Reviewed `json:"reviewed,omitempty"`
 	// Evacuated are zones that are to be empty: DRAIN-3.
 	Evacuated map[string]Evacuation `json:"evacuated,omitempty"`
+	// Freeze is a time in which no planned work of any group begins (ROLL-6).
+	Freeze *Freeze `json:"freeze,omitempty"`
 }
 
 // Evacuation is an operator's order to empty a zone.

@@ -36,6 +36,7 @@ type Grammar struct {
 	Recover  Recover   `cmd:"" help:"Rebuild a shard whose records cannot be restored: the last resort."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
+	Freeze   Freeze    `cmd:"" help:"Freeze the shard for a while: no roll, expiry, rebalance or scale-down begins."`
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`

@@ -236,6 +236,7 @@ var changing = []struct {
 	{"instance delete", []string{"web-0-a", "--confirm=web-0-a"}},
 	{"hold", []string{"looking"}},
 	{"release", nil},
+	{"freeze", []string{"sale", "--for=1h"}},
 	{"evacuate", []string{"local", "--confirm=local"}},
 	{"config apply", []string{"-f", "static.yaml"}},
 	{"config set", []string{"provider_poll=6s"}},
