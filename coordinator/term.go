@@ -40,10 +40,10 @@ type term struct {
 	work     sync.WaitGroup // commands under way
 	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
 
-	mu      sync.Mutex
-	tokens  map[int]joinToken // of creations that are recorded, by operation
-	heard   map[string]bool   // dead machines whose consoles were fetched, until they are removed
-	silent  []store.Silent    // providers and load balancers whose last List failed
+	mu     sync.Mutex
+	tokens map[int]joinToken // of creations that are recorded, by operation
+	heard  map[string]bool   // dead machines whose consoles were fetched, until they are removed
+	silent []store.Silent    // providers and load balancers whose last List failed
 
 	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
 	troubles    map[string]time.Time                // instances in trouble, and since when
