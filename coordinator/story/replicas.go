@@ -87,7 +87,7 @@ func agentsAre(n int) string {
 	return fmt.Sprintf("%d of its agents are", n)
 }
 
-// silentProblem is a provider or a load balancer that the leader asked in vain.
+// silentProblem is a provider or a load balancer that does not answer the leader.
 func silentProblem(s store.Silent) Problem {
 	p := Problem{
 		About: s.Provider, Rule: "PROV-5",
