@@ -46,8 +46,8 @@ func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r R
 	}
 }
 
-// look lists the voting members that have started, and reports whether this host is no longer among the
-// members: by the word of a majority, since a single member may lag behind.
+// look lists the voting members that have started, and reports whether this host is no longer among
+// the members: by the word of a majority, since a single member may lag behind.
 func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
