@@ -39,6 +39,7 @@ type Group struct {
 	Drain               DrainSpec         `json:"drain"`
 	Spot                SpotSpec          `json:"spot"`
 	Capacity            CapacitySpec      `json:"capacity,omitzero"`
+	Scale               *ScaleSpec        `json:"scale,omitempty"` // AUTO-1; nil: the size is Size
 	Slots               SlotsSpec         `json:"slots,omitzero"`
 	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
 	StopTimeout         Duration          `json:"stop_timeout"`
@@ -57,6 +58,8 @@ type OperatorState struct {
 	Stopped   bool     `json:"stopped,omitempty"`   // REC-11, by group stop: no instances, the size is kept
 	Unstarted bool     `json:"unstarted,omitempty"` // REC-11, by group apply --no-start: not started yet
 	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
+	// AUTO-3, by group scale of a group whose size follows its load
+	ScaleHold *ScaleHold `json:"scale_hold,omitempty"`
 }
 
 // Relaunch counts how often an operator had all instances of a group relaunched. An instance that
@@ -327,6 +330,10 @@ func (g *Group) Complete() {
 	completeChecks(g.Checks)
 	completeFiles(g.Files)
 	g.Capacity.complete()
+	if g.Scale != nil {
+		full := g.Scale.Complete()
+		g.Scale = &full
+	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored
 	}

@@ -27,6 +27,7 @@ func TestDefaultsAreTold(t *testing.T) {
 		"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port",
 		"checks[].exec.run", "load_balancers[].name", "files[].path",
 		"files[].certificate.authority", "files[].certificate.names", "files[].certificate.key",
+		"scale.max", "scale.targets[].metric", "scale.targets[].value",
 	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {

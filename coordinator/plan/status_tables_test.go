@@ -21,7 +21,8 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 			Phases: map[store.Phase]int{store.Running: 1}, Verdicts: map[store.Verdict]int{store.Live: 1},
 			Storm: &store.Storm{Lost: 3}, Breaker: &store.Breaker{Count: 3}, Rollout: &store.Rollout{Done: 1}, LastGood: &store.GoodSpec{Revision: 3, Template: "t"},
 			History: []store.PastSpec{{Revision: 3}}, Blocked: []store.Blocked{{Rule: "HEAL-2"}},
-			Rebalance: &store.Rebalance{Withdrawn: 1}, Shares: &store.Shares{Spot: 1}, Records: new(1), Counted: 6,
+			Rebalance: &store.Rebalance{Withdrawn: 1}, Shares: &store.Shares{Spot: 1},
+			Records: new(1), Counted: 6,
 			Damaged: []store.Damaged{{Key: "k", What: store.DamageLost, Why: "gone", Last: 5, Seen: 7, Since: epoch}},
 		}
 	}
@@ -75,6 +76,7 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"Shares": {
 			func(s *store.Status) { s.Shares = nil }, func(s *store.Status) { s.Shares = &store.Shares{Spot: 2} },
 		},
+		"Scale":   {func(s *store.Status) { s.Scale = &store.Scale{Size: 2} }},
 		"Records": {func(s *store.Status) { s.Records = nil }, func(s *store.Status) { s.Records = new(2) }},
 		"Counted": nil, // tells nothing new by itself: see below
 		"Damaged": {

@@ -1,0 +1,158 @@
+package scale_test
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/coordinator/scale"
+	"github.com/leasehold/leasehold/store"
+	"pgregory.net/rapid"
+)
+
+func spec(least, most int, targets ...store.ScaleTarget) *store.ScaleSpec {
+	s := store.ScaleSpec{Min: &least, Max: most, Targets: targets}.Complete()
+	return &s
+}
+
+var (
+	cpu     = store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
+	memory  = store.ScaleTarget{Metric: store.MetricMemory, Value: 80}
+	network = store.ScaleTarget{Metric: store.MetricNetwork, Value: 2}
+)
+
+// What load asks for, by what is known of it.
+//
+// proves AUTO-1, AUTO-2
+func TestWish(t *testing.T) {
+	type numbers = scale.Numbers
+	for name, test := range map[string]struct {
+		targets []store.ScaleTarget
+		size    int
+		onWay   int
+		metrics []numbers
+		want    int
+		unknown bool
+		silent  bool
+	}{
+		"on target":                  {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{200, 4, 0}}, want: 4},
+		"tolerated above":            {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{220, 4, 0}}, want: 4},
+		"above":                      {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{220.1, 4, 0}}, want: 5},
+		"far above":                  {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{400, 4, 0}}, want: 8},
+		"tolerated below":            {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{450, 10, 0}}, want: 10},
+		"below":                      {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{440, 10, 0}}, want: 9},
+		"idle":                       {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{0, 10, 0}}, want: 0},
+		"no hair too many":           {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{150.00000000001, 10, 0}}, want: 3},
+		"more are on the way":        {targets: []store.ScaleTarget{cpu}, size: 8, onWay: 4, metrics: []numbers{{400, 4, 0}}, want: 8},
+		"too few are on the way":     {targets: []store.ScaleTarget{cpu}, size: 6, onWay: 2, metrics: []numbers{{400, 4, 0}}, want: 8},
+		"those on the way carry":     {targets: []store.ScaleTarget{cpu}, size: 8, onWay: 4, metrics: []numbers{{40, 4, 0}}, want: 5},
+		"missing carry for down":     {targets: []store.ScaleTarget{cpu}, size: 5, metrics: []numbers{{30, 3, 2}}, want: 3},
+		"missing do not for up":      {targets: []store.ScaleTarget{cpu}, size: 5, metrics: []numbers{{300, 3, 2}}, want: 6},
+		"lost ones count":            {targets: []store.ScaleTarget{cpu}, size: 8, metrics: []numbers{{400, 5, 3}}, want: 8},
+		"half is not most":           {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{200, 2, 2}}, want: 4, unknown: true, silent: true},
+		"none tells":                 {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{0, 0, 4}}, want: 4, unknown: true, silent: true},
+		"none is warm":               {targets: []store.ScaleTarget{cpu}, size: 4, onWay: 4, metrics: []numbers{{}}, want: 4, unknown: true, silent: true},
+		"size 0":                     {targets: []store.ScaleTarget{cpu}, metrics: []numbers{{}}, want: 0, unknown: true, silent: true},
+		"memory grows":               {targets: []store.ScaleTarget{memory}, size: 4, metrics: []numbers{{400, 4, 0}}, want: 5},
+		"memory does not shrink":     {targets: []store.ScaleTarget{memory}, size: 4, metrics: []numbers{{40, 4, 0}}, want: 4},
+		"the largest wins":           {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {13, 4, 0}}, want: 7},
+		"the largest below":          {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {4, 4, 0}}, want: 2},
+		"memory holds a shrink up":   {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {200, 4, 0}}, want: 3},
+		"memory lets it shrink":      {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {20, 4, 0}}, want: 1},
+		"one is silent, for growth":  {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{400, 4, 0}, {0, 0, 4}}, want: 8, silent: true},
+		"one is silent, for a dip":   {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {0, 0, 4}}, want: 1, silent: true},
+		"memory is silent":           {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {0, 0, 4}}, want: 1},
+		"only memory, cpu is silent": {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{0, 0, 4}, {40, 4, 0}}, want: 4, silent: true},
+	} {
+		got := scale.WishOf(spec(1, 100, test.targets...), test.size, scale.Load{OnTheWay: test.onWay, Metrics: test.metrics})
+		if got.Size != test.want || got.Unknown != test.unknown || got.Silent != test.silent {
+			t.Errorf("%s: %+v, want %d, unknown %t, silent %t", name, got, test.want, test.unknown, test.silent)
+		}
+	}
+}
+
+// How far the size goes towards a wish, and why no further.
+//
+// proves AUTO-2, AUTO-5
+func TestStep(t *testing.T) {
+	free := scale.State{Size: 10, Largest: 1, Risen: true, MayGrow: true, MayShrink: true}
+	with := func(edit func(*scale.State)) scale.State {
+		s := free
+		edit(&s)
+		return s
+	}
+	for name, test := range map[string]struct {
+		wish  scale.Wish
+		state scale.State
+		size  int
+		stays store.ScaleStays
+	}{
+		"as it is":      {scale.Wish{Size: 10}, free, 10, ""},
+		"unknown":       {scale.Wish{Size: 10, Unknown: true}, free, 10, store.ScaleUnknown},
+		"starting":      {scale.Wish{Size: 10, Unknown: true, Starting: true}, free, 10, store.ScaleStarting},
+		"grows":         {scale.Wish{Size: 15}, free, 15, ""},
+		"grows by step": {scale.Wish{Size: 25}, free, 20, store.ScaleRateUp},
+		"grows to max":  {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 20 }), 30, store.ScaleAtMost},
+		"is at max":     {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 30 }), 30, store.ScaleAtMost},
+		"not risen":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.Risen = false }), 10, store.ScaleWindowUp},
+		"has grown":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.MayGrow = false }), 10, store.ScaleRateUp},
+		"grows in a storm": {
+			scale.Wish{Size: 11}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 11, "",
+		},
+		"grows though one is silent": {scale.Wish{Size: 11, Silent: true}, free, 11, ""},
+		"shrinks":                    {scale.Wish{Size: 9}, free, 9, ""},
+		"shrinks by step":            {scale.Wish{Size: 3}, free, 7, store.ScaleRateDown},
+		"shrinks to min":             {scale.Wish{Size: 0}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
+		"shrinks to the largest":     {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 8 }), 8, store.ScaleWindowDown},
+		"the largest is the size":    {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 10 }), 10, store.ScaleWindowDown},
+		"has changed":                {scale.Wish{Size: 3}, with(func(s *scale.State) { s.MayShrink = false }), 10, store.ScaleRateDown},
+		"a storm":                    {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm},
+		"silent":                     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
+		"one of two":                 {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
+	} {
+		size, stays := scale.Step(spec(2, 30, cpu), test.wish, test.state)
+		if size != test.size || stays != test.stays {
+			t.Errorf("%s: size %d, stays %q; want %d, %q", name, size, stays, test.size, test.stays)
+		}
+	}
+}
+
+// Whatever is known: no step leaves the bounds, none is larger than allowed, and none makes the group
+// smaller without numbers of most instances, with a silent target, below a wish that counts, or where
+// something holds the size.
+//
+// proves AUTO-1, AUTO-2, AUTO-5
+func TestStepsAreSafe(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		least := rapid.IntRange(1, 20).Draw(r, "min")
+		s := spec(least, rapid.IntRange(least, 40).Draw(r, "max"), cpu, memory)
+		s.Up.Step = store.Amount(rapid.IntRange(-100, 20).Filter(func(n int) bool { return n != 0 }).Draw(r, "up"))
+		s.Down.Step = store.Amount(rapid.IntRange(-100, 20).Filter(func(n int) bool { return n != 0 }).Draw(r, "down"))
+		size := rapid.IntRange(least, s.Max).Draw(r, "size")
+		load := scale.Load{OnTheWay: rapid.IntRange(0, size).Draw(r, "on the way")}
+		for range s.Targets {
+			n := scale.Numbers{Warm: rapid.IntRange(0, size).Draw(r, "warm"), Missing: rapid.IntRange(0, size).Draw(r, "missing")}
+			n.Sum = rapid.Float64Range(0, 100).Draw(r, "value") * float64(n.Warm)
+			load.Metrics = append(load.Metrics, n)
+		}
+		wish := scale.WishOf(s, size, load)
+		halts := append([]store.ScaleStays{""}, store.ScaleStorm, store.ScaleGrace)
+		st := scale.State{
+			Size: size, Largest: max(s.Within(wish.Size), rapid.IntRange(least, s.Max).Draw(r, "largest")),
+			Risen: rapid.Bool().Draw(r, "risen"), MayGrow: rapid.Bool().Draw(r, "may grow"),
+			MayShrink: rapid.Bool().Draw(r, "may shrink"), Halted: rapid.SampledFrom(halts).Draw(r, "halted"),
+		}
+		to, stays := scale.Step(s, wish, st)
+		known := 2*load.Metrics[0].Warm > load.Metrics[0].Warm+load.Metrics[0].Missing
+		switch {
+		case to < least || to > s.Max:
+			r.Fatalf("size %d, and bounds %d to %d", to, least, s.Max)
+		case to > size && (to-size > max(1, s.Up.Step.Up(size)) || !st.Risen || !st.MayGrow):
+			r.Fatalf("grows from %d to %d: %+v", size, to, st)
+		case to < size && (size-to > max(1, s.Down.Step.Up(size)) || !st.MayShrink || to < st.Largest || st.Halted != ""):
+			r.Fatalf("shrinks from %d to %d: %+v", size, to, st)
+		case to < size && !known:
+			r.Fatalf("shrinks from %d to %d though cpu tells nothing: %+v", size, to, load)
+		case (to == s.Within(wish.Size) && wish.Size <= s.Max) != (stays == "") && !wish.Unknown:
+			r.Fatalf("size %d, wish %d, and it stays since %q", to, wish.Size, stays)
+		}
+	})
+}
