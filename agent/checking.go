@@ -77,7 +77,7 @@ func (a *Agent) standing() map[string]checks.Verdict {
 }
 
 // knownVerdicts returns the verdicts of the former run of the agent. After a reboot checks start
-// afresh: the workload has been restarted, and its group allows an instance time to become healthy
+// over: the workload has been restarted, and its group allows an instance time to become healthy
 // (DET-10).
 func (a *Agent) knownVerdicts() map[string]checks.Verdict {
 	if v := a.duty.Verdicts; v != nil && v.Boot == a.cfg.BootID {

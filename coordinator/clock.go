@@ -15,8 +15,8 @@ const (
 	clockOff = time.Second
 )
 
-// clock compares this replica's clock with the leader's, which writes the time into served. How long
-// the note took to get here makes this clock look ahead, so the smallest difference counts.
+// clock compares this replica's clock with the leader's, which writes the time into served. How
+// long the note took to get here makes this clock look ahead, so the smallest difference counts.
 type clock struct {
 	r *Replica
 

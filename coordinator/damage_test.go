@@ -214,7 +214,7 @@ func TestUnreadableStatusIsWrittenBack(t *testing.T) {
 }
 
 // A slot that cannot be read is written back as it was, from memory, or by a new leader from etcd's
-// history; one of which nothing is known begins afresh. Its group goes on.
+// history; one of which nothing is known starts over. Its group goes on.
 //
 // proves SAFE-16
 func TestUnreadableSlotIsWrittenBack(t *testing.T) {

@@ -21,8 +21,8 @@ type Standing struct {
 	Waits     string        // why nothing is decided: etcd does not hold the shard (SAFE-15); "" if it does
 }
 
-// Working reports whether the replica's loops answer before ctx ends: the cache and, while it leads,
-// the leader's loop. It asks nothing of etcd, which may be down.
+// Working reports whether the replica's loops answer before ctx ends: the cache and, while it
+// leads, the leader's loop. It asks nothing of etcd, which may be down.
 func (r *Replica) Working(ctx context.Context) bool {
 	answered := make(chan struct{})
 	go func() { // outlives this call only where it hangs, and systemd ends the process then
@@ -67,7 +67,7 @@ func (r *Replica) Standing() Standing {
 }
 
 // CountMachines returns how many machines have no record (REC-8), and how many records lack a
-// listed machine that ought to exist. Only the leader knows. It looks at every instance.
+// listed machine that should exist. Only the leader knows. It looks at every instance.
 func (r *Replica) CountMachines() (orphans, missing int, leads bool) {
 	r.mu.Lock()
 	t := r.term

@@ -54,7 +54,8 @@ type term struct {
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{}, failing: map[string]bool{},
+		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{},
+		failing:  map[string]bool{},
 		verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
 		held: map[string]map[string]bool{},
 	}

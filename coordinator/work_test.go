@@ -46,7 +46,7 @@ func (m mood) silenced() mood {
 	return m
 }
 
-// moodOf is an instance's mood, and a channel that is closed when anybody's changes.
+// moodOf is an instance's mood, and a channel that is closed when anyone's changes.
 func (w *world) moodOf(instance string) (mood, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,19 +11,19 @@ worlds=${WORLDS:-5000}
 
 faults() {
 	cat <<'LIST'
-expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion() < b.MaxExpansion/d.expansion() <= b.MaxExpansion/
-restart-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() < d.spec.MaxUnavailable(true)/d.unavailable() <= d.spec.MaxUnavailable(true)/
-removal-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() >= most/d.unavailable() > most/
+expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion() < b.expansion/d.expansion() <= b.expansion/
+restart-budget-off-by-one|coordinator/plan/roll.go|s/d.unavailable() >= most/d.unavailable() > most/
+removal-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() >= b.down/d.unavailable() > b.down/
 deleting-budget-off-by-one|coordinator/plan/budget.go|s/d.counts.leaving < d.spec.Budget.MaxDeleting/d.counts.leaving <= d.spec.Budget.MaxDeleting/
 creating-budget-forgotten|coordinator/plan/budget.go|s/d.spec.Budget.MaxCreating == 0 ||/true ||/
 return-of-an-agent-not-compared|coordinator/plan/heal.go|s/out := \[\]store.Condition{store.At(keys.Alive(m.ID()), m.Alive.Modified)}/out := []store.Condition{}/
-replacement-not-compared|coordinator/plan/plan.go|s/append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))/m.proof(d.s.Keys)/
+replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))/m.proof(d.s.Keys)/
 spec-and-hold-not-compared|coordinator/plan/draft.go|s/return append(d.specUnchanged(), d.s.Shard.Unchanged())/return nil/
-slot-not-compared|coordinator/plan/heal.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
+slot-not-compared|coordinator/plan/failures.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
 no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
 one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
 record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
-restart-repeated-without-end|coordinator/plan/heal.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
+restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/

@@ -53,7 +53,7 @@ const (
 // leader/ was created before ours, by a read that began after we stood. It is etcd's own election:
 // the same keys, the same order, so that etcdctl elect can be used beside it.
 //
-// The lease must be renewed by the caller (see [Sessions.Run]), whose ctx ought to end with it. If
+// The lease must be renewed by the caller (see [Sessions.Run]), whose ctx should end with it. If
 // the lease ends all the same, Elect fails with ErrLeaseGone. A store that is out of reach, a lost
 // answer, a compaction or a deleted key of ours is not the end: Elect reads again and, where it
 // must, stands again, at the end of the line. A key that this lease already has from an earlier

@@ -176,7 +176,7 @@ func (b *before) List(ctx context.Context, prefix string, rev store.Revision) (s
 	return b.Store.List(ctx, prefix, rev)
 }
 
-// Whatever befalls a candidate's key between its standing and the look at who is first, it leads
+// Whatever happens to a candidate's key between its standing and the look at who is first, it leads
 // only with a key of its own making that is on its lease. A key without a lease would outlive its
 // leader, and the shard would have none.
 //

@@ -119,7 +119,7 @@ func certificateFields() []Field {
 			func(f *File) bool { return isAuthorityName(f.Certificate.Authority) }),
 		certificateField("names", "list of strings", "", fmt.Sprintf("1 to %d templates over .Vars and .Facts",
 			MaxCertificateNames),
-			"Whom it names: host names and IP addresses, each made by a template: "+
+			"What it names: host names and IP addresses, each made by a template: "+
 				"`{{.Facts.instance}}.web.internal`, `{{host .Facts.address}}`.",
 			func(c *FileCertificate) any { return c.Names },
 			func(f *File) bool { n := len(f.Certificate.Names); return n > 0 && n <= MaxCertificateNames }),
@@ -163,8 +163,8 @@ func isAuthorityName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// CertificateNames renders the names of a certificate, in order and each once. The error is that of
-// the first that cannot be rendered or is no name.
+// CertificateNames renders the names of a certificate, in order and each once. The error is the one
+// of the first that cannot be rendered or is no name.
 func CertificateNames(templates []string, data filetemplate.Data) ([]string, error) {
 	var names []string
 	for i, text := range templates {

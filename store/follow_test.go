@@ -357,7 +357,7 @@ func TestFollowToleratesASlowFollower(t *testing.T) {
 	})
 }
 
-// parted is a store that lists in parts of two keys, and in which something befalls after each.
+// parted is a store that lists in parts of two keys, and in which something happens after each.
 type parted struct {
 	store.Store
 	parts int

@@ -33,6 +33,8 @@ type Group struct {
 	Budget              Budget            `json:"budget"`
 	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
 	Rollout             RolloutSpec       `json:"rollout"`
+	Windows             []Window          `json:"windows,omitempty"` // ROLL-6
+	Freeze              FreezeSpec        `json:"freeze,omitzero"`
 	Flap                FlapSpec          `json:"flap"`
 	Storm               StormSpec         `json:"storm"`
 	Expiry              ExpirySpec        `json:"expiry,omitzero"`
@@ -58,9 +60,13 @@ type OperatorState struct {
 	Stopped   bool     `json:"stopped,omitempty"`   // REC-11, by group stop: no instances, the size is kept
 	Unstarted bool     `json:"unstarted,omitempty"` // REC-11, by group apply --no-start: not started yet
 	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
+	Source    string   `json:"source,omitempty"`    // REC-7, by apply --source: what its file comes from
 	// AUTO-3, by group scale of a group whose size follows its load
 	ScaleHold *ScaleHold `json:"scale_hold,omitempty"`
 }
+
+// MostSource bounds OperatorState.Source, in bytes.
+const MostSource = 200
 
 // Relaunch counts how often an operator had all instances of a group relaunched. An instance that
 // went through fewer is outdated.
@@ -169,6 +175,7 @@ type StormSpec struct {
 type ExpirySpec struct {
 	EligibleAge *Duration `json:"eligible_age,omitempty"`
 	ForcedAge   *Duration `json:"forced_age,omitempty"`
+	ForcedGrace *Duration `json:"forced_grace,omitempty"` // nil: DefaultForcedGrace
 }
 
 // DrainSpec sets how an instance leaves (DRAIN-1). Without a hook nothing is waited for.
@@ -333,6 +340,9 @@ func (g *Group) Complete() {
 	if g.Scale != nil {
 		full := g.Scale.Complete()
 		g.Scale = &full
+	}
+	if g.Expiry.ForcedGrace != nil && *g.Expiry.ForcedGrace == DefaultForcedGrace {
+		g.Expiry.ForcedGrace = nil
 	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored

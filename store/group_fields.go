@@ -7,49 +7,11 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
-
-// Field describes one field of a group's spec. The table Fields drives validation and the reference
-// page.
-type Field struct {
-	Path    string // as in the group file: report.lease_ttl
-	Type    string
-	Default string // "" where the operator must say
-	Allowed string // the range or the values, as an error message says it
-	Rule    string
-	Doc     string
-	value   func(*Group) any
-	ok      func(*Group) bool
-	// wrong judges, in place of value and ok, what may be there several times: the paths of its
-	// errors have a number between brackets.
-	wrong func(*Group) []FieldError
-}
-
-// FieldError says which field has a value that is not allowed.
-type FieldError struct {
-	Path    string
-	Value   string
-	Allowed string
-	Rule    string
-	// Name and Known are set where a name is wrong: the name, and those that it could have been.
-	Name  string
-	Known []string
-	// Line and Column are the place within the field's text, from 1; 0: it is about the whole field.
-	Line, Column int
-}
-
-func (e *FieldError) Error() string {
-	msg := fmt.Sprintf("%s: %s: must be %s", e.Path, e.Value, e.Allowed)
-	if e.Rule != "" {
-		msg += " (" + e.Rule + ")"
-	}
-	return msg
-}
 
 // Validate checks every field. The error joins a *FieldError for each that is wrong.
 func (g Group) Validate() error {
@@ -108,6 +70,15 @@ func (g Group) Warnings() []string {
 					"after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}
 	}
+	if never := g.neverAllowed(); len(never) > 0 {
+		w = append(
+			w,
+			"windows: no window allows "+strings.Join(
+				never,
+				", ",
+			)+": it never begins, but for what waits for no window (ROLL-6)",
+		)
+	}
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
 		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
 	}
@@ -127,22 +98,6 @@ func (g Group) Warnings() []string {
 	return w
 }
 
-func aged(d *Duration) bool { return d != nil && *d > 0 }
-
-func show(v any) string {
-	switch v := v.(type) {
-	case string:
-		return strconv.Quote(v)
-	case Port:
-		if _, err := strconv.Atoi(string(v)); err == nil {
-			return string(v)
-		}
-		return strconv.Quote(string(v))
-	default:
-		return fmt.Sprint(v)
-	}
-}
-
 var (
 	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 	labelForm = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,63}$`)
@@ -152,105 +107,9 @@ var (
 	endpointForm = regexp.MustCompile(`^https?://[^\s/?#]+(/[^\s?#]*)?$`)
 )
 
-// MostReturnAfter is the longest wait before a return to spot (SPOT-4).
-const MostReturnAfter = 24 * time.Hour
-
-// MaxSize is the most instances that one group may have.
-const MaxSize = 100_000
-
-func intField(path, def, rule, doc string, low, high int, get func(*Group) int) Field {
-	return Field{
-		Path: path, Type: "integer", Default: def, Allowed: fmt.Sprintf("%d to %d", low, high), Rule: rule, Doc: doc,
-		value: func(g *Group) any { return get(g) },
-		ok:    func(g *Group) bool { n := get(g); return n >= low && n <= high },
-	}
-}
-
-// ofTheGroup is the default of limits that narrow others.
-const ofTheGroup = "as for the group"
-
-// amountField is a number of instances or a percentage of size.
-func amountField(path, def, rule, doc string, get func(*Group) *Amount) Field {
-	return Field{
-		Path: path, Type: "integer or percentage", Default: def, Allowed: fmt.Sprintf("0 to %d, or 0%% to 100%%", mostBudget),
-		Rule: rule, Doc: doc,
-		value: func(g *Group) any {
-			if a := get(g); a != nil {
-				return *a
-			}
-			return Amount(0)
-		},
-		ok: func(g *Group) bool { a := get(g); return a == nil || a.inRange(mostBudget) },
-	}
-}
-
-func durationField(path, def, rule, doc string, low, high time.Duration, get func(*Group) Duration) Field {
-	return Field{
-		Path: path, Type: "duration", Default: def, Allowed: fmt.Sprintf("%s to %s", low, high), Rule: rule, Doc: doc,
-		value: func(g *Group) any { return get(g) },
-		ok:    func(g *Group) bool { d := get(g).D(); return d >= low && d <= high },
-	}
-}
-
-// ageField is a duration for which the shard may have a default.
-func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
-	const most = 10 * 365 * 24 * time.Hour
-	return Field{
-		Path: path, Type: "duration", Default: "the shard's, which is off unless set",
-		Allowed: "0s, or 1m0s to " + most.String(), Rule: rule, Doc: doc,
-		value: func(g *Group) any {
-			if d := get(g); d != nil {
-				return *d
-			}
-			return Duration(0)
-		},
-		ok: func(g *Group) bool {
-			d := get(g)
-			return d == nil || *d == 0 || d.D() >= time.Minute && d.D() <= most
-		},
-	}
-}
-
-// atMost is a field with a duration that must not be longer than another field's. pair returns
-// both, and whether they can be compared.
-func atMost(f Field, other string, pair func(*Group) (this, that Duration, both bool)) Field {
-	f.Allowed += ", and at most " + other
-	f.wrong = func(g *Group) []FieldError {
-		e := FieldError{Path: f.Path, Value: show(f.value(g)), Allowed: f.Allowed, Rule: f.Rule}
-		if !f.ok(g) {
-			return []FieldError{e}
-		}
-		this, that, both := pair(g)
-		if !both || this <= that {
-			return nil
-		}
-		e.Allowed += fmt.Sprintf(" (%s)", that)
-		return []FieldError{e}
-	}
-	return f
-}
-
-func oneOf(value string, allowed ...string) bool { return slices.Contains(allowed, value) }
-
-func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Group) map[string]string) Field {
-	return Field{
-		Path: path, Type: "map of strings", Default: "none", Allowed: allowed, Rule: rule, Doc: doc,
-		value: func(g *Group) any { return get(g) },
-		ok: func(g *Group) bool {
-			m := get(g)
-			for k, v := range m {
-				if !key.MatchString(k) || len(v) > 4096 {
-					return false
-				}
-			}
-			return len(m) <= 100
-		},
-	}
-}
-
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, fieldsAfter, scaleFields)
+var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields, fieldsAfter, scaleFields)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10
@@ -367,9 +226,6 @@ var fieldsBefore = []Field{
 	},
 }
 
-// mostBudget is the largest max_expansion and max_unavailable (REC-18).
-const mostBudget = 10000
-
 // fieldsAfter are those that stand after the checks.
 var fieldsAfter = []Field{
 	durationField("registration_timeout", "5m", "DET-11",
@@ -394,7 +250,9 @@ var fieldsAfter = []Field{
 		ok:    func(*Group) bool { return true },
 	},
 	amountField("heal.max_unhealthy", "none: however many fail", "ROLL-7",
-		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. After each storm.probe_after one of them is healed, to see whether that helps.",
+		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing "+
+			"checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. "+
+			"After each storm.probe_after one of them is healed, to see whether that helps.",
 		func(g *Group) *Amount { return g.Heal.MaxUnhealthy }),
 	amountField("budget.max_expansion", "1", "HEAL-2",
 		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. "+
@@ -485,11 +343,14 @@ var fieldsAfter = []Field{
 		"A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
 	amountField("rollout.canary", "0", "ROLL-5",
-		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A percentage is rounded up; 0: no canary.",
+		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The "+
+			"others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A "+
+			"percentage is rounded up; 0: no canary.",
 		func(g *Group) *Amount { return &g.Rollout.Canary }),
 	{
 		Path: "rollout.canary_duration", Type: "duration", Default: "10m", Allowed: "0s to 168h0m0s", Rule: "ROLL-5",
-		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold group promote.",
+		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold " +
+			"group promote.",
 		value: func(g *Group) any {
 			if d := g.Rollout.CanaryDuration; d != nil {
 				return *d
@@ -502,8 +363,8 @@ var fieldsAfter = []Field{
 		},
 	},
 	durationField("rollout.bake", "0s", "ROLL-8",
-		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.", 0,
-		7*24*time.Hour,
+		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.",
+		0, 7*24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.Bake }),
 	{
 		Path: "rollout.order", Type: "string", Default: OrderAny, Allowed: `"any" or "zone"`, Rule: "ROLL-8",
@@ -513,7 +374,9 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "rollout.auto_rollback", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "ROLL-5",
-		Doc:   "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as leasehold group rollback does. Not for a group from a shard's file.",
+		Doc: "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, " +
+			"template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as " +
+			"leasehold group rollback does. Not for a group from a shard's file.",
 		value: func(g *Group) any { return g.Rollout.AutoRollback },
 		ok:    func(*Group) bool { return true },
 	},
@@ -650,29 +513,6 @@ var fieldsAfter = []Field{
 	durationField("stop_timeout", "30s", "HEAL-14",
 		"How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
 		func(g *Group) Duration { return g.StopTimeout }),
-}
-
-func distinct(list []string, most int) bool {
-	seen := map[string]bool{}
-	for _, s := range list {
-		if s == "" || len(s) > 100 || seen[s] {
-			return false
-		}
-		seen[s] = true
-	}
-	return len(list) <= most
-}
-
-func runOK(run []string) bool {
-	if len(run) > 256 || len(run) > 0 && run[0] == "" {
-		return false
-	}
-	for _, arg := range run {
-		if len(arg) > 4096 {
-			return false
-		}
-	}
-	return true
 }
 
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an

@@ -32,6 +32,7 @@ type BlockedFacts struct {
 	Limit int       `json:"limit,omitempty"`
 	For   Duration  `json:"for,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Opens time.Time `json:"opens,omitzero"` // when it may begin; zero: not known
 	// Budgets: max_expansion and max_unavailable, and how much of each is in use.
 	Expansion     int `json:"max_expansion,omitempty"`
 	ExpansionUsed int `json:"expansion_used,omitempty"`
@@ -132,10 +133,19 @@ const (
 	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
 	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
-	BlockedByBreaker          BlockedKind = "breaker"           // Count instances fail, Limit; For: until one is healed as a probe, 0: never
-	BlockedByCanary           BlockedKind = "canary"            // Count of Limit canaries are healthy; For: 0 waits for promotion
-	BlockedByBake             BlockedKind = "bake"              // Zone: that is done; For
-	BlockedByLimit            BlockedKind = "limit"             // Name: the setting; Limit; Count: instances that slots wait for
+	// Count instances fail, Limit; For: until one is healed as a probe, 0: never
+	BlockedByBreaker BlockedKind = "breaker"
+	// Count of Limit canaries are healthy; For: 0 waits for promotion
+	BlockedByCanary BlockedKind = "canary"
+	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For
+	// Opens: zero is never
+	BlockedByWindow BlockedKind = "window"
+	// Opens; Name: who ordered it, "" is the group's file; Text: why
+	BlockedByFreeze BlockedKind = "freeze"
+	// For: by how much the replicas' clocks differ
+	BlockedByClocks BlockedKind = "clocks"
+	// Name: the setting; Limit; Count: instances that slots wait for
+	BlockedByLimit BlockedKind = "limit"
 )
 
 // BlockedKinds are all kinds.
@@ -151,7 +161,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
-	BlockedByCanary, BlockedByBake, BlockedByBreaker,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks,
 }
 
 // Works are all kinds of work.

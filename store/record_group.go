@@ -48,7 +48,7 @@ const (
 	RequestGone RequestKind = "gone"
 	// RequestAdopt: an extra machine is taken into the group that its tag names (REC-8).
 	RequestAdopt RequestKind = "adopt"
-	// RequestRetry: flapping and errored slots of the group, or the instance's, start afresh
+	// RequestRetry: flapping and errored slots of the group, or the instance's, start over
 	// (FLAP-3).
 	RequestRetry RequestKind = "retry"
 	// RequestOverrideStorm: the group's storm is over by the operator's word (SAFE-2).

@@ -188,7 +188,7 @@ type Slot struct {
 	Retry    *Timer    `json:"retry,omitempty"`    // flapping: no new replacement before it ends
 	GiveUp   *Timer    `json:"give_up,omitempty"`  // flapping: given up when it ends (FLAP-3)
 	Errored  string    `json:"errored,omitempty"`  // why it was given up; "" if it was not
-	Template string    `json:"template,omitempty"` // on which the failures were: another one starts afresh (FLAP-7)
+	Template string    `json:"template,omitempty"` // on which the failures were: another one starts over (FLAP-7)
 	// who has left it and is to be replaced, until the replacement is requested
 	Vacated *Vacated `json:"vacated,omitempty"`
 }

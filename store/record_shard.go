@@ -24,6 +24,8 @@ type Shard struct {
 	Reviewed *Reviewed `json:"reviewed,omitempty"`
 	// Evacuated are zones that are to be empty: DRAIN-3.
 	Evacuated map[string]Evacuation `json:"evacuated,omitempty"`
+	// Freeze is a time in which no planned work of any group begins (ROLL-6).
+	Freeze *Freeze `json:"freeze,omitempty"`
 }
 
 // Evacuation is an operator's order to empty a zone.
@@ -168,8 +170,8 @@ type SeenReplica struct {
 const SeenFor = 24 * time.Hour
 
 // SeeReplicas returns who was seen up to now: those that are here, and those that were. A replica
-// without a name of its own gets another one with each start: one that serves the same address is in
-// its place.
+// without a name of its own gets another one with each start: one that serves the same address is
+// in its place.
 func SeeReplicas(before []SeenReplica, here []Replica, now time.Time) []SeenReplica {
 	var seen []SeenReplica
 	present, taken := map[string]bool{}, map[string]bool{}

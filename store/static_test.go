@@ -43,7 +43,8 @@ func TestTheOverrideIsLaidOverTheStaticGroup(t *testing.T) {
 		}},
 		{
 			"what commands set",
-			`{"schema": 1, "name": "web", "paused": true, "stopped": true, "relaunch": {"number": 2, "action": "restart"}}`, func(g *store.Group) {
+			`{"schema": 1, "name": "web", "paused": true, "stopped": true, "relaunch": {"number": 2, "action": "restart"}}`,
+			func(g *store.Group) {
 				g.Paused, g.Stopped, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
 			},
 		},

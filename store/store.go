@@ -194,7 +194,7 @@ type Store interface {
 	// do not sort before from, and no more than most of them unless that is 0. Who has the other
 	// parts read at the revision of the first reads one consistent state, without ever having it
 	// all in memory, and can give each answer its own time. Fails with ErrCompacted if at is no
-	// longer kept, which can befall between two parts.
+	// longer kept, which can happen between two parts.
 	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (Part, error)
 
 	// Commit does the transaction and returns its revision, or fails with a *ConflictError.

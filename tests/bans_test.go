@@ -217,6 +217,27 @@ var bans = []ban{
 			}),
 	},
 	{
+		name: "one terminal program",
+		why:  "what redraws a terminal must restore it however it ends; other commands print lines",
+		find: refuseImports(
+			func(f sourceFile) bool { return !within(f.folder(), "cmd/top") },
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "charm.land", "github.com/charmbracelet")
+			}),
+	},
+	{
+		name: "views are made from memory",
+		why: "who reads the page must cost etcd nothing: a view is a function of the cache, the journal in memory " +
+			"and the time, and the terminal and the API show the same",
+		find: refuseImports(product("coordinator/view"), func(_ sourceFile, p string) bool {
+			own := slices.Contains([]string{
+				module + "/store", module + "/coordinator/cache", module + "/coordinator/journal", module + "/coordinator/reason",
+				module + "/coordinator/story",
+			}, p)
+			return !standard(p) && !own || withinAny(p, "context", "net", "os", "log", "html")
+		}),
+	},
+	{
 		name: "prometheus in web",
 		why: "who has something to count tells it through an interface of its own, so that numbers can " +
 			"be told in another way and a test needs no registry",
@@ -386,9 +407,10 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // filetemplate checks and renders templates of files.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata", module + "/provider/program", module + "/provider/amazon",
-	module + "/provider/balancer/suite", module + "/provider/proof", module + "/store/filetemplate",
-	module + "/provider/fake",
+	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata",
+	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
+	module + "/provider/proof",
+	module + "/store/filetemplate", module + "/provider/fake",
 }
 
 // imaginary reports whether a file is part of the fake cloud itself, whose time comes from outside.

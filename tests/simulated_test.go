@@ -193,6 +193,9 @@ var simulated = []struct {
 		[]string{"prometheus in web"},
 	},
 	{"coordinator/web/x.go", `package web; import _ "github.com/prometheus/client_golang/prometheus"`, nil},
+	{"cmd/cli/x.go", `package cli; import _ "charm.land/bubbletea/v2"`, []string{"one terminal program"}},
+	{"cmd/top/x.go", `package top; import _ "charm.land/bubbletea/v2"`, nil},
+	{"coordinator/view/x.go", `package view; import _ "net/http"`, []string{"views are made from memory"}},
 	{
 		"coordinator/web/x.go", `package web; import _ "github.com/miekg/dns"`,
 		[]string{"xDS and DNS in their servers"},
@@ -272,7 +275,8 @@ var simulated = []struct {
 		nil,
 	},
 	{
-		"cmd/cli/x.go", `package cli; var x = slices.Contains(rules, b.Rule) || e.Why == "" || strings.TrimPrefix(r.Key, prefix(r.What)) == ""`,
+		"cmd/cli/x.go",
+		`package cli; var x = slices.Contains(rules, b.Rule) || e.Why == "" || strings.TrimPrefix(r.Key, prefix(r.What)) == ""`,
 		nil,
 	},
 	{"coordinator/reason/x.go", `package reason; import _ "` + module + `/store"`, nil},

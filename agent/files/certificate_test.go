@@ -268,7 +268,7 @@ func TestAnotherAuthority(t *testing.T) {
 }
 
 // What is changed or removed on the machine is issued again, and reported; modes are put right
-// without asking anybody.
+// without asking anyone.
 //
 // proves FILE-2
 func TestCertificatesAreMended(t *testing.T) {

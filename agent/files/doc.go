@@ -1,6 +1,7 @@
 // Package files keeps the files on a machine as they are wanted (FILE-1, FILE-3).
 //
-//	keeping.go  what is wanted, what is fetched, what is tried again and when
+//	keeping.go  what is wanted, and how each file is
+//	delivery.go one file: fetched, written, tried again, what follows its change
 //	disk.go     one file on disk: what it is, and how it is replaced
 //	state.go    what a later run of the agent has to know
 //

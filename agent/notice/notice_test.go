@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/agent/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,7 +96,7 @@ func (w *watched) awaits(what string, property func(*Notice) bool) *Notice {
 		select {
 		case <-w.Changed():
 		case <-late:
-			w.t.Fatalf("waited in vain for %s: %+v", what, w.Latest())
+			w.t.Fatalf("waited without success for %s: %+v", what, w.Latest())
 		}
 	}
 }
@@ -119,7 +121,7 @@ func until(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited without success for %s", what)
 		}
 	}
 }
@@ -509,7 +511,7 @@ func TestWhateverANoticeSaysCanBeReported(t *testing.T) {
 			if !utf8.ValidString(n.Kind) || !utf8.ValidString(n.Why) || n.Kind == "" || n.Why == "" {
 				t.Errorf("notice is %.200q", *n)
 			}
-			if len(n.Kind) > mostKind || len(n.Why) > mostWhy {
+			if len(n.Kind) > protocol.MostName || len(n.Why) > protocol.MostText {
 				t.Errorf("it has %d and %d bytes", len(n.Kind), len(n.Why))
 			}
 		})

@@ -11,7 +11,7 @@ import (
 
 // An agent whose replicas were all away for an hour is back at the one that returned within the
 // longest wait and one round through the dead addresses: so long a leader waits before it judges
-// anybody lost.
+// anyone lost.
 //
 // proves DET-14, SAFE-1
 func TestIsBackWithinTheLongestWaitAndOneRound(t *testing.T) {

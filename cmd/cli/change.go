@@ -30,6 +30,7 @@ type change struct {
 	override    store.Override // what groups/<name> is to hold beside a static group, what commands set aside
 	wasOverride store.Override
 	putStatic   *store.Group  // to be written into static/<name>: by config apply alone
+	pruning     string        // what its deletion by apply --prune does; "": it is not deleted by that
 	lost        *store.Beside // what was set beside the static group, is in force, and is missing (SAFE-10)
 }
 
@@ -256,7 +257,25 @@ func (s *Session) writeWith(ctx context.Context, changes []change, also []store.
 	if errors.As(err, &conflict) {
 		return 0, s.lost(ctx, changes, conflict, again)
 	}
+	if err == nil {
+		s.warnOfSources(changes)
+	}
 	return rev, err
+}
+
+// warnOfSources says that an edit by hand lasts until the group's source is applied again.
+func (s *Session) warnOfSources(changes []change) {
+	for _, c := range changes {
+		if c.before == nil || c.before.Source == "" || c.after.Deleting {
+			continue
+		}
+		was, is := *c.before, c.after
+		was.OperatorState, is.OperatorState = store.OperatorState{}, store.OperatorState{}
+		if string(store.Encode(was)) != string(store.Encode(is)) {
+			s.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
+				c.before.Source)
+		}
+	}
 }
 
 // lost returns an error that says which other edit came first.

@@ -8,6 +8,28 @@ import (
 	"strings"
 )
 
+// act is something that removes machines of a group.
+type act struct{ group, what string }
+
+// confirmAll is confirm for several acts. Without a terminal it names all that are not confirmed.
+func (s *Session) confirmAll(ctx context.Context, given []string, acts []act) error {
+	acts = slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return slices.Contains(given, a.group) })
+	if len(acts) < 2 || s.env.StdinTerminal {
+		for _, a := range acts {
+			if err := s.confirm(ctx, nil, a.group, a.what); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var whats, flags []string
+	for _, a := range acts {
+		whats, flags = append(whats, a.what), append(flags, "--confirm="+a.group)
+	}
+	return failure(Usage, "run the same command with "+strings.Join(flags, " "),
+		"%s: these must be confirmed, and there is no terminal to ask on; nothing was changed", strings.Join(whats, "; "))
+}
+
 // confirm makes sure that an action that removes machines is intended: by --confirm=NAME, or by the
 // name typed on a terminal. Without a terminal it does not ask, and refuses the action.
 func (s *Session) confirm(ctx context.Context, given []string, name, act string) error {

@@ -117,7 +117,8 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
 		when = at.Format("01-02 15:04:05")
 	}
-	line := fmt.Sprintf("%s %-8s %-14s %s", when, orDash(e.Rule), about, output.OneLine(e.What))
+	line := scr.Dim(when) + fmt.Sprintf(" %-8s %-14s ", orDash(e.Rule), about) +
+		scr.Severe(reason.SeverityOf(&e), output.OneLine(e.What))
 	if why := reason.Text(e.Cause, e.Why); why != "" {
 		line += ": " + output.OneLine(why)
 	}

@@ -29,6 +29,7 @@ const (
 	Unreachable = program.Unreachable
 	Differs     = program.Differs
 	TimedOut    = program.TimedOut
+	Awaits      = program.Awaits
 	Interrupted = program.Interrupted
 )
 

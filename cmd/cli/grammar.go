@@ -22,6 +22,8 @@ type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
+	Top      Top       `cmd:"" help:"Show the shard live in the terminal: groups, instances, and why each is as it is."`
+	Apply    Apply     `cmd:"" help:"Apply a directory of groups and settings to the shard, all or nothing."`
 	Group    Groups    `cmd:"" help:"Groups: the desired state."`
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
 	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`
@@ -33,6 +35,7 @@ type Grammar struct {
 	Recover  Recover   `cmd:"" help:"Rebuild a shard whose records cannot be restored: the last resort."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
+	Freeze   Freeze    `cmd:"" help:"Freeze the shard for a while: no roll, expiry, rebalance or scale-down begins."`
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`

@@ -90,6 +90,9 @@ func showSpec(scr output.Screen, g group) error {
 		}
 		fmt.Fprintf(scr.W, "static: written by config apply at revision %d; %s (REC-6)\n", g.Static.Modified, beside)
 	}
+	if g.Bad == nil && g.Spec.Source != "" {
+		fmt.Fprintf(scr.W, "source: %s (leasehold apply)\n", g.Spec.Source)
+	}
 	switch {
 	case g.Gone():
 		fmt.Fprintln(scr.W, "spec: none in groups/")

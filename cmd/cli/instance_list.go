@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 // InstanceList is the command instance list.
 type InstanceList struct {
+	Of        string `arg:"" optional:"" name:"group" help:"List only instances of this group."`
 	Group     string `short:"g" help:"List only instances of this group." placeholder:"NAME"`
 	Limit     int    `help:"List at most N instances, the first by name, and say how many more there are (default: all)." placeholder:"N"`
 	AllShards bool   `help:"List the instances of every shard in this etcd."`
@@ -29,6 +31,10 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all",
 			c.Limit)
 	}
+	if c.Of != "" && c.Group != "" && c.Of != c.Group {
+		return failure(Usage, "leasehold instance list "+shellWord(c.Of), "%s and -g %s: give one group", c.Of, c.Group)
+	}
+	c.Group = cmp.Or(c.Group, c.Of)
 	names, err := s.shards(ctx, c.AllShards)
 	if err != nil {
 		return err

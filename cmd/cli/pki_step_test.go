@@ -35,7 +35,7 @@ func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f pk
 
 func introduced(dir string) error { return pki.Introduce(dir, pki.AgentsLifetime) }
 
-// proves SEC-1: a step of a rotation is not taken while it would cut anybody off, or while that
+// proves SEC-1: a step of a rotation is not taken while it would cut anyone off, or while that
 // cannot be told.
 func TestWhoIsCutOffByAStep(t *testing.T) {
 	_, settled := rotationAt(t)

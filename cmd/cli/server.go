@@ -80,7 +80,9 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 	if done, err := s.records(hosts); done {
 		return err
 	}
-	t := output.Table{Columns: []output.Column{{Title: "HOST"}, {Title: "STATE"}, {Title: "ETCD"}, {Title: "DATA"}, {Title: "ADDRESS"}}}
+	t := output.Table{
+		Columns: []output.Column{{Title: "HOST"}, {Title: "STATE"}, {Title: "ETCD"}, {Title: "DATA"}, {Title: "ADDRESS"}},
+	}
 	for _, h := range hosts {
 		address, data, version := "-", "-", "-"
 		if len(h.Clients) > 0 {
@@ -101,7 +103,8 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 	}
 	if why := cluster.NoQuorum(); why != "" {
 		s.warn("%s", why)
-		program.WriteNext(s.aside(), "start leasehold server on them; docs/production.md says what to do if they are lost for good")
+		program.WriteNext(s.aside(), "start leasehold server on them; docs/production.md says what to do if they are lost "+
+			"for good")
 		return nil
 	}
 	if advice := cluster.Advice(); advice != "" {

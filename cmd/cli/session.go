@@ -167,7 +167,8 @@ func (s *Session) unreachable(what string, err error) error {
 			where)
 	}
 	if lost := s.noQuorum(); lost != "" {
-		return failure(Unreachable, "start etcd, or leasehold server, there again; if it is lost for good: docs/production.md", "%s: %s", what, lost)
+		return failure(Unreachable, "start etcd, or leasehold server, there again; if it is lost for good: "+
+			"docs/production.md", "%s: %s", what, lost)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

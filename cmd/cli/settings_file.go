@@ -20,9 +20,11 @@ var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "
 // settingsFile sets flags from the operator's file, where neither the command line nor the
 // environment has a value.
 type settingsFile struct {
-	usual  string   // default path, without --config
-	local  []string // settings files of leasehold dev and server, the first of which is used if nothing else names an etcd or a user
-	path   string   // the file that was read; "" if there is none
+	usual string // default path, without --config
+	// settings files of leasehold dev and server, the first of which is used if nothing else names an
+	// etcd or a user
+	local  []string
+	path   string // the file that was read; "" if there is none
 	loaded bool
 	values map[string]string
 	from   map[string]string // file of each value
@@ -100,7 +102,9 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		return nil
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || slices.Contains([]string{"dev", "server run"}, ctx.Command())) { // these create their own
+	// these create their own
+	if errors.Is(err, fs.ErrNotExist) &&
+		(path == f.usual || slices.Contains([]string{"dev", "server run"}, ctx.Command())) {
 		return nil
 	}
 	if err != nil {

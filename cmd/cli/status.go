@@ -18,7 +18,9 @@ import (
 
 // Status is the command status.
 type Status struct {
-	AllShards bool `help:"Show every shard in this etcd."`
+	AllShards bool     `help:"Show every shard in this etcd." xor:"shards"`
+	Watch     bool     `short:"w" help:"Then print a line for each change, until interrupted." xor:"shards"`
+	Every     Interval `help:"How often --watch asks etcd (default: ${default})." default:"2s" placeholder:"DURATION"`
 }
 
 // shardState is the content of a shard at one revision, without instances.
@@ -49,6 +51,9 @@ type statusDocument struct {
 
 // Run shows the status.
 func (c *Status) Run(ctx context.Context, s *Session) error {
+	if c.Watch {
+		return s.watchStatus(ctx, c.Every.D())
+	}
 	names, err := s.shards(ctx, c.AllShards)
 	if err != nil {
 		return err
@@ -95,7 +100,10 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	}
 	st.raw = statusDocument{Shard: name, Revision: st.Revision}
 	lists := map[string]store.Listing{}
-	for _, kind := range []string{store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests, store.KindWebhooks} {
+	for _, kind := range []string{
+		store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests,
+		store.KindWebhooks,
+	} {
 		if lists[kind], err = s.list(ctx, keys.Of(kind), st.Revision); err != nil {
 			return st, err
 		}

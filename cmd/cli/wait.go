@@ -17,7 +17,8 @@ type awaited struct {
 	// Journal entries after this revision, of the command's own write, are shown; 0: nothing was
 	// written, and entries from now on are shown.
 	after store.Revision
-	begun time.Time // when the command began: what follows from its write is in the journal from then on
+	begun time.Time     // when the command began: what follows from its write is in the journal from then on
+	limit time.Duration // how long to wait; 0: as the flags say
 }
 
 // interrupted returns what remains when an operator stops waiting: what was written stays written.
@@ -35,9 +36,9 @@ func (a awaited) interrupted() error {
 // without an operator, and when the limit has passed.
 func (s *Session) wait(ctx context.Context, a awaited) error {
 	spec := a.spec
-	limit := s.flags.Timeout
+	limit := a.limit
 	if limit <= 0 {
-		limit = waitTimeout
+		limit = s.waitLimit()
 	}
 	now, err := s.list(ctx, s.keys().Group(spec.Name), 0)
 	if err != nil && ctx.Err() != nil {
@@ -94,6 +95,13 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 		case <-tick.C:
 		}
 	}
+}
+
+func (s *Session) waitLimit() time.Duration {
+	if s.flags.Timeout > 0 {
+		return s.flags.Timeout
+	}
+	return waitTimeout
 }
 
 // progressLine is one line that is rewritten, on a terminal only. The terminal cuts it at its width

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// prompt lets something happen right after each transaction, before anybody can look.
+// prompt lets something happen right after each transaction, before anyone can look.
 type prompt struct {
 	store.Store
 	then func()

@@ -159,6 +159,11 @@ func (w *waiting) progress(now time.Time) glance {
 			w.spec.Name),
 			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done,
 			w.status.Rollout.Total, w.rollHalted())
+	case w.awaitsPromotion():
+		g.over = true
+		g.err = failure(Awaits, "leasehold group promote "+w.spec.Name,
+			"group %s: %d of %d on %s: the canaries are healthy, and the roll waits for a promotion", w.spec.Name,
+			w.status.Rollout.Done, w.status.Rollout.Total, w.template)
 	case w.givenUp(now):
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name,
@@ -196,6 +201,16 @@ func (w *waiting) rollHalted() string {
 		return r.Why
 	}
 	return ""
+}
+
+// awaitsPromotion reports whether the awaited roll goes no further without an operator: its
+// canaries are healthy, and no time promotes them (ROLL-5).
+func (w *waiting) awaitsPromotion() bool {
+	r := w.status.Rollout
+	return r != nil && r.Template == w.template && r.Relaunch >= w.spec.Relaunch.Number && r.Promoted == "" &&
+		slices.ContainsFunc(w.status.Blocked, func(b store.Blocked) bool {
+			return b.Kind == store.BlockedByCanary && b.Of.For == 0 && b.Of.Count >= b.Of.Limit
+		})
 }
 
 // givenUp reports whether nothing more happens without an operator (REC-11).

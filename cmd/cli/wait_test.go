@@ -201,7 +201,7 @@ func outdatedWorld(w *world) store.Status {
 	return st
 }
 
-// An opportunistic roll replaces no outdated instance, so waiting for one is in vain.
+// An opportunistic roll replaces no outdated instance, so waiting for one never ends.
 func TestWaitForAnOpportunisticRoll(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		g := webGroup(1)

@@ -51,7 +51,8 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 func TestCertificatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 	const head = "name: web\nprovider: process\nvars: {domain: web.internal}\nfiles:\n- path: " +
 		"${dir}/files/tls.crt\n  certificate:\n    authority: web\n"
-	const names, key = "    names: [\"{{.Facts.instance}}.{{.Vars.domain}}\", \"{{host .Facts.address}}\"]\n", "    key: ${dir}/files/tls.key\n"
+	const names, key = "    names: [\"{{.Facts.instance}}.{{.Vars.domain}}\", \"{{host .Facts.address}}\"]\n",
+		"    key: ${dir}/files/tls.key\n"
 	for text, want := range map[string]string{
 		names + key: "",
 		names + key + "    bundle: ${dir}/files/ca.crt\n    lifetime: 1h\n    key_type: rsa\n    key_mode: \"0640\"\n": "",

@@ -452,7 +452,8 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 		"string": `""`, "integer": "-1", "number": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
 		"list of status codes": "[]",
-		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]", "list of targets": "[]",
+		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]", "list of windows": "[]",
+		"list of targets": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

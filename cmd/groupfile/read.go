@@ -20,6 +20,8 @@ const MaxGroups = 50
 type File struct {
 	yamlfile.Reader
 	documents []document
+	// Settings of the shard, if the file was read by ParseWithSettings.
+	Settings []Setting
 }
 
 // document is one document of a file.
@@ -68,7 +70,12 @@ func Read(name string, from io.Reader) ([]store.Group, error) {
 }
 
 // Parse parses a file. Judge returns what is wrong in it; the error is that it could not be read.
-func Parse(name string, from io.Reader) (*File, error) {
+func Parse(name string, from io.Reader) (*File, error) { return parse(name, from, false) }
+
+// ParseWithSettings is Parse for a file that may also have documents with settings of the shard.
+func ParseWithSettings(name string, from io.Reader) (*File, error) { return parse(name, from, true) }
+
+func parse(name string, from io.Reader, withSettings bool) (*File, error) {
 	f := &File{Reader: yamlfile.Reader{File: name}}
 	r := &f.Reader
 	roots, err := r.Documents(from, MaxGroups, fmt.Sprintf("more than %d groups in one file", MaxGroups))
@@ -77,6 +84,10 @@ func Parse(name string, from io.Reader) (*File, error) {
 	}
 	where := map[string]*yaml.Node{}
 	for _, root := range roots {
+		if withSettings && hasSettings(root) {
+			f.readSettings(root)
+			continue
+		}
 		d, ok := readDocument(r, root)
 		if !ok {
 			continue
@@ -88,7 +99,7 @@ func Parse(name string, from io.Reader) (*File, error) {
 		where[d.name] = root
 		f.documents = append(f.documents, d)
 	}
-	if len(r.Problems) == 0 && len(f.documents) == 0 {
+	if len(r.Problems) == 0 && len(f.documents) == 0 && len(f.Settings) == 0 {
 		r.Wrong(nil, "", "there is no group in the file")
 	}
 	return f, nil

@@ -11,7 +11,8 @@ import (
 // proves PROV-3
 func TestNestedSettings(t *testing.T) {
 	const head = "name: web\nsize: 1\nprovider: acme\ntemplate:\n  settings: "
-	groups, err := Read("web.yaml", strings.NewReader(head+`{image: "010", disks: [{gib: 20, ssd: true}], ratio: 0.5, none: {}}`))
+	groups, err := Read("web.yaml",
+		strings.NewReader(head+`{image: "010", disks: [{gib: 20, ssd: true}], ratio: 0.5, none: {}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

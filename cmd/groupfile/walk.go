@@ -29,6 +29,7 @@ var setByCommand = map[string]string{
 	"relaunch":  "not set in a file: use leasehold group restart",
 
 	"scale_hold": "not set in a file: use leasehold group scale",
+	"source":     "not set in a file: use leasehold apply --source",
 }
 
 // mapping reads a mapping of fields and returns them for JSON.
@@ -124,7 +125,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return w.command(f, value)
 		}
 		return w.text(f.Path, value)
-	case "list of checks", "list of load balancers", "list of files", "list of targets":
+	case "list of checks", "list of load balancers", "list of files", "list of windows", "list of targets":
 		if empty {
 			return nil, false
 		}

@@ -213,6 +213,7 @@ var changing = []struct {
 	command string
 	args    []string
 }{
+	{"apply", []string{"-f", "fleet.yaml", "--source", "fleet"}},
 	{"group apply", []string{"-f", "web.yaml"}},
 	{"group scale", []string{"web", "4"}},
 	{"group edit", []string{"web"}},
@@ -234,6 +235,7 @@ var changing = []struct {
 	{"instance delete", []string{"web-0-a", "--confirm=web-0-a"}},
 	{"hold", []string{"looking"}},
 	{"release", nil},
+	{"freeze", []string{"sale", "--for=1h"}},
 	{"evacuate", []string{"local", "--confirm=local"}},
 	{"config apply", []string{"-f", "static.yaml"}},
 	{"config set", []string{"provider_poll=6s"}},
@@ -251,9 +253,10 @@ var elsewhere = []string{
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show",
+	"top",                           // which reads what status reads, and has no end
 	"provider show",                 // which reads what provider list does
 	"provider test", "webhook test", // which do not ask etcd
-	"group promote",                                                                              // which writes an order as group retry does, where canaries wait
+	"group promote",                                                                              // as group retry
 	"server run", "server list", "server add", "server remove", "server replace", "server token", // root's, or its host's
 }
 
@@ -268,6 +271,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for name, text := range map[string]string{
 		"web.yaml":    "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
 		"value":       "of the secret",
+		"fleet.yaml":  "name: fleet\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",
 		"static.yaml": "name: fixed\nprovider: process\nsize: 1\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

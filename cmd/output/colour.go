@@ -1,5 +1,19 @@
 package output
 
+import "github.com/leasehold/leasehold/coordinator/reason"
+
+// Severe is the style of what happened, by how much it deserves attention.
+func (s Screen) Severe(how reason.Severity, text string) string {
+	switch {
+	case how.AtLeast(reason.Critical):
+		return s.Alarm(text)
+	case how.AtLeast(reason.Warning):
+		return s.Notice(text)
+	default:
+		return text
+	}
+}
+
 // Dim is the style of what matters less.
 func (s Screen) Dim(text string) string { return s.paint("2", text) }
 

@@ -23,6 +23,7 @@ const (
 	Unreachable Code = 5
 	Differs     Code = 6
 	TimedOut    Code = 7
+	Awaits      Code = 8 // an operator: the canaries are healthy, and the roll waits for a promotion
 	Interrupted Code = 130
 )
 

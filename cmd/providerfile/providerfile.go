@@ -1,4 +1,5 @@
-// Package providerfile opens the providers, load balancers and webhooks that a replica is configured with.
+// Package providerfile opens the providers, load balancers and webhooks that a replica is
+// configured with.
 //
 //	providers:
 //	  acme:

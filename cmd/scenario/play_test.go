@@ -72,7 +72,7 @@ func lines(res *Result) string {
 // effects are, for each kind of event, a scenario with it and what is then in the timeline that is
 // not there without it.
 var effects = map[string]struct{ before, event, after, shows string }{
-	// What befalls machines.
+	// What happens to machines.
 	"kill":        {event: "count: 2", shows: `(?s)DET-4 .* deleting; replacement.*DET-4 .* deleting; replacement`},
 	"lost_leases": {event: "count: 4, for: 2m", shows: `(?s)is lost: its lease.*00:05:0\d verdict .*is healthy again`},
 	"freeze":      {event: "slot: 2", shows: `web-2-\w+web: is lost: its lease`},
@@ -83,7 +83,7 @@ var effects = map[string]struct{ before, event, after, shows string }{
 	"workload_exits": {event: "code: 0, zone: a", shows: `is unhealthy`},
 	"spot_notice":    {event: "in: 1m", shows: `SPOT-2 .* doomed: a notice`},
 	"goodbye":        {event: "says: shutdown", shows: `suspect: its agent said goodbye: shutdown`},
-	// What befalls providers.
+	// What happens to providers.
 	"lose_zone": {event: "zone: b, for: 2m", shows: `tried in zone a: zone b has no room`},
 	"no_capacity": {
 		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
@@ -115,7 +115,7 @@ var effects = map[string]struct{ before, event, after, shows string }{
 		event: "", before: "- {at: 1m, lose_zone: a}\n- {at: 2m, lose_zone: b}\n",
 		shows: `(?m)^00:03:\d\d machine .*made`,
 	},
-	// What befalls coordinators and etcd.
+	// What happens to coordinators and etcd.
 	"coordinator_dies":    {event: "", shows: `(?m)^00:03:0[5-9] world .*leads`},
 	"replica_dies":        {event: "", shows: `coordinator r1 dies`},
 	"coordinator_resigns": {event: "", shows: `(?m)^00:03:00 world .*leads`},

@@ -21,8 +21,9 @@ type Admin struct {
 func Open(ctx context.Context, place Place) (*Admin, error) {
 	r, err := place.load()
 	if isNew(err) {
-		return nil, problem("run it on a host of the cluster, as the user who runs leasehold server there, or name its --data-dir",
-			"%s holds no server", place.Dir)
+		return nil,
+			problem("run it on a host of the cluster, as the user who runs leasehold server there, or name its --data-dir",
+				"%s holds no server", place.Dir)
 	}
 	if err != nil {
 		return nil, err

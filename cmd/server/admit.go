@@ -75,7 +75,8 @@ func (a *admission) register(to grpc.ServiceRegistrar) {
 // answer answers a call. Without a valid token it says nothing of the cluster.
 func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesValue, error) {
 	var call joinCall
-	if err := json.Unmarshal(text, &call); err != nil || !identity.IsName(call.Name) || len(call.Hosts) > 8 || call.Token == "" {
+	if err := json.Unmarshal(text, &call); err != nil || !identity.IsName(call.Name) || len(call.Hosts) > 8 ||
+		call.Token == "" {
 		return nil, status.Error(codes.InvalidArgument, "the call is malformed")
 	}
 	select {
@@ -107,7 +108,8 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 	return wrapperspb.Bytes(out), nil
 }
 
-// admit checks the token, and whether the cluster can bear another member, before the token is used.
+// admit checks the token, and whether the cluster can bear another member, before the token is
+// used.
 func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer, err error) {
 	r, err := a.place.load()
 	if err != nil {

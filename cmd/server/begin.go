@@ -74,7 +74,8 @@ func (p Place) tell(r Record) error {
 	for _, e := range r.endpoints() {
 		endpoints = append(endpoints, fmt.Sprintf("%q", strings.TrimPrefix(e, "https://")))
 	}
-	text := fmt.Sprintf("# leasehold server writes this: commands on this host find it\nendpoints: [%s]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n",
+	text := fmt.Sprintf("# leasehold server writes this: commands on this host find it\nendpoints: [%s]\n"+
+		"cacert: %q\ncert: %q\nkey: %q\nshard: %q\n",
 		strings.Join(endpoints, ", "), p.credentials().CA("operators"), cert, key, r.Shard)
 	return durable.Replace(p.Settings(), []byte(text), 0o600)
 }

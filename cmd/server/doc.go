@@ -11,14 +11,15 @@
 //	follow.go     what changes while a host runs
 //	member.go     the etcd member, a process of its own
 //	replica.go    the replica, another
-//	supervise.go  keeps both running
+//	run.go        runs both parts, completes a first start, and tells systemd
+//	supervise.go  keeps a part running
 //	pipe.go       what a part tells the supervisor
 //
 // # Invariants
 //
-//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose data
-//     is gone joins the others anew (SAFE-15).
+//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose
+//     data is gone joins the others anew (SAFE-15).
 //   - A part that ends, however it does, takes no other part with it.
-//   - What a first start has done is on disk before the next step begins, so that it goes on where it
-//     was interrupted.
+//   - What a first start has done is on disk before the next step begins, so that it goes on where
+//     it was interrupted.
 package server

@@ -11,8 +11,8 @@ import (
 // followEvery is how often a host looks who is in the cluster.
 const followEvery = 10 * time.Second
 
-// follow keeps the record and the settings for commands up to date with the cluster, and this host's
-// certificates valid, until ctx ends or this host has been removed: then it returns why.
+// follow keeps the record and the settings for commands up to date with the cluster, and this
+// host's certificates valid, until ctx ends or this host has been removed: then it returns why.
 func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r Record) error {
 	log := h.Logger(c.LogLevel)
 	tick := time.NewTicker(followEvery)
@@ -67,8 +67,8 @@ func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err e
 	return r.Members, err == nil && !there, err
 }
 
-// wasRemoved reports whether the others say that this host was removed while it was down. If they do
-// not answer, it was not.
+// wasRemoved reports whether the others say that this host was removed while it was down. If they
+// do not answer, it was not.
 func (p Place) wasRemoved(ctx context.Context, r Record) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -37,7 +37,8 @@ func (p Place) join(ctx context.Context, r Record, at, text string) error {
 		return err
 	}
 	if _, _, err := net.SplitHostPort(at); err != nil {
-		return problem("leasehold server --name b --join a:7420 --token TOKEN", "--join: %q: must be HOST:PORT of a host of the cluster", at)
+		return problem("leasehold server --name b --join a:7420 --token TOKEN",
+			"--join: %q: must be HOST:PORT of a host of the cluster", at)
 	}
 	key, err := p.hostKey()
 	if err != nil {
@@ -127,16 +128,20 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	case err == nil:
 		return answer, json.Unmarshal(out.GetValue(), &answer)
 	case strings.Contains(said.Message(), errAuthority.Error()):
-		return answer, problem("give the address of a host of the cluster that made the token", "--join: %s: %s", at, errAuthority)
+		return answer, problem("give the address of a host of the cluster that made the token", "--join: %s: %s", at,
+			errAuthority)
 	case said.Code() == codes.PermissionDenied:
-		return answer, problem("leasehold server token, on a host of the cluster, makes another", "--token: %s", said.Message())
+		return answer,
+			problem("leasehold server token, on a host of the cluster, makes another", "--token: %s", said.Message())
 	case said.Code() == codes.FailedPrecondition:
 		what, next, _ := strings.Cut(said.Message(), "\n")
 		return answer, problem(next, "%s refuses this host: %s", at, what)
 	case said.Code() == codes.Unimplemented:
-		return answer, problem("give the address of a host that runs leasehold server", "--join: %s: a coordinator without leasehold server answers there", at)
+		return answer, problem("give the address of a host that runs leasehold server",
+			"--join: %s: a coordinator without leasehold server answers there", at)
 	default:
-		return answer, problem("the log of that host says why; then the same command again", "--join: %s: %s", at, said.Message())
+		return answer,
+			problem("the log of that host says why; then the same command again", "--join: %s: %s", at, said.Message())
 	}
 }
 
@@ -262,6 +267,7 @@ func (p Place) tryPromote(ctx context.Context, r Record) error {
 
 // removed is the end of a host that an operator has removed.
 func (p Place) removed(r Record) error {
-	return problem(fmt.Sprintf("to have it join again, remove %s and use a token: leasehold server add %s, on another host", p.Dir, r.Name),
+	return problem(fmt.Sprintf("to have it join again, remove %s and use a token: leasehold server add %s, on "+
+		"another host", p.Dir, r.Name),
 		"%s was removed from the cluster", r.Name)
 }

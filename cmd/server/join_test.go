@@ -142,7 +142,8 @@ func TestWhoMustAnswer(t *testing.T) {
 }
 
 func TestTokensAreRead(t *testing.T) {
-	for _, bad := range []string{"", "x", strings.Repeat("A", 52), strings.Repeat("A", 52) + ".short", "." + strings.Repeat("a", 32)} {
+	long := strings.Repeat("A", 52)
+	for _, bad := range []string{"", "x", long, long + ".short", "." + strings.Repeat("a", 32)} {
 		if _, err := parseToken(bad); err == nil {
 			t.Errorf("%q is taken for a token", bad)
 		}
@@ -151,7 +152,8 @@ func TestTokensAreRead(t *testing.T) {
 
 func TestNamesOfFurtherHosts(t *testing.T) {
 	for name, want := range map[string]string{
-		"a": "b c", "db-1": "db-2 db-3", "h8": "h8-2 h8-3", "host": "host-2 host-3", "site-a": "site-b site-c", "z": "z-2 z-3",
+		"a": "b c", "db-1": "db-2 db-3", "h8": "h8-2 h8-3", "host": "host-2 host-3", "site-a": "site-b site-c",
+		"z": "z-2 z-3",
 	} {
 		if got := strings.Join(following(name), " "); got != want {
 			t.Errorf("after %s: %s, want %s", name, got, want)

@@ -119,7 +119,8 @@ func (p Place) load() (Record, error) {
 	}
 	var r Record
 	if err := json.Unmarshal(text, &r); err != nil {
-		return Record{}, problem("restore it from a backup; or, with other hosts running, remove "+p.Dir+" and join again: leasehold server replace NAME on one of them",
+		return Record{}, problem("restore it from a backup; or, with other hosts running, remove "+p.Dir+
+			" and join again: leasehold server replace NAME on one of them",
 			"%s cannot be read: %s", p.record(), err)
 	}
 	if r.Schema != recordSchema {

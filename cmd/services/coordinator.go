@@ -15,7 +15,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
-	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
@@ -63,7 +62,6 @@ type Replica struct {
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	program.OutliveOutput()
-	service := supervised.Open()
 	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
 		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
 			c.SessionTTL)
@@ -132,7 +130,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log, Authority: secured, Secrets: keys,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log,
+		Authority: secured, Secrets: keys,
 		Authorities: authorities, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -158,8 +157,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
-		service.Ready() // also while it waits for its shard
-		ended.Go(func() { service.Watch(collecting, r.Working) })
+		h.Service.Ready() // also while it waits for its shard
+		ended.Go(func() { h.Service.Watch(collecting, r.Working) })
 		if backups != nil {
 			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
 			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
@@ -218,7 +217,8 @@ func beside(advertise, listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// providers opens the replica's providers: the ones in its file, or the process provider if there are none.
+// providers opens the replica's providers: the ones in its file, or the process provider if there
+// are none.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
 		if named, err := openProviders(ctx, c.Providers, log); err != nil || len(named) > 0 {

@@ -33,7 +33,8 @@ func (c Credentials) tell(dir, endpoint, shard string) error {
 	cert, key := c.Of(string(store.RoleOperator))
 	rootCert, rootKey := c.Of(store.RoleRoot)
 	ca := c.CA(pki.Operators)
-	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\nendpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
+	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\n"+
+		"endpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
 	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n",
 		quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
 	return errors.Join(

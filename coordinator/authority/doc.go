@@ -1,7 +1,7 @@
 // Package authority certifies keys of workloads (FILE-2). The authorities stand in the replica's
 // own configuration; groups only name them (SEC-7).
 //
-//	authority.go  the authorities of a replica, and what is looked at before and after one of them signs
+//	authority.go  the authorities of a replica, and the checks before and after one signs
 //	order.go      what a certificate is to be, and whether a request asks for that
 //	own.go        an authority whose key is here
 //	program.go    an authority that a program of the user's speaks to

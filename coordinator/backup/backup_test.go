@@ -262,7 +262,10 @@ func TestASchedule(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	cfg := backup.Config{
 		Shard: "default", By: "a", Program: "v0", Every: time.Hour, Dir: dir, Keep: 2,
-		Command: []string{"sh", "-c", `cat >"$1.$LEASEHOLD_BACKUP_REVISION"; ! [ -e "$1.fail" ] || { echo full >&2; exit 3; }`, "sh", out},
+		Command: []string{
+			"sh", "-c",
+			`cat >"$1.$LEASEHOLD_BACKUP_REVISION"; ! [ -e "$1.fail" ] || { echo full >&2; exit 3; }`, "sh", out,
+		},
 	}
 	once := func(cfg backup.Config) error {
 		return backup.NewSchedule(cfg, s, slog.New(slog.DiscardHandler)).Once(t.Context())

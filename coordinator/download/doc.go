@@ -5,7 +5,7 @@
 //	server.go  HTTPS: GET /agent/linux-amd64
 //
 // A machine believes the server by the shard's authority and the program by its hash, which stand
-// in what its provider handed to it. The program is no secret: anybody who reaches the address may
+// in what its provider handed to it. The program is no secret: anyone who reaches the address may
 // read it, and nothing else.
 //
 // # Invariants

@@ -220,7 +220,7 @@ func TestWhatIsDamage(t *testing.T) {
 			w.pass(time.Minute)
 			test.do(w)
 			seen := w.content.Revision
-			// the revision grows before anybody looks
+			// the revision grows before anyone looks
 			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"})
 			if test.want != nil && test.want.What == lost && test.last == "" {
 				seen = w.content.Revision // there is no key that could tell

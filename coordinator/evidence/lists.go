@@ -73,8 +73,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		w.sighting = now
 		w.version++
-		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
-			w.phase == store.Stopping {
+		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
+			w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}
 	}

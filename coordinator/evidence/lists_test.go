@@ -114,10 +114,10 @@ func TestMachinesOfOneInstance(t *testing.T) {
 	}{
 		"one":           {machines: []provider.Machine{own}, want: "own"},
 		"one, untagged": {machines: []provider.Machine{machine("own", "", provider.StateCrashed)}, want: "own", down: true},
-		"made in vain": {
+		"made and given up": {
 			machines: []provider.Machine{own, spare}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
 		},
-		"made in vain, listed first": {
+		"made and given up, listed first": {
 			machines: []provider.Machine{spare, own}, want: "own", copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
 		},
 		"the instance's crashed": {

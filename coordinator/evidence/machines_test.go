@@ -172,7 +172,7 @@ func TestExtraMachines(t *testing.T) {
 	}
 }
 
-// Machines are counted that have no record, and records whose machine ought to be listed and is
+// Machines are counted that have no record, and records whose machine should be listed and is
 // not: before the first List, and in phases in which there need be none, nothing is missing.
 //
 // proves SAFE-12

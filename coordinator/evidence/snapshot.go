@@ -40,7 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals = e.refused()
+	s.Refusals, s.ClocksApart = e.refused(), clocksApart(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	for _, name := range groups {
 		if name == "" {
@@ -50,6 +50,16 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		s.Groups = append(s.Groups, e.group(c, name))
 	}
 	return s
+}
+
+// clocksApart is by how much the clocks of the replicas differ, as they compare them with the
+// leader's.
+func clocksApart(c *cache.Content) time.Duration {
+	var behind, ahead store.Duration
+	for _, r := range c.Replicas {
+		behind, ahead = min(behind, r.Record.ClockOff), max(ahead, r.Record.ClockOff)
+	}
+	return (ahead - behind).D()
 }
 
 // rooms are places for the instances of a snapshot, and what each of them shows.
@@ -260,7 +270,7 @@ func (e *Evidence) restoreSlots(c *cache.Content, g *plan.Group) {
 		}
 		remembered, known := c.Slots[group][n]
 		v, ok := before(e, key, remembered, known)
-		if !ok { // it begins afresh, as a lost one does
+		if !ok { // it starts over, as a lost one does
 			v.Record = store.Slot{Schema: store.Schema, Group: group, Number: n}
 		}
 		v.Key, v.Modified = key, c.Spoiled[key].Modified

@@ -219,7 +219,9 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 		with func(*gateway.Deps)
 		file store.File
 	}{
-		"authority web: this coordinator has none of that name, it has none: name it in the file of --providers": {func(*gateway.Deps) {}, certificateOf("web")},
+		"authority web: this coordinator has none of that name, it has none: name it in the file of --providers": {
+			func(*gateway.Deps) {}, certificateOf("web"),
+		},
 		"there is no authority corp": {with, certificateOf("corp")},
 		`names[0]: "0.*": must become a host name in lower case without wildcard, or an IP address`: {with, wrong},
 		"it may not": {func(d *gateway.Deps) {

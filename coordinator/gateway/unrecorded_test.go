@@ -448,7 +448,7 @@ func TestClaimOfAStray(t *testing.T) {
 	})
 }
 
-// Agents without a record and without a claim can be anybody: so many are noted one by one, and the
+// Agents without a record and without a claim can be anyone: so many are noted one by one, and the
 // others are counted.
 //
 // proves SEC-5, REC-8

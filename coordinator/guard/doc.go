@@ -18,7 +18,7 @@
 //	what                                     honest                     bound
 //	a pending handshake                      below 1 s                  5 s
 //	pending handshakes of a source           1,000 agents, two each     2,048
-//	pending handshakes in all                as above                   a quarter of descriptors, ≤ 8,192
+//	pending handshakes in all                as above                   1/4 of descriptors, ≤ 8,192
 //	life of an anonymous connection          one exchange, below 5 s    30 s
 //	anonymous connections of a source        1,000 machines that join   2,048
 //	connections of one name                  3 at most                  8

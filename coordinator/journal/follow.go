@@ -71,8 +71,8 @@ func (m *Memory) list(ctx context.Context, s store.Store) (store.Revision, error
 	return at, nil
 }
 
-// start returns the key from which on there are no more entries than are kept, and its time: zero if that is all
-// of them. The store counts them, so that no more are read.
+// start returns the key from which on there are no more entries than are kept, and its time: zero
+// if that is all of them. The store counts them, so that no more are read.
 func (m *Memory) start(ctx context.Context, s store.Store) (from string, since time.Time, err error) {
 	all, err := m.part(ctx, s, "", 1, 0)
 	if err != nil || len(all.KVs)+all.Behind <= m.most {

@@ -38,9 +38,9 @@ func New(keys store.Keys, most int) *Memory {
 	return &Memory{keys: keys, most: most, verdicts: map[string]Entry{}, moved: make(chan struct{})}
 }
 
-// View calls read with the entries, the oldest first, and the time since which none is missing, which is zero if
-// none is. It
-// reports whether the journal was read yet. The entries must not be kept or changed.
+// View calls read with the entries, the oldest first, and the time since which none is missing,
+// which is zero if none is. It reports whether the journal was read yet. The entries must not be
+// kept or changed.
 func (m *Memory) View(read func(entries []Entry, since time.Time)) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

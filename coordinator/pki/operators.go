@@ -89,8 +89,8 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 		issued.Key)
 }
 
-// SignOperator signs a certificate of the operators' authority for the key of a request, and returns
-// it with what has to be shown beside it, as PEM. Of the request only the key is used.
+// SignOperator signs a certificate of the operators' authority for the key of a request, and
+// returns it with what has to be shown beside it, as PEM. Of the request only the key is used.
 func SignOperator(dir string, request []byte, o Order) ([]byte, error) {
 	if err := o.check(); err != nil {
 		return nil, err

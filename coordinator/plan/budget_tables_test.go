@@ -46,13 +46,13 @@ func TestWhoStands(t *testing.T) {
 }
 
 // Only a slot that flapped, or was given up, on an earlier template begins on the new one because
-// of that; all slots start afresh.
+// of that; all slots start over.
 //
 // proves FLAP-7, ROLL-9
 func TestWhatANewTemplateForgets(t *testing.T) {
 	for name, c := range map[string]struct {
 		slot    store.Slot
-		afresh  bool
+		over    bool
 		flapped bool
 	}{
 		"of the present template": {
@@ -70,10 +70,10 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 		sl.Record = c.slot
 		(&draft{spec: &store.Group{}, hash: "new"}).renew(sl)
 		r := &sl.Record
-		afresh := len(r.Failures) == 0 && r.Flapping == 0 && r.Retry == nil && r.GiveUp == nil && r.Errored == "" &&
+		over := len(r.Failures) == 0 && r.Flapping == 0 && r.Retry == nil && r.GiveUp == nil && r.Errored == "" &&
 			r.Template == "" && sl.retry.IsZero() && sl.giveUp.IsZero()
-		if afresh != c.afresh || sl.flapped != c.flapped {
-			t.Errorf("%s: it starts afresh %t, has flapped %t: %+v", name, afresh, sl.flapped, sl.Record)
+		if over != c.over || sl.flapped != c.flapped {
+			t.Errorf("%s: it starts over %t, has flapped %t: %+v", name, over, sl.flapped, sl.Record)
 		}
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A machine that was made in vain is removed while its instance lives; a copy of unknown origin is
-// told of. A pause keeps both waiting, and of an instance that is deleted all machines go at once.
+// A machine that was made and given up is removed while its instance lives; a copy of unknown
+// origin is told of. A pause keeps both waiting, and of an instance that is deleted all machines go
+// at once.
 //
 // proves PROV-4, REC-13
 func TestCopiesOfAnInstance(t *testing.T) {
@@ -21,7 +22,7 @@ func TestCopiesOfAnInstance(t *testing.T) {
 		blocked string // the reason that is told
 	}{
 		{"none", store.Running, false, nil, "", ""},
-		{"made in vain", store.Running, false, []Copy{foreign, spare}, "b", "c"},
+		{"made and given up", store.Running, false, []Copy{foreign, spare}, "b", "c"},
 		{"paused", store.Running, true, []Copy{spare}, "", ""},
 		{"of unknown origin", store.Running, false, []Copy{foreign}, "", "c"},
 		{"not registered yet", store.Booting, false, []Copy{foreign}, "", ""},

@@ -387,7 +387,7 @@ func TestAGroupEndsAfterTheOrdersToItsSlots(t *testing.T) {
 		}
 		return what
 	}
-	if got := done(); !slices.Equal(got, []string{"1 slot to start afresh"}) {
+	if got := done(); !slices.Equal(got, []string{"1 slot to start over"}) {
 		t.Fatalf("planned %q first, want the order alone", got)
 	}
 	w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group})

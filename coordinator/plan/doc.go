@@ -5,8 +5,8 @@
 // # How a plan is made
 //
 // A group is planned alone. Its spec is chosen first (accept in plan.go), then each instance is
-// judged on the evidence (judge.go), then decide and reconcile in plan.go run the deciders in the
-// order of REC-5:
+// judged on the evidence (judge.go; judgment.go has the result, doom.go notices and evacuations),
+// then decide and reconcile in plan.go run the deciders in the order of REC-5:
 //
 //	storm.go     whether so many are lost that nothing lost is replaced
 //	progress.go  phases that follow from facts: created, registered, healthy; failures of slots
@@ -15,12 +15,15 @@
 //	dead.go      dead instances
 //	drain.go     instances that leave in order
 //	remove.go    deletions, and the proof that a machine is gone
-//	traffic.go   memberships in load balancers; members.go: what is known of them
+//	traffic.go   memberships in load balancers; traffic_entries.go: what they are;
+//	             members.go: what is known of them
 //	calls.go     which provider calls to make
-//	heal.go      failed and condemned instances; how long a failing slot waits
+//	heal.go      failed and condemned instances
+//	restart.go   restarts; failures.go: how long a failing slot waits
 //	scale.go     too many, too few; zones
-//	roll.go      changes of the template
-//	damage.go    lost records; machines without a record
+//	settle.go    which of two instances keeps a slot
+//	roll.go      changes of the template; roll_progress.go: how far they are, and blame
+//	damage.go    lost records; extras.go: machines without a record
 //	status.go    status/<group>; blocked.go: what is due and not done, and why
 //	snapshot.go  the input; which template new instances get
 //	budget.go    budgets, and whose turn it is to use them
@@ -30,7 +33,7 @@
 //
 // # Invariants
 //
-//   - An action is one transaction, or part of one with others like it (Batch in draft.go). It
+//   - An action is one transaction, or part of one with others like it (batch.go). It
 //     compares every record it changes and every key of its evidence (SAFE-4); the leader adds the
 //     leader's fence and the journal entry.
 //   - A record is changed by one action of a plan at most; what follows from the change is decided

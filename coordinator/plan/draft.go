@@ -42,9 +42,11 @@ type draft struct {
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount
-	rests                 bool                             // the roll waits for time or a promotion, and has nothing else to do
-	settled               []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes                 []Note                           // journal entries of what is new in the status
+	shut                  map[string]*closed // by kind of planned work: see closedFor
+	// the roll waits for time or a promotion, and has nothing else to do
+	rests   bool
+	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes   []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call
@@ -128,7 +130,7 @@ type slot struct {
 	zone    string         // of the member that will stay, if it is counted in the crowd
 	counted bool
 	spot    bool // that member is a spot machine
-	flapped bool // on an earlier template, until a new one started it afresh
+	flapped bool // on an earlier template, until a new one started it over
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
@@ -166,7 +168,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 
 func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
-// renew has a slot start afresh on a new template (FLAP-7). It is written with the slot's next
+// renew has a slot start over on a new template (FLAP-7). It is written with the slot's next
 // change; until then every leader comes to the same.
 func (d *draft) renew(sl *slot) {
 	r := &sl.Record
@@ -419,129 +421,6 @@ func placed(c store.Cause, id string) store.Cause {
 
 // orderedBy is the cause of what an operator ordered.
 func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.CauseOrder, By: operator} }
-
-// How much goes in one transaction at most: well below what etcd takes, the leader's fence and the
-// text of the journal included.
-const (
-	mostInBatch       = 32
-	mostTogetherBytes = 512 << 10
-	mostOtherwise     = 150 // bytes of a counterfactual as text
-)
-
-// Batch puts the actions of a plan into transactions, in their order. Simple ones that follow
-// one another share one: ten thousand agents that register at once would else wait for ten thousand
-// transactions. All others have one to themselves.
-//
-// What shares a transaction happens as if one came right after the other: none compares or writes
-// what another of them writes.
-func Batch(actions []Action) [][]*Action {
-	var out [][]*Action
-	var last bundle
-	for i := range actions {
-		a := &actions[i]
-		if last.takes(a) {
-			out[len(out)-1] = append(out[len(out)-1], a)
-			continue
-		}
-		out = append(out, []*Action{a})
-		last = bundle{open: simple(a), written: map[string]bool{}, compared: map[string]bool{}}
-		if last.open {
-			last.add(a)
-		}
-	}
-	return out
-}
-
-// simple actions change one record, which they compare, and nothing else: they make and remove
-// nothing, take no instance out of its slot and use no budget. What concerns the shard as a whole
-// is not simple.
-func simple(a *Action) bool {
-	if a.Turn || a.Group == "" || len(a.Writes) != 1 || a.Writes[0].Delete || a.To != "" && !a.To.Fills() {
-		return false
-	}
-	return slices.ContainsFunc(a.Conditions,
-		func(c store.Condition) bool { return c.Key == a.Writes[0].Key && c.Modified != 0 })
-}
-
-// bundle is a transaction that is being filled.
-type bundle struct {
-	open              bool // it may hold more than one action
-	written, compared map[string]bool
-	actions           int
-	conditions        int
-	writes            int
-	bytes             int
-}
-
-func (b *bundle) takes(a *Action) bool {
-	if !b.open || !simple(a) || b.written[a.Writes[0].Key] || b.compared[a.Writes[0].Key] {
-		return false
-	}
-	if slices.ContainsFunc(a.Conditions, func(c store.Condition) bool { return b.written[c.Key] }) {
-		return false
-	}
-	with := *b
-	with.count(a)
-	if with.actions > mostInBatch || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
-		with.bytes > mostTogetherBytes {
-		return false
-	}
-	b.add(a)
-	return true
-}
-
-func (b *bundle) add(a *Action) {
-	b.count(a)
-	b.written[a.Writes[0].Key] = true
-	for _, c := range a.Conditions {
-		b.compared[c.Key] = true
-	}
-}
-
-func (b *bundle) count(a *Action) {
-	b.actions++
-	for _, c := range a.Conditions {
-		b.conditions++
-		if c.Created != 0 && c.Modified != 0 {
-			b.conditions++
-		}
-	}
-	b.writes += len(a.Writes)
-	b.bytes += len(a.Writes[0].Value)
-	for _, told := range a.JournalEntries() {
-		b.writes++
-		b.bytes += len(told.What) + 2*len(told.Why) + mostOtherwise
-		for _, line := range told.Evidence {
-			b.bytes += len(line)
-		}
-	}
-}
-
-// Split parts actions whose common transaction did not happen because keys had changed. An action
-// that compares one of these is tried alone, as one that never shared a transaction, and after the
-// others, which go together once more: so no action is held up by another. If none does, each is
-// tried alone.
-func Split(together []*Action, changed []string) [][]*Action {
-	var rest []*Action
-	var out [][]*Action
-	for _, a := range together {
-		if slices.ContainsFunc(a.Conditions, func(c store.Condition) bool { return slices.Contains(changed, c.Key) }) {
-			out = append(out, []*Action{a})
-		} else {
-			rest = append(rest, a)
-		}
-	}
-	switch {
-	case len(rest) == 0:
-		return out
-	case len(out) > 0:
-		return append([][]*Action{rest}, out...)
-	}
-	for _, a := range rest {
-		out = append(out, []*Action{a})
-	}
-	return out
-}
 
 // Update is the least that brings an instance up to date with what its group wants, and why
 // (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Whether and

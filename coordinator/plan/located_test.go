@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Where a machine is may be known only after its agent has registered, may change with a boot, and is not
-// known of a machine that was adopted: the provider's Lists tell.
+// Where a machine is may be known only after its agent has registered, may change with a boot, and
+// is not known of a machine that was adopted: the provider's Lists tell.
 //
 // proves DET-12
 func TestWhereAMachineIsIsFollowed(t *testing.T) {

@@ -71,16 +71,16 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		"retry, on demand":             {nil, of(store.RequestRetry, "x"), "refused: it is on demand and is never healed"},
 		"retry, nothing to be retried": {nil, of(store.RequestRetry, "a"), "refused: no slot flaps or is given up"},
 		"retry, failed once": {
-			slotOf(store.Slot{Failures: make([]store.Failure, 1)}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+			slotOf(store.Slot{Failures: make([]store.Failure, 1)}), of(store.RequestRetry, "a"), "1 slot to start over",
 		},
 		"retry, flaps": {
-			slotOf(store.Slot{Flapping: 1}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+			slotOf(store.Slot{Flapping: 1}), of(store.RequestRetry, "a"), "1 slot to start over",
 		},
 		"retry, given up": {
-			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, "a"), "1 slot to start afresh",
+			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, "a"), "1 slot to start over",
 		},
 		"retry of the group": {
-			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, ""), "1 slot to start afresh",
+			slotOf(store.Slot{Errored: "often"}), of(store.RequestRetry, ""), "1 slot to start over",
 		},
 		"replace, on demand": {
 			nil, of(store.RequestReplace, "x"),

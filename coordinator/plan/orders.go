@@ -52,11 +52,11 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 }
 
-// retry has flapping and errored slots start afresh (FLAP-3). Of many slots one transaction takes a
+// retry has flapping and errored slots start over (FLAP-3). Of many slots one transaction takes a
 // part, and the order stays until the last.
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh",
+		Group: d.g.Name, Rule: "REC-16", What: "slots start over",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
 		Evidence:       []string{"request " + r.Record.ID},
 		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
@@ -85,7 +85,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	case !more:
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
-	a.What = number(n, "slot") + " to start afresh"
+	a.What = number(n, "slot") + " to start over"
 	d.actions = append(d.actions, a)
 }
 
@@ -268,6 +268,7 @@ type age struct {
 	rule   string
 	cause  store.Cause
 	forced bool
+	since  time.Time
 }
 
 // ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
@@ -316,6 +317,7 @@ func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter
 	}
 	return age{
 		rule: rule, cause: store.Cause{Kind: store.CauseAge, Name: name, For: store.Duration(limit)}, forced: forced,
+		since: due,
 	}
 }
 
@@ -349,6 +351,8 @@ func (d *draft) replaceOld(m *member) bool {
 	switch {
 	case m.Record.Protected != "":
 		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
+		return true
+	case d.tooEarly(m, what):
 		return true
 	case d.waits(m.slot, what):
 		return true // what was made in its place has failed too often (FLAP-2)
@@ -433,6 +437,8 @@ func (d *draft) removeOnDemand() {
 			rule, why = "REC-16", orderedBy(c.By)
 		} else if rule == "" || m.Record.Protected != "" {
 			d.toldDoomed(m)
+			continue
+		} else if d.tooEarly(m, m.task(store.WorkExpire)) {
 			continue
 		}
 		if !d.mayDelete(m.task(store.WorkRemove), m) {

@@ -126,8 +126,9 @@ func passed(checks []store.CheckReport) store.Cause {
 	return why
 }
 
-// locate records where a machine is. Some providers know that only after the machine has booted, or tell of
-// another address after it has booted again; an adopted machine's address is not known either.
+// locate records where a machine is. Some providers know that only after the machine has booted, or
+// tell of another address after it has booted again; an adopted machine's address is not known
+// either.
 func (d *draft) locate(m *member) {
 	see := &m.Sighting
 	if m.touched || !see.Listed || see.Down || see.Address == "" || see.Address == m.Record.Address ||
@@ -171,7 +172,7 @@ func (d *draft) standsIn(m *member) bool {
 		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
 }
 
-// forget has a slot start afresh.
+// forget has a slot start over.
 func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
 	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""

@@ -54,7 +54,7 @@ func TestASlotThatARollEmptiedIsFilledFromItsTemplate(t *testing.T) {
 	}
 }
 
-// In a damaged slot nothing takes anybody's place, whatever two members there have come to. A
+// In a damaged slot nothing takes anyone's place, whatever two members there have come to. A
 // replacement is written by the action of the instance that it replaces, which may keep its phase.
 //
 // proves SAFE-15

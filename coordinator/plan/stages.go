@@ -16,7 +16,8 @@ import (
 // canaries is how many slots a roll that begins now goes to first.
 func (d *draft) canaries() int {
 	good := d.g.Status.Record.LastGood
-	if d.spec.Rollout.Strategy != store.StrategyProactive || d.roll.strange == 0 || good != nil && good.Template == d.hash {
+	if d.spec.Rollout.Strategy != store.StrategyProactive || d.roll.strange == 0 ||
+		good != nil && good.Template == d.hash {
 		return 0
 	}
 	return d.spec.Canaries()
@@ -82,7 +83,8 @@ func (d *draft) followCanaries(r *store.Rollout) {
 		if slices.ContainsFunc(sl.members, has) && !slices.Contains(r.Canaries, sl.number) && len(r.Canaries) < r.Canary {
 			r.Canaries = append(r.Canaries, sl.number)
 		}
-		if slices.Contains(r.Canaries, sl.number) && slices.ContainsFunc(sl.members, func(m *member) bool { return has(m) && d.upToDate(m) }) {
+		upToDate := func(m *member) bool { return has(m) && d.upToDate(m) }
+		if slices.Contains(r.Canaries, sl.number) && slices.ContainsFunc(sl.members, upToDate) {
 			done++
 		}
 	}
@@ -98,7 +100,8 @@ func (d *draft) followCanaries(r *store.Rollout) {
 	}
 	if d.rests = !d.restOver(wait); !d.rests {
 		r.Promoted = "healthy for " + store.Duration(wait).String()
-		d.tell("ROLL-5", "canaries promoted", fmt.Sprintf("%s of %s have been %s", number(done, "canary instance"), r.Template, r.Promoted))
+		d.tell("ROLL-5", "canaries promoted",
+			fmt.Sprintf("%s of %s have been %s", number(done, "canary instance"), r.Template, r.Promoted))
 		d.advance()
 	}
 }
@@ -123,8 +126,8 @@ func (d *draft) upToDate(m *member) bool {
 	return m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating()
 }
 
-// followZones goes on to the next zone in which an instance is outdated. One that is protected holds
-// up no zone.
+// followZones goes on to the next zone in which an instance is outdated. One that is protected
+// holds up no zone.
 func (d *draft) followZones(r *store.Rollout) {
 	next, here := "", false
 	for _, sl := range d.order {
@@ -178,8 +181,8 @@ func (d *draft) staged(list []*member) []*member {
 	}
 }
 
-// pickCanaries returns the members of slots that are canaries, and those that become some: one in each
-// zone before two in one.
+// pickCanaries returns the members of slots that are canaries, and those that become some: one in
+// each zone before two in one.
 func (d *draft) pickCanaries(list []*member) (picked []*member) {
 	r, in := d.rollout, map[string]int{}
 	var rest []*member
@@ -249,9 +252,9 @@ func (d *draft) backFrom(old *store.Rollout) string {
 }
 
 // rollBack restores what the last good template was made of, when the roll has failed and the
-// operator wants that (ROLL-5). It is the last of a plan's actions: all others compare the spec that
-// it changes, and none of them waits if it is refused. A group from a shard's file is left to who
-// has the file.
+// operator wants that (ROLL-5). It is the last of a plan's actions: all others compare the spec
+// that it changes, and none of them waits if it is refused. A group from a shard's file is left to
+// who has the file.
 func (d *draft) rollBack() {
 	r, good := d.rollout, d.g.Status.Record.LastGood
 	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||

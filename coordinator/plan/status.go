@@ -228,9 +228,10 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) &&
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
-		samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) && sameGood(a.LastGood, b.LastGood) &&
-		slices.Equal(a.History, b.History) && slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)
+		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) &&
+		a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) &&
+		sameGood(a.LastGood, b.LastGood) && slices.Equal(a.History, b.History) &&
+		slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)
 }
 
 // sameBlocked compares also what a cause points to.

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// happens is a command that changes the world: what an operator does, or what befalls the shard.
+// happens is a command that changes the world: what an operator does, or what happens to the shard.
 func (s *story) happens(word []string) {
 	switch word[0] {
 	case "group", "static", "override":
@@ -88,12 +88,12 @@ func (s *story) happens(word []string) {
 	case "stray":
 		s.put(s.keys.Stray(word[1]), store.Stray{Schema: store.Schema, Instance: word[1], Replica: "r1", At: s.now})
 	default:
-		s.befalls(word[0], word[1:])
+		s.strike(word[0], word[1:])
 	}
 }
 
-// befalls is what happens to instances.
-func (s *story) befalls(what string, words []string) {
+// strike is what happens to instances.
+func (s *story) strike(what string, words []string) {
 	detail := ""
 	if what == "goodbye" || what == "notice" || what == "exit" {
 		detail, words = words[0], words[1:]
@@ -107,11 +107,11 @@ func (s *story) befalls(what string, words []string) {
 		}
 	}
 	for _, name := range words {
-		s.befallsOne(what, detail, s.id(name))
+		s.strikeOne(what, detail, s.id(name))
 	}
 }
 
-func (s *story) befallsOne(what, detail, id string) {
+func (s *story) strikeOne(what, detail, id string) {
 	switch what {
 	case "kill":
 		s.kill(id)

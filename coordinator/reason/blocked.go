@@ -48,6 +48,9 @@ func What(b *store.Blocked) string {
 	case store.WorkForget:
 		return "removal of the record of " + b.Instance
 	case store.WorkHealth:
+		if b.Kind == store.BlockedByOpening {
+			return "traffic to " + b.Instance
+		}
 		return "health of " + b.Instance
 	case store.WorkPhase:
 		return string(of.Phase) + " of " + b.Instance
@@ -182,7 +185,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByBalancer:
 		return fmt.Sprintf("load balancer %s has to do its part first: %s", of.Name, of.Text)
 	case store.BlockedByBreaker:
-		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on may be broken", of.Count, of.Limit)
+		return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend on "+
+			"may be broken", of.Count, of.Limit)
 	case store.BlockedByCanary:
 		if of.Count < of.Limit {
 			return fmt.Sprintf("%d of %s healthy", of.Count, canaries(of.Limit))
@@ -190,6 +194,18 @@ func Why(b *store.Blocked) string {
 		return canaries(of.Limit) + " healthy, and the roll waits"
 	case store.BlockedByBake:
 		return "zone " + of.Zone + " is done, and the roll waits"
+	case store.BlockedByWindow:
+		if of.Opens.IsZero() {
+			return "no window of the group allows it"
+		}
+		return "no window that allows it is open"
+	case store.BlockedByFreeze:
+		return also("a freeze of "+frozenBy(of), ": ", of.Text)
+	case store.BlockedByClocks:
+		return fmt.Sprintf(
+			"the clocks of the coordinators differ by %s, and no window opens by a clock that may be wrong",
+			of.For,
+		)
 	case store.BlockedByLimit:
 		if of.Count > 0 {
 			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit,
@@ -304,6 +320,13 @@ func Until(b *store.Blocked) string {
 		return fmt.Sprintf("they have been healthy for %s, or %s", of.For, Command(b))
 	case store.BlockedByBake:
 		return fmt.Sprintf("it has been healthy for %s", of.For)
+	case store.BlockedByWindow, store.BlockedByFreeze:
+		if of.Opens.IsZero() {
+			return "its windows allow it: leasehold group edit " + of.Group
+		}
+		return of.Opens.UTC().Format(time.RFC3339)
+	case store.BlockedByClocks:
+		return "they differ by less than 30s"
 	case store.BlockedByLimit:
 		return "an instance is gone, or the limit is raised: leasehold config set"
 	case store.BlockedByRefusal:
@@ -428,6 +451,14 @@ func machines(n int) string {
 		return "1 machine waits"
 	}
 	return fmt.Sprintf("%d machines wait", n)
+}
+
+// frozenBy says whose freeze it is.
+func frozenBy(of *store.BlockedFacts) string {
+	if of.Name == "" {
+		return "the group"
+	}
+	return "the shard by " + of.Name
 }
 
 func canaries(n int) string {

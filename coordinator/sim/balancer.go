@@ -60,8 +60,8 @@ func newTraffic(w *World, cfg Balancer) *traffic {
 	return &traffic{w: w, cfg: cfg, members: map[string]*served{}}
 }
 
-// balancersOf are the load balancers of a world: those it was given, and a plain one for each other name
-// that a group uses.
+// balancersOf are the load balancers of a world: those it was given, and a plain one for each other
+// name that a group uses.
 func balancersOf(w *World) map[string]*traffic {
 	all := map[string]*traffic{}
 	for _, b := range w.cfg.Balancers {
@@ -218,12 +218,12 @@ func (w *World) BalancersFail(percent int) { w.balancersFail = percent }
 
 // RemoveMember takes a member out of a balancer by hand.
 func (w *World) RemoveMember(name, instance string) {
-	w.note("somebody takes %s out of load balancer %s", instance, name)
+	w.note("an operator takes %s out of load balancer %s", instance, name)
 	delete(w.balancers[name].members, instance)
 }
 
-// InTraffic is the truth about an instance: whether a balancer begins new connections to it, and whether
-// some are in use.
+// InTraffic is the truth about an instance: whether a balancer begins new connections to it, and
+// whether some are in use.
 func (w *World) InTraffic(name, instance string) (begins, inUse bool) {
 	m := w.balancers[name].members[instance]
 	if m == nil {

@@ -17,16 +17,20 @@
 //	checks.go     what their checks say, by interval and threshold
 //	wanted.go     what agents are told
 //	operator.go   edits and orders
-//	faults.go     what can go wrong with machines and agents; trouble.go: with providers and their lists, leadership.go: with replicas
-//	              and etcd; meddle.go: in the last moment before a commit
+//	faults.go     what can go wrong with machines and agents
+//	trouble.go    what can go wrong with providers and their lists
+//	leadership.go what can go wrong with replicas and etcd
+//	meddle.go     what happens in the last moment before a commit
 //	standing.go   how things stand in truth
 //	observer.go   what is told to those who watch
 //
 // # Invariants
 //
-//   - The same seed and the same calls give the same run to the byte: one source of chance, no clock, no goroutine, no order of a map.
+//   - The same seed and the same calls give the same run to the byte: one source of
+//     chance, no clock, no goroutine, no order of a map.
 //   - Whatever the coordinator does between two exchanges with the world, it may die there.
-//   - There is no event for each report. An agent is told apart by when its state changes, and by when its lease ends once it is silent.
+//   - There is no event for each report. An agent is known by when its state changes,
+//     and by when its lease ends once it is silent.
 //
 // # What it does not do
 //

@@ -102,9 +102,9 @@ func (s *shares) kill(spot bool, n int) {
 	}
 }
 
-// Without spot capacity instances are made on demand after capacity.fallback_after, and at once while
-// it is known that there is none. They return one at a time, after a wait that doubles with each
-// failure, and nothing is missing while they do.
+// Without spot capacity instances are made on demand after capacity.fallback_after, and at once
+// while it is known that there is none. They return one at a time, after a wait that doubles with
+// each failure, and nothing is missing while they do.
 //
 // proves SPOT-4
 func TestInstancesFallBackToOnDemandAndReturnToSpot(t *testing.T) {
@@ -206,8 +206,8 @@ func TestNothingReturnsToSpotWhereThatIsOff(t *testing.T) {
 	s.are(3, 7, 1)
 }
 
-// A zone that has spot machines is used before anything falls back, and machines on demand are made in
-// zones that have no spot machines.
+// A zone that has spot machines is used before anything falls back, and machines on demand are made
+// in zones that have no spot machines.
 //
 // proves SPOT-4, REC-17
 func TestSpotIsSoughtInEveryZone(t *testing.T) {
@@ -229,8 +229,8 @@ func TestSpotIsSoughtInEveryZone(t *testing.T) {
 	s.are(4, 6, 0)
 }
 
-// Whatever becomes of leaders and of the answers to calls, no machine is doubled, and the shares are
-// right in the end.
+// Whatever becomes of leaders and of the answers to calls, no machine is doubled, and the shares
+// are right in the end.
 //
 // proves SPOT-4, SAFE-8
 func TestFallbackSurvivesLeadersAndLostAnswers(t *testing.T) {

@@ -65,8 +65,9 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 		capabilities[c.cfg.Name] = c.Capabilities()
 	}
 	t.evidence = evidence.New(evidence.Config{
-		Keys: w.keys, Capabilities: capabilities, Balancers: w.balancerCapabilities(), SessionTTL: w.cfg.SessionTTL, Seed: w.chance.Uint64(),
-		Now: t.now, Jitter: w.chance.upTo, Wake: t.poke, Suspect: t.suspect, Validate: w.validate,
+		Keys: w.keys, Capabilities: capabilities, Balancers: w.balancerCapabilities(), SessionTTL: w.cfg.SessionTTL,
+		Seed: w.chance.Uint64(),
+		Now:  t.now, Jitter: w.chance.upTo, Wake: t.poke, Suspect: t.suspect, Validate: w.validate,
 	})
 	t.leader = leader.New(leader.Config{
 		Keys: w.keys, Fence: t.fence, Evidence: t.evidence, Capabilities: capabilities,

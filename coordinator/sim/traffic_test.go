@@ -41,7 +41,8 @@ func hooked(g store.Group) store.Group {
 func newServed(t *testing.T, seed uint64, g store.Group) *served {
 	s := &served{t: t, what: fmt.Sprintf("seed %d", seed), since: map[string]time.Time{}}
 	note := func(at time.Time, format string, args ...any) {
-		s.story = append(s.story, fmt.Sprintf("%9s "+format, append([]any{at.Sub(sim.Epoch).Round(time.Millisecond)}, args...)...))
+		s.story = append(s.story,
+			fmt.Sprintf("%9s "+format, append([]any{at.Sub(sim.Epoch).Round(time.Millisecond)}, args...)...))
 	}
 	s.World = sim.New(sim.Config{
 		Seed: seed, Groups: []store.Group{g}, Balancers: []sim.Balancer{{Name: "front"}},
@@ -71,7 +72,7 @@ func (s *served) wrong(format string, args ...any) {
 	}
 }
 
-// removing judges who is stopped: nobody that is not dead, before its drain has ended or is over.
+// removing judges what is stopped: no living instance before its drain has ended or is over.
 func (s *served) removing(at time.Time, rec store.Instance) {
 	if _, inUse := s.InTraffic("front", rec.ID); !inUse || rec.Dead || at.Before(s.deaf.Add(20*time.Second)) {
 		return
@@ -102,8 +103,8 @@ func (s *served) called(c plan.MemberCall) {
 	}
 }
 
-// look judges who is in service now, and whose hook was begun: nobody's to whom new connections are begun,
-// before half of the time is over.
+// look judges which instances are in service now, and whose hook was begun: no instance's that
+// still gets new connections, before half of the time is over.
 func (s *served) look() {
 	for _, id := range s.Instances() {
 		rec := s.Instance(id).Record
@@ -137,7 +138,7 @@ func (s *served) run(d time.Duration) {
 	}
 }
 
-// inService reports whether all that work are in service, and nobody else.
+// inService reports whether all that work are in service, and nothing else.
 func (s *served) inService(size int) bool {
 	var working []string
 	for _, id := range s.Instances() {
@@ -149,8 +150,8 @@ func (s *served) inService(size int) bool {
 }
 
 // Instances join when they are healthy, and leave before they are stopped, whatever happens to the
-// balancer, to etcd, to leaders and to machines meanwhile; nothing is taken out but what drains or is
-// deleted; and when all troubles have ended the balancer has who works.
+// balancer, to etcd, to leaders and to machines meanwhile; nothing is taken out but what drains or
+// is deleted; and when all troubles have ended the balancer has who works.
 //
 // proves LB-1, LB-2, LB-3, SAFE-18
 func TestTrafficInTrouble(t *testing.T) {
@@ -247,8 +248,8 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 	}
 }
 
-// A balancer that never answers holds up no healing: a dead instance, and one that is lost, are replaced,
-// and the replacement runs; while nothing planned begins.
+// A balancer that never answers holds up no healing: a dead instance, and one that is lost, are
+// replaced, and the replacement runs; while nothing planned begins.
 //
 // proves LB-2, LB-3
 func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
@@ -265,7 +266,8 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 		t.Errorf("%d of 4 work: %v", n, s.Instances())
 	}
 	for _, id := range s.Instances() {
-		if rec := s.Instance(id).Record; slices.Contains(before[:2], id) && rec.Phase != store.Deleting && rec.Phase != store.Draining {
+		if rec := s.Instance(id).Record; slices.Contains(before[:2], id) && rec.Phase != store.Deleting &&
+			rec.Phase != store.Draining {
 			t.Errorf("%s is %s", id, rec.Phase)
 		}
 	}
@@ -290,8 +292,8 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 	}
 }
 
-// The opinion of a balancer of one instance counts where the group asks for it, and of all of them never:
-// then something is wrong with the balancer.
+// The opinion of a balancer of one instance counts where the group asks for it, and of all of them
+// never: then something is wrong with the balancer.
 //
 // proves LB-2
 func TestTheOpinionOfABalancer(t *testing.T) {
@@ -337,7 +339,8 @@ func TestAnInstanceThatIsNeverConfirmed(t *testing.T) {
 		}
 		s.run(70 * time.Second)
 		j, _ := s.Judgment(first[0])
-		if failed := j.Verdict == store.Stuck && j.Rule == "DET-10"; failed != (limit > 0) || failed == (len(s.Instances()) == 1) {
+		if failed := j.Verdict == store.Stuck && j.Rule == "DET-10"; failed != (limit > 0) ||
+			failed == (len(s.Instances()) == 1) {
 			t.Errorf("limit %s: it is %s by %s, and there are %v", limit, j.Verdict, j.Rule, s.Instances())
 		}
 		s.run(30 * time.Minute)

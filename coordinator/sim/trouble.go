@@ -90,7 +90,7 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	if c == nil || c.Machine(id) != nil {
 		return
 	}
-	w.note("machine %s is there, and nobody knows why", id)
+	w.note("a machine %s appears that no one asked for", id)
 	m := c.Plant(machineOf(id, g.Name, zone))
 	a := newAgent(c, m, g.InstanceSpec(), g.InstanceSpec().TemplateHash())
 	w.agents[id] = a

@@ -16,12 +16,16 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func usual() *Shard {
 	st := &Shard{Name: "default", Revision: 7, Leads: true}
 	st.Shard = store.Versioned[store.Shard]{Modified: 1, Record: store.Shard{Schema: 1, Created: noon.Add(-time.Hour)}}
-	st.Served = store.Versioned[store.Served]{Modified: 1, Record: store.Served{At: noon.Add(-9 * time.Second), Replica: "a", Took: store.Duration(5 * time.Millisecond)}}
+	st.Served = store.Versioned[store.Served]{
+		Modified: 1,
+		Record:   store.Served{At: noon.Add(-9 * time.Second), Replica: "a", Took: store.Duration(5 * time.Millisecond)},
+	}
 	st.Leader.Record.Replica = "a"
 	for _, id := range []string{"a", "b", "c"} {
 		r := store.Replica{ID: id, Address: id + ":7420", Version: "v1"}
 		st.Replicas = append(st.Replicas, store.Versioned[store.Replica]{Modified: 1, Record: r})
-		st.Served.Record.Replicas = append(st.Served.Record.Replicas, store.SeenReplica{ID: id, Address: r.Address, At: st.Served.Record.At})
+		st.Served.Record.Replicas = append(st.Served.Record.Replicas,
+			store.SeenReplica{ID: id, Address: r.Address, At: st.Served.Record.At})
 	}
 	st.Etcd = &store.Members{CertificateEnds: noon.AddDate(1, 0, 0)}
 	for _, id := range []string{"a", "b", "c"} {
@@ -59,25 +63,56 @@ func TestProblemsOfRunningIt(t *testing.T) {
 				st.Served.Record.Replicas[2].At = noon.Add(-store.SeenFor)
 			},
 		},
-		"the leader is late":     {now: later(time.Minute), want: []string{"a: it leads and has not noted for 1m"}},
-		"this machine's clock":   {now: later(-12 * time.Second), want: []string{"a: its clock is ahead of this machine's by 3s"}},
-		"a slow disk":            {with: func(st *Shard) { st.Served.Record.Took = store.Duration(time.Second) }, want: []string{"etcd: it took 1s"}},
-		"a clock that is ahead":  {with: func(st *Shard) { st.Replicas[1].Record.ClockOff = store.Duration(90 * time.Second) }, want: []string{"b: its clock is 1m30s ahead of the leader's"}},
-		"a clock that is behind": {with: func(st *Shard) { st.Replicas[1].Record.ClockOff = -store.Duration(time.Hour) }, want: []string{"b: its clock is 1h0m0s behind the leader's"}},
+		"the leader is late": {now: later(time.Minute), want: []string{"a: it leads and has not noted for 1m"}},
+		"this machine's clock": {
+			now:  later(-12 * time.Second),
+			want: []string{"a: its clock is ahead of this machine's by 3s"},
+		},
+		"a slow disk": {with: func(st *Shard) {
+			st.Served.Record.Took = store.Duration(time.Second)
+		}, want: []string{"etcd: it took 1s"}},
+		"a clock that is ahead": {with: func(st *Shard) {
+			st.Replicas[1].Record.ClockOff = store.Duration(90 * time.Second)
+		}, want: []string{"b: its clock is 1m30s ahead of the leader's"}},
+		"a clock that is behind": {with: func(st *Shard) {
+			st.Replicas[1].Record.ClockOff = -store.Duration(time.Hour)
+		}, want: []string{"b: its clock is 1h0m0s behind the leader's"}},
 		"agents of an old version": {with: func(st *Shard) {
 			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
 		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},
-		"a member is down":         {with: func(st *Shard) { st.Etcd.All[1].Down = "connection refused" }, want: []string{"etcd b: it does not answer at b:2379: connection refused"}},
-		"an untried version":       {with: func(st *Shard) { st.Etcd.All[1].Version = "3.4.30" }, want: []string{"etcd b: it is of version 3.4.30"}},
-		"nearly full":              {with: func(st *Shard) { st.Etcd.All[1].Size = 7 << 30 }, want: []string{"etcd b: its database has 7168 MiB of the 8192 MiB"}},
-		"full":                     {with: func(st *Shard) { st.Etcd.All[1].Full = true }, want: []string{"etcd b: it rejects writes"}},
-		"corrupt":                  {with: func(st *Shard) { st.Etcd.All[1].Corrupt = true }, want: []string{"etcd b: its data differs"}},
-		"a learner":                {with: func(st *Shard) { st.Etcd.All[1].Learner = true }, want: []string{"etcd b: it is a learner"}},
-		"a member's certificate":   {with: func(st *Shard) { st.Etcd.All[1].CertificateEnds = noon.Add(24 * time.Hour) }, want: []string{"etcd b: its certificate ends on"}},
-		"the caller's certificate": {with: func(st *Shard) { st.Etcd.CertificateEnds = noon.Add(-time.Hour) }, want: []string{"you: your certificate for etcd ends on"}},
-		"no authentication":        {with: func(st *Shard) { st.Etcd.NoAuthentication = true }, want: []string{"etcd: authentication is off"}},
-		"plaintext":                {with: func(st *Shard) { st.Etcd.All[0].Plain = true }, want: []string{"etcd: it is reached over a network without TLS"}},
-		"no backup for a day":      {now: later(24 * time.Hour), with: func(st *Shard) { st.Served.Record.At = later(24 * time.Hour) }, want: []string{"default: it was never backed up"}},
+		"a member is down": {with: func(st *Shard) {
+			st.Etcd.All[1].Down = "connection refused"
+		}, want: []string{"etcd b: it does not answer at b:2379: connection refused"}},
+		"an untried version": {with: func(st *Shard) {
+			st.Etcd.All[1].Version = "3.4.30"
+		}, want: []string{"etcd b: it is of version 3.4.30"}},
+		"nearly full": {with: func(st *Shard) {
+			st.Etcd.All[1].Size = 7 << 30
+		}, want: []string{"etcd b: its database has 7168 MiB of the 8192 MiB"}},
+		"full": {with: func(st *Shard) {
+			st.Etcd.All[1].Full = true
+		}, want: []string{"etcd b: it rejects writes"}},
+		"corrupt": {with: func(st *Shard) {
+			st.Etcd.All[1].Corrupt = true
+		}, want: []string{"etcd b: its data differs"}},
+		"a learner": {with: func(st *Shard) {
+			st.Etcd.All[1].Learner = true
+		}, want: []string{"etcd b: it is a learner"}},
+		"a member's certificate": {with: func(st *Shard) {
+			st.Etcd.All[1].CertificateEnds = noon.Add(24 * time.Hour)
+		}, want: []string{"etcd b: its certificate ends on"}},
+		"the caller's certificate": {with: func(st *Shard) {
+			st.Etcd.CertificateEnds = noon.Add(-time.Hour)
+		}, want: []string{"you: your certificate for etcd ends on"}},
+		"no authentication": {with: func(st *Shard) {
+			st.Etcd.NoAuthentication = true
+		}, want: []string{"etcd: authentication is off"}},
+		"plaintext": {with: func(st *Shard) {
+			st.Etcd.All[0].Plain = true
+		}, want: []string{"etcd: it is reached over a network without TLS"}},
+		"no backup for a day": {now: later(24 * time.Hour), with: func(st *Shard) {
+			st.Served.Record.At = later(24 * time.Hour)
+		}, want: []string{"default: it was never backed up"}},
 		"plain, but on this machine": {with: func(st *Shard) {
 			st.Etcd.NoAuthentication = true
 			for i := range st.Etcd.All {

@@ -32,8 +32,8 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 	}
 	for _, m := range etcd.All {
 		if m.Down != "" {
-			add(m.Title(), "start etcd there; if the host is gone for good, replace the member", "it does not answer at %s: %.200s",
-				m.Address, m.Down)
+			add(m.Title(), "start etcd there; if the host is gone for good, replace the member",
+				"it does not answer at %s: %.200s", m.Address, m.Down)
 			continue
 		}
 		if m.Full {

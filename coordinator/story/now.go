@@ -48,7 +48,8 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
 	if b := st.Breaker; b != nil {
-		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), since %s: none is healed for that", b.Count, b.Limit, reason.Age(now, b.Since))
+		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), since %s: none is healed for that",
+			b.Count, b.Limit, reason.Age(now, b.Since))
 		if b.Probe != "" {
 			line += "; a probe: " + b.Probe
 		}

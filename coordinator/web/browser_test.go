@@ -34,7 +34,10 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Run("each page is accessible, in both schemes, on screens and phones", func(t *testing.T) {
 		for _, look := range []browser.Look{wide, {Width: 390, Height: 844, Dark: true}} {
 			tab := b.Tab(t, look)
-			for _, path := range []string{"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z", "/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano))} {
+			for _, path := range []string{
+				"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
+				"/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
+			} {
 				tab.Go(x.server.URL() + path)
 				tab.Until("a page that is live, or of the past", "stream?.readyState === 1 || main.dataset.live === ''")
 				for _, violation := range tab.Audit() {
@@ -63,7 +66,8 @@ func TestPagesInABrowser(t *testing.T) {
 		if browser.Eval[int](tab, "window.kept || 0") != 1 {
 			t.Error("the page was loaded again")
 		}
-		if at := browser.Eval[string](tab, "document.activeElement.closest('li')?.id || document.activeElement.tagName"); at != "s-3" {
+		if at := browser.Eval[string](tab, "document.activeElement.closest('li')?.id || "+
+			"document.activeElement.tagName"); at != "s-3" {
 			t.Errorf("the focus went to %s", at)
 		}
 		x.phase("web", 3, store.Running)

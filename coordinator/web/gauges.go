@@ -55,7 +55,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		unreadable: desc("unreadable_records", "Records in etcd that this version cannot read."),
 		orphans:    desc("orphan_machines", "Machines of this shard without a record (REC-8)."),
 		missing: desc("missing_machines",
-			"Records whose machine ought to be there and is not listed by its provider."),
+			"Records whose machine should be there and is not listed by its provider."),
 
 		size:   desc("group_size", "Instances that the group is to have.", "group"),
 		wish:   desc("group_scale_wish", "Instances that the group's load asks for, where its size follows the load (AUTO-1).",
@@ -79,7 +79,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		invalid: desc("group_spec_invalid",
 			"Whether what is asked for is not in force, since it is wrong or missing (SAFE-10).", "group"),
 		blockedWork: desc("group_blocked",
-			"Work of the group that ought to be done and is held; leasehold explain says why.", "group"),
+			"Work of the group that should be done and is held; leasehold explain says why.", "group"),
 	}
 	if err := m.registry.Register(g); err != nil {
 		return errors.Join(errors.New("these metrics belong to another server already"), err)

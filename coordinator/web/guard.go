@@ -120,7 +120,8 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, code int) {
 		w.Header().Set("Allow", "GET, HEAD")
 	case http.StatusUnauthorized:
 		w.Header().Add("WWW-Authenticate", `Bearer realm="leasehold"`)
-		w.Header().Add("WWW-Authenticate", `Basic realm="leasehold: any name, and the token as the password", charset="UTF-8"`)
+		w.Header().Add("WWW-Authenticate",
+			`Basic realm="leasehold: any name, and the token as the password", charset="UTF-8"`)
 		s.refusals.note(r.RemoteAddr)
 	}
 	if r.ContentLength != 0 {

@@ -143,7 +143,9 @@ func TestPagesAreLive(t *testing.T) {
 		Created: x.now.Add(-2 * time.Hour), Spec: store.InstanceSpec{Provider: "mem"}, Template: "t1",
 	}
 	x.put(map[string]any{x.keys.Instance("web-2-a"): rec})
-	m := l.until("the change of an instance", func(m message) bool { return m.event == "delta" && m.has("s-2", "leaving") })
+	m := l.until("the change of an instance", func(m message) bool {
+		return m.event == "delta" && m.has("s-2", "leaving")
+	})
 	for _, c := range m.Changes {
 		if c.ID == "grid" || c.ID == "main" || c.ID == "s-1" || c.ID == "band-2" {
 			t.Errorf("%s is sent, and only one cell has changed", c.ID)
@@ -157,7 +159,9 @@ func TestPagesAreLive(t *testing.T) {
 	rec.Phase = store.Deleting
 	x.put(map[string]any{x.keys.Instance("web-2-a"): rec})
 	back := x.listen(strings.Split(address, "&have=")[0] + "&have=" + url.QueryEscape(m.Have))
-	m = back.until("what was missed", func(m message) bool { return m.has("grid", "deleting") || m.has("s-2", "deleting") })
+	m = back.until("what was missed", func(m message) bool {
+		return m.has("grid", "deleting") || m.has("s-2", "deleting")
+	})
 	if m.has("chips", "") {
 		t.Errorf("a fragment is sent that is as it was: %+v", m)
 	}

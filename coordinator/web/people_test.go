@@ -149,7 +149,8 @@ func TestPagesShowTheShard(t *testing.T) {
 			"served by <b>coord-a</b>", "max_expansion",
 		}},
 		{"/g/web", 200, []string{
-			"leasehold explain web", `id="band-0"`, "live <b>2</b>", `id="s-0"`, `aria-label="web-0-a is lost, running: its lease (17s) ran out"`,
+			"leasehold explain web", `id="band-0"`, "live <b>2</b>", `id="s-0"`,
+			`aria-label="web-0-a is lost, running: its lease (17s) ran out"`,
 			"Why not yet", "max_expansion is used up", "an instance is gone", `href="/g/web?show=lost"`, "web-2-a",
 		}},
 		{"/g/web?show=lost", 200, []string{`<li id="s-1" class="off">`, `<li id="s-0">`, "web-0-a"}},

@@ -50,8 +50,9 @@ func (x *exhibit) fair() {
 		st.Phases = map[store.Phase]int{store.Running: 236, store.Booting: 2, store.Draining: 2}
 		st.Verdicts = map[store.Verdict]int{store.Unhealthy: 3}
 		st.Rollout = &store.Rollout{
-			Template: "t9f3a77c1", Since: x.now.Add(-12 * time.Minute), Done: 87, Total: 240, Progress: x.now.Add(-40 * time.Second),
-			Stalls: &store.Timer{Start: x.now, For: store.Duration(9 * time.Minute)},
+			Template: "t9f3a77c1", Since: x.now.Add(-12 * time.Minute), Done: 87, Total: 240,
+			Progress: x.now.Add(-40 * time.Second),
+			Stalls:   &store.Timer{Start: x.now, For: store.Duration(9 * time.Minute)},
 		}
 	})
 	status("api", 12, func(st *store.Status) {
@@ -63,18 +64,21 @@ func (x *exhibit) fair() {
 	})
 	id := func(group string, n int) string { return fmt.Sprintf("%s-%d-%06x", group, n, n*7919%(1<<24)) }
 	for n := range 6 {
-		if _, err := x.st.Commit(x.t.Context(), store.Txn{Writes: []store.Write{store.Delete(x.keys.Alive(id("api", n)))}}); err != nil {
+		if _, err := x.st.Commit(x.t.Context(),
+			store.Txn{Writes: []store.Write{store.Delete(x.keys.Alive(id("api", n)))}}); err != nil {
 			x.t.Fatal(err)
 		}
 		slot := n
 		x.tell(-time.Duration(41-n)*time.Second, store.JournalEntry{
-			Rule: "DET-17", What: "lost", Why: "its lease (17s) ran out, and that was confirmed", Group: "api", Instance: id("api", n),
-			Slot: &slot, Kind: store.EntryVerdict, Verdict: store.Lost, Revision: 51850,
+			Rule: "DET-17", What: "lost", Why: "its lease (17s) ran out, and that was confirmed", Group: "api",
+			Instance: id("api", n),
+			Slot:     &slot, Kind: store.EntryVerdict, Verdict: store.Lost, Revision: 51850,
 			Evidence: []string{"stream lost since rev 51811", "the provider says running"},
 		})
 	}
 	x.tell(-35*time.Second, store.JournalEntry{
-		Rule: "SAFE-2", What: "storm", Why: "6 of 12 lost within 60s (limit 50%): none is replaced", Group: "api", Revision: 51862,
+		Rule: "SAFE-2", What: "storm", Why: "6 of 12 lost within 60s (limit 50%): none is replaced", Group: "api",
+		Revision: 51862,
 	})
 	for n := range 87 {
 		slot := n
@@ -87,11 +91,16 @@ func (x *exhibit) fair() {
 			From: store.Checking, To: store.Running,
 		})
 	}
-	for n, phase := range map[int]store.Phase{87: store.Stopping, 88: store.Booting, 140: store.Booting, 31: store.Draining, 32: store.Draining} {
+	for n, phase := range map[int]store.Phase{
+		87: store.Stopping, 88: store.Booting, 140: store.Booting,
+		31: store.Draining, 32: store.Draining,
+	} {
 		x.put(map[string]any{x.keys.Instance(id("web", n)): store.Instance{
-			Schema: store.Schema, ID: id("web", n), Group: "web", Slot: n, Phase: phase, Managed: true, Zone: fmt.Sprint("eu-", n%3),
+			Schema: store.Schema, ID: id("web", n), Group: "web", Slot: n, Phase: phase, Managed: true,
+			Zone:  fmt.Sprint("eu-", n%3),
 			Since: x.now.Add(-9 * time.Second), Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t9f3a77c1",
-			Spec: store.InstanceSpec{Provider: "mem"}, Last: store.Decision{Rule: "ROLL-2", What: "restarting", Why: "outdated: workload.run"},
+			Spec: store.InstanceSpec{Provider: "mem"},
+			Last: store.Decision{Rule: "ROLL-2", What: "restarting", Why: "outdated: workload.run"},
 		}})
 	}
 	x.shows("/events", "storm")

@@ -30,7 +30,10 @@ func (x *exhibit) crowd(name string, size int) {
 			records[x.keys.Alive(id)] = store.Alive{
 				Schema: store.Schema, Instance: id, BootID: "b", State: store.StreamOpen, Since: x.now,
 			}
-			records[x.keys.Report(id)] = store.Report{Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0, Why: "http:8080: 500", Received: x.now}
+			records[x.keys.Report(id)] = store.Report{
+				Schema: store.Schema, Instance: id, BootID: "b", Healthy: n%97 != 0,
+				Why: "http:8080: 500", Received: x.now,
+			}
 		}
 		x.put(records)
 	}
@@ -79,8 +82,8 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// BenchmarkReaders changes twenty of a thousand instances again and again while 50 streams are read, and reports
-// how much of a processor that takes: server, cache, store and readers together.
+// BenchmarkReaders changes twenty of a thousand instances again and again while 50 streams are
+// read, and reports how much of a processor that takes: server, cache, store and readers together.
 func BenchmarkReaders(b *testing.B) {
 	x := newExhibit(b)
 	x.crowd("web", 1000)

@@ -37,7 +37,7 @@ type Event struct {
 // Shard is the shard whose decisions are sent.
 type Shard struct{ Name, ID string }
 
-// newEvent returns the event of a journal entry. Its ID is the same whoever sends it, and however
+// newEvent returns the event of a journal entry. Its ID is the same for every sender, and however
 // often.
 func newEvent(shard Shard, kv store.KV, e *store.JournalEntry) Event {
 	_, name, _ := strings.Cut(kv.Key[strings.LastIndex(kv.Key, "/")+1:], "-") // after the time

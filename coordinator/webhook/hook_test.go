@@ -57,7 +57,7 @@ func TestErrorsDoNotHoldTheURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := taken.Addr().String()
-	taken.Close() // nobody listens there
+	taken.Close() // nothing listens there
 	moved := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
 	defer moved.Close()
 	for _, url := range []string{"http://" + address + "/verysecret", moved.URL + "/verysecret"} {

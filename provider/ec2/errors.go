@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon"
 )
 
-// Codes of EC2's errors that the provider acts upon.
+// Codes of EC2's errors that the provider acts on.
 const (
 	codeMismatch    = "IdempotentParameterMismatch"
 	codeNoAddress   = "InsufficientFreeAddressesInSubnet"

@@ -77,7 +77,7 @@ func (w *imagined) provider(change func(*Config)) *Provider {
 // sleep lets virtual time pass.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// What EC2 answers becomes the kind of error that a coordinator acts upon, and is not repeated by
+// What EC2 answers becomes the kind of error that a coordinator acts on, and is not repeated by
 // the SDK.
 //
 // proves PROV-5

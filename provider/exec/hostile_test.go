@@ -195,7 +195,8 @@ func TestAListWaitsForNoOtherCall(t *testing.T) {
 // proves PROV-5
 func TestErrorsOfAProgram(t *testing.T) {
 	for _, kind := range provider.Kinds {
-		p, _ := scripted(t, `echo '{"error": {"code": "`+string(kind)+`", "scope": "zone a", "message": "so it is", "retry_after": 7}}'`)
+		p, _ := scripted(t, `echo '{"error": {"code": "`+string(kind)+
+			`", "scope": "zone a", "message": "so it is", "retry_after": 7}}'`)
 		_, err := p.List(t.Context(), "s1")
 		var e *provider.Error
 		if !errors.As(err, &e) || e.Kind != kind || e.Scope != "zone a" || e.Message != "so it is" {

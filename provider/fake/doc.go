@@ -1,8 +1,8 @@
 // Package fake is a cloud in memory, for the simulator, the benches and the tests. It behaves as
 // provider.Provider promises, and misbehaves on demand.
 //
-// [Cloud] is the cloud itself: zones, machines, calls that take time, faults, and Lists that lie. Its
-// clock and its chance come from outside, so that a run in virtual time is the same each time.
+// [Cloud] is the cloud itself: zones, machines, calls that take time, faults, and Lists that lie.
+// Its clock and its chance come from outside, so that a run in virtual time is the same each time.
 // [Provider] puts it on the time package and behind provider.Provider. What runs in its machines is
 // the caller's ([Inside]): real agents, for example.
 //
@@ -22,8 +22,8 @@
 //   - A Cloud has no goroutine, no lock and no clock of its own, and depends on no map's order.
 //   - A Provider works in a testing/synctest bubble: no lock is held while waiting. Close ends and
 //     awaits what it has started.
-//   - At most one machine is ever made for an ID. One that was deleted is remembered for good, unless
-//     the cloud is configured to forget.
+//   - At most one machine is ever made for an ID. One that was deleted is remembered for good,
+//     unless the cloud is configured to forget.
 //
 // # What it does not do
 //

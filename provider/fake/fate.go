@@ -118,8 +118,8 @@ func (c *Cloud) begin(o outcome, effect func() error, answer func(error)) (giveU
 	}
 }
 
-// FailUntil has every call fail, ThrottleUntil be throttled, and SlowUntil take as long as it may or
-// longer, before a time.
+// FailUntil has every call fail, ThrottleUntil be throttled, and SlowUntil take as long as it may
+// or longer, before a time.
 func (c *Cloud) FailUntil(t time.Time) { c.fails = t }
 
 // ThrottleUntil has every call be throttled before a time.

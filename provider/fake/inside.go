@@ -100,7 +100,8 @@ func (p *Provider) end(m *Machine, how Down) (busy bool) {
 	return !b.over()
 }
 
-// awaitStop waits until nothing runs in a machine that was stopped. What takes longer is left behind.
+// awaitStop waits until nothing runs in a machine that was stopped. What takes longer is left
+// behind.
 func (p *Provider) awaitStop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	p.mu.Lock()
 	m, b := p.cloud.existing(shard, instance), p.boots[instance]

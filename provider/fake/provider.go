@@ -153,8 +153,8 @@ func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) er
 	})
 }
 
-// List is all machines of the shard as they were when it was begun, and Consistency before where that
-// makes a difference.
+// List is all machines of the shard as they were when it was begun, and Consistency before where
+// that makes a difference.
 func (p *Provider) List(ctx context.Context, shard string) (found []provider.Machine, err error) {
 	err = p.call(ctx, CallList, shard, "", func(answer func(error)) func() {
 		l := p.cloud.List(shard)

@@ -19,7 +19,7 @@ const (
 	Refuse  Kind = "refuse"  // Fault.Answer is the answer; the server sees nothing of the request
 	Lose    Kind = "lose"    // the connection breaks before the request reaches the server
 	Swallow Kind = "swallow" // the server carries the request out, and the connection breaks before its answer
-	Cut     Kind = "cut"     // the connection breaks in the midst of the answer's body
+	Cut     Kind = "cut"     // the connection breaks in the middle of the answer's body
 	Stale   Kind = "stale"   // the answer is one that the same request got at most Fault.Age ago
 )
 

@@ -68,7 +68,7 @@ func await(t *testing.T, what string, is func() bool, saw func() string) {
 			if saw != nil {
 				text = saw()
 			}
-			t.Fatalf("waited in vain for %s: %s", what, text)
+			t.Fatalf("waited without success for %s: %s", what, text)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func (p *Provider) startUp(ctx context.Context, c *container) (*container, error
 	return p.noteStarted(ctx, now)
 }
 
-// noteFailed keeps the reason for List. Without it the start counts as interrupted after a while. LXD itself
-// changes the container while its start fails, so the note may have to be made anew.
+// noteFailed keeps the reason for List. Without it the start counts as interrupted after a while.
+// LXD itself changes the container while its start fails, so the note may have to be made anew.
 func (p *Provider) noteFailed(ctx context.Context, c *container, why string) {
 	var err error
 	for again := true; again; again = changed(err) && ctx.Err() == nil {

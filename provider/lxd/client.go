@@ -35,7 +35,8 @@ func socketClient(path, project string) *client {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	return &client{
-		http: &http.Client{Transport: transport(dial, nil), CheckRedirect: outward.Stay}, base: "http://lxd", where: path, project: project,
+		http: &http.Client{Transport: transport(dial, nil), CheckRedirect: outward.Stay}, base: "http://lxd",
+		where: path, project: project,
 	}
 }
 
@@ -43,8 +44,8 @@ func httpsClient(host string, config *tls.Config, project string) *client {
 	dialer := outward.Dialer()
 	dialer.Timeout = 10 * time.Second
 	return &client{
-		http: &http.Client{Transport: transport(dialer.DialContext, config), CheckRedirect: outward.Stay}, base: "https://" + host, where: host,
-		project: project,
+		http: &http.Client{Transport: transport(dialer.DialContext, config), CheckRedirect: outward.Stay},
+		base: "https://" + host, where: host, project: project,
 	}
 }
 

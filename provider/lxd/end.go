@@ -182,7 +182,7 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 		return false, nil
 	}
 	// Another start was begun. If it never came about, this call completes it. One that ended before
-	// anybody could read its boot is not the one that List named.
+	// anyone could read its boot is not the one that List named.
 	what, _ := c.step()
 	return c.up() || what != stepStarting && what != stepFailed, nil
 }

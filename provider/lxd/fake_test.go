@@ -103,7 +103,8 @@ func TestBusyIsWaitedOut(t *testing.T) {
 		"DELETE /1.0/instances/ls-i1": func(w http.ResponseWriter, r *http.Request) {
 			switch asked.Add(1) {
 			case 1:
-				refuse(http.StatusInternalServerError, `Failed to create instance delete operation: Instance is busy running a "stop" operation`)(w, r)
+				refuse(http.StatusInternalServerError,
+					`Failed to create instance delete operation: Instance is busy running a "stop" operation`)(w, r)
 			case 2:
 				background("busy")(w, r)
 			case 3:
@@ -181,7 +182,7 @@ func TestBusyForeverEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// An operation that LXD forgot, or that is waited for in vain, may have succeeded.
+// An operation that LXD forgot, or that does not end in time, may have succeeded.
 func TestOperationWithoutAnEndIsTemporary(t *testing.T) {
 	for name, says := range map[string]http.HandlerFunc{
 		"forgotten": refuse(http.StatusNotFound, "Operation not found"),
@@ -253,7 +254,8 @@ func TestErrorsHaveAKind(t *testing.T) {
 	}
 }
 
-// A start that fails is kept in the container, though LXD changes the container meanwhile, and List says why.
+// A start that fails is kept in the container, though LXD changes the container meanwhile, and List
+// says why.
 func TestStartThatFailsIsNoted(t *testing.T) {
 	c := ours("Stopped", map[string]string{keyStep: noteOf(stepNew, time.Now())})
 	meanwhile := 0

@@ -111,8 +111,8 @@ func open(c Config) (*Provider, error) {
 		}
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: handshake,
-		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleFor,
+		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: handshake, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleFor,
 	}
 	if c.CA != "" {
 		text, err := os.ReadFile(c.CA)

@@ -56,7 +56,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (prov
 		if !s.inVain() {
 			return s.machine(), nil
 		}
-		// It is a try of an earlier call, in vain. Nothing of it has run.
+		// It is a failed try of an earlier call. Nothing of it has run.
 		if err := p.remove(ctx, s); err != nil {
 			return provider.Machine{}, err
 		}

@@ -37,7 +37,7 @@ func TestTypesInOrderOfPreference(t *testing.T) {
 		t.Errorf("%v, want capacity", err)
 	}
 	if all := c.Servers(); len(all) != 1 {
-		t.Errorf("of a server in vain is left: %+v", all)
+		t.Errorf("of a server that failed is left: %+v", all)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/provider/openstack/openstacktest"
 )
 
-// behindFaults puts a proxy before a cloud, and returns how a provider is configured that reaches the cloud through it.
-// What is between the proxy and the cloud, and before the proxy, may be nil.
+// behindFaults puts a proxy before a cloud, and returns how a provider is configured that reaches
+// the cloud through it. What is between the proxy and the cloud, and before the proxy, may be nil.
 func behindFaults(t *testing.T, c *openstacktest.Cloud, between, before func(http.Handler) http.Handler,
 	faults ...faultproxy.Fault,
 ) (*faultproxy.Proxy, func(*Config)) {

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// lateServers has some requests for a server be carried out only after their caller was told that they took too long:
-// by then the next call has looked, and has found nothing.
+// lateServers has some requests for a server be carried out only after their caller was told that
+// they took too long: by then the next call has looked, and has found nothing.
 type lateServers struct {
 	http.Handler
 	late time.Duration
@@ -55,16 +55,17 @@ func (l *lateServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// discarded is an answer that nobody reads.
+// discarded is an answer that is not read.
 type discarded struct{ header http.Header }
 
 func (d discarded) Header() http.Header         { return d.header }
 func (d discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (d discarded) WriteHeader(int)             {}
 
-// Machines are made and removed by two coordinators in turns, while Nova takes too long and does all the same, breaks down,
-// throttles, and forgets tokens. In the end there is one server for each instance, whatever copies the calls made, and
-// after the removal none. Nova gets no more requests than the two may send in that time.
+// Machines are made and removed by two coordinators in turns, while Nova takes too long and does
+// all the same, breaks down, throttles, and forgets tokens. In the end there is one server for each
+// instance, whatever copies the calls made, and after the removal none. Nova gets no more requests
+// than the two may send in that time.
 //
 // proves SAFE-8, PROV-4, PROV-5
 func TestManyMachinesWithFaults(t *testing.T) {
@@ -157,7 +158,8 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	})
 	late.running.Wait()
 	made, took := len(c.Servers()), time.Since(begun)
-	// As a leader does: where several are listed for an instance, those of calls whose machine never registered go.
+	// As a leader does: where several are listed for an instance, the servers of calls whose
+	// machine never registered go.
 	for _, m := range list() {
 		if registered[m.Instance] != m.Ref {
 			persist("remove a copy", func(ctx context.Context, p *Provider, _ int) error {

@@ -1,5 +1,5 @@
-// Package outward is how coordinators reach the addresses that stand in their own configuration (SEC-7): an
-// API that is named there, and nothing that it points to.
+// Package outward is how coordinators reach the addresses that stand in their own configuration
+// (SEC-7): an API that is named there, and nothing that it points to.
 package outward
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Dialer refuses link-local addresses, whatever name leads to them: metadata services of clouds are there, which hand
-// out the credentials of the coordinator's own machine.
+// Dialer refuses link-local addresses, whatever name leads to them: metadata services of clouds are
+// there, which hand out the credentials of the coordinator's own machine.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 30 * time.Second, Control: control}
 }
@@ -28,6 +28,6 @@ func control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Stay is a CheckRedirect that follows none: the answer that redirects is the answer. What a request carries,
-// as tokens in headers of a cloud's own, is for its address alone.
+// Stay is a CheckRedirect that follows none: the answer that redirects is the answer. What a
+// request carries, as tokens in headers of a cloud's own, is for its address alone.
 func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

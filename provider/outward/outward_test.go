@@ -25,7 +25,9 @@ func TestOnlyWhatIsConfiguredIsReached(t *testing.T) {
 	if answer.StatusCode != http.StatusTemporaryRedirect || asked > 0 {
 		t.Errorf("a redirection was followed: %s, %d requests", answer.Status, asked)
 	}
-	for _, url := range []string{"http://169.254.169.254/latest/", "http://[::ffff:169.254.169.254]/", "http://[fe80::1%25lo]/"} {
+	for _, url := range []string{
+		"http://169.254.169.254/latest/", "http://[::ffff:169.254.169.254]/", "http://[fe80::1%25lo]/",
+	} {
 		_, err := client.Get(url) //nolint:bodyclose // there is none
 		if err == nil || !strings.Contains(err.Error(), "link-local") {
 			t.Errorf("%s: %v", url, err)

@@ -167,7 +167,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-look.C:
 		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited without success: %s", what)
 		}
 	}
 }

@@ -80,9 +80,11 @@ func (c *Cluster) apply(e *embed.Config, secured TLS) {
 	e.GRPCAdditionalServerOptions = append(e.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(outliveRemoval))
 }
 
-// outliveRemoval answers what etcd would panic on: a client that asks a member for its status in the
-// moment in which the member learns that it was removed.
-func outliveRemoval(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {
+// outliveRemoval answers what etcd would panic on: a client that asks a member for its status in
+// the moment in which the member learns that it was removed.
+func outliveRemoval(
+	ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (_ any, err error) {
 	defer func() {
 		switch p := recover(); {
 		case p == nil:

@@ -80,7 +80,7 @@ func TestRightsAreEtcds(t *testing.T) {
 
 // A login ends: by its age, when the password changes, when rights change (where tokens are JWT). A
 // renewal must not take it for an outage: that would make agents suspect, and keep the leader from
-// judging anybody lost (SAFE-1).
+// judging anyone lost (SAFE-1).
 //
 // proves SEC-4 for the store's part
 func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {

@@ -30,8 +30,8 @@ type answer struct {
 }
 
 // AskMembers asks each endpoint, and each other member of the cluster at the address that the
-// cluster knows of it, how it is. It needs no right and no quorum. Members that do not answer are in
-// the result; if all are reached through loopback, a tunnel say, the others are not asked.
+// cluster knows of it, how it is. It needs no right and no quorum. Members that do not answer are
+// in the result; if all are reached through loopback, a tunnel say, the others are not asked.
 func AskMembers(ctx context.Context, cfg Config) (store.Members, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

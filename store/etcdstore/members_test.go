@@ -31,8 +31,8 @@ func TestMembersAreAsked(t *testing.T) {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	up := found.All[0]
-	if up.Down != "" || up.Name == "" || !strings.HasPrefix(up.Version, "3.7.") || up.Size == 0 || up.Quota == 0 || up.NoLeader ||
-		up.Remote || !up.Plain {
+	if up.Down != "" || up.Name == "" || !strings.HasPrefix(up.Version, "3.7.") || up.Size == 0 || up.Quota == 0 ||
+		up.NoLeader || up.Remote || !up.Plain {
 		t.Errorf("the member: %+v", up)
 	}
 	if down := found.All[1]; !strings.Contains(down.Down, "refused") {

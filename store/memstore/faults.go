@@ -4,7 +4,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// DatabaseFaults are what can befall the servers. They strike all clients.
+// DatabaseFaults are what can happen to the servers. They strike all clients.
 type DatabaseFaults struct{ db *Database }
 
 // Faults are the database's.
@@ -126,7 +126,7 @@ func (db *Database) awakeAll() {
 	}
 }
 
-// ConnectionFaults are what can befall one client's connection.
+// ConnectionFaults are what can happen to one client's connection.
 type ConnectionFaults struct{ s *Store }
 
 // Faults returns the faults of this client's connection.
@@ -145,7 +145,7 @@ func (f ConnectionFaults) StallWatches() { f.set(func(s *Store) { s.stalled = tr
 func (f ConnectionFaults) ReleaseWatches() { f.set(func(s *Store) { s.stalled = false }) }
 
 // LoseAnswer has the next commit fail with ErrUnknown although it happened, if its conditions held.
-// Asked for several times, it befalls as many commits.
+// Asked for several times, it happens to as many commits.
 func (f ConnectionFaults) LoseAnswer() { f.set(func(s *Store) { s.lostAnswers++ }) }
 
 // LoseRequest has the next commit fail with ErrUnknown, and not happen.

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/tests/certs"
 )
 
-// What an agent holds, and what anybody could make who has stolen the agents' authority, opens
+// What an agent holds, and what anyone could make who has stolen the agents' authority, opens
 // nothing in etcd: not even with root for its name, and before authentication is turned on.
 //
 // proves SEC-4

@@ -21,7 +21,7 @@
 //     then takes to make it is not in the figures.
 //   - A replaced instance that was not harmed, and every trial that does not end by the rule that
 //     it should, is a failure of the run.
-//   - Settings are the defaults, but for budget.max_expansion (no trial shall wait for another's
+//   - Settings are the defaults, but for budget.max_expansion (no trial may wait for another's
 //     replacement) and, in the group whose agents never register, registration_timeout.
 //
 // # What it does not do

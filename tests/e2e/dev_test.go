@@ -76,7 +76,7 @@ func (l *laptop) same(group string, ids []string) {
 	}
 }
 
-// The first thing that anybody does with it: start it, kill an agent, watch the group heal, stop
+// The first thing that anyone does with it: start it, kill an agent, watch the group heal, stop
 // it, start it again.
 //
 // proves DET-3, DET-4, DET-12, HEAL-2, REC-1, REC-3, REC-15

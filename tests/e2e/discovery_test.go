@@ -44,8 +44,8 @@ func (l *laptop) example(language, file string, replace ...string) string {
 	return path
 }
 
-// A real Prometheus finds the instances of a group at a replica, scrapes them, and follows when one is
-// replaced.
+// A real Prometheus finds the instances of a group at a replica, scrapes them, and follows when one
+// is replaced.
 //
 // proves LB-4
 func TestPrometheusFindsTheInstances(t *testing.T) {
@@ -104,7 +104,8 @@ func TestPrometheusFindsTheInstances(t *testing.T) {
 	})
 }
 
-// dig(1) and HAProxy's own resolver find the instances of a group by DNS, and follow when one is replaced.
+// dig(1) and HAProxy's own resolver find the instances of a group by DNS, and follow when one is
+// replaced.
 //
 // proves LB-4
 func TestDNSFindsTheInstances(t *testing.T) {

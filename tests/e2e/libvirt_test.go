@@ -102,7 +102,7 @@ func (g *hypervisor) domainOf(instance string) string {
 
 // A virtual machine of a real libvirt boots, joins with the document in its SMBIOS tables and is
 // healthy; it is destroyed behind the coordinator's back and replaced, is drained, and nothing of
-// it stays. The instance type that there is no memory for is not tried in vain for long: the next
+// it stays. The instance type that there is no memory for is not tried for long: the next
 // one is taken.
 //
 // proves PROV-5, PROV-7, PROV-8, SAFE-8

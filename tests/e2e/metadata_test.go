@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold/leasehold/tests/harness"
 )
 
-// metadata is Amazon's own imitation of EC2's metadata service, amazon-ec2-metadata-mock, in its version 2 alone.
-// All machines of this host reach the same one, so the test stands before it and lets a notice through to some of them
-// alone: an agent is known by its token.
+// metadata is Amazon's own imitation of EC2's metadata service, amazon-ec2-metadata-mock, in its
+// version 2 alone. All machines of this host reach the same one, so the test stands before it and
+// lets a notice through to some of them alone: an agent is known by its token.
 type metadata struct {
 	*httptest.Server
 	w       *cluster
@@ -81,8 +81,8 @@ func (m *metadata) run(flags ...string) {
 	m.service, m.doomed = service, map[string]bool{}
 }
 
-// doom has the next agents that ask, so many of them, read a notice that their machine ends in a minute. They are
-// those of the instances that run now, if no other is made before they have asked.
+// doom has the next agents that ask, so many of them, read a notice that their machine ends in a
+// minute. They belong to the instances that run now, if no other is made before they have asked.
 func (m *metadata) doom(agents int) {
 	m.w.t.Helper()
 	m.mu.Lock()

@@ -121,7 +121,8 @@ func TestProductionGuide(t *testing.T) {
 	gone := g.all["d"]
 	g.waitEnd(gone.run)
 	gone.run = nil
-	if left := slices.DeleteFunc(slices.Clone(g.names), func(n string) bool { return g.all[n].run == nil }); !slices.Equal(left, []string{"a", "b", "c"}) {
+	left := slices.DeleteFunc(slices.Clone(g.names), func(n string) bool { return g.all[n].run == nil })
+	if !slices.Equal(left, []string{"a", "b", "c"}) {
 		t.Errorf("%v run", left)
 	}
 }

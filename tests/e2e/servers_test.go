@@ -138,7 +138,8 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.settings = "LEASEHOLD_CONFIG=" + filepath.Join(a.dir, "config.yaml")
 		c.must("server", "remove", gone.name, "--confirm", gone.name, "--data-dir", a.dir)
 		c.waitEnd(gone.run)
-		if text := gone.run.stderr.String(); gone.run.ExitCode() != 1 || !strings.Contains(text, gone.name+" was removed from the cluster") {
+		text := gone.run.stderr.String()
+		if gone.run.ExitCode() != 1 || !strings.Contains(text, gone.name+" was removed from the cluster") {
 			t.Errorf("%s ended with %d: %s", gone.name, gone.run.ExitCode(), text)
 		}
 		gone.run = nil

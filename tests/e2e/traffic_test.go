@@ -30,7 +30,14 @@ type served struct {
 // newServed starts two replicas and a HAProxy.
 func newServed(t *testing.T) *served {
 	t.Helper()
+	return newServedIn(t, "http")
+}
+
+// newServedIn does so with a HAProxy in mode http or tcp.
+func newServedIn(t *testing.T, mode string) *served {
+	t.Helper()
 	p := haproxytest.Start(t, 0)
+	p.Mode = mode
 	p.Configure("  option redispatch 1")
 	p.Reload()
 	s := &served{cluster: newCluster(t), haproxy: p, relay: haproxytest.NewRelay(t, p)}
@@ -205,10 +212,11 @@ func (s *served) lossless(l *load, what string, do func()) {
 	}
 }
 
-// Four web servers behind a real HAProxy under load: one is doomed by a notice of EC2's metadata service, one grows
-// too old, all are replaced by a roll and the group is scaled down; at night they are also restarted by a
-// roll, and doomed all at once. In the midst of each the leader is killed. Not one request fails. Of one that is killed
-// hard the requests in flight fail, and nothing else does.
+// Four web servers behind a real HAProxy under load: one is doomed by a notice of EC2's metadata
+// service, one grows too old, all are replaced by a roll and the group is scaled down; at night
+// they are also restarted by a roll, and doomed all at once. in the middle of each the leader is
+// killed. Not one request fails. Of one that is killed hard the requests in flight fail, and
+// nothing else does.
 //
 // proves LB-1, LB-2, SPOT-1, SPOT-2, EXP-1
 func TestNoRequestIsLost(t *testing.T) {

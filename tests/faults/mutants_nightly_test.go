@@ -157,7 +157,8 @@ func troublesOf(run int) string {
 
 var (
 	firstViolation = regexp.MustCompile(`(?m)^\s*1\. ([A-Z]+-[0-9]+) at \S+: (.*)$`)
-	failure        = regexp.MustCompile(`(?m)^\s+\w+\.go:[0-9]+: (.*(?:without success|after all troubles were over: |broke down|could not be undone|not looked yet|it still does).*)$`)
+	failure        = regexp.MustCompile(
+		`(?m)^\s+\w+\.go:[0-9]+: (.*(?:without success|after all troubles were over: |broke down|could not be undone|not looked yet|it still does).*)$`)
 )
 
 // whatFailed tells the first thing that went wrong in a run.

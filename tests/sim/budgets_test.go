@@ -47,7 +47,8 @@ func (in *inquiry) limits() {
 // canaries: a roll goes to no more slots than its canaries before these are promoted (ROLL-5).
 func (in *inquiry) canaries() {
 	r := sim.Read[store.Status](in.tr.w, in.tr.w.Keys().Status(in.a.Group)).Record.Rollout
-	if r == nil || r.Canary == 0 || r.Promoted != "" || in.a.Slot == nil || in.a.Rule != "ROLL-1" && in.a.Rule != "ROLL-2" {
+	if r == nil || r.Canary == 0 || r.Promoted != "" || in.a.Slot == nil ||
+		in.a.Rule != "ROLL-1" && in.a.Rule != "ROLL-2" {
 		return
 	}
 	reached := map[int]bool{}

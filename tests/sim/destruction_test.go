@@ -23,7 +23,7 @@ func (tr *trial) reportsWell(id string) bool {
 		report.Record.BootID == alive.Record.BootID
 }
 
-// destruction: nothing that works is taken down without a reason that anybody can see, whatever
+// destruction: nothing that works is taken down without a reason that anyone can see, whatever
 // lies the provider's Lists tell.
 func (in *inquiry) destruction(c change) {
 	tr, rec := in.tr, c.old.Record

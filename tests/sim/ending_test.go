@@ -21,6 +21,7 @@ func (tr *trial) end() {
 	}
 	tr.w.Calm()
 	tr.settle()
+	tr.healsInAFreeze()
 	deadline, asked := tr.w.Elapsed()+patience, tr.w.Elapsed()
 	missing := "not looked yet"
 	for next := tr.w.Elapsed() + 2*time.Minute; missing != "" && tr.failed == ""; next += 5 * time.Second {
@@ -109,7 +110,7 @@ func (tr *trial) retryAll() {
 	}
 }
 
-// missing returns what is not as it ought to be in the end; "" if nothing is.
+// missing returns what is not as it should be in the end; "" if nothing is.
 func (tr *trial) missing() string {
 	for _, name := range []string{"db", "job", "web"} {
 		if why := tr.missingOf(name); why != "" {
@@ -137,7 +138,7 @@ func (tr *trial) leaks() string {
 }
 
 // tolerant reports whether what has failed may stay as it is: it is not to be healed, or no budget
-// lets anybody.
+// lets anyone.
 func (tr *trial) tolerant(g store.Group) bool {
 	return g.Heal.Policy == store.HealNone || g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal,
 		false) == 0
@@ -200,7 +201,7 @@ func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	return ""
 }
 
-// unfit returns why a member is not as it ought to be in the end; "" if it is.
+// unfit returns why a member is not as it should be in the end; "" if it is.
 func (tr *trial) unfit(f inForce, m store.Instance) string {
 	switch {
 	case m.Phase == store.Finished:
@@ -241,7 +242,7 @@ func (tr *trial) did() int {
 	return n
 }
 
-// stays: once all is as it ought to be, nothing is taken down or made any more.
+// stays: once all is as it should be, nothing is taken down or made any more.
 func (tr *trial) stays() {
 	restless := map[string]bool{}
 	for _, name := range tr.groups() {
@@ -259,11 +260,11 @@ func (tr *trial) stays() {
 	did := tr.did()
 	tr.w.RunUntil(tr.w.Now().Add(2 * time.Minute))
 	if n := tr.did() - did; n > mostAtRest && len(before) == len(tr.w.Instances()) {
-		tr.fail("all was as it ought to be, and in the two minutes after that %d actions were carried out", n)
+		tr.fail("all was as it should be, and in the two minutes after that %d actions were carried out", n)
 	}
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		if rec := tr.w.Instance(id); !rec.Present() || rec.Record.Phase != store.Running {
-			tr.fail("all was as it ought to be, and two minutes later %s is %q", id, rec.Record.Phase)
+			tr.fail("all was as it should be, and two minutes later %s is %q", id, rec.Record.Phase)
 		}
 	}
 }

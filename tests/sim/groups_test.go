@@ -88,6 +88,7 @@ func (tr *trial) group(name string) store.Group {
 			store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
 	}
 	tr.stages(&g)
+	tr.windows(&g)
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}
@@ -155,8 +156,8 @@ func (tr *trial) stages(g *store.Group) {
 	}
 }
 
-// percentages writes some budgets as shares of the size, and gives kinds of work limits of their own
-// (REC-18). What is drawn for it is drawn apart, so that seeds keep their worlds.
+// percentages writes some budgets as shares of the size, and gives kinds of work limits of their
+// own (REC-18). What is drawn for it is drawn apart, so that seeds keep their worlds.
 func (tr *trial) percentages(g *store.Group) {
 	apart := rand.New(rand.NewPCG(tr.plot.seed, uint64(g.Name[0])))
 	share := func() *store.Amount { return new(store.Percent(apart.IntN(101))) }

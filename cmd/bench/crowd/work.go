@@ -74,9 +74,10 @@ func (a *agent) signRequest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_SignRequest{SignRequest: &protocol.SignRequest{
+	sign := &protocol.SignRequest{
 		Path: a.work.file.GetPath(), Version: a.work.file.GetVersion(), Request: der,
-	}}})
+	}
+	return proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_SignRequest{SignRequest: sign}})
 }
 
 // takeWork takes a certificate that came, and reports whether the next report has changed. The

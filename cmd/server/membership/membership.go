@@ -241,7 +241,8 @@ func (c Cluster) MayReplace(name string) *Refusal {
 func (c Cluster) Advice() string {
 	switch n := len(c.Voters()); {
 	case n == 1:
-		return "one member: if its host is lost, so is the shard; leasehold server add NAME, twice, makes it bear the loss of one"
+		return "one member: if its host is lost, so is the shard; leasehold server add NAME, twice, makes it bear the loss " +
+			"of one"
 	case n%2 == 0:
 		return fmt.Sprintf("%d members bear no more losses than %d: leasehold server add NAME", n, n-1)
 	default:

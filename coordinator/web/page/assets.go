@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/view"
 )
 
 //go:embed assets
@@ -42,7 +43,7 @@ func readTemplates() (*template.Template, error) {
 		"clock": func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") },
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"lines": reason.OneLine,
-		"glyph": func(kind string) string { return glyphs[kind] },
+		"glyph": func(kind string) string { return view.Glyphs[kind] },
 		"add":   func(a, b int) int { return a + b },
 		"args":  func(all ...any) []any { return all },
 		"capital": func(s string) string {

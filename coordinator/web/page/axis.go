@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/coordinator/story"
-	"github.com/leasehold/leasehold/store"
 )
 
 // lanes are the rows of the time axis, by the rules that decide.
@@ -164,27 +163,4 @@ func (a *axis) band(name string, since time.Time, step time.Duration) {
 		x += int(since.Sub(a.From)/step) * ((across - left) / ticks)
 	}
 	a.Bands = append(a.Bands, stretch{x, max(4, across-x), name})
-}
-
-// inSpan keeps entries of the span that was chosen.
-func (b *builder) inSpan(wanted func(*journal.Entry) bool) func(*journal.Entry) bool {
-	from, to := chosen(b.query)
-	if from.IsZero() {
-		return wanted
-	}
-	return func(e *journal.Entry) bool { return !e.At.Before(from) && e.At.Before(to) && wanted(e) }
-}
-
-// healthThen is what a verdict of the time says of an instance's health.
-func healthThen(w *was) story.Health {
-	switch v := w.verdict.Verdict; {
-	case w.phase != store.Running && w.phase != store.Draining:
-		return story.Health{Word: "-"}
-	case v == store.Unhealthy:
-		return story.Health{Word: story.Unhealthy, Rule: w.verdict.Rule, Why: w.verdict.Why}
-	case v == store.Suspect:
-		return story.Health{Word: "SUSPECT", Rule: w.verdict.Rule, Why: w.verdict.Why}
-	default:
-		return story.Health{Word: "healthy"}
-	}
 }

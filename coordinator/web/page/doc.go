@@ -1,12 +1,10 @@
 // Package page renders the page for people: the shard, a group, an instance, the journal. It
-// renders what coordinator/story and coordinator/reason say, and derives nothing itself that they
-// could.
+// renders what coordinator/view derives.
 //
 //	page.go      what a page is: fragments that can be updated one by one
 //	pages.go     which page belongs to a path
-//	source.go    what is read from the cache and the journal
 //	shard.go, group.go, instance.go, events.go   a page each
-//	units.go     an instance as a cell of the grid and a row of the table
+//	axis.go      the time axis; past.go the page as it was
 //	assets.go    templates, style and script, embedded
 //
 // # Invariants

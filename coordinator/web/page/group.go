@@ -12,10 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
-	"github.com/leasehold/leasehold/coordinator/story"
-	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/coordinator/view"
 )
 
 // rowsShown is how many rows a page of the table has.
@@ -29,33 +27,19 @@ type chip struct {
 	URL  string
 }
 
-// cell is a slot with its instances: a replacement shares the cell of the instance whose place it
-// takes.
-type cell struct {
-	Slot  int // -1: on demand
-	Group string
-	Units []unit
-	Off   bool // the filter leaves it out
-}
-
 // groupPage is what the templates of the page of a group show.
 type groupPage struct {
-	Now      time.Time
-	Name     string
-	Known    story.Known
-	Row      story.Row
-	Percent  int
-	Problems []story.Problem
-	Lines    []string
-	Blocked  []story.Blockage
-	Chips    []chip
-	Rows     []unit
-	Shown    int // instances that the filter selects
-	From     int // the first row's number
-	Pages    []pageLink
-	Axis     axis
-	Past     past
-	Events   []journal.Entry
+	view.Group
+	Now     time.Time
+	Percent int
+	Chips   []chip
+	Rows    []view.Unit
+	Shown   int // instances that the filter selects
+	From    int // the first row's number
+	Pages   []pageLink
+	Axis    axis
+	Past    past
+	Events  []journal.Entry
 }
 
 type pageLink struct {
@@ -68,113 +52,46 @@ func (p *Pages) group(b *builder, name string) Page {
 	if !b.at.IsZero() {
 		return p.groupThen(b, name)
 	}
-	v := groupPage{Now: b.now, Name: name}
-	var st *story.Shard
-	var units []unit
-	var slots []store.Versioned[store.Slot]
-	found := false
-	if !b.view(func(c *cache.Content) {
-		st = p.shardOf(c)
-		at := slices.IndexFunc(st.Groups, func(g story.Known) bool { return g.Name == name })
-		if found = at >= 0; !found {
-			return
-		}
-		v.Known = st.Groups[at]
-		units = p.unitsOf(c, name, b.now)
-		for _, n := range slices.Sorted(maps.Keys(c.Slots[name])) {
-			slots = append(slots, c.Slots[name][n])
-		}
-	}) {
+	v := groupPage{Now: b.now}
+	var read bool
+	if v.Group, read = p.views.Group(name, b.now); !read {
 		return b.unread()
 	}
-	page := b.page(p.truth(st, b.now), st.Revision)
+	page := b.page(v.Truth, v.Revision)
 	page.Title, page.Here = name, "shard"
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
 	page.Command = "leasehold explain " + name
-	ofGroup := func(e *journal.Entry) bool { return e.Group == name }
-	v.Events = b.newest(2*recentEvents, b.inSpan(ofGroup))
-	if !found {
+	from, to := chosen(b.query)
+	v.Events = p.views.Events(view.Wanted{Group: name, From: from, To: to, Most: 2 * recentEvents}).Entries
+	if !v.Found {
 		page.Status = http.StatusNotFound
 		page.Main = []Fragment{b.fragment("lost", "nogroup", v)}
 		return page
 	}
-	status := v.Known.Status.Record
-	v.Row, v.Percent = story.RowOf(v.Known), status.Health
-	for _, found := range story.Problems(st, b.now) {
-		if found.About == name {
-			v.Problems = append(v.Problems, found)
-		}
-	}
-	on := story.Of(status)
-	inProgress := status
-	if on.Storm != nil {
-		inProgress.Storm = nil // it is a problem, and told as one
-	}
-	v.Lines = story.NowLines(inProgress, slots, b.now)
-	v.Blocked = story.Merge(on.Blocked)
-	v.Axis = b.axisOf("/g/"+url.PathEscape(name), ofGroup, on)
-	size := 0
-	if status.Accepted != nil {
-		size = status.Accepted.Size
-	}
-	cells := cellsOf(name, units, size)
-	v.filter(b.query, cells, units)
+	v.Percent = v.Known.Status.Record.Health
+	v.Axis = b.axisOf("/g/"+url.PathEscape(name), func(e *journal.Entry) bool { return e.Group == name }, v.On)
+	v.filter(b.query)
 	page.Said = name + ": " + v.Row.Run + " run; " + v.Row.Now
 	page.Main = []Fragment{
-		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(cells, b.query.Get("show")),
+		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
 		b.fragment("axis", "axis", v), b.fragment("recent", "recent", v), b.fragment("table", "table", v),
 	}
 	return page
 }
 
-// cellsOf puts instances into the cells of their slots.
-func cellsOf(group string, units []unit, size int) []cell {
-	var cells []cell
-	next := 0
-	vacant := func(until int) {
-		for ; next < until; next++ {
-			cells = append(cells, cell{Slot: next, Group: group})
-		}
-	}
-	var onDemand []cell
-	for _, u := range units {
-		switch {
-		case u.Slot < 0:
-			onDemand = append(onDemand, cell{Slot: -1, Group: group, Units: []unit{u}})
-		case len(cells) > 0 && cells[len(cells)-1].Slot == u.Slot:
-			last := &cells[len(cells)-1]
-			last.Units = append(last.Units, u)
-		default:
-			vacant(min(u.Slot, size))
-			cells = append(cells, cell{Slot: u.Slot, Group: group, Units: []unit{u}})
-			next = u.Slot + 1
-		}
-	}
-	vacant(size)
-	return append(cells, onDemand...)
-}
-
 // filter counts the kinds, and selects the rows that the URL asks for.
-func (v *groupPage) filter(query url.Values, cells []cell, units []unit) {
-	counts := map[string]int{}
-	for _, u := range units {
-		counts[u.Kind]++
-	}
-	for _, c := range cells {
-		if len(c.Units) == 0 {
-			counts["vacant"]++
-		}
-	}
-	show := oneOf(query.Get("show"), kinds...)
+func (v *groupPage) filter(query url.Values) {
+	counts := view.Counts(v.Cells)
+	show := oneOf(query.Get("show"), view.Kinds...)
 	base := "/g/" + url.PathEscape(v.Name)
-	v.Chips = append(v.Chips, chip{Kind: "all", N: len(units), On: show == "", URL: base})
-	for _, k := range kinds {
+	v.Chips = append(v.Chips, chip{Kind: "all", N: len(v.Units), On: show == "", URL: base})
+	for _, k := range view.Kinds {
 		if counts[k] > 0 || k == show {
 			v.Chips = append(v.Chips, chip{Kind: k, N: counts[k], On: k == show, URL: base + "?show=" + k})
 		}
 	}
-	rows := slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return show != "" && u.Kind != show })
-	slices.SortStableFunc(rows, func(a, b unit) int { return cmp.Compare(worst(a.Kind), worst(b.Kind)) })
+	rows := slices.DeleteFunc(slices.Clone(v.Units), func(u view.Unit) bool { return show != "" && u.Kind != show })
+	slices.SortStableFunc(rows, func(a, b view.Unit) int { return cmp.Compare(view.Worst(a.Kind), view.Worst(b.Kind)) })
 	v.Shown = len(rows)
 	pages := (len(rows) + rowsShown - 1) / rowsShown
 	n, _ := strconv.Atoi(query.Get("page"))
@@ -190,6 +107,12 @@ func (v *groupPage) filter(query url.Values, cells []cell, units []unit) {
 	}
 }
 
+// cell is a slot as the grid draws it.
+type cell struct {
+	view.Cell
+	Off bool // the filter leaves it out
+}
+
 // band is the slots of a zone in the grid.
 type band struct {
 	ID, Zone string
@@ -199,9 +122,10 @@ type band struct {
 }
 
 // grid draws a cell for each slot, in bands of zones.
-func (b *builder) grid(cells []cell, show string) Fragment {
+func (b *builder) grid(all []view.Cell, show string) Fragment {
 	byZone := map[string]*band{}
-	for _, c := range cells {
+	for _, found := range all {
+		c := cell{Cell: found}
 		zone := "1" + "vacant slots"
 		switch {
 		case c.Slot < 0:
@@ -212,7 +136,7 @@ func (b *builder) grid(cells []cell, show string) Fragment {
 		if byZone[zone] == nil {
 			byZone[zone] = &band{Zone: zone[1:]}
 		}
-		c.Off = show != "" && !slices.ContainsFunc(c.Units, func(u unit) bool { return u.Kind == show }) &&
+		c.Off = show != "" && !slices.ContainsFunc(c.Units, func(u view.Unit) bool { return u.Kind == show }) &&
 			(show != "vacant" || len(c.Units) > 0)
 		byZone[zone].cells = append(byZone[zone].cells, c)
 	}
@@ -229,7 +153,7 @@ func (b *builder) grid(cells []cell, show string) Fragment {
 				counts[u.Kind]++
 			}
 		}
-		for _, k := range kinds {
+		for _, k := range view.Kinds {
 			if counts[k] > 0 {
 				d.Counts = append(d.Counts, chip{Kind: k, N: counts[k]})
 			}

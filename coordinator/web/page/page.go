@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,12 +32,8 @@ type Step struct{ Name, URL string }
 
 // Truth is how far what is shown can be relied on.
 type Truth struct {
-	Shard   string
-	Replica string // that answers
-	Leader  string // "": none leads
-	Since   time.Time
-	Heard   time.Time // the last time that etcd told us anything
-	Stale   bool
+	view.Truth
+	Replica string    // that answers
 	At      time.Time // of a page of the past; zero: now
 }
 

@@ -6,13 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
-	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,9 +34,8 @@ type Deps struct {
 type Pages struct {
 	cfg   Config
 	deps  Deps
-	keys  store.Keys
+	views *view.Source
 	look  *template.Template
-	known known
 	drawn drawn
 
 	Style, Script, Icon Asset
@@ -48,7 +46,7 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	if cfg.Shard == "" || deps.Replica == nil || deps.Journal == nil {
 		return nil, errors.New("pages need a shard, a replica and a journal")
 	}
-	p := &Pages{cfg: cfg, deps: deps, keys: store.KeysOf(cfg.Shard)}
+	p := &Pages{cfg: cfg, deps: deps, views: view.New(cfg.Shard, deps.Replica.Cache(), deps.Journal)}
 	var err error
 	if p.look, err = readTemplates(); err != nil {
 		return nil, err
@@ -122,15 +120,10 @@ type builder struct {
 	err   error
 }
 
-func (b *builder) view(read func(*cache.Content)) bool { return b.p.deps.Replica.Cache().View(read) }
-
-// present reads the shard, and more, as it is now; nil: nothing was read yet.
-func (p *Pages) present(b *builder, more func(*cache.Content)) (st *story.Shard) {
-	b.view(func(c *cache.Content) {
-		st = p.shardOf(c)
-		more(c)
-	})
-	return st
+// revision is up to which the cache is.
+func (b *builder) revision() (rev store.Revision) {
+	b.p.deps.Replica.Cache().View(func(c *cache.Content) { rev = c.Revision })
+	return rev
 }
 
 func (b *builder) html(name string, data any) template.HTML {
@@ -146,33 +139,26 @@ func (b *builder) fragment(id, name string, data any) Fragment {
 	return Fragment{ID: id, Head: b.html(name, data)}
 }
 
-func (b *builder) page(t Truth, rev store.Revision) Page {
-	return Page{Status: http.StatusOK, Truth: t, Revision: rev}
+func (b *builder) page(t view.Truth, rev store.Revision) Page {
+	return Page{Status: http.StatusOK, Truth: Truth{Truth: t, Replica: b.p.cfg.Replica}, Revision: rev}
 }
 
 // unread is the page of a replica that knows nothing yet.
 func (b *builder) unread() Page {
-	heard, _ := b.p.deps.Replica.Cache().Heard()
-	page := Page{
-		Status: http.StatusServiceUnavailable, Title: b.p.cfg.Shard, Here: "shard", Command: "leasehold status",
-		Truth: Truth{Shard: b.p.cfg.Shard, Replica: b.p.cfg.Replica, Heard: heard, Stale: true},
-	}
+	page := b.page(b.p.views.Truth(b.now), 0)
+	page.Status, page.Command = http.StatusServiceUnavailable, "leasehold status"
+	page.Title, page.Here = b.p.cfg.Shard, "shard"
+	page.Truth.Stale = true
 	page.Main = []Fragment{b.fragment("lost", "unread", nil)}
 	return page
 }
 
-// newest returns the newest entries of the journal of a kind, the newest first.
-func (b *builder) newest(most int, wanted func(*journal.Entry) bool) []journal.Entry {
-	var found []journal.Entry
-	b.p.deps.Journal.View(func(entries []journal.Entry, _ time.Time) {
-		for i, e := range slices.Backward(entries) {
-			if len(found) == most {
-				return
-			}
-			if wanted(&entries[i]) {
-				found = append(found, e)
-			}
+// oneOf returns the first of the words that the text is; "" if it is none of them.
+func oneOf(text string, words ...string) string {
+	for _, w := range words {
+		if strings.EqualFold(text, w) {
+			return w
 		}
-	})
-	return found
+	}
+	return ""
 }

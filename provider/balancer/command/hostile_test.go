@@ -155,7 +155,8 @@ func TestCallsOfAProgram(t *testing.T) {
 		t.Errorf("Validate: %v", err)
 	}
 	for _, kind := range provider.Kinds {
-		b, _, err := scripted(t, named, `echo '{"error": {"code": "`+string(kind)+`", "scope": "pool", "message": "so it is", "retry_after": 7}}'`)
+		b, _, err := scripted(t, named, `echo '{"error": {"code": "`+string(kind)+
+			`", "scope": "pool", "message": "so it is", "retry_after": 7}}'`)
 		if err != nil {
 			t.Fatal(err)
 		}

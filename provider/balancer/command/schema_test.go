@@ -61,7 +61,8 @@ func TestThePageOfTheProtocol(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if valid(t, "", `{"result": {}, "error": {"code": "capacity"}}`) == nil || valid(t, "#/$defs/listing", `{"targets": []}`) == nil {
+	if valid(t, "", `{"result": {}, "error": {"code": "capacity"}}`) == nil ||
+		valid(t, "#/$defs/listing", `{"targets": []}`) == nil {
 		t.Error("what is wrong is taken")
 	}
 }

@@ -40,7 +40,7 @@ const (
 	IsDown        Way = "down"        // nothing answers there
 	Hangs         Way = "hangs"       // it takes connections and answers nothing
 	TalksNonsense Way = "nonsense"    // its answers cannot be read
-	AnswersPart   Way = "part"        // its answers end in their midst
+	AnswersPart   Way = "part"        // its answers end in the middle
 	Refuses       Way = "credentials" // it does not allow it
 )
 

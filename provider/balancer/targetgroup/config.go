@@ -43,7 +43,8 @@ const (
 )
 
 var (
-	groupForm  = regexp.MustCompile(`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
+	groupForm = regexp.MustCompile(
+		`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
 	regionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 

@@ -153,7 +153,7 @@ func TestTargetGroupsKeepTheContract(t *testing.T) {
 
 var member = balancer.Member{Instance: "web-1", Address: "127.0.0.1", Port: 9}
 
-// What Amazon answers becomes the kind of error that a coordinator acts upon, and is sent once.
+// What Amazon answers becomes the kind of error that a coordinator acts on, and is sent once.
 //
 // proves PROV-5
 func TestErrorsHaveKinds(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package socket has several processes share one fake cloud: one process serves it, and each replica
-// has a [Provider] that calls it.
+// Package socket has several processes share one fake cloud: one process serves it, and each
+// replica has a [Provider] that calls it.
 //
 //	server.go   services at a socket
 //	machines.go the service of a provider's machines

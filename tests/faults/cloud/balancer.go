@@ -16,7 +16,7 @@ import (
 const lastConnection = 700 * time.Millisecond
 
 // traffic is the load balancer of a cloud: one target, whose checks see what really runs. It
-// records what becomes of its members before anybody is told.
+// records what becomes of its members before anyone is told.
 type traffic struct {
 	c *Cloud
 

@@ -85,7 +85,7 @@ func (c *Cloud) untilNone(m *machine, needs func(pid int) bool, sig syscall.Sign
 		case <-time.After(pause): // the kernel takes a moment
 			pause = min(2*pause, 50*time.Millisecond)
 		case <-late:
-			c.failed("machine %s: processes %v do not heed %s", m.id, c.processes(m), sig)
+			c.failed("machine %s: processes %v ignore %s", m.id, c.processes(m), sig)
 			return
 		}
 	}

@@ -58,7 +58,8 @@ func (g *Group) text(c *Cluster) string {
 		// Not fewer than four: where eight clusters share two processors, a probe that only starts
 		// a program has taken longer than its second twice in a row.
 		lines = append(lines, "checks:",
-			`- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+fmt.Sprint(4+g.edits["check"]%2)+"}")
+			`- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+
+				fmt.Sprint(4+g.edits["check"]%2)+"}")
 	}
 	if g.Served {
 		lines = append(lines, "load_balancers: [{name: "+swarm.BalancerTarget+"}]", "drain: {timeout: 6s, hook: [\"true\"]}",

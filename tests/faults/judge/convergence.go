@@ -41,7 +41,7 @@ func (in *inquiry) convergence() {
 	}
 	if missing, evidence := in.missing(in.worldAt(quiet.At), groups, quiet.At); len(missing) > 0 {
 		in.violation("HEAL-6", quiet.At,
-			"it was called quiet, and is not as it ought to be: "+strings.Join(missing, "; "), evidence...)
+			"it was called quiet, and is not as it should be: "+strings.Join(missing, "; "), evidence...)
 	}
 }
 

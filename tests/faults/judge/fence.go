@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// fences asks whether anybody wrote as a leader who was none (SAFE-7), in two ways that know
+// fences asks whether anyone wrote as a leader who was none (SAFE-7), in two ways that know
 // nothing of each other: by etcd's own order, and by the clock, which needs no revisions.
 //
 // What cannot be attributed, and what was only found, counts against no replica.

@@ -13,7 +13,7 @@ import (
 // Tolerated: what was ordered, and what the journal gives another reason for that is true. One that
 // was cut off, or hurt otherwise, before many were: it may be known to be lost when the storm
 // begins. One that was hurt on its own afterwards. One that the provider's lists, wrong at the same
-// time, did not show before anybody could see that there is a storm. One that a probe replaces
+// time, did not show before anyone could see that there is a storm. One that a probe replaces
 // after storm.probe_after, and all once an operator has ended the storm.
 func (in *inquiry) storm() {
 	var storms []trouble

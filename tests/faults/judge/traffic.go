@@ -169,8 +169,8 @@ const mostLooks = 4
 
 // harmless are the beginnings of kinds of troubles that keep no leader from acting.
 var harmless = []string{
-	"balancer-", "member-added", "file-", "machine-", "agent-", "workload-", "instance-ordered", "group-edited", "group-scaled",
-	"group-restarted", "zone-evacuated",
+	"balancer-", "member-added", "file-", "machine-", "agent-", "workload-", "instance-ordered", "group-edited",
+	"group-scaled", "group-restarted", "zone-evacuated",
 }
 
 // servesTooLong: a pass of the leader begins with a look at the load balancer. It has a few until

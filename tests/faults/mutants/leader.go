@@ -122,7 +122,7 @@ func ofTheLeader() []Mutant {
 		{
 			Name: "restore-unnoticed",
 			What: "That etcd was restored is told by its cluster's ID alone, not by a revision that went " +
-				"backwards: old records are acted upon.",
+				"backwards: old records are acted on.",
 			Rules: []string{"SAFE-12"},
 			Edits: []Edit{
 				{

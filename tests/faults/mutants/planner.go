@@ -55,7 +55,7 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-3"},
 			Edits: []Edit{
 				{
-					File: "coordinator/plan/heal.go",
+					File: "coordinator/plan/restart.go",
 					Old:  "d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 					New:  "d.unavailable() <= d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 				},
@@ -70,7 +70,7 @@ func ofThePlanner() []Mutant {
 		{
 			Name: "relied-on-too-early",
 			What: "A replacement is relied on as soon as its agent has registered, whatever its checks say: " +
-				"the machine whose place it takes goes before anybody does its work.",
+				"the machine whose place it takes goes before anyone does its work.",
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/budget.go",

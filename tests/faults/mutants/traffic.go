@@ -43,7 +43,7 @@ func ofTraffic() []Mutant {
 			What:  "A machine is stopped without a wait for the load balancer that is to remove it.",
 			Rules: []string{"LB-1"},
 			Edits: []Edit{{
-				File: "coordinator/plan/traffic.go",
+				File: "coordinator/plan/traffic_entries.go",
 				Old:  "	if m.Record.Dead {\n		return true\n	}\n",
 				New:  "	if m.phase == store.Deleting {\n		return true\n	}\n",
 			}},

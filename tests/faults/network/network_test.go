@@ -64,7 +64,7 @@ func TestSilenceHoldsEverythingAndLosesNothing(t *testing.T) {
 		c.to.hears(word)
 	}
 	lift() // once more, for nothing
-	c.to.say("anybody there?")
+	c.to.say("anyone there?")
 	// A process that is gone answers with an RST.
 	until(t, "a client of the dead hears of it",
 		func() bool { _, err := c.to.Write([]byte("?")); return err != nil })

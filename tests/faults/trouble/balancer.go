@@ -79,7 +79,8 @@ func balancerLate(_ context.Context, s *Site) (string, func() error, error) {
 		disturb(s, cloud.BalancerFault{Fails: true, Done: true, Late: late}), nil
 }
 
-// memberAddedLate: members are put back, some by calls that are carried out only when their instances are gone.
+// memberAddedLate: members are put back, some by calls that are carried out only when their
+// instances are gone.
 func memberAddedLate(ctx context.Context, s *Site) (string, func() error, error) {
 	all := s.Cloud.Members()
 	if len(all) == 0 {

@@ -19,7 +19,7 @@ const (
 	Close                // it is closed at once
 	Hang                 // it is held, and nothing is answered
 	Nonsense             // the answer is one that no HAProxy gives
-	Part                 // the answer ends in its midst
+	Part                 // the answer ends in its middle
 	NoRights             // it is passed to the socket without rights
 )
 

@@ -1,7 +1,7 @@
 // Command guest is the first process of a virtual machine for tests, in an initial file system with
 // little else (libvirttest.Initrd). It loads the modules that are there, gives the interface the
 // address that QEMU's own network has for a guest, starts the agent if there is one, and passes on
-// the power button. What anybody sends to its port 7 it writes to the console. When the agent has
+// the power button. What anyone sends to its port 7 it writes to the console. When the agent has
 // ended, the machine ends.
 package main
 

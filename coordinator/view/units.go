@@ -1,4 +1,4 @@
-package page
+package view
 
 import (
 	"cmp"
@@ -12,20 +12,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The kinds of state that the grid tells apart, worst first, as filters name them.
-var kinds = []string{
+// Kinds are the kinds of state that the grid tells apart, worst first, as filters name them.
+var Kinds = []string{
 	"lost", "dead", "unhealthy", "suspect", "doomed", "starting", "leaving", "live", "finished", "vacant",
 }
 
-// glyphs are the signs of the kinds: colour is never alone.
-var glyphs = map[string]string{
+// Glyphs are the signs of the kinds: colour is never alone.
+var Glyphs = map[string]string{
 	"lost": "×", "dead": "■", "unhealthy": "!", "suspect": "?", "doomed": "»", "starting": "+",
 	"leaving": "−", "live": "·", "finished": "✓", "vacant": "○",
 }
 
-// unit is an instance as the grid and the table show it. It is comparable: one that is equal looks
+// Unit is an instance as the grid and the table show it. It is comparable: one that is equal looks
 // the same.
-type unit struct {
+type Unit struct {
 	ID, Group, Zone, Kind, Phase, Health, Why, Rule string
 	Now, Agent, Template, Address, Replaces         string
 	Slot                                            int
@@ -33,22 +33,22 @@ type unit struct {
 }
 
 // unitsOf are the instances of a group, in order of slot.
-func (p *Pages) unitsOf(c *cache.Content, group string, now time.Time) []unit {
-	var units []unit
+func (s *Source) unitsOf(c *cache.Content, group string, now time.Time) []Unit {
+	var units []Unit
 	for _, id := range c.ByGroup[group] {
-		units = append(units, p.unitOf(c, id, now))
+		units = append(units, s.unitOf(c, id, now))
 	}
 	inOrder(units)
 	return units
 }
 
-func inOrder(units []unit) {
-	slices.SortFunc(units, func(a, b unit) int {
+func inOrder(units []Unit) {
+	slices.SortFunc(units, func(a, b Unit) int {
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
+func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	i := c.Instances[id].Record
 	var alive *store.Alive
 	if v := c.Alive[id]; v.Present() {
@@ -59,7 +59,7 @@ func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
 		last = &story.LastReport{BootID: v.Record.BootID, Healthy: v.Record.Healthy, Why: v.Record.Why}
 	}
 	health := story.HealthOf(i, alive, last)
-	u := unit{
+	u := Unit{
 		ID: i.ID, Group: i.Group, Zone: i.Zone, Phase: string(i.Phase), Health: strings.ToLower(health.Word), Slot: i.Slot,
 		Now: story.InstanceNow(i, now), Template: i.Template, Address: i.Address, Replaces: i.Replaces,
 		Since: i.Since, Created: i.Created, Rule: health.Rule, Why: health.Why, Agent: "-",
@@ -67,7 +67,7 @@ func (p *Pages) unitOf(c *cache.Content, id string, now time.Time) unit {
 	if alive != nil {
 		u.Agent = string(alive.State)
 	}
-	verdict, told := p.deps.Journal.Verdict(id)
+	verdict, told := s.journal.Verdict(id)
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
 	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that nothing is heard
@@ -105,7 +105,7 @@ func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard 
 }
 
 // Label is the instance in a sentence, for readers of screens.
-func (u unit) Label() string {
+func (u Unit) Label() string {
 	text := u.ID + " is " + u.Kind
 	if u.Kind != u.Phase && u.Kind != "live" {
 		text += ", " + u.Phase
@@ -116,5 +116,5 @@ func (u unit) Label() string {
 	return text
 }
 
-// worst is where a kind stands in the order of the table.
-func worst(kind string) int { return slices.Index(kinds, kind) }
+// Worst is where a kind stands in the order of the table.
+func Worst(kind string) int { return slices.Index(Kinds, kind) }

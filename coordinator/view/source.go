@@ -1,20 +1,57 @@
-package page
+package view
 
 import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
-// staleAfter is from when on a page says that it is old: SAFE-3 is stricter, and is for deciders.
-const staleAfter = 5 * time.Second
+// StaleAfter is from when on what is shown counts as old: SAFE-3 is stricter, and is for deciders.
+const StaleAfter = 5 * time.Second
+
+// Source derives views from what is in memory.
+type Source struct {
+	name    string
+	keys    store.Keys
+	cache   *cache.Cache
+	journal *journal.Memory
+	known   known
+}
+
+// New makes a source of views of a shard.
+func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
+	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
+}
+
+// Truth is how far what is shown can be relied on.
+type Truth struct {
+	Shard  string    `json:"shard"`
+	Leader string    `json:"leader,omitempty"` // "": none leads
+	Since  time.Time `json:"since,omitzero"`   // when it began to lead
+	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd told us anything
+	Stale  bool      `json:"stale"`
+}
+
+// Truth says how far what is in memory can be relied on.
+func (s *Source) Truth(now time.Time) Truth {
+	heard, interrupted := s.cache.Heard()
+	t := Truth{Shard: s.name, Heard: heard}
+	t.Stale = interrupted != nil || now.Sub(heard) > StaleAfter
+	s.cache.View(func(c *cache.Content) {
+		if kv, leads := store.LeaderNow(slices.Collect(maps.Values(c.Leaders))); leads {
+			leader, _ := store.Decode[store.Leader](kv) // what cannot be read is a problem of its own
+			t.Leader, t.Since = leader.Record.Replica, leader.Record.Since
+		}
+	})
+	return t
+}
 
 // known remembers groups as they were read, since decoding a spec costs more than all the rest of a
 // row.
@@ -25,16 +62,7 @@ type known struct {
 
 // of returns the groups that have a spec or a status, in order of name.
 func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Known {
-	names := map[string]bool{}
-	for name := range c.Groups {
-		names[name] = true
-	}
-	for name := range c.Static {
-		names[name] = true
-	}
-	for name := range c.Status {
-		names[name] = true
-	}
+	names := c.GroupNames()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]story.Known, len(names))
@@ -59,14 +87,14 @@ func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Know
 }
 
 // shardOf is what the problems of the shard follow from. The content is locked by the caller.
-func (p *Pages) shardOf(c *cache.Content) *story.Shard {
+func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	st := &story.Shard{
-		Name: p.cfg.Shard, Revision: c.Revision, Shard: c.Shard, Served: c.Served,
-		Groups: p.known.of(p.cfg.Shard, p.keys, c), Spoiled: map[string]error{}, Unreadable: map[string]error{},
+		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served,
+		Groups: s.known.of(s.name, s.keys, c), Spoiled: map[string]error{}, Unreadable: map[string]error{},
 		Secrets: make(map[string]store.Secret, len(c.Secrets)), Lacking: map[string]map[string][]string{},
 	}
 	for key, why := range c.Unreadable {
-		kind, _, _ := p.keys.Split(key)
+		kind, _, _ := s.keys.Split(key)
 		if kind == store.KindRequests {
 			st.Unreadable[key] = errors.New(why)
 		} else {
@@ -102,25 +130,4 @@ func (p *Pages) shardOf(c *cache.Content) *story.Shard {
 		}
 	}
 	return st
-}
-
-// truth says how far the cache can be relied on.
-func (p *Pages) truth(st *story.Shard, now time.Time) Truth {
-	heard, interrupted := p.deps.Replica.Cache().Heard()
-	t := Truth{Shard: p.cfg.Shard, Replica: p.cfg.Replica, Heard: heard}
-	t.Stale = interrupted != nil || now.Sub(heard) > staleAfter
-	if st.Leads {
-		t.Leader, t.Since = st.Leader.Record.Replica, st.Leader.Record.Since
-	}
-	return t
-}
-
-// oneOf returns the first of the words that the text is; "" if it is none of them.
-func oneOf(text string, words ...string) string {
-	for _, w := range words {
-		if strings.EqualFold(text, w) {
-			return w
-		}
-	}
-	return ""
 }

@@ -1,0 +1,254 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/workload"
+)
+
+// keep makes a file as it is wanted, if it is not.
+func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]string) error {
+	path, err := workload.ExpandText("path", f.GetPath(), vars, m.cfg.Facts)
+	if err != nil {
+		return err
+	}
+	where, err := find(path, m.cfg.Roots)
+	if err != nil {
+		return err
+	}
+	if f.GetSecret() && !m.hidden[path] {
+		if content, err := read(where); err == nil { // of an earlier run of the agent
+			m.deps.Hide(f.GetPath(), content)
+		}
+		m.hidden[path] = true
+	}
+	if f.GetProblem() != "" {
+		return errors.New(f.GetProblem())
+	}
+	uid, gid, err := ownerOf(f.GetOwner())
+	if err != nil {
+		return err
+	}
+	wanted := attributes{fs.FileMode(f.GetMode()).Perm(), uid, gid}
+	now, err := look(where, m.known[f.GetPath()])
+	there := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.New(plain(err, path))
+	}
+	if there && bytes.Equal(now.sum[:], f.GetSha256()) && now.attrs.fits(wanted) {
+		m.learn(f, now)
+		return nil
+	}
+	last := m.memory.Files[f.GetPath()]
+	mended := ""
+	if last.Delivered && last.Version == f.GetVersion() {
+		mended = "it had been removed on the machine, and was written again"
+		if there {
+			mended = "it had been changed on the machine, and was written again"
+		}
+	}
+	content, err := m.fetch(ctx, f)
+	if err != nil {
+		return err
+	}
+	if f.GetSecret() {
+		m.deps.Hide(f.GetPath(), content)
+	}
+	if err := m.note(
+		f,
+		func(r *memory) { r.Follow = f.GetOnChange() == "reload" || f.GetOnChange() == "run" },
+	); err != nil {
+		return errors.New(plain(errors.Unwrap(err), m.path))
+	}
+	if err := replace(where, content, wanted, m.deps.At); err != nil {
+		return errors.New(plain(err, path))
+	}
+	if now, err = look(where, found{}); err != nil {
+		return errors.New(plain(err, path))
+	}
+	m.learn(f, now)
+	if mended != "" {
+		m.deps.Logger.Warn("file mended", "path", f.GetPath(), "why", mended)
+	} else {
+		m.deps.Logger.Info("file written", "path", f.GetPath(), "version", f.GetVersion(), "bytes", len(content))
+	}
+	m.writes[f.GetPath()] = write{time.Now(), mended}
+	return nil
+}
+
+// learn notes how a file is that is as it is wanted. Its stamp is believed once it is a second old:
+// before that a change may leave it the same.
+func (m *Manager) learn(f *protocol.File, now found) {
+	if time.Since(time.Unix(now.stamp.ctime.Unix())) > time.Second {
+		m.known[f.GetPath()] = now
+	} else {
+		delete(m.known, f.GetPath())
+	}
+	if err := m.note(f, func(r *memory) { r.Delivered, r.Version = true, f.GetVersion() }); err != nil {
+		m.deps.Logger.Warn("delivery of a file is not remembered", "path", f.GetPath(), "error", err)
+	}
+}
+
+// fetch asks for the content piece by piece.
+func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
+	if f.GetSize() > protocol.MostFile {
+		return nil, fmt.Errorf("it would have %d bytes: at most %d are allowed", f.GetSize(), protocol.MostFile)
+	}
+	content := make([]byte, 0, f.GetSize())
+	late := time.NewTimer(answerWait)
+	defer late.Stop()
+	select {
+	case <-m.piece: // that came too late for an earlier fetch
+	default:
+	}
+	for uint32(len(content)) < f.GetSize() {
+		ask := &protocol.FetchFile{Path: f.GetPath(), Version: f.GetVersion(), Offset: uint32(len(content))}
+		if err := m.ask(ctx, &protocol.AgentMessage{Kind: &protocol.AgentMessage_FetchFile{FetchFile: ask}}); err != nil {
+			return nil, err
+		}
+		late.Reset(answerWait)
+		for answered := false; !answered; {
+			select {
+			case p := <-m.piece:
+				if p.GetPath() != ask.Path || p.GetVersion() != ask.Version || p.GetOffset() != ask.Offset {
+					continue
+				}
+				if p.GetProblem() != "" || len(p.GetData()) == 0 || len(content)+len(p.GetData()) > int(f.GetSize()) {
+					return nil, fmt.Errorf("its content was not sent: %s", p.GetProblem())
+				}
+				content, answered = append(content, p.GetData()...), true
+			case <-late.C:
+				return nil, errors.New("the coordinator did not send its content in time")
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	if sum := sha256.Sum256(content); !bytes.Equal(sum[:], f.GetSha256()) {
+		return nil, errors.New("its content was damaged on the way")
+	}
+	return content, nil
+}
+
+// ask has the agent's loop send something to the coordinator.
+func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
+	late := time.NewTimer(answerWait)
+	defer late.Stop()
+	select {
+	case m.asks <- what:
+		return nil
+	case <-late.C:
+		return errors.New("no coordinator can be asked")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// note writes down what a later run has to know of a file.
+func (m *Manager) note(f *protocol.File, change func(*memory)) error {
+	m.mu.Lock()
+	was := m.memory.Files[f.GetPath()]
+	now := was
+	change(&now)
+	if now == was {
+		m.mu.Unlock()
+		return nil
+	}
+	m.memory.Files[f.GetPath()] = now
+	r := m.memory
+	r.Files = maps.Clone(r.Files)
+	m.mu.Unlock()
+	return r.write(m.path)
+}
+
+// delivered notes that a file is as it is wanted, and that what follows its change was done.
+func (m *Manager) delivered(f *protocol.File) {
+	delete(m.tries, f.GetPath())
+	last := m.writes[f.GetPath()]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(f, State{
+		Path: f.GetPath(), State: Delivered, Why: last.mended, Version: f.GetVersion(), At: last.at,
+		Ends: m.memory.Files[f.GetPath()].Issued.Ends,
+	})
+	if m.wanted.GetConfigHash() == m.memory.Config && !m.ready[f.GetPath()] {
+		m.ready[f.GetPath()] = true
+		signal(m.changed)
+	}
+}
+
+// failed notes that a file could not be made as it is wanted, and returns when it is tried again.
+func (m *Manager) failed(f *protocol.File, why error) time.Duration {
+	t := m.tries[f.GetPath()]
+	if t.version != f.GetVersion() {
+		t = try{version: f.GetVersion()}
+	}
+	wait := min(retryMost, retryFirst<<min(t.failures, 10))
+	if t.why != why.Error() {
+		m.deps.Logger.Warn("file is not as it is wanted", "path", f.GetPath(), "why", why.Error(), "again", wait.String())
+	}
+	t.failures, t.at, t.why = t.failures+1, time.Now().Add(wait), why.Error()
+	m.tries[f.GetPath()] = t
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.states[f.GetPath()]
+	now := State{Path: f.GetPath(), State: Error, Why: why.Error(), Version: was.Version, At: was.At, Ends: was.Ends}
+	if real, err := workload.ExpandText("path", f.GetPath(), m.vars, m.cfg.Facts); err == nil {
+		if _, err := os.Lstat(real); errors.Is(err, fs.ErrNotExist) {
+			now.State = Missing
+		}
+	}
+	m.set(f, now)
+	return wait
+}
+
+// set makes a state the one that is told. m.mu must be held.
+func (m *Manager) set(f *protocol.File, now State) {
+	if m.states[f.GetPath()] != now {
+		m.states[f.GetPath()] = now
+		signal(m.changed)
+	}
+}
+
+// follow does what follows the change of files, each once for all of them. It returns when to look
+// again.
+func (m *Manager) follow(ctx context.Context, files []*protocol.File, vars map[string]string) time.Duration {
+	done := map[string]error{}
+	next := checkEvery
+	for _, f := range files {
+		action := strings.Join(append([]string{f.GetOnChange()}, f.GetRun()...), "\x00")
+		err, tried := done[action]
+		if !tried {
+			err = m.act(ctx, f, vars)
+			done[action] = err
+		}
+		if err != nil {
+			next = min(next, m.failed(f, fmt.Errorf("it is written, but what follows failed: %w", err)))
+			continue
+		}
+		if err := m.note(f, func(r *memory) { r.Follow = false }); err != nil {
+			m.deps.Logger.Warn("what followed a file is not remembered, and is done again", "path", f.GetPath(), "error", err)
+		}
+		m.delivered(f)
+	}
+	return next
+}
+
+func (m *Manager) act(ctx context.Context, f *protocol.File, vars map[string]string) error {
+	if f.GetOnChange() == "reload" {
+		return m.deps.Reload()
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	return m.deps.Command(ctx, f.GetRun(), vars)
+}

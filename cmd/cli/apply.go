@@ -1,0 +1,345 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Apply is the command apply: the groups and settings of a shard, from a directory (REC-7, REC-14).
+type Apply struct {
+	Files      []string `name:"file" short:"f" required:"" sep:"none" help:"Directory with files of groups and of the shard's settings, or such a file; - is standard input. May be given several times." placeholder:"DIR"`
+	Source     string   `help:"Name of what the files come from, such as a repository. It is recorded beside each group." placeholder:"NAME"`
+	TakeOver   bool     `help:"Take over groups that were applied from another source."`
+	Prune      bool     `help:"Delete the groups that were applied from this source and are no longer in the files, and all their instances."`
+	Diff       bool     `help:"Show what would change and what would follow, without changing anything; exit with 6 if there is a difference."`
+	Wait       bool     `help:"Wait until the groups match their specs."`
+	IfRevision *int64   `help:"Apply only if nothing that the files are about has changed since this revision, which --diff shows." placeholder:"N"`
+	Confirm    []string `help:"Confirm a smaller size or, with --prune, a deletion, by naming the group." placeholder:"NAME"`
+}
+
+// intent is all that one apply is about.
+type intent struct {
+	changes  []change // of the groups in the files, in order, and then of those that are pruned
+	settings *settingsChange
+	at       store.Revision // everything was read at this revision or later
+}
+
+// settingsChange is a change of the shard's settings.
+type settingsChange struct {
+	shard store.Versioned[store.Shard]
+	next  store.Shard
+	lines []string // one for each setting that differs
+}
+
+// Run applies the files: everything in them, or nothing.
+func (c *Apply) Run(ctx context.Context, s *Session) error {
+	begun := s.env.Now()
+	if c.Prune && c.Source == "" {
+		return failure(Usage, "leasehold apply --help",
+			"--prune needs --source: only groups that were applied from the same source are deleted")
+	}
+	if len(c.Source) > store.MostSource || strings.ContainsFunc(c.Source, notInSource) {
+		return failure(Usage, "leasehold apply --help", "--source: %q: must be at most %d bytes without spaces", c.Source,
+			store.MostSource)
+	}
+	in, err := c.intend(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c.IfRevision != nil {
+		if err := c.unmoved(ctx, s, in); err != nil {
+			return err
+		}
+	}
+	if c.Diff {
+		return c.diff(ctx, s, in)
+	}
+	if err := s.confirmAll(ctx, c.Confirm, in.severe()); err != nil {
+		return err
+	}
+	done, err := s.writeIntent(ctx, in, "leasehold apply "+c.flags()+" --diff, then leasehold apply again")
+	if reported := c.report(s, in, done); err == nil {
+		err = reported
+	}
+	if err != nil {
+		return err
+	}
+	for _, ch := range in.changes {
+		for _, w := range ch.after.Warnings() {
+			s.warn("%s: %s", ch.name, w)
+		}
+	}
+	if err := errors.Join(s.warnOfProviders(ctx, in.changes), s.warnOfSecrets(ctx, in.changes)); err != nil {
+		return err
+	}
+	if err := s.refusedAmong(ctx, in); err != nil || !c.Wait {
+		return err
+	}
+	return s.waitForAll(ctx, in, done, begun)
+}
+
+func notInSource(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+
+// flags are the words of the command line that say what is applied.
+func (c *Apply) flags() string {
+	words := Files{c.Files}.flags()
+	if c.Source != "" {
+		words += " --source " + shellWord(c.Source)
+	}
+	if c.Prune {
+		words += " --prune"
+	}
+	return words
+}
+
+// intend reads the files and what they are about.
+func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
+	var in intent
+	files, err := s.readDirectories(c.Files)
+	if err != nil {
+		return in, err
+	}
+	shard, err := s.readShard(ctx)
+	if err != nil {
+		return in, err
+	}
+	listing, err := s.list(ctx, s.keys().Of(store.KindGroups), 0)
+	if err != nil {
+		return in, err
+	}
+	in.at = listing.Revision
+	groups, err := s.judgeDirectories(ctx, c.Files, files)
+	if err != nil {
+		return in, err
+	}
+	if in.settings, err = changeOfSettings(files, shard); err != nil {
+		return in, err
+	}
+	if len(groups) == 0 && c.Prune {
+		return in, failure(Usage, "leasehold group delete NAME, for a group that is to go",
+			"there is no group in %s, and --prune would delete all groups of source %s; nothing was changed",
+			strings.Join(c.Files, " and "), c.Source)
+	}
+	static, err := s.staticGroups(ctx)
+	if err != nil {
+		return in, err
+	}
+	for _, g := range groups {
+		if _, is := static[g.Group.Name]; is {
+			return in, failure(Failed, "leasehold config apply -f FILE, or take it out of the files",
+				"group %s is static: leasehold config apply writes it (REC-6); nothing was changed", g.Group.Name)
+		}
+		ch, err := s.planChange(ctx, g)
+		if err == nil {
+			err = s.going(ch, c.Diff)
+		}
+		if err == nil {
+			err = c.own(&ch)
+		}
+		if err != nil {
+			return in, err
+		}
+		in.changes = append(in.changes, ch)
+	}
+	if !c.Prune {
+		return in, nil
+	}
+	return in, c.prune(ctx, s, &in, listing)
+}
+
+// own records the source beside a group. A group of another source is left alone.
+func (c *Apply) own(ch *change) error {
+	had := ch.after.Source
+	switch {
+	case c.Source == "" && had != "" && !c.TakeOver:
+		return failure(Conflict, "the same command with --source "+shellWord(had)+", or with --take-over",
+			"group %s was applied from source %s; nothing was changed", ch.name, had)
+	case had != "" && had != c.Source && !c.TakeOver:
+		return failure(Conflict, "take it out of the files, or the same command with --take-over",
+			"group %s was applied from source %s, not %s; nothing was changed", ch.name, had, c.Source)
+	}
+	ch.after.Source = c.Source
+	return nil
+}
+
+// prune adds the groups that were applied from the same source and are not in the files.
+func (c *Apply) prune(ctx context.Context, s *Session, in *intent, groups store.Listing) error {
+	for _, kv := range groups.KVs {
+		_, name, _ := s.keys().Split(kv.Key)
+		if slices.ContainsFunc(in.changes, func(ch change) bool { return ch.name == name }) {
+			continue
+		}
+		if state := operatorState(kv); state.Source != c.Source || state.Deleting {
+			continue
+		}
+		d, err := s.readDoomed(ctx, name)
+		if notFound := (*Failure)(nil); errors.As(err, &notFound) && notFound.Code == NotFound {
+			continue // it was removed in the meantime
+		}
+		if err != nil {
+			return err
+		}
+		if d.was != kv.Modified || d.unusable {
+			return failure(Conflict, "run the same command again",
+				"group %s was changed a moment ago; nothing was changed", name)
+		}
+		if d.already {
+			continue
+		}
+		d.after.Source, d.after.Deleting, d.pruning = c.Source, true, d.act
+		in.changes = append(in.changes, d.change)
+	}
+	return nil
+}
+
+// unmoved fails if something that the files are about has changed since the revision that was
+// given.
+func (c *Apply) unmoved(ctx context.Context, s *Session, in intent) error {
+	again := "leasehold apply " + c.flags() + " --diff"
+	at := store.Revision(*c.IfRevision)
+	if at <= 0 || at > in.at {
+		return failure(Conflict, again, "--if-revision %d: etcd is at revision %d; nothing was changed", at, in.at)
+	}
+	then := map[string]store.Revision{}
+	for _, prefix := range []string{s.keys().Of(store.KindGroups), s.keys().Shard()} {
+		listing, err := s.list(ctx, prefix, at)
+		if errors.Is(err, store.ErrCompacted) {
+			return failure(Conflict, again,
+				"revision %d is no longer in etcd's history, so nothing shows what has changed since; nothing was changed", at)
+		}
+		if err != nil {
+			return err
+		}
+		for _, kv := range listing.KVs {
+			then[kv.Key] = kv.Modified
+		}
+	}
+	for _, ch := range in.changes {
+		if was := then[s.keys().Group(ch.name)]; was != ch.was {
+			return failure(Conflict, again, "group %s has changed since revision %d: %s; nothing was changed", ch.name, at,
+				whatHappened(was, ch.was))
+		}
+	}
+	if set := in.settings; set != nil && then[s.keys().Shard()] != set.shard.Modified {
+		return failure(Conflict, again, "the shard's settings have changed since revision %d; nothing was changed", at)
+	}
+	return nil
+}
+
+// severe returns what an operator must confirm, by group.
+func (in intent) severe() (acts []act) {
+	for _, ch := range in.changes {
+		switch {
+		case ch.pruning != "":
+			acts = append(acts, act{ch.name, "no file has group " + ch.name + " any more: " + ch.pruning})
+		case ch.shrinks():
+			acts = append(acts, act{ch.name, ch.shrinking()})
+		}
+	}
+	return acts
+}
+
+// applied is the JSON form of what an apply has done.
+type applied struct {
+	Revision  store.Revision `json:"revision,omitempty"` // of the last write; 0: nothing was written
+	Settings  []string       `json:"settings,omitempty"`
+	Created   []string       `json:"created,omitempty"`
+	Changed   []string       `json:"changed,omitempty"`
+	Deleting  []string       `json:"deleting,omitempty"`
+	Unchanged int            `json:"unchanged"`
+}
+
+// report says what was written. It is needed most if only a part of it was.
+func (c *Apply) report(s *Session, in intent, done written) error {
+	doc := applied{Revision: done.last()}
+	if in.settings != nil && done.settings != 0 {
+		doc.Settings = in.settings.lines
+	}
+	for _, ch := range in.changes {
+		rev, wrote := done.groups[ch.name]
+		switch {
+		case ch.unchanged():
+			doc.Unchanged++
+		case !wrote:
+		case ch.pruning != "":
+			doc.Deleting = append(doc.Deleting, ch.name)
+		case ch.isNew():
+			doc.Created = append(doc.Created, ch.name)
+		default:
+			doc.Changed = append(doc.Changed, ch.name)
+		}
+		if wrote && s.flags.Output == "" {
+			fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", ch.name, ch.did(), rev)
+		}
+	}
+	if shown, err := s.records(doc); shown {
+		return err
+	}
+	for _, line := range doc.Settings {
+		fmt.Fprintln(s.env.Stdout, line)
+	}
+	_, err := fmt.Fprintf(s.env.Stdout, "%d created, %d changed, %d being deleted, %d unchanged%s\n", len(doc.Created),
+		len(doc.Changed), len(doc.Deleting), doc.Unchanged, settingsWords(len(doc.Settings)))
+	return err
+}
+
+func settingsWords(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "; " + counted(n, "setting", "settings") + " changed"
+}
+
+// did is what a write did with the group.
+func (c change) did() string {
+	switch {
+	case c.pruning != "":
+		return "deleting"
+	case c.isNew():
+		return "created"
+	default:
+		return "changed"
+	}
+}
+
+// refusedAmong fails if the coordinator refuses a spec that was there already: applying the same
+// again changes nothing.
+func (s *Session) refusedAmong(ctx context.Context, in intent) error {
+	for _, ch := range in.changes {
+		if !ch.unchanged() {
+			continue
+		}
+		status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(ch.name))
+		if err != nil {
+			return err
+		}
+		if bad := status.Record.Invalid; bad != nil && bad.Revision == ch.rev() {
+			return failure(Failed, "correct its file, then the same command",
+				"group %s: the coordinator refuses its spec (revision %d): %s", ch.name, bad.Revision, bad.Why)
+		}
+	}
+	return nil
+}
+
+// waitForAll waits for the groups one after the other, within one limit for all. The first group
+// that cannot get there ends it.
+func (s *Session) waitForAll(ctx context.Context, in intent, done written, begun time.Time) error {
+	end := s.env.Now().Add(s.waitLimit())
+	for _, ch := range in.changes {
+		a := awaited{spec: ch.after, since: ch.rev(), begun: begun, limit: max(end.Sub(s.env.Now()), time.Millisecond)}
+		if rev, wrote := done.groups[ch.name]; wrote {
+			a.since, a.after = rev, rev
+		}
+		if err := s.wait(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostApplied bounds the groups of one apply.
+const mostApplied = 1000
+
+// fileTypes are the names of the files in a directory that are read.
+var fileTypes = []string{".yaml", ".yml", ".json"}
+
+// expand returns the files in the directories, in order of name, and the files that were named
+// themselves. What begins with a dot is left out.
+func expand(names []string) ([]string, error) {
+	var files []string
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, failure(Usage, "give each of them once", "-f %s is given twice", name)
+		}
+		info, err := os.Stat(name)
+		if name == "-" || err == nil && !info.IsDir() {
+			files = append(files, name)
+			continue
+		}
+		if err != nil {
+			return nil, unreadableFile(name, err)
+		}
+		before := len(files)
+		err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return unreadableFile(path, err)
+			case path == name:
+				return nil
+			case strings.HasPrefix(d.Name(), ".") && d.IsDir():
+				return filepath.SkipDir
+			case strings.HasPrefix(d.Name(), ".") || d.IsDir() || !slices.Contains(fileTypes, filepath.Ext(path)):
+				return nil
+			}
+			files = append(files, path)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == before {
+			return nil, failure(Usage, "give a directory with files of groups",
+				"-f %s: there is no file that ends in %s in this directory", name, strings.Join(fileTypes, ", "))
+		}
+	}
+	return files, nil
+}
+
+// readDirectories parses all files.
+func (s *Session) readDirectories(names []string) ([]*groupfile.File, error) {
+	paths, err := expand(names)
+	if err != nil {
+		return nil, err
+	}
+	var all []*groupfile.File
+	for _, path := range paths {
+		file, err := s.readWithSettings(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, file)
+	}
+	return all, nil
+}
+
+func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
+	if path == "-" {
+		return groupfile.ParseWithSettings("standard input", s.env.Stdin)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadableFile(path, err)
+	}
+	file, err := groupfile.ParseWithSettings(path, f)
+	_ = f.Close() // it was only read
+	if err != nil {
+		return nil, unreadableFile(path, err)
+	}
+	return file, nil
+}
+
+// judgeDirectories validates the groups in all files, and reports everything that is wrong at once.
+func (s *Session) judgeDirectories(ctx context.Context, named []string, files []*groupfile.File) ([]fileGroup, error) {
+	var all []fileGroup
+	var wrong yamlfile.Problems
+	where := map[string]string{}
+	for _, file := range files {
+		entries, err := file.Judge(nil)
+		var problems yamlfile.Problems
+		if errors.As(err, &problems) {
+			wrong = append(wrong, problems...)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if first, twice := where[e.Group.Name]; twice {
+				wrong = append(wrong, e.Problem("name", fmt.Sprintf("group %q is in %s already", e.Group.Name, first)))
+			}
+			where[e.Group.Name] = file.File
+			all = append(all, fileGroup{Entry: e, file: file.File})
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	if len(all) > mostApplied {
+		return nil, failure(Usage, "apply a part of the directory at a time",
+			"the files have %d groups, and at most %d can be applied at once", len(all), mostApplied)
+	}
+	return all, s.checkSettings(ctx, Files{named}, all)
+}
+
+// changeOfSettings returns what the files change in the settings of the shard; nil if nothing. A
+// setting that no file has stays as it is.
+func changeOfSettings(files []*groupfile.File, shard store.Versioned[store.Shard]) (*settingsChange, error) {
+	var wrong yamlfile.Problems
+	before := shard.Record.Settings.WithDefaults()
+	after := before
+	set := map[string]groupfile.Setting{}
+	for _, file := range files {
+		for _, one := range file.Settings {
+			err := after.Set(one.Name, one.Value)
+			var field *store.FieldError
+			switch _, twice := set[one.Name]; {
+			case errors.As(err, &field):
+				wrong = append(wrong, one.Problem(field))
+			case twice:
+				wrong = append(wrong, one.Problem(&store.FieldError{
+					Path: one.Name, Value: one.Value, Allowed: "set once, and another document sets it as well",
+				}))
+			}
+			set[one.Name] = one
+		}
+	}
+	if len(wrong) == 0 {
+		for _, e := range after.Wrong() {
+			if one, here := set[e.Path]; here {
+				wrong = append(wrong, one.Problem(e))
+				continue
+			}
+			wrong = append(wrong, yamlfile.Problem{
+				File: files[0].File, Field: "settings." + e.Path, What: e.Value + ": must be " + e.Allowed,
+			})
+		}
+	}
+	if len(wrong) > 0 && len(set) > 0 {
+		return nil, wrong
+	}
+	lines := settingChanges(before, after)
+	if len(set) == 0 || len(lines) == 0 {
+		return nil, nil
+	}
+	next := shard.Record
+	next.Settings = after
+	return &settingsChange{shard: shard, next: next, lines: lines}, nil
+}
+
+// operatorState returns what commands set in a group, even if its spec cannot be used.
+func operatorState(kv store.KV) (state store.OperatorState) {
+	_ = json.Unmarshal(kv.Value, &state) // what cannot be read has no source
+	return state
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/cmd/top"
+)
+
+// Top is the command top.
+type Top struct {
+	Every Interval `help:"How often etcd is asked where output is not a terminal (default: ${default})." default:"2s" placeholder:"DURATION"`
+}
+
+// Run shows the shard live in a terminal; elsewhere it prints a line for each change.
+func (c *Top) Run(ctx context.Context, s *Session) error {
+	if !s.env.StdoutTerminal || !s.env.StdinTerminal || s.flags.Output != "table" {
+		return s.watchStatus(ctx, c.Every.D())
+	}
+	// What etcd refuses, or where it cannot be reached, is told as by every other command.
+	if _, err := s.find(ctx, s.keys().Shard()); err != nil {
+		return err
+	}
+	return top.Run(ctx, top.Config{
+		Shard: s.flags.Shard, Now: s.env.Now, Colour: s.screen().Colour, In: s.env.Stdin, Out: s.env.Stdout,
+	}, s.st)
+}

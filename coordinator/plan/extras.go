@@ -1,0 +1,298 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// nobodys is the group of an extra machine whose tag names none. No operator can name a group so.
+const nobodys = "(none)"
+
+// holdForExtras puts the shard on hold when there are more machines without a record than
+// mistakes explain: then rather the records are wrong, restored from an old backup say, and the
+// machines run real workloads (SAFE-12).
+func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
+	var names []string
+	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
+	for _, x := range s.Extras {
+		if !x.Stray && !x.Lost && now.Sub(x.Since) >= patience { // what was lost is counted by holdForDamage
+			names = append(names, x.Instance)
+		}
+	}
+	seen := len(names)
+	if seen <= 1 || seen*20 <= s.Recorded {
+		return Action{}, false
+	}
+	if r := s.Shard.Record.Reviewed; r != nil && seen <= r.Extras {
+		return Action{}, false // an operator has looked at them
+	}
+	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the "+
+		"machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s",
+		seen, s.Recorded, listed(names))
+	rec := s.Shard.Record
+	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
+	return Action{
+		Rule: "SAFE-12", What: "shard put on hold", Why: why, Counterfactual: counterfactual("SAFE-12", ""),
+		Conditions: []store.Condition{s.Shard.Unchanged()},
+		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
+	}, true
+}
+
+// planExtras takes up machines without a record, once they were seen for long enough, so that
+// they are removed like any other (REC-8). The record comes first, so that one wins.
+func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
+	grace := s.Shard.Record.Settings.OrphanGrace.D()
+	extras := slices.SortedFunc(slices.Values(s.Extras),
+		func(a, b Extra) int { return strings.Compare(a.Instance, b.Instance) })
+	for _, x := range extras {
+		known := x.Since.Add(3 * s.Shard.Record.Settings.ProviderPoll.D()) // see holdForExtras
+		if !x.mayGo() || x.Paused {
+			next = sooner(next, laterOf(now, known))
+			continue
+		}
+		due := x.Since.Add(grace)
+		// by wall clocks, which can only make it wait for another whole grace
+		if r := s.Shard.Record.Reviewed; r != nil {
+			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
+		}
+		due = later(due, s.GraceEnd)
+		if !x.Gone { // with a note its agent is told to stop, and is no stray
+			due = later(due, s.UnnotedUntil)
+		}
+		if now.Before(due) {
+			next = sooner(next, sooner(due, laterOf(now, known)))
+			continue
+		}
+		why := fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", x.Provider,
+			now.Sub(x.Since).Round(time.Second), x.unwanted())
+		if x.Group == "" {
+			x.Group = nobodys
+		}
+		rec := store.Instance{
+			Schema: store.Schema, ID: x.Instance, Group: x.Group, Slot: -1, Phase: store.Deleting, Zone: x.Zone,
+			Ref: x.Ref, Site: x.Site, Called: true,
+			Since: now.UTC(), Created: now.UTC(),
+			Spec: store.InstanceSpec{Provider: x.Provider},
+			Last: store.Decision{Rule: "REC-8", What: "extra machine is removed", Why: why, Revision: s.Revision, At: now.UTC()},
+		}
+		key := s.Keys.Instance(x.Instance)
+		actions = append(actions, Action{
+			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why,
+			To: store.Deleting, Counterfactual: counterfactual("REC-8", ""),
+			Evidence: []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
+			Conditions: []store.Condition{
+				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
+				s.Shard.Unchanged(),
+			},
+			Writes: []store.Write{store.Put(key, store.Encode(rec))},
+		})
+	}
+	return actions, next
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// laterOf is a time that is still to come, or none.
+func laterOf(now, at time.Time) time.Time {
+	if at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// unwanted describes how it is known that the machine is not wanted.
+func (x *Extra) unwanted() string {
+	switch {
+	case x.Gone:
+		return "its record was deleted on purpose"
+	case x.Replaced:
+		return "another instance has its slot"
+	default:
+		return "its group was deleted on purpose"
+	}
+}
+
+// adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that
+// the order names, else the one that the machine had, else a free one, else on demand. What it was
+// made from its claim tells; where there is none, a roll replaces it in time.
+func (d *draft) adopt(r store.Versioned[store.Request]) {
+	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
+	if i < 0 || d.spec == nil {
+		d.actions = append(d.actions, refuse(r, "no machine of this name is known to be extra"))
+		return
+	}
+	x := &d.g.Extras[i]
+	if why := d.cannotAdopt(r, x); why != "" {
+		d.actions = append(d.actions, refuse(r, why))
+		return
+	}
+	rec := d.newRecord(nil, "REC-8", store.Cause{Kind: store.CauseAdopted, By: r.Record.By})
+	template, config := rec.Template, rec.Config
+	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true,
+		templateUnknown
+	rec.Site = x.Site
+	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
+	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
+	if c := x.Claim; c != nil {
+		rec.Template, rec.Relaunch = c.Template, c.Relaunch
+		if d.divided() {
+			rec.Spec.Spot, rec.Fallback = c.Spot, c.Fallback
+		}
+		if c.Template == template && c.Config == config {
+			rec.Config = config
+		}
+		if !c.Created.IsZero() {
+			rec.Created = c.Created
+		}
+		evidence = append(evidence, fmt.Sprintf("claim of slot %d, template %s", c.Slot, c.Template))
+	}
+	what := "adopted on demand"
+	sl, wait := d.adoptInto(r, x)
+	if wait {
+		return // decided on the next cache
+	}
+	if sl != nil {
+		rec.Managed, rec.Slot, rec.Replaces = true, sl.number, sl.deserted(x)
+		sl.Record.Vacated = nil
+		what = fmt.Sprintf("adopted into slot %d", sl.number)
+	}
+	m := d.join(rec)
+	a := Action{
+		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why,
+		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
+		Evidence:   evidence,
+		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
+		Writes: []store.Write{
+			store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key),
+			store.Delete(d.s.Keys.Stray(x.Instance)), store.Delete(d.s.Keys.Extra(x.Instance)),
+			store.Delete(d.s.Keys.Gone(m.Key)),
+		},
+	}
+	if sl != nil {
+		d.writeSlot(&a, sl)
+	}
+	d.actions = append(d.actions, a)
+}
+
+// cannotAdopt returns why an order to adopt contradicts what is known, or "".
+func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
+	of := x.Group
+	if x.Claim != nil {
+		of = x.Claim.Group
+	}
+	n := r.Record.Slot
+	own, _, known := x.place()
+	switch {
+	case r.Record.Group != "" && of != "" && r.Record.Group != of:
+		return fmt.Sprintf("it belongs to group %s, and the order names %s", of, r.Record.Group)
+	case n == nil:
+		return ""
+	case *n < 0 || *n >= d.spec.Size && !(known && *n == own && d.hasPlace(*n, x)):
+		return fmt.Sprintf("there is no slot %d: the group's size is %d", *n, d.spec.Size)
+	}
+	if sl := d.slots.get(*n); sl != nil && sl.used() && sl.deserted(x) == "" {
+		return fmt.Sprintf("slot %d has an instance: %s", *n, sl.members[0].ID())
+	}
+	return ""
+}
+
+// adoptInto returns the slot for a machine; nil: it is adopted on demand. wait reports whether
+// another action of this plan changes that slot.
+func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
+	if d.spec.Deleting || d.spec.Stopped || x.Provider == store.ProviderNone {
+		return nil, false
+	}
+	if r.Record.Slot != nil {
+		sl = d.slot(*r.Record.Slot)
+		return sl, sl.touched
+	}
+	n, onDemand, known := x.place()
+	if known && !onDemand && (n < d.spec.Size || d.hasPlace(n, x)) {
+		if sl = d.slots.get(n); sl == nil || (!sl.used() || sl.deserted(x) != "") &&
+			(sl.damaged == nil || sl.damaged.Instance == x.Instance) {
+			sl = d.slot(n)
+			return sl, sl.touched
+		}
+	}
+	if onDemand && r.Record.Group == "" {
+		return nil, false
+	}
+	if missing := d.spec.Size - d.inUse(); missing > 0 {
+		sl = d.idle(missing)[0]
+		return sl, sl.touched
+	}
+	return nil, false
+}
+
+// hasPlace reports whether a machine may have its old slot back although the number is beyond the
+// size, as after the group has shrunk: its lost record holds the slot, or the group lacks one.
+func (d *draft) hasPlace(n int, x *Extra) bool {
+	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
+		return sl.damaged.Instance == x.Instance
+	}
+	return d.inUse() < d.spec.Size
+}
+
+// deserted returns the instance whose slot a machine may take because its claim has that slot: the
+// record is from an older copy of etcd's data, its agent has no session, and two Lists in a row
+// show no machine of it, or one that is down. "" if there is no such instance, or another one is
+// there.
+func (sl *slot) deserted(x *Extra) (id string) {
+	if x.Claim == nil || x.Claim.Slot != sl.number {
+		return ""
+	}
+	for _, m := range sl.members {
+		if m.gone() {
+			continue
+		}
+		if m.phase == store.Pending || m.phase == store.Creating || m.Alive.Present() ||
+			m.Sighting.Listed && !m.Sighting.Down || m.Sighting.Times < 2 {
+			return ""
+		}
+		id = m.ID()
+	}
+	return id
+}
+
+// place is where a machine without a record was: by its claim, else by its own name.
+func (x *Extra) place() (slot int, onDemand, known bool) {
+	if c := x.Claim; c != nil {
+		return c.Slot, c.Slot < 0, true
+	}
+	group, slot, onDemand, known := PlaceOf(x.Instance)
+	return slot, onDemand, known && (x.Group == "" || group == x.Group)
+}
+
+// PlaceOf reads from an instance's ID which group and slot it was made for: see newID.
+func PlaceOf(id string) (group string, slot int, onDemand, known bool) {
+	rest, letters, ok := cutLast(id)
+	if !ok || letters == "" {
+		return "", 0, false, false
+	}
+	group, place, ok := cutLast(rest)
+	if !ok || group == "" {
+		return "", 0, false, false
+	}
+	if place == "x" {
+		return group, -1, true, true
+	}
+	slot, err := strconv.Atoi(place)
+	return group, slot, false, err == nil && slot >= 0
+}
+
+func cutLast(s string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(s, '-'); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}

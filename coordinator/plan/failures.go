@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// noteFlapping records that a failure has made a slot flap: what failed stays as it is until the
+// wait is over.
+func (d *draft) noteFlapping(sl *slot, m *member) {
+	rule, what := "FLAP-1", sl.waiting()
+	if sl.Record.Errored != "" {
+		rule = "FLAP-3"
+	}
+	a := d.step(m, m.phase, rule, what, m.judgment.Cause, m.evidence(),
+		func(r *store.Instance) { r.Counted = true })
+	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
+	d.writeSlot(a, sl)
+}
+
+// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a
+// template that is not wanted any more, or has failed for as long as DET-10 gives. It is no failure
+// of the slot (HEAL-13).
+func (d *draft) giveUp(m *member) {
+	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy &&
+		(m.Record.Converts || !d.withdrawRebalance(m)) {
+		d.moveZone(m)
+	}
+	d.fallBack(m)
+	if m.touched || m.Calls.Busy || m.Calls.Problem == "" {
+		return
+	}
+	why := store.Cause{Text: m.Calls.Problem}
+	switch due := m.PhaseStart.Add(m.patience()); {
+	case m.Calls.Refused:
+		why.Kind = store.CauseCallRefused
+		d.refusedFallback(m)
+	case d.obsolete(m):
+		why.Kind = store.CauseObsolete
+	case m.phase == store.Creating && !d.now.Before(due):
+		why.Kind, why.For = store.CauseNotMade, store.Duration(m.patience())
+	default:
+		d.wake(due)
+		return
+	}
+	if d.mayDelete(m.task(store.WorkWithdraw), m) {
+		d.retire(m, "HEAL-13", "withdrawn", why, nil)
+	}
+}
+
+// patience is how long a creation may keep failing before the room that it takes goes to another.
+func (m *member) patience() time.Duration {
+	if limit := m.Record.Spec.MaxChecking.D(); limit > 0 {
+		return limit
+	}
+	return m.Record.Spec.RegistrationTimeout.D()
+}
+
+// mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
+const mostFailures = 100
+
+// fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
+// has to wait (FLAP-1, FLAP-2). The caller writes the slot.
+func (d *draft) fail(sl *slot, m *member) (wait bool) {
+	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
+		return sl.retry.After(d.now) || sl.Record.Errored != ""
+	}
+	f, rec := d.spec.Flap, &sl.Record
+	rec.Template = d.hash
+	failure := store.Failure{
+		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why(),
+		Cause:    reason.Recorded(m.judgment.Cause),
+		Template: m.Record.Template,
+	}
+	if m.missed() {
+		failure.LostSince = m.lostSince().UTC()
+	}
+	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), failure)
+	if extra := len(rec.Failures) - mostFailures; extra > 0 {
+		rec.Failures = rec.Failures[extra:]
+	}
+	if rec.Flapping == 0 && !d.flapsNow(*rec) {
+		return false
+	}
+	if rec.Flapping == 0 && f.GiveUpTime > 0 {
+		t := d.timer(f.GiveUpTime.D())
+		rec.GiveUp = &t
+	}
+	delay := d.delay(sl.number, rec.Flapping)
+	rec.Flapping++
+	t := d.timer(delay)
+	rec.Retry = &t
+	sl.retry = d.now.Add(delay)
+	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
+		d.giveSlotUp(sl, fmt.Sprintf("%d failures, more than flap.give_up_after %d", failures, f.GiveUpAfter))
+	}
+	d.blockFlapping(sl, m.task(store.WorkReplace))
+	return true
+}
+
+// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
+// and some noise keeps slots from trying in step (FLAP-2).
+func (d *draft) delay(number, before int) time.Duration {
+	f := d.spec.Flap
+	delay := f.MinDelay.D()
+	for i := 0; i < before && delay < f.MaxDelay.D(); i++ {
+		delay *= 2
+	}
+	delay = min(delay, f.MaxDelay.D())
+	noise := time.Duration((2*share(d.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
+	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
+}
+
+// giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
+func (d *draft) giveSlotUp(sl *slot, why string) {
+	sl.Record.Errored, sl.Record.Retry, sl.Record.GiveUp = why, nil, nil
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+}
+
+// giveUpFlapping gives up the slots that have flapped for too long, unless an instance in them is
+// well.
+func (d *draft) giveUpFlapping() {
+	for _, sl := range d.order {
+		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
+			continue
+		}
+		if d.now.Before(sl.giveUp) {
+			d.wake(sl.giveUp)
+			continue
+		}
+		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
+		a := Action{
+			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
+			Counterfactual: counterfactual("FLAP-3", ""),
+			Conditions:     d.specUnchanged(),
+		}
+		d.writeSlot(&a, sl)
+		d.actions = append(d.actions, a)
+	}
+}
+
+// waits reports whether a slot may not be filled or healed now, and records why.
+func (d *draft) waits(sl *slot, what task) bool {
+	if sl.Record.Errored != "" || sl.retry.After(d.now) {
+		d.blockFlapping(sl, what)
+		return true
+	}
+	return false
+}
+
+// waiting says in words that a slot is not filled now, and for how long.
+func (sl *slot) waiting() string {
+	if sl.Record.Errored != "" {
+		return fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored)
+	}
+	if sl.Record.Retry == nil {
+		return fmt.Sprintf("slot %d flaps", sl.number)
+	}
+	return fmt.Sprintf("slot %d flaps and waits %s", sl.number, sl.Record.Retry.For)
+}
+
+// flapsNow reports whether so many failures are recent that the slot flaps.
+func (d *draft) flapsNow(rec store.Slot) bool {
+	recent := 0
+	for _, f := range rec.Failures {
+		if age := d.now.Sub(f.At); age < d.spec.Flap.Window.D() && age > -time.Minute {
+			recent++
+		}
+	}
+	return recent >= d.spec.Flap.Failures
+}
+
+func (d *draft) blockFlapping(sl *slot, what task) {
+	if sl.Record.Errored != "" {
+		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
+			store.BlockedFacts{Slot: sl.number, Text: sl.Record.Errored})
+		return
+	}
+	d.wake(sl.retry)
+	of := store.BlockedFacts{Slot: sl.number, Count: len(sl.Record.Failures)}
+	if sl.Record.Retry != nil {
+		of.For = sl.Record.Retry.For
+	}
+	d.block("FLAP-2", what, store.BlockedByFlapping, of)
+}
+
+// writeSlot adds the slot's record, which every change of who is in it compares and writes: two
+// plans can never fill one slot twice.
+func (d *draft) writeSlot(a *Action, sl *slot) {
+	sl.touched = true
+	a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))
+	a.Writes = append(a.Writes, store.Put(sl.Key, store.Encode(sl.Record)))
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"iter"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Judgment is a verdict and what it rests on.
+type Judgment struct {
+	Verdict  store.Verdict
+	Rule     string
+	Cause    store.Cause
+	Evidence []string
+	Awaits   store.Awaited // what a suspicion waits for
+	Until    time.Time     // when it may change by the passing of time alone
+	// Provider is what the provider says of a suspect.
+	Provider string
+	// Absent is set if it is dead because its provider no longer lists it, not because the provider
+	// says so (SAFE-2).
+	Absent bool
+}
+
+// Why is the judgment's cause as a sentence.
+func (j *Judgment) Why() string { return reason.Short(j.Cause) }
+
+// of is a cause without fields.
+func of(kind store.CauseKind) store.Cause { return store.Cause{Kind: kind} }
+
+// Judgments are the judgments of all instances of a plan's snapshot. They are valid until the
+// snapshot changes, and one goroutine at a time may read them.
+type Judgments struct {
+	groups []*draft // in the order of the snapshot
+	byID   map[string]*Judgment
+}
+
+// At returns the judgment of an instance by its place in the snapshot: a planner of many instances
+// builds no map in each plan.
+func (j *Judgments) At(group, instance int) *Judgment {
+	return &j.groups[group].members[instance].judgment
+}
+
+// Of returns the judgment of an instance by its ID; one that is not in the snapshot has an empty
+// one.
+func (j *Judgments) Of(id string) Judgment {
+	if j.byID == nil {
+		j.byID = make(map[string]*Judgment, j.Len())
+		for id, judgment := range j.All() {
+			j.byID[id] = judgment
+		}
+	}
+	if judgment := j.byID[id]; judgment != nil {
+		return *judgment
+	}
+	return Judgment{}
+}
+
+// All returns the judgments by ID, in the order of the snapshot.
+func (j *Judgments) All() iter.Seq2[string, *Judgment] {
+	return func(yield func(string, *Judgment) bool) {
+		for _, d := range j.groups {
+			for i := range d.g.Instances {
+				if m := d.members[i]; !yield(m.ID(), &m.judgment) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Len returns how many there are.
+func (j *Judgments) Len() int {
+	n := 0
+	for _, d := range j.groups {
+		n += len(d.g.Instances)
+	}
+	return n
+}

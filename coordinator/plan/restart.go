@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"github.com/leasehold/leasehold/store"
+)
+
+// nextRestart is the level at which a failed member is restarted next: the workload first, where
+// its agent runs one and can be told, then the machine; "" when both were tried and failed
+// (HEAL-1).
+func (d *draft) nextRestart(m *member) string {
+	switch {
+	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
+		return ""
+	case m.healed() && m.Record.Restart.Level == store.RestartMachine:
+		return ""
+	case m.healed(), !m.reachable():
+		return store.RestartMachine
+	default:
+		return store.RestartWorkload
+	}
+}
+
+// healed reports whether it was restarted because it had failed, and has not been healthy since.
+func (m *member) healed() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
+
+// reachable reports whether its agent runs a workload and can be told to restart it.
+func (m *member) reachable() bool {
+	return len(m.Record.Spec.Workload.Run) > 0 && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
+}
+
+// restart begins one. The caller has applied the budgets.
+func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool,
+	change func(*store.Instance),
+) *Action {
+	rec := store.Restart{
+		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
+		At: d.now.UTC(), Heals: heals,
+	}
+	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
+		r.Restart, r.Counted = &rec, false
+		if change != nil {
+			change(r)
+		}
+		rec.Renews = level == store.RestartMachine && len(r.Spec.Workload.Run) > 0 && r.Config != "" &&
+			r.Config != m.Report.Record.Config
+	})
+	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
+	return a
+}
+
+// boot is the boot that its agent told of last; "" if none ever did.
+func (m *member) boot() string {
+	if m.Alive.Present() {
+		return m.Alive.Record.BootID
+	}
+	return m.Report.Record.BootID
+}
+
+// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of
+// the one before, as it was begun before the agent was heard.
+func (m *member) listedBoot() string {
+	if m.Alive.Present() && m.Sighting.Begun.Before(m.StreamSince) {
+		return ""
+	}
+	return m.Sighting.BootID
+}
+
+// stopped: the restart was carried out; the instance comes up again.
+func (d *draft) stopped(m *member) {
+	r := m.Record.Restart
+	if r == nil {
+		return
+	}
+	var why store.CauseKind
+	switch {
+	case r.Level == store.RestartWorkload && m.Alive.Present() && m.Report.Record.Restarted == r.Token:
+		why = store.CauseWorkloadRestarted
+	case r.Level == store.RestartMachine && m.Calls.Restarted == r.Token:
+		why = store.CauseMachineRestarted
+	case r.Boot != "" && m.Alive.Present() && m.Alive.Record.BootID != r.Boot:
+		why = store.CauseOtherBoot
+	case r.Level == store.RestartMachine && m.bootedAnew(r):
+		why = store.CauseOtherBootListed
+	default:
+		return
+	}
+	d.step(m, store.Starting, r.Rule, "restarted", of(why), []string{streamSays(m.Instance)}, nil)
+}
+
+// started: the restarted instance has registered again.
+func (d *draft) started(m *member) {
+	r := m.Record.Restart
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+		return
+	}
+	if r != nil && r.Level == store.RestartMachine && r.Boot != "" && m.Alive.Record.BootID == r.Boot {
+		return // it is still the boot before
+	}
+	rule := "HEAL-1"
+	if r != nil {
+		rule = r.Rule
+	}
+	a := d.step(m, store.Checking, rule, "back after its restart", d.after(m),
+		[]string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// bootedAnew reports whether the provider lists another boot than the one that was to end.
+func (m *member) bootedAnew(r *store.Restart) bool {
+	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
+}
+
+// mustRestart reports whether the provider has to be asked to restart a machine: again and again,
+// but never once another boot of it reports or is listed. Where boots can be told apart in a List,
+// there has to be one first: the leader before us may have asked.
+func (m *member) mustRestart() bool {
+	r := m.Record.Restart
+	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token ||
+		m.Calls.Missing {
+		return false
+	}
+	if m.bootedAnew(r) || r.Listed != "" && m.Sighting.Begun.IsZero() {
+		return false
+	}
+	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
+}
+
+// restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
+// but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
+func (d *draft) restartAllowed(m *member) bool {
+	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)
+}

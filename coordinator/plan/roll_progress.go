@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// rollCount is how far a change has come.
+type rollCount struct {
+	outdated int // instances
+	strange  int // of these, those made from another template
+	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
+	updating int // instances that have not confirmed yet
+}
+
+// blameAfter is how often a new template must fail, each time in another slot if there are so many,
+// with none getting healthy in between, to be taken for the cause (FLAP-5).
+const blameAfter = 3
+
+// countRollout counts who is up to date.
+func (d *draft) countRollout() {
+	if d.spec == nil {
+		return
+	}
+	for _, m := range d.members {
+		switch {
+		case !m.Record.Managed || m.gone() || m.phase == store.Draining || m.phase == store.Finished:
+		case d.outdated(m):
+			d.roll.outdated++
+			if m.Record.Template != d.hash {
+				d.roll.strange++
+			}
+		case m.updating() && m.phase == store.Running:
+			d.roll.updating++
+		}
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating() {
+				d.roll.done++
+				break
+			}
+		}
+	}
+}
+
+// track follows a roll: it begins with the first outdated instance and ends when every slot is done
+// (ROLL-4).
+func (d *draft) track() {
+	if d.spec == nil {
+		return
+	}
+	old := d.g.Status.Record.Rollout
+	if old != nil {
+		r := *old
+		d.rollout = &r
+	}
+	going := d.roll.outdated > 0 || d.roll.updating > 0 && old != nil || old != nil && d.roll.done < d.spec.Size
+	switch r := d.rollout; {
+	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
+		if d.roll.outdated == 0 {
+			d.tell("ROLL-1", "roll to "+r.Template+" is called off", "what is wanted now is what all have")
+			d.rollout = nil
+			return
+		}
+		d.rollout = &store.Rollout{
+			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(),
+			Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size,
+			Canary: d.canaries(), Back: d.backFrom(old),
+		}
+		d.advance()
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" begins",
+				number(d.roll.outdated, "instance")+" to be brought up to date")
+		}
+	case r == nil:
+		return
+	case !going:
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
+				fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
+		}
+		d.rollout = nil
+		return
+	default:
+		d.follow(r)
+	}
+	d.rollout.Total = d.spec.Size
+	d.followStages()
+	d.blame()
+	d.stall()
+}
+
+func (d *draft) advance() {
+	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
+	d.rollout.Stalls, d.rollout.Stalled = &t, ""
+}
+
+// follow notes how far a roll has come. One that was done, fails and recovers is no progress.
+func (d *draft) follow(r *store.Rollout) {
+	// an instance beyond the size is no progress
+	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size)
+	switch {
+	case done > most:
+		r.Progress = d.now.UTC()
+		r.Blamed = ""
+		d.advance()
+	case r.Stalls == nil && r.Stalled == "":
+		d.advance()
+	}
+	r.Done, r.Most = d.roll.done, max(most, done)
+}
+
+// stall reports a roll that has made no progress for too long. While nothing may be done its time
+// restarts.
+func (d *draft) stall() {
+	r := d.rollout
+	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
+	if idle || d.rests || d.rollRests() || d.spec.Rollout.Strategy != store.StrategyProactive {
+		r.Stalls = nil
+	}
+	if r.Stalls == nil {
+		return
+	}
+	known := d.g.Due
+	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
+		known = nil // it begins with this plan
+	}
+	if due := d.ends(known, store.TimerProgress, r.Stalls); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s",
+		d.spec.Rollout.ProgressDeadline)
+	d.tell("ROLL-4", "roll is stalled", r.Stalled)
+}
+
+// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
+// template that could be the cause.
+func (d *draft) blame() {
+	r := d.rollout
+	slots, failures := d.failedSince(r.Progress)
+	if r.Blamed != "" && slots == 0 {
+		r.Blamed = "" // the operator has had the slots start over
+	}
+	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
+		return
+	}
+	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
+		"the template is taken for the cause", d.hash, failures, slots)
+	d.tell("FLAP-5", "roll stopped", r.Blamed)
+}
+
+// failedSince counts the slots in which the new template has failed since a time, and how often.
+func (d *draft) failedSince(since time.Time) (slots, failures int) {
+	for _, sl := range d.order {
+		before := failures
+		for _, f := range sl.Record.Failures {
+			if f.Template == d.hash && !f.At.Before(since) {
+				failures++
+			}
+		}
+		if failures > before {
+			slots++
+		}
+	}
+	return slots, failures
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// settle keeps one healthy member of a slot and lets the others go: HEAL-2, HEAL-6.
+func (d *draft) settle(sl *slot, good, bad []*member) {
+	keep := d.keeper(sl, good)
+	if keep == nil {
+		d.await(sl, good, bad)
+		return
+	}
+	for _, m := range bad {
+		if d.spared(m) || d.sweptAway(m) {
+			continue
+		}
+		rule, why := m.grounds("HEAL-2")
+		d.releaseFailed(sl, m, keep, rule, succeeded(why, keep))
+	}
+	d.forcedOut(sl, good)
+	if keep.touched {
+		return
+	}
+	for _, m := range good {
+		switch {
+		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
+			continue // it is decided when it is known what it is, or that it has arrived
+		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
+			d.release(m, keep, "FLAP-5", "withdrawn", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()})
+			continue
+		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
+			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
+			rule, why := d.leavingFor(keep, m)
+			d.block(rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Cause: why})
+			continue
+		}
+		switch {
+		case older(keep, m):
+			d.release(m, keep, "HEAL-6", "withdrawn",
+				store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()})
+		case d.goesBefore(m, keep):
+			rule, why := d.leavingFor(m, keep)
+			d.release(m, keep, rule, "deleting", succeeded(why, keep))
+		case !m.healthy():
+			d.release(m, keep, "HEAL-2", "deleting",
+				succeeded(of(store.CauseUnproved), keep))
+		default:
+			d.release(m, keep, "DET-15", "deleting", succeeded(of(store.CauseLostTooOften), keep))
+		}
+	}
+}
+
+// sweptAway reports whether a member is lost in a storm, and so not replaced.
+func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
+
+// probing reports whether a storm has lasted for probe_after. From then on a lost member whose
+// replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
+func (d *draft) probing() bool {
+	s := d.storm
+	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
+}
+
+// await lets a slot without a proven healthy instance come to that.
+func (d *draft) await(sl *slot, good, bad []*member) {
+	for _, m := range bad {
+		switch {
+		case d.spared(m):
+		case m.goesNow():
+			d.release(m, good[0], "REC-16", "deleting", orderedBy(m.Record.Condemned.By))
+		case d.sweptAway(m):
+		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
+			// A replacement that failed while the original does its work, if only just: it must not
+			// take the room of the next.
+			rule, why := m.grounds("HEAL-13")
+			d.releaseFailed(sl, m, good[0], rule, followed(why, func(a *store.CauseAlso) { a.Keeper = good[0].ID() }))
+		default:
+			d.block("HEAL-2", m.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: good[0].ID(), Phase: good[0].phase})
+		}
+	}
+	for _, m := range good {
+		if first := sl.members[0]; m != first && d.inVain(m) {
+			d.release(m, first, "HEAL-6", "withdrawn",
+				store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why})
+		}
+	}
+	d.forcedOut(sl, good)
+}
+
+// moving reports whether its agent is on its way to another replica. It is not relied on before it
+// has arrived, nor lets it go.
+func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
+
+// inVain reports whether a replacement fails on a template that is not wanted any more: the next is
+// made from another, and need not wait for as long as DET-10 gives this one. One that has not been
+// checked yet may be there first.
+func (d *draft) inVain(m *member) bool {
+	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() ||
+		!reportIsCurrent(m.Instance) {
+		return false
+	}
+	return slices.ContainsFunc(m.Report.Record.Checks,
+		func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
+}
+
+// leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
+// old or moves to another zone, and is not protected.
+func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
+
+// urgency ranks the reasons for replacing a working member. The replacement of one that is too old
+// may be just as outdated (ROLL-9), and still keeps the slot.
+func (d *draft) urgency(m *member) int {
+	switch {
+	case m.Record.Protected != "":
+		return 0
+	case m.age.rule != "" || m.rebalancedBy() != nil:
+		return 2
+	case d.outdated(m):
+		return 1
+	default:
+		return 0
+	}
+}
+
+// goesBefore reports whether of two members in a slot this one goes, though both work.
+func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
+
+// leavingFor is the rule and the reason for which a member leaves a slot that another keeps.
+func (d *draft) leavingFor(m, keep *member) (rule string, why store.Cause) {
+	by := m.rebalancedBy()
+	switch {
+	case d.outdated(m) && !d.outdated(keep):
+		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
+	case m.age.rule != "":
+		return m.age.rule, m.age.cause
+	case by != nil && by == keep && by.Record.Converts:
+		return "SPOT-4", of(store.CauseShares)
+	case by != nil && by == keep:
+		return "REC-17", of(store.CauseEven)
+	case d.outdated(m):
+		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
+	default:
+		return "DET-15", of(store.CauseLostTooOften)
+	}
+}
+
+// keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once
+// the slot's instances were lost too often (DET-15), and none that is outdated or expired while
+// another is not (HEAL-6).
+func (d *draft) keeper(sl *slot, good []*member) *member {
+	var keep *member
+	for _, m := range good {
+		switch {
+		case !d.proven(m) || m.moving():
+		case keep == nil, d.goesBefore(keep, m):
+			keep = m
+		case keep.Record.Protected == store.ProtectHeal:
+		case d.flapsNow(sl.Record) && d.urgency(keep) == d.urgency(m):
+			keep = m
+		}
+	}
+	return keep
+}
+
+// release retires a member whose place is kept by another, who is part of the evidence.
+func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Action {
+	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
+		return nil
+	}
+	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why())
+	also := append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))
+	if keep.Report.Present() {
+		also = append(also, keep.Report.Unchanged())
+	}
+	return d.retire(m, rule, what, why, evidence, also...)
+}
+
+// releaseFailed does so and counts the failure, if it was not counted when its replacement was
+// requested.
+func (d *draft) releaseFailed(sl *slot, m, keep *member, rule string, why store.Cause) {
+	if m.touched || sl.touched && !m.Record.Counted {
+		return
+	}
+	if m.Record.Counted || m.unwantedOrdered() {
+		d.release(m, keep, rule, "deleting", why)
+		return
+	}
+	if !d.mayDelete(m.task(store.WorkRemove), m) {
+		return
+	}
+	d.fail(sl, m)
+	if a := d.release(m, keep, rule, "deleting", why); a != nil {
+		d.writeSlot(a, sl)
+	}
+}
+
+// succeeded adds to a cause that another member is healthy in the member's place.
+func succeeded(why store.Cause, keep *member) store.Cause {
+	why.Heir = keep.ID()
+	return why
+}
+
+// followed adds to a cause which member keeps the slot. What was ordered needs no other reason.
+func followed(why store.Cause, add func(*store.CauseAlso)) store.Cause {
+	if why.Kind == store.CauseOrder {
+		return why
+	}
+	return with(why, add)
+}

@@ -1,0 +1,277 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/store"
+)
+
+// entry is a membership with all that is known of it.
+type entry struct {
+	store.Traffic
+	calls  MemberCalls
+	of     string
+	seen   *Balancer // nil: this coordinator is not configured with it
+	fresh  bool      // the listing was begun after the last call, and after the instance entered its phase
+	stands balancer.Standing
+	due    time.Time // when its timer ends; zero: it has none
+}
+
+func (m *member) entry(d *draft, i int) entry {
+	e := entry{Traffic: m.Record.Traffic[i], of: m.ID(), seen: d.s.Balancers[m.Record.Traffic[i].Balancer]}
+	if i < len(m.MemberCalls) {
+		e.calls = m.MemberCalls[i]
+	}
+	if e.Timer != nil {
+		e.due = d.ends(m.Due, store.TimerTraffic(e.Balancer), e.Timer)
+	}
+	if e.seen == nil {
+		return e
+	}
+	e.stands = e.seen.of(e.member(m, d.spec))
+	e.fresh = !e.seen.Begun.IsZero() && (e.calls.Done.IsZero() ||
+		e.seen.Begun.After(e.calls.Done.Add(e.seen.Capabilities.Consistency)))
+	return e
+}
+
+// member is what the balancer is to have. Only an Add needs to know how the group uses it.
+func (e *entry) member(m *member, spec *store.Group) balancer.Member {
+	b := balancer.Member{Instance: m.ID(), Address: e.Address, Port: e.Port}
+	if e.State.Wanted() && spec != nil {
+		if use := spec.Balancer(e.Balancer); use != nil {
+			b.Use = balancer.Use{Weight: use.Weight, Settings: use.Settings}
+		}
+	}
+	return b
+}
+
+// entries are the memberships of an instance.
+func (d *draft) entries(m *member) []entry {
+	list := make([]entry, len(m.Record.Traffic))
+	for i := range list {
+		list[i] = m.entry(d, i)
+	}
+	return list
+}
+
+// confirmed reports whether the balancer sends the instance traffic since it entered its phase.
+func (e *entry) confirmed(m *member) bool {
+	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.stands.Confirmed()
+}
+
+// silent reports whether the balancer has not answered for so long that what need not wait for it
+// goes on without.
+func (d *draft) silent(b *Balancer) bool {
+	switch {
+	case b == nil:
+		return true
+	case b.SilentSince.IsZero():
+		return false
+	}
+	at := b.SilentSince.Add(silentAfter)
+	d.wake(at)
+	return !d.now.Before(at)
+}
+
+// ignored reports whether an entry is not waited for: no coordinator is configured with its
+// balancer, and the group does not use it, so that operators have given it up.
+func (d *draft) ignored(e *entry) bool {
+	return e.seen == nil && !d.s.Configured[e.Balancer] && (d.spec == nil || d.spec.Balancer(e.Balancer) == nil)
+}
+
+// left reports whether the balancer begins no new connections to the instance.
+func (d *draft) left(e *entry) bool {
+	switch {
+	case e.State == store.TrafficLeaving, d.ignored(e):
+		return true
+	case e.State != store.TrafficDraining || e.seen == nil:
+		return false
+	}
+	// A List alone does not tell: an Add that was begun before may still be under way.
+	return e.calls.Last == MemberDrain && !e.calls.Busy
+}
+
+// ended reports whether no connection to the instance is left. What has failed waits for no
+// balancer that does not answer (LB-3).
+func (d *draft) ended(m *member, e *entry) bool {
+	switch {
+	case d.ignored(e), e.State == store.TrafficLeaving:
+		return true
+	case m.failing() && d.silent(e.seen):
+		return true
+	case e.seen == nil || !d.left(e) || !e.fresh:
+		return false
+	}
+	return e.stands.Gone() || e.seen.Capabilities.DrainEnds && e.stands.Drained()
+}
+
+// inTraffic reports whether a load balancer may send an instance traffic.
+func (m *member) inTraffic() bool {
+	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State != store.TrafficLeaving })
+}
+
+func (d *draft) allEntries(m *member, property func(*entry) bool) bool {
+	for _, e := range d.entries(m) {
+		if !property(&e) {
+			return false
+		}
+	}
+	return true
+}
+
+// leftTraffic reports whether no load balancer begins new connections to the instance.
+func (d *draft) leftTraffic(m *member) bool { return d.allEntries(m, d.left) }
+
+// trafficEnded reports whether no connection through a load balancer is left.
+func (d *draft) trafficEnded(m *member) bool {
+	return d.allEntries(m, func(e *entry) bool { return d.ended(m, e) })
+}
+
+// removedFromTraffic reports whether the machine may be stopped: every balancer has been asked to
+// remove it, or had its time.
+func (d *draft) removedFromTraffic(m *member) bool {
+	if m.Record.Dead {
+		return true
+	}
+	return d.allEntries(m, func(e *entry) bool {
+		if d.ignored(e) || e.State == store.TrafficLeaving && e.calls.Last == MemberRemove {
+			return true
+		}
+		d.wake(e.due)
+		return e.due.IsZero() || !d.now.Before(e.due)
+	})
+}
+
+// forgettable reports whether a record may end: no balancer has the instance.
+func (d *draft) forgettable(m *member) bool { return d.allEntries(m, d.ignored) }
+
+// enter has all entries of a record follow a change of its phase (LB-1).
+func (d *draft) enter(m *member, r *store.Instance) {
+	if len(r.Traffic) == 0 || r.Phase == m.Record.Phase {
+		return
+	}
+	switch r.Phase {
+	case store.Draining:
+		if !m.noticed() { // what a notice has doomed serves until its replacement does
+			r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, d.limit(m))
+		}
+	case store.Deleting:
+		r.Traffic = d.allTurned(r.Traffic, store.TrafficLeaving, d.limit(m))
+	default:
+	}
+}
+
+// limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all
+// for what has failed.
+func (d *draft) limit(m *member) time.Duration {
+	if m.dead() || m.failing() {
+		return 0
+	}
+	return m.Record.Spec.Drain.Timeout.D()
+}
+
+// allTurned are entries in another state. One that leaves already goes on leaving.
+func (d *draft) allTurned(entries []store.Traffic, to store.TrafficState, limit time.Duration) []store.Traffic {
+	out := slices.Clone(entries)
+	for i := range out {
+		if out[i].State != store.TrafficLeaving && out[i].State != to {
+			out[i] = d.turned(out[i], to, limit)
+		}
+	}
+	return out
+}
+
+// turned is an entry in another state, which is waited for as long as limit says; 0: without end.
+func (d *draft) turned(t store.Traffic, to store.TrafficState, limit time.Duration) store.Traffic {
+	t.State, t.Since, t.Timer = to, d.now.UTC(), nil
+	if limit > 0 {
+		timer := d.timer(limit)
+		t.Timer = &timer
+	}
+	return t
+}
+
+// reached is where a load balancer reaches an instance, or why that is not known.
+func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
+	if m.Record.Address == "" {
+		return "", 0, "its provider has not said where it is"
+	}
+	address, own := balancer.SplitAddress(m.Record.Address)
+	text, names := string(use.Port), []string(nil)
+	if text == "" {
+		text = own
+	} else {
+		names, _ = store.Placeholders(text)
+	}
+	for _, name := range names {
+		value, there := m.Record.Spec.Vars[name]
+		if !there && name == "port" {
+			value = own
+		}
+		text = strings.ReplaceAll(text, "${"+name+"}", value)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name,
+			m.Record.Address)
+	}
+	return address, port, ""
+}
+
+// wanted are the entries that a record should have, those it has already as they are, and what
+// keeps others from being made. More is what has to be written.
+func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
+	problems = map[string]string{}
+	entries = slices.Clone(m.Record.Traffic)
+	for i := range d.spec.LoadBalancers {
+		use := &d.spec.LoadBalancers[i]
+		if d.s.Balancers[use.Name] == nil {
+			problems[use.Name] = notConfigured
+			continue
+		}
+		address, port, problem := d.reached(m, use)
+		at := slices.IndexFunc(entries, func(t store.Traffic) bool { return t.Balancer == use.Name })
+		switch {
+		case problem != "":
+			problems[use.Name] = problem
+		case at < 0:
+			entries = append(entries, d.turned(store.Traffic{Balancer: use.Name, Address: address, Port: port},
+				store.TrafficJoining, d.spec.MaxOpening.D()))
+			changed = true
+		case entries[at].State == store.TrafficLeaving: // it is added again once it is gone
+		case entries[at].Address != address || entries[at].Port != port:
+			entries[at] = d.turned(entries[at], store.TrafficLeaving, 0)
+			changed = true
+		case entries[at].State == store.TrafficDraining && !m.quiet:
+			entries[at] = d.turned(entries[at], store.TrafficJoining, d.spec.MaxOpening.D())
+			changed = true
+		}
+	}
+	slices.SortFunc(entries, func(a, b store.Traffic) int { return strings.Compare(a.Balancer, b.Balancer) })
+	return entries, problems, changed
+}
+
+func (d *draft) entryOf(m *member, name string) entry {
+	i := slices.IndexFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.Balancer == name })
+	if i < 0 {
+		return entry{Traffic: store.Traffic{Balancer: name}, of: m.ID(), seen: d.s.Balancers[name]}
+	}
+	return m.entry(d, i)
+}
+
+// told is what the balancer says of the health of a member.
+func (e *entry) told() string {
+	for _, t := range e.seen.listing(e.of).Targets {
+		for _, st := range t.Members {
+			if st.Health == balancer.Down && st.Why != "" {
+				return st.Why
+			}
+		}
+	}
+	return ""
+}

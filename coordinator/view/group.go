@@ -1,0 +1,71 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Group is a group with its instances.
+type Group struct {
+	Truth    Truth
+	Revision store.Revision
+	Name     string
+	Found    bool
+	Known    story.Known
+	Row      GroupRow
+	On       story.Group
+	Problems []story.Problem
+	Lines    []string // what is in progress
+	Blocked  []story.Blockage
+	Units    []Unit // in order of slot
+	Cells    []Cell
+}
+
+// Group is a group now; false: nothing was read yet.
+func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
+	v.Name = name
+	var st *story.Shard
+	var slots []store.Versioned[store.Slot]
+	if !s.cache.View(func(c *cache.Content) {
+		st = s.shardOf(c)
+		at := slices.IndexFunc(st.Groups, func(g story.Known) bool { return g.Name == name })
+		if v.Found = at >= 0; !v.Found {
+			return
+		}
+		v.Known = st.Groups[at]
+		v.Units = s.unitsOf(c, name, now)
+		for _, n := range slices.Sorted(maps.Keys(c.Slots[name])) {
+			slots = append(slots, c.Slots[name][n])
+		}
+	}) {
+		return v, false
+	}
+	v.Truth, v.Revision = s.Truth(now), st.Revision
+	if !v.Found {
+		return v, true
+	}
+	status := v.Known.Status.Record
+	v.Row, v.On = rowOf(v.Known), story.Of(status)
+	for _, found := range story.Problems(st, now) {
+		if found.About == name {
+			v.Problems = append(v.Problems, found)
+		}
+	}
+	inProgress := status
+	if v.On.Storm != nil {
+		inProgress.Storm = nil // it is a problem, and told as one
+	}
+	v.Lines = story.NowLines(inProgress, slots, now)
+	v.Blocked = story.Merge(v.On.Blocked)
+	size := 0
+	if status.Accepted != nil {
+		size = status.Accepted.Size
+	}
+	v.Cells = CellsOf(v.Units, size)
+	return v, true
+}

@@ -1,0 +1,112 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Instance is an instance with its story, also one that is gone.
+type Instance struct {
+	Truth     Truth
+	Revision  store.Revision
+	Now       time.Time
+	ID        string
+	Group     string
+	Slot      int
+	There     bool // it has a record
+	Unit      Unit
+	Record    store.Instance
+	Report    store.Versioned[store.Report]
+	Lines     []string
+	Blocked   []story.Blockage
+	Events    []journal.Entry // about it, the oldest first
+	Claims    int             // refused requests under its name
+	Decision  *journal.Entry  // the one that matters
+	Prevented string          // what would have prevented it
+	Since     time.Time       // what is older is not in memory
+}
+
+// Instance is an instance now; false: nothing was read yet.
+func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
+	v.Now, v.ID, v.Slot = now, id, -1
+	if !s.cache.View(func(c *cache.Content) {
+		v.Revision = c.Revision
+		i, there := c.Instances[id]
+		if v.There = there; !there {
+			return
+		}
+		v.Record, v.Report, v.Unit = i.Record, c.Reports[id], s.unitOf(c, id, now)
+		v.Group, v.Slot = i.Record.Group, i.Record.Slot
+		v.Lines = append(story.InstanceLines(i.Record, now), story.AgentLines(c.Alive[id], c.Reports[id], now)...)
+		slot := c.Slots[v.Group][v.Slot]
+		if line := story.SlotState(slot.Record, now); line != "" {
+			v.Lines = append(v.Lines, "slot: "+line)
+		}
+		for _, blocked := range c.Status[v.Group].Record.Blocked {
+			if blocked.Instance == id || reason.OfGroup(&blocked) {
+				v.Blocked = append(v.Blocked, story.Merge([]store.Blocked{blocked})...)
+			}
+		}
+	}) {
+		return v, false
+	}
+	v.Truth = s.Truth(now)
+	s.journal.View(func(entries []journal.Entry, since time.Time) {
+		v.Since = since
+		for _, e := range entries {
+			switch {
+			case e.Claimed && e.Instance == id:
+				v.Claims++
+			case e.Instance == id || e.Replacement == id:
+				v.Events = append(v.Events, e)
+			}
+		}
+	})
+	for i, e := range slices.Backward(v.Events) {
+		if e.Instance != id {
+			continue
+		}
+		if v.Group == "" {
+			v.Group = e.Group
+		}
+		if v.Decision == nil && reason.Matters(&e.JournalEntry) {
+			v.Decision = &v.Events[i]
+			v.Prevented = reason.Prevented(&e.JournalEntry, story.Clock(e.At, now))
+		}
+	}
+	return v, true
+}
+
+// Answer says how the instance is, or was, in a sentence.
+func (v Instance) Answer() string {
+	if v.There {
+		return v.Unit.Label()
+	}
+	for _, e := range slices.Backward(v.Events) {
+		if e.Instance == v.ID && (e.To == store.Draining || e.To == store.Deleting) {
+			why := reason.Clause(e.Cause, e.Why)
+			if e.Cause.Kind != store.CauseOrder && e.Verdict.Failed() {
+				why = "it was " + strings.ToUpper(string(e.Verdict))
+			}
+			return v.ID + " was DELETED " + story.Clock(e.At, v.Now) + " because " + why
+		}
+	}
+	return v.ID + " is gone; the journal in memory does not say why"
+}
+
+// Heir is the instance that was requested in its place.
+func (v Instance) Heir() string {
+	for _, e := range slices.Backward(v.Events) {
+		if e.Instance == v.ID && e.Replacement != "" {
+			return e.Replacement
+		}
+	}
+	return ""
+}
