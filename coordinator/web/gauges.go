@@ -57,8 +57,8 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		missing: desc("missing_machines",
 			"Records whose machine should be there and is not listed by its provider."),
 
-		size:   desc("group_size", "Instances that the group is to have.", "group"),
-		wish:   desc("group_scale_wish", "Instances that the group's load asks for, where its size follows the load (AUTO-1).",
+		size: desc("group_size", "Instances that the group is to have.", "group"),
+		wish: desc("group_scale_wish", "Instances that the group's load asks for, where its size follows the load (AUTO-1).",
 			"group"),
 		phases: desc("group_instances", "Managed instances of the group, by phase.", "group", "phase"),
 		healthy: desc("group_healthy_instances", "Managed instances of the group that run and are healthy.",
