@@ -115,7 +115,8 @@ type JournalEntry struct {
 type Status struct {
 	Schema int    `json:"schema"`
 	Group  string `json:"group"`
-	// the spec in force; its size is the one in force, which load or an operator may have chosen (AUTO-1)
+	// the spec in force; its size is the one in force, which load or an operator may have chosen
+	// (AUTO-1)
 	Accepted         *Group          `json:"accepted,omitempty"`
 	AcceptedRevision Revision        `json:"accepted_revision,omitempty"`
 	Beside           *Beside         `json:"beside,omitempty"` // the part of it that was set beside a static group
@@ -167,7 +168,8 @@ type Shares struct {
 	OnDemand int `json:"on_demand"`
 	Fallback int `json:"fallback,omitempty"` // of those on demand: because there was no spot capacity
 	Wanted   int `json:"wanted"`             // slots that are to be spot
-	// Failed is how often in a row there was none: on the first day, and whenever it was tried again.
+	// Failed is how often in a row there was none: on the first day, and whenever it was tried
+	// again.
 	Failed int    `json:"failed,omitempty"`
 	Last   string `json:"last,omitempty"` // the instance for which there was none last
 	Why    string `json:"why,omitempty"`  // the provider's words

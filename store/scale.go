@@ -197,7 +197,8 @@ func scaleDuration(path, def, rule, doc string, low, high time.Duration, get fun
 }
 
 func scaleStep(path, def, doc string, get func(*ScaleSpec) Amount) Field {
-	return scaleField(path, "integer or percentage", def, "AUTO-2", fmt.Sprintf("1 to %d, or 1%% to 100%%", mostBudget), doc,
+	allowed := fmt.Sprintf("1 to %d, or 1%% to 100%%", mostBudget)
+	return scaleField(path, "integer or percentage", def, "AUTO-2", allowed, doc,
 		func(s *ScaleSpec) any { return get(s) },
 		func(s *ScaleSpec) bool { a := get(s); return a != 0 && a.inRange(mostBudget) })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Targets are one of each metric, within its bounds; the size that a file begins with is within those
-// of scale. What has no load to follow is refused.
+// Targets are one of each metric, within its bounds; the size that a file begins with is within
+// the bounds of scale. What has no load to follow is refused.
 //
 // proves AUTO-1, AUTO-2
 func TestScaleTargets(t *testing.T) {
@@ -69,8 +69,8 @@ func TestScaleTargets(t *testing.T) {
 	}
 }
 
-// The size in force is the operator's as long as that holds, then what load chose, within the bounds;
-// it is the spec's before load has chosen one, and where load only advises.
+// The size in force is the operator's as long as that holds, then what load chose, within the
+// bounds; it is the spec's before load has chosen one, and where load only advises.
 //
 // proves AUTO-3, AUTO-4, AUTO-5
 func TestSizeInForce(t *testing.T) {

@@ -66,8 +66,8 @@ func (c change) unchanged() bool {
 	}
 }
 
-// keepState keeps what commands have set. A size that holds over the load does so until the group is
-// changed (AUTO-3).
+// keepState keeps what commands have set. A size that holds over the load does so until the group
+// is changed (AUTO-3).
 func (c *change) keepState() {
 	if c.before == nil {
 		return

@@ -73,7 +73,8 @@ func (c *GroupScale) change(s *Session, ch *change) error {
 	follows := scale != nil && !scale.Advises()
 	switch {
 	case !follows && (c.Auto || c.Until != ""):
-		return failure(Usage, "leasehold group edit "+c.Group+", for scale", "the size of group %s does not follow its load", c.Group)
+		return failure(Usage, "leasehold group edit "+c.Group+", for scale", "the size of group %s does not follow its load",
+			c.Group)
 	case !follows:
 		ch.setSize(*c.Size)
 		ch.after.ScaleHold = nil

@@ -11,8 +11,8 @@ import (
 // report one after the other.
 const loadEvery = 5 * time.Second
 
-// seeReport notes when a report came. Of the reports in our first listing that is not known, so what
-// they say of load is not used (AUTO-2).
+// seeReport notes when a report came. Of the reports in our first listing that is not known, so
+// what they say of load is not used (AUTO-2).
 func (w *witness) seeReport(revision store.Revision, now time.Time, first bool) {
 	if w.report == revision {
 		return
@@ -22,8 +22,8 @@ func (w *witness) seeReport(revision store.Revision, now time.Time, first bool) 
 	}
 }
 
-// seeLoad takes a report up in which nothing but numbers is new. They concern groups alone whose size
-// follows their load.
+// seeLoad takes a report up in which nothing but numbers is new. They concern groups alone whose
+// size follows their load.
 func (e *Evidence) seeLoad(c *cache.Content, change cache.Change) {
 	w := e.instances[change.Name]
 	if change.Kind != store.KindReports || w == nil {

@@ -94,7 +94,7 @@ func (d *draft) followScale() {
 	d.showNumbers(&was, wish)
 }
 
-// showNumbers writes the numbers of a wish beside it, and those of one that stands now and then.
+// showNumbers writes the numbers of a wish beside it, and of a wish that stands now and then.
 func (d *draft) showNumbers(was *store.Scale, wish scale.Wish) {
 	s := d.scale
 	if samePart(was, s) && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {

@@ -84,7 +84,8 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
 	case len(d.notes) > 0:
 		n := d.notes[0]
-		a.NoJournal, a.Rule, a.What, a.Why, a.Cause, a.Counterfactual = false, n.Rule, n.What, n.Why, n.Cause, n.Counterfactual
+		a.NoJournal, a.Rule, a.What, a.Why, a.Cause = false, n.Rule, n.What, n.Why, n.Cause
+		a.Counterfactual = n.Counterfactual
 		d.notes = d.notes[1:]
 	case old.State != st.State && old.State != "":
 		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)

@@ -58,10 +58,11 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 		return fmt.Sprintf("it shrinks to the largest wish within scale.down.window (%s)%s (AUTO-2)",
 			*spec.Complete().Down.Window, wait)
 	case store.ScaleRateUp:
-		return fmt.Sprintf("it grows by %s every %s%s (AUTO-2)", spec.Complete().Up.Step, spec.Complete().Up.Every, in(s.Grown))
+		up := spec.Complete().Up
+		return fmt.Sprintf("it grows by %s every %s%s (AUTO-2)", up.Step, up.Every, in(s.Grown))
 	case store.ScaleRateDown:
-		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", spec.Complete().Down.Step, spec.Complete().Down.Every,
-			in(s.Shrunk))
+		down := spec.Complete().Down
+		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))
 	case store.ScaleAtMost:
 		return fmt.Sprintf("load asks for %d, and scale.max is %d (AUTO-1)", s.Asks, spec.Max)
 	case store.ScaleHeld:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // one seed every day
 	"pgregory.net/rapid"
 )
 
@@ -17,54 +18,65 @@ var (
 	cpu     = store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
 	memory  = store.ScaleTarget{Metric: store.MetricMemory, Value: 80}
 	network = store.ScaleTarget{Metric: store.MetricNetwork, Value: 2}
+
+	onCPU          = []store.ScaleTarget{cpu}
+	onMemory       = []store.ScaleTarget{memory}
+	onBoth         = []store.ScaleTarget{cpu, network}
+	onCPUAndMemory = []store.ScaleTarget{cpu, memory}
 )
 
 // What load asks for, by what is known of it.
 //
 // proves AUTO-1, AUTO-2
 func TestWish(t *testing.T) {
-	type numbers = scale.Numbers
+	type numbers = []scale.Numbers
 	for name, test := range map[string]struct {
-		targets []store.ScaleTarget
-		size    int
-		onWay   int
-		metrics []numbers
-		want    int
-		unknown bool
-		silent  bool
+		targets     []store.ScaleTarget
+		size, onWay int
+		metrics     numbers
+		want        int
+		flags       string // unknown, silent
 	}{
-		"on target":                  {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{200, 4, 0}}, want: 4},
-		"tolerated above":            {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{220, 4, 0}}, want: 4},
-		"above":                      {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{220.1, 4, 0}}, want: 5},
-		"far above":                  {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{400, 4, 0}}, want: 8},
-		"tolerated below":            {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{450, 10, 0}}, want: 10},
-		"below":                      {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{440, 10, 0}}, want: 9},
-		"idle":                       {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{0, 10, 0}}, want: 0},
-		"no hair too many":           {targets: []store.ScaleTarget{cpu}, size: 10, metrics: []numbers{{150.00000000001, 10, 0}}, want: 3},
-		"more are on the way":        {targets: []store.ScaleTarget{cpu}, size: 8, onWay: 4, metrics: []numbers{{400, 4, 0}}, want: 8},
-		"too few are on the way":     {targets: []store.ScaleTarget{cpu}, size: 6, onWay: 2, metrics: []numbers{{400, 4, 0}}, want: 8},
-		"those on the way carry":     {targets: []store.ScaleTarget{cpu}, size: 8, onWay: 4, metrics: []numbers{{40, 4, 0}}, want: 5},
-		"missing carry for down":     {targets: []store.ScaleTarget{cpu}, size: 5, metrics: []numbers{{30, 3, 2}}, want: 3},
-		"missing do not for up":      {targets: []store.ScaleTarget{cpu}, size: 5, metrics: []numbers{{300, 3, 2}}, want: 6},
-		"lost ones count":            {targets: []store.ScaleTarget{cpu}, size: 8, metrics: []numbers{{400, 5, 3}}, want: 8},
-		"half is not most":           {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{200, 2, 2}}, want: 4, unknown: true, silent: true},
-		"none tells":                 {targets: []store.ScaleTarget{cpu}, size: 4, metrics: []numbers{{0, 0, 4}}, want: 4, unknown: true, silent: true},
-		"none is warm":               {targets: []store.ScaleTarget{cpu}, size: 4, onWay: 4, metrics: []numbers{{}}, want: 4, unknown: true, silent: true},
-		"size 0":                     {targets: []store.ScaleTarget{cpu}, metrics: []numbers{{}}, want: 0, unknown: true, silent: true},
-		"memory grows":               {targets: []store.ScaleTarget{memory}, size: 4, metrics: []numbers{{400, 4, 0}}, want: 5},
-		"memory does not shrink":     {targets: []store.ScaleTarget{memory}, size: 4, metrics: []numbers{{40, 4, 0}}, want: 4},
-		"the largest wins":           {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {13, 4, 0}}, want: 7},
-		"the largest below":          {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {4, 4, 0}}, want: 2},
-		"memory holds a shrink up":   {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {200, 4, 0}}, want: 3},
-		"memory lets it shrink":      {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {20, 4, 0}}, want: 1},
-		"one is silent, for growth":  {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{400, 4, 0}, {0, 0, 4}}, want: 8, silent: true},
-		"one is silent, for a dip":   {targets: []store.ScaleTarget{cpu, network}, size: 4, metrics: []numbers{{40, 4, 0}, {0, 0, 4}}, want: 1, silent: true},
-		"memory is silent":           {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{40, 4, 0}, {0, 0, 4}}, want: 1},
-		"only memory, cpu is silent": {targets: []store.ScaleTarget{cpu, memory}, size: 4, metrics: []numbers{{0, 0, 4}, {40, 4, 0}}, want: 4, silent: true},
+		"on target":                  {onCPU, 4, 0, numbers{{200, 4, 0}}, 4, ""},
+		"tolerated above":            {onCPU, 4, 0, numbers{{220, 4, 0}}, 4, ""},
+		"above":                      {onCPU, 4, 0, numbers{{220.1, 4, 0}}, 5, ""},
+		"far above":                  {onCPU, 4, 0, numbers{{400, 4, 0}}, 8, ""},
+		"tolerated below":            {onCPU, 10, 0, numbers{{450, 10, 0}}, 10, ""},
+		"below":                      {onCPU, 10, 0, numbers{{440, 10, 0}}, 9, ""},
+		"idle":                       {onCPU, 10, 0, numbers{{0, 10, 0}}, 0, ""},
+		"no hair too many":           {onCPU, 10, 0, numbers{{150.00000000001, 10, 0}}, 3, ""},
+		"more are on the way":        {onCPU, 8, 4, numbers{{400, 4, 0}}, 8, ""},
+		"too few are on the way":     {onCPU, 6, 2, numbers{{400, 4, 0}}, 8, ""},
+		"those on the way carry":     {onCPU, 8, 4, numbers{{40, 4, 0}}, 5, ""},
+		"missing carry for down":     {onCPU, 5, 0, numbers{{30, 3, 2}}, 3, ""},
+		"missing do not for up":      {onCPU, 5, 0, numbers{{300, 3, 2}}, 6, ""},
+		"lost ones count":            {onCPU, 8, 0, numbers{{400, 5, 3}}, 8, ""},
+		"half is not most":           {onCPU, 4, 0, numbers{{200, 2, 2}}, 4, "unknown silent"},
+		"none tells":                 {onCPU, 4, 0, numbers{{0, 0, 4}}, 4, "unknown silent"},
+		"none is warm":               {onCPU, 4, 4, numbers{{0, 0, 0}}, 4, "unknown silent"},
+		"size 0":                     {onCPU, 0, 0, numbers{{0, 0, 0}}, 0, "unknown silent"},
+		"memory grows":               {onMemory, 4, 0, numbers{{400, 4, 0}}, 5, ""},
+		"memory does not shrink":     {onMemory, 4, 0, numbers{{40, 4, 0}}, 4, ""},
+		"the largest wins":           {onBoth, 4, 0, numbers{{40, 4, 0}, {13, 4, 0}}, 7, ""},
+		"the largest below":          {onBoth, 4, 0, numbers{{40, 4, 0}, {4, 4, 0}}, 2, ""},
+		"memory holds a shrink up":   {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {200, 4, 0}}, 3, ""},
+		"memory lets it shrink":      {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {20, 4, 0}}, 1, ""},
+		"one is silent, for growth":  {onBoth, 4, 0, numbers{{400, 4, 0}, {0, 0, 4}}, 8, "silent"},
+		"one is silent, for a dip":   {onBoth, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, "silent"},
+		"memory is silent":           {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, ""},
+		"only memory, cpu is silent": {onCPUAndMemory, 4, 0, numbers{{0, 0, 4}, {40, 4, 0}}, 4, "silent"},
 	} {
-		got := scale.WishOf(spec(1, 100, test.targets...), test.size, scale.Load{OnTheWay: test.onWay, Metrics: test.metrics})
-		if got.Size != test.want || got.Unknown != test.unknown || got.Silent != test.silent {
-			t.Errorf("%s: %+v, want %d, unknown %t, silent %t", name, got, test.want, test.unknown, test.silent)
+		load := scale.Load{OnTheWay: test.onWay, Metrics: test.metrics}
+		got := scale.WishOf(spec(1, 100, test.targets...), test.size, load)
+		flags := ""
+		if got.Unknown {
+			flags = "unknown "
+		}
+		if got.Silent {
+			flags += "silent"
+		}
+		if got.Size != test.want || flags != test.flags {
+			t.Errorf("%s: %+v, want %d %s", name, got, test.want, test.flags)
 		}
 	}
 }
@@ -101,12 +113,20 @@ func TestStep(t *testing.T) {
 		"shrinks":                    {scale.Wish{Size: 9}, free, 9, ""},
 		"shrinks by step":            {scale.Wish{Size: 3}, free, 7, store.ScaleRateDown},
 		"shrinks to min":             {scale.Wish{Size: 0}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
-		"shrinks to the largest":     {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 8 }), 8, store.ScaleWindowDown},
-		"the largest is the size":    {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 10 }), 10, store.ScaleWindowDown},
-		"has changed":                {scale.Wish{Size: 3}, with(func(s *scale.State) { s.MayShrink = false }), 10, store.ScaleRateDown},
-		"a storm":                    {scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm},
-		"silent":                     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
-		"one of two":                 {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
+		"shrinks to the largest": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 8 }), 8, store.ScaleWindowDown,
+		},
+		"the largest is the size": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 10 }), 10, store.ScaleWindowDown,
+		},
+		"has changed": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.MayShrink = false }), 10, store.ScaleRateDown,
+		},
+		"a storm": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm,
+		},
+		"silent":     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
+		"one of two": {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
 	} {
 		size, stays := scale.Step(spec(2, 30, cpu), test.wish, test.state)
 		if size != test.size || stays != test.stays {
@@ -115,9 +135,9 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Whatever is known: no step leaves the bounds, none is larger than allowed, and none makes the group
-// smaller without numbers of most instances, with a silent target, below a wish that counts, or where
-// something holds the size.
+// Whatever is known: no step leaves the bounds, none is larger than allowed, and none makes the
+// group smaller without numbers of most instances, with a silent target, below a wish that counts,
+// or where something holds the size.
 //
 // proves AUTO-1, AUTO-2, AUTO-5
 func TestStepsAreSafe(t *testing.T) {
@@ -129,7 +149,8 @@ func TestStepsAreSafe(t *testing.T) {
 		size := rapid.IntRange(least, s.Max).Draw(r, "size")
 		load := scale.Load{OnTheWay: rapid.IntRange(0, size).Draw(r, "on the way")}
 		for range s.Targets {
-			n := scale.Numbers{Warm: rapid.IntRange(0, size).Draw(r, "warm"), Missing: rapid.IntRange(0, size).Draw(r, "missing")}
+			n := scale.Numbers{Warm: rapid.IntRange(0, size).Draw(r, "warm")}
+			n.Missing = rapid.IntRange(0, size).Draw(r, "missing")
 			n.Sum = rapid.Float64Range(0, 100).Draw(r, "value") * float64(n.Warm)
 			load.Metrics = append(load.Metrics, n)
 		}
