@@ -14,7 +14,8 @@ import (
 func TestAProtectionEnds(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size = 1 })
-	w.place("a", 0, store.Running, outdated, func(r *store.Instance) { r.Spec.Template.InstanceType = "small" })
+	w.place("a", 0, store.Running)
+	becomesOutdated := func(r *store.Instance) { r.Template, r.Spec.Template.InstanceType = "t0", "small" }
 	protect := func(change func(*store.Request)) {
 		t.Helper()
 		w.order(store.RequestProtect, "a", func(r *store.Request) { r.Mode = store.ProtectRemoval }, change)
@@ -32,6 +33,7 @@ func TestAProtectionEnds(t *testing.T) {
 		p.Why != "a long build" || p.Ends == nil || p.Ends.For != store.Duration(time.Hour) {
 		t.Fatalf("protected %q: %+v", rec.Protected, rec.Protection)
 	}
+	w.change("a", becomesOutdated)
 	w.pass(time.Second)
 	blocked := w.blockedBy()
 	if len(blocked) != 1 || blocked[0].Rule != "REC-13" || blocked[0].Why != "it is protected by ann: a long build" ||
