@@ -101,8 +101,8 @@ func (d *draft) cannotBear(members []*member) string {
 	return ""
 }
 
-// haltWithin is how long after its order a drill may still begin: what the group could bear then may
-// not hold any longer.
+// haltWithin is how long after its order a drill may still begin: what the group could bear then
+// may not hold any longer.
 const haltWithin = time.Minute
 
 // mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
