@@ -33,6 +33,8 @@ type Group struct {
 	Budget              Budget            `json:"budget"`
 	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
 	Rollout             RolloutSpec       `json:"rollout"`
+	Windows             []Window          `json:"windows,omitempty"` // ROLL-6
+	Freeze              FreezeSpec        `json:"freeze,omitzero"`
 	Flap                FlapSpec          `json:"flap"`
 	Storm               StormSpec         `json:"storm"`
 	Expiry              ExpirySpec        `json:"expiry,omitzero"`
@@ -170,6 +172,7 @@ type StormSpec struct {
 type ExpirySpec struct {
 	EligibleAge *Duration `json:"eligible_age,omitempty"`
 	ForcedAge   *Duration `json:"forced_age,omitempty"`
+	ForcedGrace *Duration `json:"forced_grace,omitempty"` // nil: DefaultForcedGrace
 }
 
 // DrainSpec sets how an instance leaves (DRAIN-1). Without a hook nothing is waited for.
@@ -331,6 +334,9 @@ func (g *Group) Complete() {
 	completeChecks(g.Checks)
 	completeFiles(g.Files)
 	g.Capacity.complete()
+	if g.Expiry.ForcedGrace != nil && *g.Expiry.ForcedGrace == DefaultForcedGrace {
+		g.Expiry.ForcedGrace = nil
+	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored
 	}

@@ -70,6 +70,15 @@ func (g Group) Warnings() []string {
 					"after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}
 	}
+	if never := g.neverAllowed(); len(never) > 0 {
+		w = append(
+			w,
+			"windows: no window allows "+strings.Join(
+				never,
+				", ",
+			)+": it never begins, but for what waits for no window (ROLL-6)",
+		)
+	}
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
 		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
 	}
@@ -97,7 +106,7 @@ var (
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, fieldsAfter)
+var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields, fieldsAfter)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10

@@ -26,7 +26,8 @@ func TestDefaultsAreTold(t *testing.T) {
 	must := []string{
 		"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port",
 		"checks[].exec.run", "load_balancers[].name", "files[].path",
-		"files[].certificate.authority", "files[].certificate.names", "files[].certificate.key",
+		"windows[].from", "windows[].for", "files[].certificate.authority", "files[].certificate.names",
+		"files[].certificate.key",
 	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {

@@ -244,7 +244,15 @@ func TestBounds(t *testing.T) {
 		"storm.probe_after":         {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"expiry.eligible_age":       {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
 		"expiry.forced_age":         {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
-		"drain.timeout":             {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"windows": {
+			[]any{nil, []any{map[string]any{"from": "22:00", "for": "4h"}}},
+			[]any{slices.Repeat([]any{map[string]any{"from": "22:00", "for": "4h"}}, 51)},
+		},
+		"freeze.from":         {[]any{""}, nil}, // more in TestBoundsOfWindows
+		"freeze.to":           {[]any{"", "2026-12-24T00:00:00+01:00"}, []any{"2026-12-24"}},
+		"freeze.why":          {[]any{""}, nil},
+		"expiry.forced_grace": {[]any{nil, "0s", "24h", "720h"}, []any{"-1s", "720h0m1s"}},
+		"drain.timeout":       {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"drain.hook": {
 			[]any{[]string{"./leave", ""}, make256("a")},
 			[]any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}},
@@ -269,6 +277,9 @@ func TestBounds(t *testing.T) {
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") || strings.HasPrefix(field.Path, "files") {
 			continue // TestBoundsOfChecks, TestBoundsOfFiles
+		}
+		if strings.HasPrefix(field.Path, "windows[]") {
+			continue // TestBoundsOfWindows
 		}
 		if strings.HasPrefix(field.Path, "load_balancers") {
 			continue // TestBoundsOfLoadBalancers

@@ -32,6 +32,7 @@ type BlockedFacts struct {
 	Limit int       `json:"limit,omitempty"`
 	For   Duration  `json:"for,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Opens time.Time `json:"opens,omitzero"` // when it may begin; zero: not known
 	// Budgets: max_expansion and max_unavailable, and how much of each is in use.
 	Expansion     int `json:"max_expansion,omitempty"`
 	ExpansionUsed int `json:"expansion_used,omitempty"`
@@ -106,7 +107,7 @@ const (
 	BlockedByFullZone         BlockedKind = "full_zone"         // To
 	BlockedByProtectedZone    BlockedKind = "protected_zone"    // Zone
 	BlockedByProtectedShare   BlockedKind = "protected_share"   //
-	BlockedByProtection       BlockedKind = "protection"        //
+	BlockedByProtection       BlockedKind = "protection"        // Name: who; Text: why; Opens
 	BlockedByHealProtection   BlockedKind = "heal_protection"   // Text: the judgment
 	BlockedByProtectedRest    BlockedKind = "protected_rest"    //
 	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Text: the judgment
@@ -137,6 +138,12 @@ const (
 	// Count of Limit canaries are healthy; For: 0 waits for promotion
 	BlockedByCanary BlockedKind = "canary"
 	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For
+	// Opens: zero is never
+	BlockedByWindow BlockedKind = "window"
+	// Opens; Name: who ordered it, "" is the group's file; Text: why
+	BlockedByFreeze BlockedKind = "freeze"
+	// For: by how much the replicas' clocks differ
+	BlockedByClocks BlockedKind = "clocks"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
 )
@@ -154,7 +161,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
-	BlockedByCanary, BlockedByBake, BlockedByBreaker,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks,
 }
 
 // Works are all kinds of work.

@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/agent/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -509,7 +511,7 @@ func TestWhateverANoticeSaysCanBeReported(t *testing.T) {
 			if !utf8.ValidString(n.Kind) || !utf8.ValidString(n.Why) || n.Kind == "" || n.Why == "" {
 				t.Errorf("notice is %.200q", *n)
 			}
-			if len(n.Kind) > mostKind || len(n.Why) > mostWhy {
+			if len(n.Kind) > protocol.MostName || len(n.Why) > protocol.MostText {
 				t.Errorf("it has %d and %d bytes", len(n.Kind), len(n.Why))
 			}
 		})

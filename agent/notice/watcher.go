@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/agent/protocol"
 )
 
 const (
@@ -232,7 +232,10 @@ func (w *Watcher) keep(found *sighting) {
 		w.id, w.latest = "", nil
 		w.log.Info("the interruption notice is gone")
 	default:
-		n := Notice{Kind: bounded(found.kind, mostKind), Why: bounded(found.why, mostWhy), Seen: time.Now()}
+		n := Notice{
+			Kind: protocol.Cut(found.kind, protocol.MostName), Why: protocol.Cut(found.why, protocol.MostText),
+			Seen: time.Now(),
+		}
 		if found.timed {
 			n.Ends = n.Seen.Add(max(0, found.left))
 		}
@@ -244,25 +247,6 @@ func (w *Watcher) keep(found *sighting) {
 	case w.changed <- struct{}{}:
 	default:
 	}
-}
-
-// Bounds of a notice. A replica keeps no more.
-const (
-	mostKind = 100
-	mostWhy  = 1000
-)
-
-// bounded is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every
-// report with it.
-func bounded(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 func newSource(spec Spec, client *http.Client) (source, error) {

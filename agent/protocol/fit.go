@@ -9,31 +9,32 @@ import (
 // or is not taken, would end the stream. It is for agents; what they were told themselves, as the
 // hash of their configuration, is left alone.
 func (x *Report) Fit() *Report {
-	x.Why = fit(x.Why, MostText)
+	x.Why = Cut(x.Why, MostText)
 	x.Checks = x.Checks[:min(len(x.Checks), MostChecks)]
 	for _, c := range x.Checks {
-		c.Name, c.Kind, c.Why = fit(c.Name, MostName), fit(c.Kind, MostName), fit(c.Why, MostText)
+		c.Name, c.Kind, c.Why = Cut(c.Name, MostName), Cut(c.Kind, MostName), Cut(c.Why, MostText)
 	}
 	x.Files = x.Files[:min(len(x.Files), MostFiles)]
 	for _, f := range x.Files {
-		f.Path, f.State, f.Why, f.Version = fit(f.Path, MostPath), fit(f.State, MostName), fit(f.Why, MostText),
-			fit(f.Version, MostName)
+		f.Path, f.State, f.Why, f.Version = Cut(f.Path, MostPath), Cut(f.State, MostName), Cut(f.Why, MostText),
+			Cut(f.Version, MostName)
 	}
 	if h := x.Host; h != nil {
 		h.Windows = h.Windows[:min(len(h.Windows), MostWindows)]
 	}
 	if e := x.WorkloadExit; e != nil {
-		e.Signal = fit(e.Signal, MostName)
+		e.Signal = Cut(e.Signal, MostName)
 		e.Output = e.Output[max(0, len(e.Output)-MostOutput):]
 	}
 	if n := x.Notice; n != nil {
-		n.Kind, n.Why = fit(n.Kind, MostName), fit(n.Why, MostText)
+		n.Kind, n.Why = Cut(n.Kind, MostName), Cut(n.Why, MostText)
 	}
 	return x
 }
 
-// fit is the beginning of a text, as far as there is room.
-func fit(text string, most int) string {
+// Cut is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every report
+// with it.
+func Cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {
 		return text

@@ -112,14 +112,7 @@ func (s *Session) wide() bool { return s.flags.Output == "wide" }
 
 // records prints the result as JSON or YAML if --output asks for that.
 func (s *Session) records(document any) (done bool, err error) {
-	switch s.flags.Output {
-	case "json":
-		return true, output.JSON(s.env.Stdout, document)
-	case "yaml":
-		return true, output.YAML(s.env.Stdout, document)
-	default:
-		return false, nil
-	}
+	return output.Document(s.env.Stdout, s.flags.Output, document)
 }
 
 func (s *Session) note(format string, args ...any) {

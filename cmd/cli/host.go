@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -14,7 +15,7 @@ func (s *Session) host() *services.Host {
 		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
 		Version: s.env.Version, Shard: s.flags.Shard, SecretsKey: s.env.SecretsKey,
 		Args:    s.args,
-		Notify:  func(string) {},
+		Service: supervised.Open(),
 		Open:    s.connect,
 		Login:   s.login,
 		Allowed: s.allowed,

@@ -452,7 +452,7 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 		"string": `""`, "integer": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
 		"list of status codes": "[]",
-		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]",
+		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]", "list of windows": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

@@ -123,7 +123,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return w.command(f, value)
 		}
 		return w.text(f.Path, value)
-	case "list of checks", "list of load balancers", "list of files":
+	case "list of checks", "list of load balancers", "list of files", "list of windows":
 		if empty {
 			return nil, false
 		}

@@ -25,6 +25,19 @@ func JSON(w io.Writer, document any) error {
 	return err
 }
 
+// Document prints a result as --output asks for it: as JSON or YAML. In other formats it prints
+// nothing, and reports that.
+func Document(w io.Writer, format string, document any) (done bool, err error) {
+	switch format {
+	case "json":
+		return true, JSON(w, document)
+	case "yaml":
+		return true, YAML(w, document)
+	default:
+		return false, nil
+	}
+}
+
 // JSONLine writes one document as one line, for streams of documents.
 func JSONLine(w io.Writer, document any) error {
 	raw, err := encode(document)

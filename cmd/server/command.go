@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,19 +20,20 @@ import (
 
 // Command is the command server.
 type Command struct {
-	Name     string `help:"Name of this host in the cluster." placeholder:"NAME"`
-	Init     bool   `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
-	NoShard  bool   `help:"With --init: make no shard. It is restored from a backup."`
-	Join     string `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
-	Token    string `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
-	Address  string `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
-	Bind     string `help:"IP address to listen on (default: 0.0.0.0)." placeholder:"IP"`
-	Port     int    `help:"Port for agents (default: 7420)." placeholder:"PORT"`
-	EtcdPort int    `help:"Port for clients of etcd: replicas and operators (default: 2379)." placeholder:"PORT"`
-	PeerPort int    `help:"Port for etcd's other members (default: 2380)." placeholder:"PORT"`
-	DataDir  string `help:"Data directory (default: ${default})." env:"LEASEHOLD_SERVER_DIR" default:"${server_dir}" type:"path" placeholder:"DIR"`
-	Machines string `help:"Directory of the process provider's machines (default: in the data directory)." type:"path" placeholder:"DIR"`
-	Part     string `hidden:"" help:"Run one part of the server, for the server itself." enum:"member,replica," default:""`
+	Name      string        `help:"Name of this host in the cluster." placeholder:"NAME"`
+	Init      bool          `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
+	NoShard   bool          `help:"With --init: make no shard. It is restored from a backup."`
+	Join      string        `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
+	Token     string        `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
+	Address   string        `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
+	Bind      string        `help:"IP address to listen on (default: 0.0.0.0)." placeholder:"IP"`
+	Port      int           `help:"Port for agents (default: 7420)." placeholder:"PORT"`
+	EtcdPort  int           `help:"Port for clients of etcd: replicas and operators (default: 2379)." placeholder:"PORT"`
+	PeerPort  int           `help:"Port for etcd's other members (default: 2380)." placeholder:"PORT"`
+	DataDir   string        `help:"Data directory (default: ${default})." env:"LEASEHOLD_SERVER_DIR" default:"${server_dir}" type:"path" placeholder:"DIR"`
+	Machines  string        `help:"Directory of the process provider's machines (default: in the data directory)." type:"path" placeholder:"DIR"`
+	Part      string        `hidden:"" help:"Run one part of the server, for the server itself." enum:"member,replica," default:""`
+	HangLimit time.Duration `hidden:"" help:"How long a part may give no sign of life before it is started again." default:"2m"`
 
 	services.Replica `embed:""`
 }
@@ -66,7 +65,7 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a "+
 			"host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
 			"%s holds no server: nothing is started, and nothing is made", place.Dir)
-	case isNew(err) && c.Init && os.Getenv("NOTIFY_SOCKET") != "":
+	case isNew(err) && c.Init && h.Service.Supervised():
 		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
 		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on "+
 			"another host of it: leasehold server replace NAME",
@@ -186,130 +185,6 @@ func (c *Command) agrees(r Record) error {
 	return nil
 }
 
-// supervise runs both parts, and completes the first start.
-func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, r Record) (err error) {
-	log := h.Logger(c.LogLevel)
-	if err := place.prepare(r); err != nil {
-		return explain(err)
-	}
-	if r.Phase == joining && !embedetcd.HasData(place.etcd()) {
-		if r, err = place.becomeLearner(ctx, r); err != nil {
-			return explain(err)
-		}
-	}
-	if r.Phase == joined && len(r.Members) > 1 && place.wasRemoved(ctx, r) {
-		return place.removed(r)
-	}
-	member := c.part("member", h)
-	replica := c.part("replica", h)
-	// The replica ends before the member, so that it can resign.
-	memberCtx, endMember := context.WithCancel(context.WithoutCancel(ctx))
-	replicaCtx, endReplica := context.WithCancel(ctx)
-	failed := make(chan error, 2)
-	var members, replicas sync.WaitGroup
-	defer members.Wait()
-	defer endMember()
-	defer replicas.Wait()
-	defer endReplica()
-	keep := func(of *sync.WaitGroup, ctx context.Context, p *part) {
-		of.Go(func() {
-			if err := p.keep(ctx); err != nil {
-				failed <- err
-			}
-		})
-	}
-	keep(&members, memberCtx, member)
-	waiting := time.AfterFunc(3*time.Second, func() {
-		log.Info("etcd is starting: it serves once a majority of members does")
-	})
-	defer waiting.Stop()
-	select {
-	case <-member.ready:
-		waiting.Stop()
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
-	was := r.Phase
-	if r, err = c.complete(ctx, h, place, r); err != nil {
-		return explain(err)
-	}
-	keep(&replicas, replicaCtx, replica)
-	serves := replica.ready
-	if c.NoShard { // it serves once the shard is restored
-		serves = make(chan string, 1)
-		serves <- ""
-	}
-	select {
-	case <-serves:
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
-	h.Notify("READY=1")
-	if err := c.say(ctx, h, place, r, was); err != nil {
-		return explain(err)
-	}
-	following, endFollowing := context.WithCancel(ctx)
-	var follower sync.WaitGroup
-	defer follower.Wait()
-	defer endFollowing()
-	follower.Go(func() {
-		if err := c.follow(following, h, place, r); err != nil {
-			failed <- err
-		}
-	})
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		h.Notify("STOPPING=1")
-		return nil
-	}
-}
-
-// complete ends a first start, once the member serves: the first host creates the shard, and any
-// other becomes a voting member.
-func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r Record) (Record, error) {
-	switch r.Phase {
-	case joined:
-		return r, nil
-	case beginning:
-		if err := place.found(ctx, r, !c.NoShard); err != nil {
-			return r, err
-		}
-	case joining:
-		log := h.Logger(c.LogLevel)
-		if err := place.promote(ctx, r, func(why string) {
-			log.Info("this host catches up with the others, and votes after that", "now", why)
-		}); err != nil {
-			return r, err
-		}
-	}
-	r.Phase = joined
-	if !slices.Contains(r.Members, r.self()) {
-		r.Members = append(r.Members, r.self())
-	}
-	if err := place.save(r); err != nil {
-		return r, err
-	}
-	return r, place.tell(r)
-}
-
-// part is one of the two, with the same flags as this process.
-func (c *Command) part(name string, h *services.Host) *part {
-	p := &part{
-		name: name, args: append(append([]string{}, h.Args...), "--part="+name), out: h.Stderr,
-		log: h.Logger(c.LogLevel), ready: make(chan string, 1),
-	}
-	if h.SecretsKey != "" && name == "replica" {
-		p.env = append(p.env, "LEASEHOLD_SECRETS_KEY="+h.SecretsKey)
-	}
-	return p
-}
-
 // say tells a person what runs, and after the first start of a cluster how others join.
 func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Record, was phase) error {
 	var b strings.Builder
@@ -348,34 +223,6 @@ func following(name string) []string {
 
 func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// runPart runs one part, in a process of its own, until its standard input ends.
-func (c *Command) runPart(ctx context.Context, h *services.Host, place Place) error {
-	to, err := openPipe()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // ends with the process
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	r, err := place.load()
-	if err == nil {
-		ready := func(address string) { to.tell(word{Ready: address}) }
-		if c.Part == "member" {
-			err = runMember(ctx, place, r, h.Logger(c.LogLevel), ready)
-		} else {
-			err = c.runReplica(ctx, h, place, r, ready)
-		}
-	}
-	if err == nil || ctx.Err() != nil {
-		return nil
-	}
-	to.failed(err)
-	return services.ErrReported
 }
 
 func explain(err error) error {

@@ -11,7 +11,8 @@
 //	follow.go     what changes while a host runs
 //	member.go     the etcd member, a process of its own
 //	replica.go    the replica, another
-//	supervise.go  keeps both running
+//	run.go        runs both parts, completes a first start, and tells systemd
+//	supervise.go  keeps a part running
 //	pipe.go       what a part tells the supervisor
 //
 // # Invariants

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
@@ -14,7 +16,9 @@ import (
 const forEver = 365 * 24 * time.Hour
 
 // runMember is the part that is an etcd member.
-func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string)) (err error) {
+func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string),
+	service supervised.Service,
+) (err error) {
 	initial := map[string]string{}
 	for _, m := range append(r.Members, r.self()) {
 		initial[m.Name] = m.Peer
@@ -35,6 +39,11 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 	}
 	defer func() { err = errors.Join(err, etcd.Close()) }()
 	ready(r.at(r.EtcdPort))
+	watching, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer end()
+	watch.Go(func() { service.Watch(watching, etcd.Working) })
 	select {
 	case <-ctx.Done():
 		return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/ports"
@@ -50,7 +51,9 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }) }()
+	go func() {
+		ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }, supervised.Service{})
+	}()
 	select {
 	case <-ready:
 	case err := <-ended:

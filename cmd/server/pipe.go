@@ -16,6 +16,7 @@ import (
 // word is what a part tells the supervisor, as a line of JSON.
 type word struct {
 	Ready string `json:"ready,omitempty"` // the address at which it serves
+	Alive bool   `json:"alive,omitempty"` // its main loop turns
 	What  string `json:"what,omitempty"`  // why it ends
 	Next  string `json:"next,omitempty"`  // what to do about it
 }

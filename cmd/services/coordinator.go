@@ -15,7 +15,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/providerfile"
-	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
@@ -63,7 +62,6 @@ type Replica struct {
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	program.OutliveOutput()
-	service := supervised.Open()
 	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
 		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
 			c.SessionTTL)
@@ -159,8 +157,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		defer ended.Wait()
 		defer end()
 		ended.Go(func() { collector.Run(collecting, r.Bearable) })
-		service.Ready() // also while it waits for its shard
-		ended.Go(func() { service.Watch(collecting, r.Working) })
+		h.Service.Ready() // also while it waits for its shard
+		ended.Go(func() { h.Service.Watch(collecting, r.Working) })
 		if backups != nil {
 			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
 			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
@@ -56,8 +57,8 @@ type Host struct {
 	Ready func(address string)
 	// Args is the command line, for a service some of whose parts are processes of their own.
 	Args []string
-	// Notify tells the service manager how the service is, as sd_notify does.
-	Notify func(state string)
+	// Service is how this process is supervised.
+	Service supervised.Service
 	// Register adds services to the agents' port; may be nil.
 	Register func(grpc.ServiceRegistrar)
 	// Line formats a journal entry for people.

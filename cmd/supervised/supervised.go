@@ -2,21 +2,25 @@ package supervised
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
 	"time"
 )
 
-// Service is how this process is supervised.
+// Service is how this process is supervised. The zero value is not supervised.
 type Service struct {
-	socket   string        // "": not by systemd
-	watchdog time.Duration // in which a sign of life is due; 0: none is
+	tell     func(state string) // nil: not supervised
+	watchdog time.Duration      // in which a sign of life is due; 0: none is
 }
 
-// Open reads the environment, and removes it for children.
+// Open reads systemd's environment, and removes it for children.
 func Open() Service {
-	s := Service{socket: os.Getenv("NOTIFY_SOCKET")}
+	var s Service
+	if socket := os.Getenv("NOTIFY_SOCKET"); socket != "" {
+		s.tell = func(state string) { send(socket, state) }
+	}
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err == nil && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
 		s.watchdog = time.Duration(micros) * time.Microsecond
@@ -27,25 +31,54 @@ func Open() Service {
 	return s
 }
 
+// Part is a process of a service, whose supervisor wants a sign of life at least this often.
+func Part(watchdog time.Duration, alive func()) Service {
+	return Service{watchdog: watchdog, tell: func(state string) {
+		if state == alives {
+			alive()
+		}
+	}}
+}
+
+const alives = "WATCHDOG=1"
+
+// Supervised reports whether there is a supervisor.
+func (s Service) Supervised() bool { return s.tell != nil }
+
 // Ready tells that the service has started.
-func (s Service) Ready() { s.tell("READY=1") }
+func (s Service) Ready() { s.say("READY=1") }
 
 // Stopping tells that the service ends by order.
-func (s Service) Stopping() { s.tell("STOPPING=1") }
+func (s Service) Stopping() { s.say("STOPPING=1") }
+
+// Status tells in a line for people what the service does.
+func (s Service) Status(text string) { s.say("STATUS=" + text) }
 
 // Watch gives signs of life until ctx ends, as long as working returns true: it asks the main loop,
 // and returns false if that does not answer before its context ends.
 func (s Service) Watch(ctx context.Context, working func(context.Context) bool) {
-	if s.socket == "" || s.watchdog <= 0 {
+	if s.watchdog > 0 {
+		s.repeat(ctx, s.watchdog/4, alives, working)
+	}
+}
+
+// Start asks for more time to start, as Watch gives signs of life: a start that waits for others is
+// not taken for one that hangs.
+func (s Service) Start(ctx context.Context, working func(context.Context) bool) {
+	const more = 80 * time.Second
+	s.repeat(ctx, more/4, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", more.Microseconds()), working)
+}
+
+func (s Service) repeat(ctx context.Context, every time.Duration, state string, working func(context.Context) bool) {
+	if s.tell == nil {
 		return
 	}
-	every := s.watchdog / 4
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		asking, cancel := context.WithTimeout(ctx, every)
 		if working(asking) {
-			s.tell("WATCHDOG=1")
+			s.say(state)
 		}
 		cancel()
 		select {
@@ -56,12 +89,15 @@ func (s Service) Watch(ctx context.Context, working func(context.Context) bool) 
 	}
 }
 
-// tell sends one message. systemd that does not take it is no reason to stop.
-func (s Service) tell(state string) {
-	if s.socket == "" {
-		return
+func (s Service) say(state string) {
+	if s.tell != nil {
+		s.tell(state)
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.socket, Net: "unixgram"})
+}
+
+// send sends one message. systemd that does not take it is no reason to stop.
+func send(socket, state string) {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		return
 	}

@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -62,4 +64,32 @@ func TestSystemdIsTold(t *testing.T) {
 	close(asked)
 	<-ended
 	Service{}.Ready() // without systemd nothing happens
+}
+
+// A service that waits while it starts asks for time; a part of one gives signs of life alone.
+//
+// proves DAY-4
+func TestStartsAndParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		s := Service{tell: func(state string) { said = append(said, state) }}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		hangs := false
+		time.AfterFunc(30*time.Second, func() { hangs = true })
+		s.Start(ctx, func(context.Context) bool { return !hangs })
+		if want := slices.Repeat([]string{"EXTEND_TIMEOUT_USEC=80000000"}, 2); !slices.Equal(said, want) {
+			t.Errorf("said %q", said)
+		}
+		alive := 0
+		part := Part(time.Minute, func() { alive++ })
+		part.Ready()
+		part.Status("none hears it")
+		living, end := context.WithTimeout(t.Context(), 40*time.Second)
+		defer end()
+		part.Watch(living, func(context.Context) bool { return true })
+		if alive != 3 {
+			t.Errorf("%d signs of life", alive)
+		}
+	})
 }

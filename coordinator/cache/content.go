@@ -40,6 +40,21 @@ func FromListing(keys store.Keys, l store.Listing) *Content {
 	return c
 }
 
+// GroupNames returns the names of the groups that have a spec or a status. The map is the caller's.
+func (c *Content) GroupNames() map[string]bool {
+	names := make(map[string]bool, len(c.Status))
+	for name := range c.Groups {
+		names[name] = true
+	}
+	for name := range c.Static {
+		names[name] = true
+	}
+	for name := range c.Status {
+		names[name] = true
+	}
+	return names
+}
+
 // Take takes up some keys of a listing. The revision is the caller's to set.
 func (c *Content) Take(keys store.Keys, kvs []store.KV) {
 	for _, kv := range kvs {

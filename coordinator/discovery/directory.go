@@ -2,8 +2,8 @@ package discovery
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,16 +222,7 @@ func Knows(c *cache.Content, group string) bool {
 
 // Groups are the names of all groups that Knows knows, in order.
 func Groups(c *cache.Content) []string {
-	names := map[string]bool{}
-	for name := range c.Groups {
-		names[name] = true
-	}
-	for name := range c.Static {
-		names[name] = true
-	}
-	for name := range c.Status {
-		names[name] = true
-	}
+	names := c.GroupNames()
 	for name := range c.ByGroup {
 		names[name] = true
 	}
@@ -239,12 +230,7 @@ func Groups(c *cache.Content) []string {
 		names[groupOf(lost)] = true
 	}
 	delete(names, "")
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	slices.SortFunc(all, strings.Compare)
-	return all
+	return slices.Sorted(maps.Keys(names))
 }
 
 // groupOf is the group of a lost record.

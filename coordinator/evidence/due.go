@@ -138,18 +138,12 @@ func (e *Evidence) markSizes(sizes map[string]int) {
 
 // everything is all groups that there is anything of, and "" for the shard.
 func everything(c *cache.Content) map[string]bool {
-	names := map[string]bool{"": true}
-	addKeys(names, c.Groups)
-	addKeys(names, c.Static)
-	addKeys(names, c.Status)
-	addKeys(names, c.ByGroup)
-	return names
-}
-
-func addKeys[T any](names map[string]bool, of map[string]T) {
-	for name := range of {
+	names := c.GroupNames()
+	names[""] = true
+	for name := range c.ByGroup {
 		names[name] = true
 	}
+	return names
 }
 
 // agenda says when groups are to be looked at, each once. Whatever its size, a change of one group

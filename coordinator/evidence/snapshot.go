@@ -40,7 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals = e.refused()
+	s.Refusals, s.ClocksApart = e.refused(), clocksApart(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	for _, name := range groups {
 		if name == "" {
@@ -50,6 +50,16 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		s.Groups = append(s.Groups, e.group(c, name))
 	}
 	return s
+}
+
+// clocksApart is by how much the clocks of the replicas differ, as they compare them with the
+// leader's.
+func clocksApart(c *cache.Content) time.Duration {
+	var behind, ahead store.Duration
+	for _, r := range c.Replicas {
+		behind, ahead = min(behind, r.Record.ClockOff), max(ahead, r.Record.ClockOff)
+	}
+	return (ahead - behind).D()
 }
 
 // rooms are places for the instances of a snapshot, and what each of them shows.
@@ -190,7 +200,8 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
 	in.Sighting, in.Calls = w.sighting, w.calls
 	in.MemberCalls = e.memberCalls(&in.Record)
-	if in.Record.Drain != nil || in.Record.Doomed != nil || len(in.Record.Traffic) > 0 { // nothing else in it has a timer
+	if rec := &in.Record; rec.Drain != nil || rec.Doomed != nil || rec.Protection != nil || len(rec.Traffic) > 0 {
+		// nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
 	}
 	return shown{of: w, version: w.version}

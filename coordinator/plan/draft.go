@@ -40,6 +40,7 @@ type draft struct {
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount
+	shut                  map[string]*closed // by kind of planned work: see closedFor
 	// the roll waits for time or a promotion, and has nothing else to do
 	rests   bool
 	settled []store.Versioned[store.Request] // orders that are carried out by writing the status

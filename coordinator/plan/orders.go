@@ -222,26 +222,6 @@ func (d *draft) acknowledge(r store.Versioned[store.Request], m *member) {
 	})
 }
 
-// protect notes that an instance is not to be touched, or may be again (REC-13).
-func (d *draft) protect(r store.Versioned[store.Request], m *member) {
-	mode := r.Record.Mode
-	switch mode {
-	case store.ProtectOff:
-		mode = ""
-	case store.ProtectRemoval, store.ProtectHeal:
-	default:
-		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no protection %q", mode)))
-		return
-	}
-	what := "protected"
-	if mode == store.ProtectHeal {
-		what = "protected, also from healing"
-	} else if mode == "" {
-		what = "protected no more"
-	}
-	d.obey(r, m, what, func(rec *store.Instance) { rec.Protected = mode })
-}
-
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
@@ -268,6 +248,7 @@ type age struct {
 	rule   string
 	cause  store.Cause
 	forced bool
+	since  time.Time
 }
 
 // ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
@@ -316,6 +297,7 @@ func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter
 	}
 	return age{
 		rule: rule, cause: store.Cause{Kind: store.CauseAge, Name: name, For: store.Duration(limit)}, forced: forced,
+		since: due,
 	}
 }
 
@@ -348,7 +330,9 @@ func (d *draft) replaceOld(m *member) bool {
 	what, most := m.task(store.WorkExpire), d.boundsOf(d.spec.Budget.Expiry).expansion
 	switch {
 	case m.Record.Protected != "":
-		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
+		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
+		return true
+	case d.tooEarly(m, what):
 		return true
 	case d.waits(m.slot, what):
 		return true // what was made in its place has failed too often (FLAP-2)
@@ -433,6 +417,8 @@ func (d *draft) removeOnDemand() {
 			rule, why = "REC-16", orderedBy(c.By)
 		} else if rule == "" || m.Record.Protected != "" {
 			d.toldDoomed(m)
+			continue
+		} else if d.tooEarly(m, m.task(store.WorkExpire)) {
 			continue
 		}
 		if !d.mayDelete(m.task(store.WorkRemove), m) {

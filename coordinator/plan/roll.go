@@ -116,7 +116,7 @@ func (d *draft) rollOut() {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
-	for _, m := range d.staged(d.outdatedInTurn()) {
+	for _, m := range d.inWindow(d.staged(d.outdatedInTurn())) {
 		if !d.update(m) {
 			return
 		}
@@ -259,7 +259,7 @@ func (d *draft) neverHealed(m *member) bool {
 func (d *draft) update(m *member) bool {
 	what := m.task(store.WorkUpdate)
 	if m.Record.Protected != "" {
-		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
+		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
 	}
 	if d.waits(m.slot, what) {

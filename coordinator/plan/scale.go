@@ -155,12 +155,16 @@ func (d *draft) scaleDown() {
 		return
 	}
 	healing := d.healingInProgress()
-	list := d.candidates()
+	list, shut := d.candidates(), d.closedFor(store.PlannedScaleDown)
 	for range min(surplus, mostRemovals) {
 		c := list.take()
 		if c == nil {
 			d.block("REC-13", task{work: store.WorkScaleDown}, store.BlockedByProtectedRest, store.BlockedFacts{})
 			return
+		}
+		if shut != nil && !needsNoWindow(c) {
+			d.holdBack(shut, task{work: store.WorkScaleDown})
+			return // those that have failed come first
 		}
 		if c.kind >= slotOutdated && healing != "" {
 			d.block("REC-4", task{work: store.WorkScaleDownWell}, store.BlockedByScaleHealing,

@@ -132,8 +132,10 @@ func (d *draft) convert() {
 	if from {
 		what.work = store.WorkToOnDemand
 	}
-	wait := d.spotWait()
+	wait, shut := d.spotWait(), d.closedFor(store.PlannedRebalance)
 	switch {
+	case shut != nil:
+		d.holdBack(shut, what)
 	case !from && wait.After(d.now):
 		d.wake(wait)
 		s := d.g.Status.Record.Shares

@@ -25,6 +25,10 @@ type Snapshot struct {
 	GraceWhy   string        // what began the grace
 	SessionTTL time.Duration // of the replicas' sessions (DET-17)
 
+	// ClocksApart is by how much the clocks of the replicas differ: no window opens by a wrong one
+	// (SAFE-13).
+	ClocksApart time.Duration
+
 	Zones map[string][]string // of each provider that this coordinator has
 	// Full are the zones that had no room lately, and until when they are not tried first.
 	Full map[Market]map[string]time.Time

@@ -209,7 +209,10 @@ func (d *draft) rebalance() {
 	}
 	what := task{work: store.WorkRebalance, zone: from, to: to}
 	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
+	shut := d.closedFor(store.PlannedRebalance)
 	switch {
+	case shut != nil:
+		d.holdBack(shut, what)
 	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
 	case !d.allWell() || !d.settledDown():

@@ -140,6 +140,9 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByProtectedZone:
 		return "all instances in zone " + of.Zone + " are protected, or their slots flap"
 	case store.BlockedByProtection:
+		if of.Name != "" {
+			return also("it is protected by "+of.Name, ": ", of.Text)
+		}
 		return "it is protected"
 	case store.BlockedByHealProtection:
 		return "it is protected from healing, and " + cause(of)
@@ -194,6 +197,18 @@ func Why(b *store.Blocked) string {
 		return canaries(of.Limit) + " healthy, and the roll waits"
 	case store.BlockedByBake:
 		return "zone " + of.Zone + " is done, and the roll waits"
+	case store.BlockedByWindow:
+		if of.Opens.IsZero() {
+			return "no window of the group allows it"
+		}
+		return "no window that allows it is open"
+	case store.BlockedByFreeze:
+		return also("a freeze of "+frozenBy(of), ": ", of.Text)
+	case store.BlockedByClocks:
+		return fmt.Sprintf(
+			"the clocks of the coordinators differ by %s, and no window opens by a clock that may be wrong",
+			of.For,
+		)
 	case store.BlockedByLimit:
 		if of.Count > 0 {
 			return fmt.Sprintf("%s %d is reached, and %s without an instance come first", of.Name, of.Limit,
@@ -220,8 +235,12 @@ func Until(b *store.Blocked) string {
 		return "the hold is released"
 	case store.BlockedByMissingList:
 		return "provider " + of.Name + " lists its machines"
+	case store.BlockedByProtection:
+		if of.Opens.IsZero() {
+			return Command(b)
+		}
+		return of.Opens.UTC().Format(time.RFC3339) + ", or " + Command(b)
 	case store.BlockedByPause, store.BlockedByStaleState, store.BlockedByDamage, store.BlockedNotStarted,
-		store.BlockedByProtection,
 		store.BlockedByHealProtection, store.BlockedByHealPolicy, store.BlockedByGivenUpSlot, store.BlockedByOnDemand:
 		return Command(b)
 	case store.BlockedByEvacuation:
@@ -308,6 +327,13 @@ func Until(b *store.Blocked) string {
 		return fmt.Sprintf("they have been healthy for %s, or %s", of.For, Command(b))
 	case store.BlockedByBake:
 		return fmt.Sprintf("it has been healthy for %s", of.For)
+	case store.BlockedByWindow, store.BlockedByFreeze:
+		if of.Opens.IsZero() {
+			return "its windows allow it: leasehold group edit " + of.Group
+		}
+		return of.Opens.UTC().Format(time.RFC3339)
+	case store.BlockedByClocks:
+		return "they differ by less than 30s"
 	case store.BlockedByLimit:
 		return "an instance is gone, or the limit is raised: leasehold config set"
 	case store.BlockedByRefusal:
@@ -432,6 +458,14 @@ func machines(n int) string {
 		return "1 machine waits"
 	}
 	return fmt.Sprintf("%d machines wait", n)
+}
+
+// frozenBy says whose freeze it is.
+func frozenBy(of *store.BlockedFacts) string {
+	if of.Name == "" {
+		return "the group"
+	}
+	return "the shard by " + of.Name
 }
 
 func canaries(n int) string {

@@ -19,6 +19,7 @@ var facts = store.BlockedFacts{
 	Group: "web", Other: "web-1-b", Phase: store.Booting, Slot: 3, Zone: "a", To: "b", Name: "ada", Count: 2, Limit: 5,
 	For: store.Duration(time.Minute), Since: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), Expansion: 1,
 	ExpansionUsed: 1, Down: 2, DownUsed: 2, Text: "the text",
+	Opens: time.Date(2025, 1, 3, 22, 0, 0, 0, time.UTC),
 }
 
 // TestBlocked renders every kind of blocked work: why, and what frees it (testdata/blocked.txt).

@@ -117,6 +117,18 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 			Next: "when it may be used again: leasehold evacuate " + zone + " --end",
 		})
 	}
+	if f := st.Shard.Record.Freeze; f != nil && now.Before(f.To) {
+		what := "frozen until "
+		if now.Before(f.From) {
+			what = "freeze from " + f.From.Format(time.RFC3339) + " until "
+		}
+		found = append(found, Problem{
+			About: st.Name, Rule: "ROLL-6",
+			What: fmt.Sprintf("%s%s by %s: %s: no roll, expiry, rebalance or scale-down begins", what,
+				f.To.Format(time.RFC3339), f.By, f.Why),
+			Next: "when the reason is gone: leasehold freeze --end",
+		})
+	}
 	found = append(found, SiteProblems(st)...)
 	found = append(found, EtcdProblems(st.Etcd, now)...)
 	found = append(found, replicaProblems(st, now)...)

@@ -1,9 +1,6 @@
 package story
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,29 +35,4 @@ func Lacks(lacking map[string][]string, id string, files []store.FileReport) {
 			lacking[what] = append(lacking[what], id)
 		}
 	}
-}
-
-// ByName returns the groups that have a spec or a status, decoded, in order of name.
-func ByName(shard string, specs, static map[string]store.KV, status map[string]store.Versioned[store.Status],
-	bad map[string]error,
-) []Known {
-	names := map[string]bool{}
-	for _, of := range []map[string]store.KV{specs, static} {
-		for name := range of {
-			names[name] = true
-		}
-	}
-	for name := range status {
-		names[name] = true
-	}
-	all := make([]Known, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		g := Known{
-			Name: name, Shard: shard, Stored: specs[name], Static: static[name], Status: status[name],
-			StatusBad: bad[name],
-		}
-		g.Read()
-		all = append(all, g)
-	}
-	return all
 }

@@ -62,16 +62,7 @@ type known struct {
 
 // of returns the groups that have a spec or a status, in order of name.
 func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Known {
-	names := map[string]bool{}
-	for name := range c.Groups {
-		names[name] = true
-	}
-	for name := range c.Static {
-		names[name] = true
-	}
-	for name := range c.Status {
-		names[name] = true
-	}
+	names := c.GroupNames()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]story.Known, len(names))

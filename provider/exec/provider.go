@@ -76,18 +76,9 @@ func (p *Provider) describe(ctx context.Context) error {
 		Remembers: d.Capabilities.Remembers, Copies: d.Capabilities.Copies, MaxBootstrap: d.MaxBootstrap,
 		Settings: d.Settings,
 	}
-	for _, f := range []struct {
-		name      string
-		value     float64
-		to        *time.Duration
-		low, high time.Duration
-	}{
-		{"consistency", d.Consistency, &c.Consistency, 0, time.Hour},
-		{"call_timeout", d.CallTimeout, &c.CallTimeout, time.Second, program.MaxTimeout},
-	} {
-		if *f.to = program.Seconds(f.value); !(f.value >= f.low.Seconds() && f.value <= f.high.Seconds()) {
-			return fmt.Errorf("%s: %v: must be %v to %v seconds", f.name, f.value, f.low.Seconds(), f.high.Seconds())
-		}
+	var err error
+	if c.Consistency, c.CallTimeout, err = program.Times(d.Consistency, d.CallTimeout); err != nil {
+		return err
 	}
 	if c.MaxBootstrap < 0 {
 		return fmt.Errorf("max_bootstrap: %d: must be 0 or more", c.MaxBootstrap)

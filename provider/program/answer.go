@@ -48,6 +48,23 @@ const (
 // Seconds is a duration of the protocol.
 func Seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
+// Times are how old a list may be, and how long a call may take, as a program describes them.
+func Times(consistency, callTimeout float64) (age, timeout time.Duration, err error) {
+	for _, f := range []struct {
+		name      string
+		value     float64
+		low, high time.Duration
+	}{
+		{"consistency", consistency, 0, time.Hour},
+		{"call_timeout", callTimeout, time.Second, MaxTimeout},
+	} {
+		if !(f.value >= f.low.Seconds() && f.value <= f.high.Seconds()) { // NaN is refused as well
+			return 0, 0, fmt.Errorf("%s: %v: must be %v to %v seconds", f.name, f.value, f.low.Seconds(), f.high.Seconds())
+		}
+	}
+	return Seconds(consistency), Seconds(callTimeout), nil
+}
+
 // Clip bounds what a program may have us say.
 func Clip(s string) string {
 	const most = 500

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 )
@@ -234,6 +235,23 @@ func (s *Server) Endpoint() string { return s.endpoint }
 
 // Stopped is closed when the member has stopped, by Close or by itself.
 func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
+
+// Working reports whether the member answers a read of its own data before ctx ends, which takes no
+// other member.
+func (s *Server) Working(ctx context.Context) bool {
+	answered := make(chan struct{})
+	go func() { // outlives this call only where it hangs
+		defer close(answered)
+		// An error is an answer too: no user has rights to this key.
+		_, _ = s.etcd.Server.Range(ctx, &pb.RangeRequest{Key: []byte{0}, Serializable: true})
+	}()
+	select {
+	case <-answered:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // Close stops the member and frees its port and its data directory. Clients that are still
 // connected are cut off.

@@ -21,6 +21,7 @@ func (tr *trial) end() {
 	}
 	tr.w.Calm()
 	tr.settle()
+	tr.healsInAFreeze()
 	deadline, asked := tr.w.Elapsed()+patience, tr.w.Elapsed()
 	missing := "not looked yet"
 	for next := tr.w.Elapsed() + 2*time.Minute; missing != "" && tr.failed == ""; next += 5 * time.Second {

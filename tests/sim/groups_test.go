@@ -88,6 +88,7 @@ func (tr *trial) group(name string) store.Group {
 			store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
 	}
 	tr.stages(&g)
+	tr.windows(&g)
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}

@@ -105,6 +105,7 @@ func (tr *trial) committing(_ time.Time, s *plan.Snapshot, p *plan.Plan, a *plan
 	if p != nil {
 		in.budgets()
 		in.canaries()
+		in.inWindow()
 		in.priorities()
 		in.storm()
 		in.waits()

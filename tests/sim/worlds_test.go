@@ -24,7 +24,7 @@ var (
 )
 
 // proves SAFE-1, SAFE-2, SAFE-4, SAFE-5, SAFE-7, SAFE-8, SAFE-12, DET-4, DET-17, HEAL-2, HEAL-3,
-// HEAL-7, HEAL-12, HEAL-13, REC-5, REC-7, REC-11, REC-13, ELECT-3, FLAP-6
+// HEAL-7, HEAL-12, HEAL-13, REC-5, REC-7, REC-11, REC-13, ROLL-6, ELECT-3, FLAP-6
 func TestWorlds(t *testing.T) {
 	without := map[string]bool{}
 	for _, kind := range strings.Split(*withoutSet, ",") {

@@ -4,7 +4,7 @@ set -e
 case "${1:-}" in
 remove | 0)
 	if [ -d /run/systemd/system ]; then
-		systemctl disable --now leasehold-coordinator.service
+		systemctl disable --now leasehold-coordinator.service leasehold-server.service
 	fi
 	;;
 esac

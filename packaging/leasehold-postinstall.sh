@@ -9,5 +9,9 @@ chown root:leasehold /etc/leasehold
 chmod 0750 /etc/leasehold
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart leasehold-coordinator.service
+	for unit in leasehold-coordinator leasehold-server; do
+		# A server is ready once a majority of the hosts is: an installation does not wait for that for ever.
+		timeout 90 systemctl try-restart "$unit.service" ||
+			echo "leasehold: $unit is not ready yet: systemctl status $unit says why" >&2
+	done
 fi

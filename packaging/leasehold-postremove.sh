@@ -1,6 +1,6 @@
 #!/bin/sh
-# After a removal. "purge" of Debian takes what this program wrote by itself: never /etc/leasehold/pki, whose keys
-# nothing brings back, and never the backups.
+# After a removal. "purge" of Debian takes what a coordinator wrote by itself: never /etc/leasehold/pki, whose keys
+# nothing brings back, never a server's data, which is a member of the shard's etcd, and never the backups.
 set -e
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload

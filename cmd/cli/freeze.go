@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Span is how long something holds, as two flags say it.
+type Span struct {
+	Until string        `xor:"span" help:"When it ends, like 2026-12-27T06:00:00Z." placeholder:"TIME"`
+	For   time.Duration `xor:"span" help:"How long it lasts." placeholder:"DURATION"`
+}
+
+// end returns when it ends; zero if no flag says so.
+func (c *Span) end(now time.Time) (time.Time, error) {
+	switch {
+	case c.Until != "":
+		at, err := parseTime("until", c.Until)
+		if err == nil && !at.After(now) {
+			err = failure(Usage, "name a time to come", "--until: %s is over", c.Until)
+		}
+		return at, err
+	case c.For < 0:
+		return time.Time{}, failure(Usage, "name a duration like 72h", "--for: %s is less than nothing", c.For)
+	case c.For > 0:
+		return now.Add(c.For).UTC().Truncate(time.Second), nil
+	default:
+		return time.Time{}, nil
+	}
+}
+
+func parseTime(flag, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, failure(Usage, "write a time like 2026-12-27T06:00:00Z or 2026-12-27T06:00:00+01:00",
+			"--%s: %q is no time", flag, text)
+	}
+	return at.UTC(), nil
+}
+
+// Freeze is the command freeze (ROLL-6).
+type Freeze struct {
+	Why  string `arg:"" optional:"" help:"The reason, shown in the status."`
+	From string `help:"When it begins, like 2026-12-20T18:00:00Z; now unless given." placeholder:"TIME"`
+	Span
+	End bool `help:"End the freeze, or take back one to come."`
+}
+
+// Run has no planned work begin in the shard for a while, or ends that.
+func (c *Freeze) Run(ctx context.Context, s *Session) error {
+	freeze, err := c.wanted(s)
+	if err != nil {
+		return err
+	}
+	shard, err := s.readShard(ctx)
+	if err != nil {
+		return err
+	}
+	if freeze == nil && shard.Record.Freeze == nil {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged: it is not frozen\n", s.flags.Shard)
+		return nil
+	}
+	next := shard.Record
+	next.Freeze = freeze
+	rev, err := s.writeShard(ctx, shard, next)
+	if err != nil {
+		return err
+	}
+	if freeze == nil {
+		fmt.Fprintf(s.env.Stdout, "%s no longer frozen rev %d\n", s.flags.Shard, rev)
+		return nil
+	}
+	fmt.Fprintf(s.env.Stdout, "%s frozen until %s rev %d\n", s.flags.Shard, freeze.To.Format(time.RFC3339), rev)
+	s.note("no roll, expiry, rebalance or scale-down begins; healing, notices, evacuation, orders and rollbacks go on")
+	s.note("leasehold freeze --end ends it before")
+	return nil
+}
+
+// wanted is the freeze that the flags name; nil is its end.
+func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
+	now := s.env.Now().UTC().Truncate(time.Second)
+	to, err := c.end(now)
+	switch {
+	case c.End && (c.Why != "" || c.From != "" || c.Until != "" || c.For != 0):
+		return nil, failure(Usage, "leasehold freeze --end", "--end takes nothing beside it")
+	case c.End:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.Why == "":
+		return nil, failure(
+			Usage,
+			`leasehold freeze "black friday" --for 72h`,
+			"why: missing: it is shown wherever work waits",
+		)
+	case to.IsZero():
+		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "until: missing: say --until or --for")
+	}
+	freeze := &store.Freeze{From: now, To: to, Why: c.Why, By: s.who()}
+	if c.From != "" {
+		if freeze.From, err = parseTime("from", c.From); err != nil {
+			return nil, err
+		}
+		if c.For > 0 {
+			freeze.To = freeze.From.Add(c.For)
+		}
+	}
+	if !freeze.From.Before(freeze.To) {
+		return nil, failure(Usage, "leasehold freeze --help", "--from: %s is not before the end, %s", c.From,
+			freeze.To.Format(time.RFC3339))
+	}
+	return freeze, nil
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lines is what parts print.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *lines) await(t *testing.T, what string, n int) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if strings.Count(text, what) >= n {
+			return
+		}
+		select {
+		case <-l.news:
+		case <-late:
+			t.Fatalf("%q is missing:\n%s", what, text)
+		}
+	}
+}
+
+// TestPart is no test: it is a part, in a process of its own. Its argument says what it does.
+func TestPart(t *testing.T) {
+	how := os.Getenv("PART_OF_A_TEST")
+	if how == "" {
+		return
+	}
+	to, err := openPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	fmt.Printf("part %s began\n", how)
+	to.tell(word{Ready: "here"})
+	to.tell(word{Alive: true})
+	var again <-chan time.Time // never, where it hangs
+	if how == "works" {
+		again = time.Tick(10 * time.Millisecond)
+	}
+	for range again {
+		to.tell(word{Alive: true})
+	}
+}
+
+// A part that hangs is ended and started again, and writes what it hung in to the log. The other
+// part goes on, and the supervisor's loops turn. A part ends with its supervisor.
+//
+// proves DAY-1, DAY-4
+func TestPartThatHangs(t *testing.T) {
+	printed := &lines{news: make(chan struct{}, 1)}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var parts kept
+	var running sync.WaitGroup
+	for how, limit := range map[string]time.Duration{"hangs": 200 * time.Millisecond, "works": time.Minute} {
+		p := &part{
+			name: how, args: []string{"-test.run=^TestPart$", "-test.v"}, env: []string{"PART_OF_A_TEST=" + how},
+			out: printed, log: slog.New(slog.NewTextHandler(printed, nil)), hang: limit,
+			ready: make(chan string, 1), turns: make(chan struct{}),
+		}
+		parts.add(p)
+		running.Go(func() {
+			if err := p.keep(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	printed.await(t, "part hangs began", 2)
+	printed.await(t, "part of the server does not answer", 1)
+	printed.await(t, "goroutine ", 1)
+	asking, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !parts.turning(asking) {
+		t.Error("the supervisor's loops do not turn")
+	}
+	end()
+	running.Wait()
+	printed.mu.Lock()
+	defer printed.mu.Unlock()
+	if n := strings.Count(printed.text.String(), "part works began"); n != 1 {
+		t.Errorf("the other part began %d times", n)
+	}
+	cancel()
+	if parts.turning(asking) {
+		t.Error("loops that have ended turn")
+	}
+}

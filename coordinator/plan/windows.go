@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Planned work begins only in the windows of a group and outside of freezes (ROLL-6). It begins
+// with each instance anew: what has begun with an instance is brought to its end, and the next one
+// waits.
+
+// clocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
+const clocksApart = 30 * time.Second
+
+// closed is why planned work may not begin now, and when it may.
+type closed struct {
+	why store.BlockedKind
+	of  store.BlockedFacts
+}
+
+// closedFor returns why planned work of a kind may not begin now; nil if it may.
+func (d *draft) closedFor(kind string) *closed {
+	c, known := d.shut[kind]
+	if !known {
+		if d.shut == nil {
+			d.shut = map[string]*closed{}
+		}
+		c = d.lookWhetherClosed(kind)
+		d.shut[kind] = c
+	}
+	return c
+}
+
+func (d *draft) lookWhetherClosed(kind string) *closed {
+	freezes := []*store.Freeze{d.s.Shard.Record.Freeze, d.spec.Frozen()}
+	for _, f := range freezes {
+		if f.At(d.now) {
+			of := store.BlockedFacts{Opens: d.opening(kind, freezes), Name: f.By, Text: f.Why}
+			d.wake(f.To)
+			return &closed{store.BlockedByFreeze, of}
+		}
+	}
+	if len(d.spec.Windows) == 0 {
+		return nil
+	}
+	if d.s.ClocksApart >= clocksApart {
+		d.wake(d.now.Add(clocksApart))
+		return &closed{store.BlockedByClocks, store.BlockedFacts{For: store.Duration(d.s.ClocksApart)}}
+	}
+	if d.spec.Opens(kind, d.now).Equal(d.now) {
+		return nil
+	}
+	of := store.BlockedFacts{Opens: d.opening(kind, freezes)}
+	d.wake(of.Opens)
+	return &closed{store.BlockedByWindow, of}
+}
+
+// mostClosings bounds how many freezes and windows in turn are looked at.
+const mostClosings = 100
+
+// opening is when a window is open and nothing is frozen; zero if that is not known.
+func (d *draft) opening(kind string, freezes []*store.Freeze) time.Time {
+	at := d.now
+	for range mostClosings {
+		opens := d.spec.Opens(kind, at)
+		for _, f := range freezes {
+			if f.At(opens) {
+				opens = f.To
+			}
+		}
+		if opens.Equal(at) || opens.IsZero() {
+			return opens.UTC()
+		}
+		at = opens
+	}
+	return time.Time{}
+}
+
+// holdBack records that work waits because it may not begin.
+func (d *draft) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
+
+// rollClosed returns why the roll may not begin with an instance now; nil if it may. The way back
+// to a template that was good waits for no window.
+func (d *draft) rollClosed() *closed {
+	if good := d.g.Status.Record.LastGood; good != nil && good.Template == d.hash {
+		return nil
+	}
+	return d.closedFor(store.PlannedRoll)
+}
+
+// rollRests reports whether the roll is not expected to make progress because of a window or a
+// freeze.
+func (d *draft) rollRests() bool { return d.roll.strange > 0 && d.rollClosed() != nil }
+
+// inWindow leaves out the members with which a roll may not begin now. It may with one that has
+// failed and is not healed but by the change, and with one that has the template and is relaunched
+// by an operator's order.
+func (d *draft) inWindow(list []*member) []*member {
+	c := d.rollClosed()
+	if c == nil {
+		return list
+	}
+	held := false
+	list = slices.DeleteFunc(list, func(m *member) bool {
+		waits := m.Record.Template != d.hash && !d.neverHealed(m)
+		held = held || waits
+		return waits
+	})
+	if held {
+		d.holdBack(c, task{work: store.WorkRoll})
+	}
+	return list
+}
+
+// tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and
+// records why. One past its forced age waits for at most expiry.forced_grace, and one past
+// spot.max_lifetime for none.
+func (d *draft) tooEarly(m *member, what task) bool {
+	if m.age.rule == "SPOT-3" {
+		return false
+	}
+	c := d.closedFor(store.PlannedExpiry)
+	if c == nil {
+		return false
+	}
+	if m.age.forced {
+		latest := m.age.since.Add(d.spec.Expiry.Grace())
+		if !d.now.Before(latest) {
+			return false
+		}
+		d.wake(latest)
+		if c.of.Opens.IsZero() || latest.Before(c.of.Opens) {
+			own := *c
+			own.of.Opens = latest.UTC()
+			c = &own
+		}
+	}
+	d.holdBack(c, what)
+	return true
+}
+
+// needsNoWindow reports whether a slot that is too many may go at any time: nothing that works goes
+// with it, or what does has to go anyway.
+func needsNoWindow(c *candidate) bool {
+	return !slices.ContainsFunc(c.members, func(m *member) bool { return !m.unwanted() && m.phase.Registered() })
+}
