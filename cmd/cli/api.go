@@ -96,13 +96,15 @@ func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit a
 // Scale does what group scale does.
 func (u *userOfAPI) Scale(ctx context.Context, group string, size int, edit api.Edit) (api.Result, error) {
 	s, said := u.session("scale the group", group, edit, nil)
+	c := GroupScale{Group: group, Size: &size, Confirm: edit.Confirm}
 	if !edit.DryRun {
-		c := GroupScale{Group: group, Size: size, Confirm: edit.Confirm}
 		return s.answered(said, c.Run(ctx, s))
 	}
 	ch, err := s.readExisting(ctx, group)
 	if err == nil {
-		ch.setSize(size)
+		err = c.change(s, &ch)
+	}
+	if err == nil {
 		var field *store.FieldError
 		if errors.As(ch.after.Validate(), &field) {
 			err = failure(Usage, "", "%s", field)

@@ -168,7 +168,11 @@ func groupSchema() object {
 		steps := strings.Split(f.Path, ".")
 		for i, step := range steps {
 			name, many := strings.CutSuffix(step, "[]")
-			properties := at["properties"].(object)
+			properties, is := at["properties"].(object)
+			if !is { // the table describes what is in it as well
+				properties = object{}
+				at["properties"], at["additionalProperties"] = properties, false
+			}
 			next, there := properties[name].(object)
 			if !there {
 				next = object{"type": "object", "properties": object{}, "additionalProperties": false}
@@ -178,7 +182,12 @@ func groupSchema() object {
 				properties[name] = next
 			}
 			if at = next; many {
-				at = next["items"].(object)
+				items, is := next["items"].(object)
+				if !is {
+					items = object{"type": "object"}
+					next["items"] = items
+				}
+				at = items
 			}
 		}
 	}
@@ -189,6 +198,7 @@ func groupSchema() object {
 var types = map[string]func() object{
 	"string":  func() object { return object{"type": "string"} },
 	"integer": func() object { return object{"type": "integer"} },
+	"number":  func() object { return object{"type": "number"} },
 	"boolean": func() object { return object{"type": "boolean"} },
 	"duration": func() object {
 		return object{"type": "string", "pattern": "^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$"}
@@ -208,20 +218,22 @@ var types = map[string]func() object{
 			"type": "object", "properties": object{"run": list(object{"type": "string"})}, "required": []string{"run"},
 		}}}
 	},
-	"list of checks":         listOfObjects,
-	"list of files":          listOfObjects,
-	"list of load balancers": listOfObjects,
 }
 
-func listOfObjects() object {
-	return list(object{"type": "object", "properties": object{}, "additionalProperties": false})
+// typeOf is the schema of a type of fields. Other lists than those of types are of objects, whose
+// fields are in the table as well.
+func typeOf(name string) (schema object, known bool) {
+	if of, known := types[name]; known {
+		return of(), true
+	}
+	if strings.HasPrefix(name, "list of ") {
+		return list(object{"type": "object"}), true
+	}
+	return object{}, false
 }
 
 func fieldSchema(f store.Field) object {
-	schema := object{}
-	if of, known := types[f.Type]; known {
-		schema = of()
-	}
+	schema, _ := typeOf(f.Type)
 	about := f.Doc
 	if f.Allowed != "" {
 		about += " Allowed: " + f.Allowed + "."
