@@ -220,7 +220,7 @@ var types = map[string]func() object{
 	},
 }
 
-// typeOf is the schema of a type of fields. Other lists than those of types are of objects, whose
+// typeOf is the schema of a type of fields. A list that is not in types is of objects, whose
 // fields are in the table as well.
 func typeOf(name string) (schema object, known bool) {
 	if of, known := types[name]; known {
