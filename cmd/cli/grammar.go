@@ -38,6 +38,7 @@ type Grammar struct {
 	Release  Release   `cmd:"" help:"End the hold."`
 	Freeze   Freeze    `cmd:"" help:"Freeze the shard for a while: no roll, expiry, rebalance or scale-down begins."`
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
+	Drill    Drills    `cmd:"" help:"Drills: failures on purpose, with what was promised and what was seen."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
 	Provider Providers `cmd:"" help:"Providers: what makes the machines."`
