@@ -48,8 +48,8 @@ func (d *draft) blockCopies(m *member) {
 	}
 }
 
-// problemOf is what a provider's call says, without the instance: what all instances of a group share
-// is one problem.
+// problemOf is what a provider's call says, without the instance: what all instances of a group
+// share is one problem.
 func problemOf(m *member) string {
 	if _, text, names := strings.Cut(m.Calls.Problem, m.ID()+": "); names {
 		return text
