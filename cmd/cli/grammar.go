@@ -47,6 +47,7 @@ type Grammar struct {
 	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
 	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`
 	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and what they issue."`
+	Upgrade  Upgrades  `cmd:"" help:"Upgrades of Leasehold itself."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
