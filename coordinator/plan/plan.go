@@ -67,8 +67,9 @@ type TokenGrant struct {
 
 // Note is a journal entry about a group.
 type Note struct {
-	Rule, What, Why string
-	Counterfactual  store.Counterfactual
+	Rule, What     string
+	Cause          store.Cause
+	Counterfactual store.Counterfactual
 }
 
 // JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal,
@@ -79,7 +80,10 @@ func (a *Action) JournalEntries() []Action {
 		told = append(told, *a)
 	}
 	for _, n := range a.Notes {
-		told = append(told, Action{Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Counterfactual: n.Counterfactual})
+		told = append(told, Action{
+			Group: a.Group, Rule: n.Rule, What: n.What, Why: reason.Short(n.Cause), Cause: reason.Recorded(n.Cause),
+			Counterfactual: n.Counterfactual,
+		})
 	}
 	return told
 }
