@@ -107,7 +107,7 @@ const (
 	BlockedByFullZone         BlockedKind = "full_zone"         // To
 	BlockedByProtectedZone    BlockedKind = "protected_zone"    // Zone
 	BlockedByProtectedShare   BlockedKind = "protected_share"   //
-	BlockedByProtection       BlockedKind = "protection"        //
+	BlockedByProtection       BlockedKind = "protection"        // Name: who; Text: why; Opens
 	BlockedByHealProtection   BlockedKind = "heal_protection"   // Text: the judgment
 	BlockedByProtectedRest    BlockedKind = "protected_rest"    //
 	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Text: the judgment

@@ -34,30 +34,32 @@ type CauseKind string
 // The kinds of Cause, with the fields that they use.
 const (
 	// Orders and the wanted state.
-	CauseOrder        CauseKind = "order"             // By
-	CauseOutdated     CauseKind = "outdated"          // Text: what differs from the group
-	CauseAge          CauseKind = "age"               // Name: the limit, For; Text: why no replacement is made
-	CauseUnneeded     CauseKind = "unneeded"          // Other serves in its slot
-	CauseUnwanted     CauseKind = "unwanted_template" // it fails, and its template is not wanted; Text: its report
-	CauseSmaller      CauseKind = "smaller"           // Count slots above size Limit; Name: what its slot is
-	CauseGroupEnds    CauseKind = "group_ends"        // Name: stopped or deleted
-	CauseCalm         CauseKind = "slot_steady"       // Other has been healthy For so long
-	CauseUnfilled     CauseKind = "unfilled"          // Count of Limit slots are filled
-	CauseAdopted      CauseKind = "adopted"           // By
-	CauseTaskDone     CauseKind = "task_done"         // Other has finished the task of the slot
-	CauseRollStopped  CauseKind = "roll_stopped"      // Other serves
-	CauseGivesWay     CauseKind = "gives_way"         // Other needs its room, Name serves
-	CauseUnproved     CauseKind = "unproved"          // it is not known to be healthy
-	CauseLostTooOften CauseKind = "lost_too_often"
-	CauseShares       CauseKind = "shares" // of spot machines and others
-	CauseTooManySpot  CauseKind = "too_many_spot"
-	CauseTooFewSpot   CauseKind = "too_few_spot"   // Count of Limit
-	CauseNoSpot       CauseKind = "no_spot"        // For so long
-	CauseNoSpotServes CauseKind = "no_spot_serves" // what it replaces serves
-	CauseEven         CauseKind = "even"
-	CauseUneven       CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
-	CauseFullZone     CauseKind = "full_zone"      // Name
-	CauseFullZoneEven CauseKind = "full_zone_even" // Name
+	CauseOrder     CauseKind = "order"             // By
+	CauseOutdated  CauseKind = "outdated"          // Text: what differs from the group
+	CauseAge       CauseKind = "age"               // Name: the limit, For; Text: why no replacement is made
+	CauseUnneeded  CauseKind = "unneeded"          // Other serves in its slot
+	CauseUnwanted  CauseKind = "unwanted_template" // it fails, and its template is not wanted; Text: its report
+	CauseSmaller   CauseKind = "smaller"           // Count slots above size Limit; Name: what its slot is
+	CauseGroupEnds CauseKind = "group_ends"        // Name: stopped or deleted
+	CauseCalm      CauseKind = "slot_steady"       // Other has been healthy For so long
+	CauseUnfilled  CauseKind = "unfilled"          // Count of Limit slots are filled
+	CauseAdopted   CauseKind = "adopted"           // By
+	// the protection that By ordered For so long has ended
+	CauseProtectionOver CauseKind = "protection_over"
+	CauseTaskDone       CauseKind = "task_done"    // Other has finished the task of the slot
+	CauseRollStopped    CauseKind = "roll_stopped" // Other serves
+	CauseGivesWay       CauseKind = "gives_way"    // Other needs its room, Name serves
+	CauseUnproved       CauseKind = "unproved"     // it is not known to be healthy
+	CauseLostTooOften   CauseKind = "lost_too_often"
+	CauseShares         CauseKind = "shares" // of spot machines and others
+	CauseTooManySpot    CauseKind = "too_many_spot"
+	CauseTooFewSpot     CauseKind = "too_few_spot"   // Count of Limit
+	CauseNoSpot         CauseKind = "no_spot"        // For so long
+	CauseNoSpotServes   CauseKind = "no_spot_serves" // what it replaces serves
+	CauseEven           CauseKind = "even"
+	CauseUneven         CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
+	CauseFullZone       CauseKind = "full_zone"      // Name
+	CauseFullZoneEven   CauseKind = "full_zone_even" // Name
 
 	// Judgments.
 	CauseBeingMade       CauseKind = "being_made"
@@ -152,7 +154,7 @@ const (
 // CauseKinds are all of them.
 var CauseKinds = []CauseKind{
 	CauseOrder, CauseOutdated, CauseAge, CauseUnneeded, CauseUnwanted, CauseSmaller, CauseGroupEnds, CauseCalm,
-	CauseUnfilled, CauseAdopted, CauseTaskDone, CauseRollStopped, CauseGivesWay, CauseUnproved,
+	CauseUnfilled, CauseAdopted, CauseProtectionOver, CauseTaskDone, CauseRollStopped, CauseGivesWay, CauseUnproved,
 	CauseLostTooOften, CauseShares, CauseTooManySpot, CauseTooFewSpot, CauseNoSpot, CauseNoSpotServes, CauseEven,
 	CauseUneven, CauseFullZone, CauseFullZoneEven, CauseBeingMade, CauseBeingRemoved, CauseFinished,
 	CauseHealthy, CauseReports, CauseNotYetHealthy, CauseNeverHealthy, CauseUnhealthy, CauseRebooted,

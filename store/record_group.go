@@ -15,10 +15,13 @@ type Request struct {
 	Slot *int `json:"slot,omitempty"`
 	// of RequestBootstrap: the hash of the join token that the operator has, and how long it may be
 	// used
-	Token string    `json:"token,omitempty"`
-	Valid Duration  `json:"valid,omitempty"`
-	By    string    `json:"by"`
-	At    time.Time `json:"at"`
+	Token string   `json:"token,omitempty"`
+	Valid Duration `json:"valid,omitempty"`
+	// of RequestProtect: for how long, 0 is until another order, and why
+	For Duration  `json:"for,omitempty"`
+	Why string    `json:"why,omitempty"`
+	By  string    `json:"by"`
+	At  time.Time `json:"at"`
 }
 
 // RequestKind is what an operator wants.

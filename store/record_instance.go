@@ -33,11 +33,13 @@ type Instance struct {
 	Fallback  bool       `json:"fallback,omitempty"`
 	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
 	Protected string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
-	Counted   bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
-	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
-	Drain     *Drain     `json:"drain,omitempty"`     // while draining
-	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
-	Traffic   []Traffic  `json:"traffic,omitempty"`   // its load balancers, in order of name
+	// Protection says more of it; nil: a release before did not.
+	Protection *Protection `json:"protection,omitempty"`
+	Counted    bool        `json:"counted,omitempty"` // its failure is in its slot's count (FLAP-1)
+	Doomed     *Doom       `json:"doomed,omitempty"`  // it is known that it will end
+	Drain      *Drain      `json:"drain,omitempty"`   // while draining
+	Restart    *Restart    `json:"restart,omitempty"` // the last one, until the instance is healthy again
+	Traffic    []Traffic   `json:"traffic,omitempty"` // its load balancers, in order of name
 	// deleting: it was found dead, and its machine uses no budget (REC-18)
 	Dead     bool   `json:"dead,omitempty"`
 	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
@@ -91,6 +93,17 @@ type Drain struct {
 	// Done names who acknowledged that nothing is left to wait for; "" until then.
 	Done string `json:"done,omitempty"`
 }
+
+// Protection is who protected an instance, why, and until when (REC-13).
+type Protection struct {
+	By   string    `json:"by"`
+	Why  string    `json:"why,omitempty"`
+	At   time.Time `json:"at"`
+	Ends *Timer    `json:"ends,omitempty"` // nil: by order
+}
+
+// MostProtection is the longest time of a protection that ends by itself.
+const MostProtection = 10 * 365 * 24 * time.Hour
 
 // Restart is a restart in place: of the workload by the agent, or of the machine by its provider
 // (HEAL-1).
@@ -151,6 +164,9 @@ func (i *Instance) Timers() []NamedTimer {
 	}
 	if i.Doomed != nil && i.Doomed.Deadline != nil {
 		out = append(out, NamedTimer{TimerDoomed, *i.Doomed.Deadline})
+	}
+	if i.Protection != nil && i.Protection.Ends != nil {
+		out = append(out, NamedTimer{TimerProtection, *i.Protection.Ends})
 	}
 	for _, t := range i.Traffic {
 		if t.Timer != nil {
@@ -239,9 +255,12 @@ type NamedTimer struct {
 
 // The names of timers.
 const (
-	TimerDrain    = "drain"
-	TimerDoomed   = "doomed"
-	TimerRetry    = "retry"
+	TimerDrain  = "drain"
+	TimerDoomed = "doomed"
+	TimerRetry  = "retry"
+
+	TimerProtection = "protection" // until then it is protected
+
 	TimerGiveUp   = "give_up"
 	TimerStorm    = "storm_calm"     // the storm ends when it does
 	TimerProbe    = "storm_probe"    // no probe before

@@ -224,7 +224,7 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, reason.Text(i.Doomed.Cause, i.Doomed.Why),
 				i.Doomed.Rule))
 		case i.Protected != "":
-			lines = append(lines, fmt.Sprintf("%s is protected (REC-13)", i.ID))
+			lines = append(lines, fmt.Sprintf("%s is protected (REC-13)%s", i.ID, story.ProtectedBy(i)))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(sc.content.Requests)) {

@@ -28,6 +28,7 @@ type Grammar struct {
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
 	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`
 	Explain  Explain   `cmd:"" help:"Explain the state of an instance or a group: what happened, why, and what is blocked; or show the text of a rule."`
+	Report   Report    `cmd:"" help:"Report how well the groups were kept: availability, what cost time, and how soon failures were repaired."`
 	Init     Init      `cmd:"" help:"Create the shard, once, before its first coordinator starts."`
 	Backup   Backup    `cmd:"" help:"Write a backup of the shard to a file."`
 	Restore  Restore   `cmd:"" help:"Restore a shard from a backup, on hold, into an etcd that does not hold it."`

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -66,6 +67,8 @@ type InstanceProtect struct {
 	Instance string `arg:"" help:"ID of the instance."`
 	FromHeal bool   `xor:"mode" help:"Do not heal it either: it is left alone even if it fails."`
 	Off      bool   `xor:"mode" help:"End the protection."`
+	Why      string `help:"The reason, shown wherever work waits for it." placeholder:"REASON"`
+	Span
 }
 
 // Run orders the protection, or its end.
@@ -82,6 +85,16 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 		mode, effect = store.ProtectOff, "it is no longer protected"
 	}
 	r := s.request(store.RequestProtect, v.Record.Group, c.Instance)
-	r.Mode = mode
+	ends, err := c.end(r.At)
+	switch {
+	case err != nil:
+		return err
+	case c.Off && (!ends.IsZero() || c.Why != ""):
+		return failure(Usage, "leasehold instance protect "+c.Instance+" --off", "--off takes nothing beside it")
+	case !ends.IsZero():
+		r.For = store.Duration(ends.Sub(r.At).Round(time.Second))
+		effect += " until " + ends.Format(time.RFC3339)
+	}
+	r.Mode, r.Why = mode, c.Why
 	return s.orderInstance(ctx, v, r, effect)
 }

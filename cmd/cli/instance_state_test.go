@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
@@ -33,6 +34,20 @@ func TestOrdersSayWhatIsWanted(t *testing.T) {
 		{
 			"instance protect roll-3-d --off",
 			store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectOff},
+		},
+		{
+			"instance protect roll-3-d --for 2h --why build",
+			store.Request{
+				Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectRemoval,
+				For: store.Duration(2 * time.Hour), Why: "build",
+			},
+		},
+		{
+			"instance protect roll-3-d --from-heal --until " + noon.Add(time.Hour).Format(time.RFC3339),
+			store.Request{
+				Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectHeal,
+				For: store.Duration(time.Hour),
+			},
 		},
 		{"instance create -g roll", store.Request{Kind: store.RequestCreate, Group: "roll"}},
 		{"instance adopt stray-1", store.Request{Kind: store.RequestAdopt, Instance: "stray-1"}},

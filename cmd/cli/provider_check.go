@@ -186,6 +186,26 @@ func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, names []string) error {
 	shown := []promiseShown{}
 	count := map[suite.Outcome]int{}
+	var (
+		mu      sync.Mutex // cases call from goroutines of their own
+		made    bool
+		notMade error
+	)
+	h.Created = func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		made = made || err == nil
+		notMade = err
+	}
+	// Where no machine can be made at all, the others would say the same, each after a while.
+	hopeless := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if made {
+			return nil
+		}
+		return notMade
+	}
 	table := s.flags.Output == "table" || s.flags.Output == "wide"
 	screen := s.screen()
 	for _, name := range names {
@@ -205,7 +225,7 @@ func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, na
 				return err
 			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || hopeless() != nil {
 			break
 		}
 	}
@@ -219,6 +239,10 @@ func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, na
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case hopeless() != nil && len(shown) < len(names):
+		return failure(Failed, "correct "+c.Providers+" or the template, and run this again",
+			"no machine could be made, so %s not tested: %s", counted(len(names)-len(shown), "other promise is",
+				"other promises are"), hopeless())
 	case count[suite.Failed] > 0:
 		return failure(Failed, "docs/providers/exec.md says what a provider promises", "%s not kept",
 			counted(count[suite.Failed], "promise is", "promises are"))

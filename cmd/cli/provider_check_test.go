@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,5 +44,31 @@ func TestAProviderIsTestedWithTheShardsSecrets(t *testing.T) {
 		}
 		code, out, stderr = w.run(test...)
 		w.expect(code, out, stderr, Failed, want)
+	}
+}
+
+// A provider that makes no machine is asked for one once: the other promises would fail in the
+// same way, each after a while.
+//
+// proves PROV-1, PROV-5
+func TestAProviderThatMakesNothingIsTestedNoFurther(t *testing.T) {
+	w, _ := secretWorld(t)
+	dir := t.TempDir()
+	program, file := filepath.Join(dir, "acme"), filepath.Join(dir, "providers.yaml")
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user: root"
+	}
+	if err := os.WriteFile(program, []byte(acme), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil,
+		"providers: {acme: {exec: {command: [%s], %s}}}\n", program, user), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := w.run("provider", "test", "--providers", file)
+	w.expect(code, out, stderr, Failed, "CreateMakesATaggedMachine", "wrong token")
+	if want := "no machine could be made, so 19 other promises are not tested"; !strings.Contains(stderr, want) {
+		t.Errorf("no %q in %s", want, stderr)
 	}
 }

@@ -199,6 +199,7 @@ var reading = map[string][]string{
 	"instance show": {"web-0-a"},
 	"instance logs": {"web-0-a"},
 	"events":        {"--since", "24h"},
+	"report":        {"-g", "web"},
 	"explain":       {"web"},
 	"config show":   nil,
 	"secret list":   nil,

@@ -104,7 +104,7 @@ func (s *session) file(rec *store.Instance, f *store.File) *protocol.File {
 	data, version, problem := s.content(rec, f)
 	if problem != "" {
 		out.Problem = problem
-		s.g.deps.Logger.Warn("file is not delivered", "instance", s.instance, "path", f.Path, "why", problem)
+		s.g.undelivered.add("file", rec.Group, s.instance, f.Path, problem)
 		return out
 	}
 	sum := sha256.Sum256(data)

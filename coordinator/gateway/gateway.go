@@ -93,6 +93,7 @@ type Gateway struct {
 	stateWriter stateWriter
 	clients     *guard.Clients
 	refusals    *guard.Refusals
+	undelivered undelivered
 	restores    chan struct{}
 	states      turn // of streams, that are being written
 	strayTurn   turn
@@ -138,6 +139,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}
 	g.reports.g, g.stateWriter.g, g.senders.g = g, g, g
+	g.undelivered.log = deps.Logger
 	g.peers.g, g.peers.views = g, map[viewOf]*view{}
 	g.life, g.end = context.WithCancel(context.Background())
 	g.timeouts.life = g.life
@@ -152,6 +154,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() { g.refusals.Run(ctx) })
+	parts.Go(func() { g.undelivered.run(ctx) })
 	parts.Go(func() { g.followTrust(ctx) })
 	parts.Go(func() { g.followAuthorities(ctx) })
 	<-ctx.Done()

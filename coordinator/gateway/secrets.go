@@ -38,7 +38,7 @@ func secretsWanted(names map[string]string) []*protocol.Secret {
 
 // filled is what an agent is to be told, with the values of its secrets, and without them: the one
 // is sent and forgotten, the other one is kept.
-func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
+func (s *session) filled(group string, w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	if len(w.GetSecrets()) == 0 {
 		return w, w
 	}
@@ -47,8 +47,7 @@ func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
 		secret.Value, secret.Revision, secret.Problem = s.value(secret.GetName())
 		bare.Secrets[i].Revision, bare.Secrets[i].Problem = secret.Revision, secret.Problem
 		if secret.Problem != "" {
-			s.g.deps.Logger.Warn("secret is not delivered", "instance", s.instance, "secret", secret.GetName(), "why",
-				secret.GetProblem())
+			s.g.undelivered.add("secret", group, s.instance, secret.GetName(), secret.GetProblem())
 		}
 	}
 	return full, bare

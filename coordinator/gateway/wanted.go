@@ -15,6 +15,7 @@ import (
 type wanted struct {
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
+	group  string
 	now    *protocol.Wanted
 	told   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
@@ -30,7 +31,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	if i.Modified <= w.record {
 		return
 	}
-	w.record = i.Modified
+	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
@@ -60,12 +61,12 @@ func (s *session) forgetRevision(back store.Revision) {
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
-	now, due := w.now, s.claimDue()
+	group, now, due := w.group, w.now, s.claimDue()
 	w.mu.Unlock()
 	if now == nil {
 		return nil
 	}
-	full, bare := s.filled(now)
+	full, bare := s.filled(group, now)
 	if due == nil && proto.Equal(bare, w.told) {
 		return nil
 	}

@@ -222,26 +222,6 @@ func (d *draft) acknowledge(r store.Versioned[store.Request], m *member) {
 	})
 }
 
-// protect notes that an instance is not to be touched, or may be again (REC-13).
-func (d *draft) protect(r store.Versioned[store.Request], m *member) {
-	mode := r.Record.Mode
-	switch mode {
-	case store.ProtectOff:
-		mode = ""
-	case store.ProtectRemoval, store.ProtectHeal:
-	default:
-		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no protection %q", mode)))
-		return
-	}
-	what := "protected"
-	if mode == store.ProtectHeal {
-		what = "protected, also from healing"
-	} else if mode == "" {
-		what = "protected no more"
-	}
-	d.obey(r, m, what, func(rec *store.Instance) { rec.Protected = mode })
-}
-
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
@@ -350,7 +330,7 @@ func (d *draft) replaceOld(m *member) bool {
 	what, most := m.task(store.WorkExpire), d.boundsOf(d.spec.Budget.Expiry).expansion
 	switch {
 	case m.Record.Protected != "":
-		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
+		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
 	case d.tooEarly(m, what):
 		return true

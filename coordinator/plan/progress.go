@@ -33,6 +33,7 @@ func (d *draft) progress() {
 		default: // goes on by what others decide
 		}
 		if m.Record.Phase != store.Deleting {
+			d.endProtection(m)
 			d.hear(m)
 			d.locate(m)
 		}

@@ -259,7 +259,7 @@ func (d *draft) neverHealed(m *member) bool {
 func (d *draft) update(m *member) bool {
 	what := m.task(store.WorkUpdate)
 	if m.Record.Protected != "" {
-		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
+		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
 	}
 	if d.waits(m.slot, what) {

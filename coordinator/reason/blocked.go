@@ -140,6 +140,9 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByProtectedZone:
 		return "all instances in zone " + of.Zone + " are protected, or their slots flap"
 	case store.BlockedByProtection:
+		if of.Name != "" {
+			return also("it is protected by "+of.Name, ": ", of.Text)
+		}
 		return "it is protected"
 	case store.BlockedByHealProtection:
 		return "it is protected from healing, and " + cause(of)
@@ -232,8 +235,12 @@ func Until(b *store.Blocked) string {
 		return "the hold is released"
 	case store.BlockedByMissingList:
 		return "provider " + of.Name + " lists its machines"
+	case store.BlockedByProtection:
+		if of.Opens.IsZero() {
+			return Command(b)
+		}
+		return of.Opens.UTC().Format(time.RFC3339) + ", or " + Command(b)
 	case store.BlockedByPause, store.BlockedByStaleState, store.BlockedByDamage, store.BlockedNotStarted,
-		store.BlockedByProtection,
 		store.BlockedByHealProtection, store.BlockedByHealPolicy, store.BlockedByGivenUpSlot, store.BlockedByOnDemand:
 		return Command(b)
 	case store.BlockedByEvacuation:

@@ -84,6 +84,8 @@ func Sentence(c store.Cause) string {
 		return fmt.Sprintf("%d of %d slots are filled", c.Count, c.Limit)
 	case store.CauseAdopted:
 		return "adopted by order of " + c.By
+	case store.CauseProtectionOver:
+		return fmt.Sprintf("the protection for %s that %s ordered is over", c.For, c.By)
 	case store.CauseTaskDone:
 		return c.Other + " has finished the task of its slot"
 	case store.CauseRollStopped:

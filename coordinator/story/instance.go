@@ -16,7 +16,11 @@ func InstanceNow(i store.Instance, now time.Time) string {
 		words = append(words, "on-demand")
 	}
 	if i.Protected != "" {
-		words = append(words, "protected")
+		word := "protected"
+		if p := i.Protection; p != nil && p.Ends != nil {
+			word += ":" + Ends(*p.Ends, now)
+		}
+		words = append(words, word)
 	}
 	if i.Doomed != nil {
 		words = append(words, "doomed")
@@ -36,6 +40,23 @@ func InstanceNow(i store.Instance, now time.Time) string {
 		words = append(words, "restart:"+i.Restart.Level)
 	}
 	return dashed(strings.Join(words, ","))
+}
+
+// ProtectedBy says who protected an instance, why and until when, with a comma before; "" if a
+// release before this one did not note it.
+func ProtectedBy(i store.Instance) string {
+	p := i.Protection
+	if p == nil {
+		return ""
+	}
+	text := ", by " + p.By
+	if p.Ends != nil {
+		text += " until " + p.Ends.Start.Add(p.Ends.For.D()).UTC().Format(time.RFC3339)
+	}
+	if p.Why != "" {
+		text += ": " + reason.OneLine(p.Why)
+	}
+	return text
 }
 
 // hostPort is an address with a port, in brackets if it is one of IPv6.
@@ -63,9 +84,9 @@ func InstanceLines(i store.Instance, now time.Time) []string {
 	switch i.Protected {
 	case "":
 	case store.ProtectHeal:
-		lines = append(lines, "protected from scale-down, age limits and rolls, and not healed (REC-13)")
+		lines = append(lines, "protected from scale-down, age limits and rolls, and not healed (REC-13)"+ProtectedBy(i))
 	default:
-		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
+		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)"+ProtectedBy(i))
 	}
 	if d := i.Doomed; d != nil {
 		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule,

@@ -77,9 +77,23 @@ func (h *hypervisor) meaning(err error, scope string) error {
 	case says(err, full...), is(err, api.ErrNoMemory):
 		return known(provider.Capacity, h.scope(scope))
 	case is(err, api.ErrNoNetwork, api.ErrConfigUnsupported, api.ErrXMLError, api.ErrXMLDetail), says(err, invalid...):
+		e.Message += nextStep(err)
 		return known(provider.Invalid, "")
 	}
 	return err
+}
+
+// nextStep says what helps against an error that a wrong set-up causes; "" if that is not known.
+func nextStep(err error) string {
+	switch {
+	case says(err, "virt type 'kvm'"):
+		return ": the hypervisor has no KVM: load its kernel module, or set emulate: true for the provider"
+	case is(err, api.ErrNoNetwork), says(err, "no network with matching name"):
+		return ": virsh net-list --all lists the networks; without any, set user_network: true for the provider to try it out"
+	case says(err, "network") && says(err, "is not active"):
+		return ": virsh net-start NAME"
+	}
+	return ""
 }
 
 func (h *hypervisor) scope(of string) string {

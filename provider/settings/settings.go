@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -89,10 +91,24 @@ func Problems(schema json.RawMessage, values map[string]any) ([]Problem, error) 
 	var problems []Problem
 	english := message.NewPrinter(language.English)
 	for _, leaf := range leaves(wrong) {
-		problems = append(problems, Problem{pathOf(leaf.InstanceLocation), leaf.ErrorKind.LocalizedString(english)})
+		what := leaf.ErrorKind.LocalizedString(english)
+		if unknown, is := leaf.ErrorKind.(*kind.AdditionalProperties); is && len(leaf.InstanceLocation) == 0 {
+			what = unknownSettings(unknown.Properties, compiled)
+		}
+		problems = append(problems, Problem{pathOf(leaf.InstanceLocation), what})
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return problems, nil
+}
+
+// unknownSettings says which settings a provider does not have, and which it has.
+func unknownSettings(names []string, schema *jsonschema.Schema) string {
+	slices.Sort(names)
+	text := "there is no setting " + strings.Join(names, ", ")
+	if len(schema.Properties) == 0 {
+		return text + "; the provider has none"
+	}
+	return text + "; the settings are " + strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", ")
 }
 
 // pathOf is a place in the settings as a group file has it.

@@ -22,11 +22,11 @@ func TestCheck(t *testing.T) {
 	}{
 		{schema, `{"image": "debian", "disks": [{"gib": 10}]}`, nil},
 		{schema, `{"image": "debian", "disks": [{"gib": 10}, {"gib": 0.5}]}`, []string{"template.settings.disks[1].gib"}},
-		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "disk"}},
+		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "there is no setting disk; the settings are disks, image"}},
 		{schema, `{}`, []string{"image"}},
 		{schema, ``, []string{"image"}},
 		{``, ``, nil},
-		{``, `{"image": "debian"}`, []string{"image"}},
+		{``, `{"image": "debian"}`, []string{"there is no setting image; the provider has none"}},
 	} {
 		var values map[string]any
 		if test.values != "" {

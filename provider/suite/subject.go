@@ -97,6 +97,9 @@ func Request(shard, instance, zone string, t provider.Template) provider.CreateR
 
 func (s *subject) create(instance string) provider.Machine {
 	m, err := s.p.Create(s.ctx(), s.request(instance))
+	if s.Created != nil {
+		s.Created(err)
+	}
 	if err != nil {
 		s.Fatalf("Create(%s): %v", instance, err)
 	}

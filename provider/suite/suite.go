@@ -20,6 +20,8 @@ type Harness struct {
 	Remains func(m provider.Machine) string
 	// Print has a machine write to its console.
 	Print func(m provider.Machine, text string) error
+	// Created learns how each request for a machine ended; nil: nothing does.
+	Created func(err error)
 
 	Template provider.Template // of every machine
 	Patience time.Duration     // for a machine to come up or go down; default 30s

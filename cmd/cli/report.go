@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Report is the command report (DAY-5).
+type Report struct {
+	Group string `short:"g" help:"Report on this group alone, in full." placeholder:"NAME"`
+	Since Ago    `help:"How far back to go, such as 24h or 7d." default:"7d" placeholder:"DURATION"`
+}
+
+// Run computes the report from the journal and shows it.
+func (c *Report) Run(ctx context.Context, s *Session) error {
+	if c.Since <= 0 {
+		return failure(Usage, "leasehold report --since 7d", "--since: must be more than 0")
+	}
+	shard, err := s.readShard(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.env.Now()
+	in := review.Input{
+		From: now.Add(-time.Duration(c.Since)), To: now, Created: shard.Record.Created,
+		Kept: shard.Record.Settings.WithDefaults().EventsKept.D(),
+	}
+	kvs, at, err := s.journal(ctx, in.From.Add(-review.Before))
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		if e, err := store.Decode[store.JournalEntry](kv); err == nil { // status names records that cannot be read
+			in.Entries = append(in.Entries, e.Record)
+		}
+	}
+	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), at)
+	if err != nil {
+		return err
+	}
+	for _, kv := range listing.KVs {
+		if i, err := store.Decode[store.Instance](kv); err == nil {
+			in.Instances = append(in.Instances, i.Record)
+		}
+	}
+	doc := review.Of(in)
+	if c.Group != "" {
+		doc.Groups = slices.DeleteFunc(doc.Groups, func(g review.Group) bool { return g.Name != c.Group })
+		if len(doc.Groups) == 0 {
+			if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+				return err
+			}
+		}
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	return c.write(s, doc)
+}
+
+func (c *Report) write(s *Session, doc review.Report) error {
+	scr := s.screen()
+	zone := s.env.Now().Location()
+	if scr.Terminal || c.Group != "" {
+		fmt.Fprintf(scr.W, "%s to %s\n", doc.From.In(zone).Format("2006-01-02 15:04"),
+			doc.To.In(zone).Format("2006-01-02 15:04"))
+	}
+	if c.Group == "" {
+		t := reportTable(doc)
+		if err := t.Write(scr, s.wide()); err != nil {
+			return err
+		}
+	}
+	for _, g := range doc.Groups {
+		if c.Group != "" {
+			writeGroupReport(scr, g)
+		}
+	}
+	if len(doc.Groups) == 0 {
+		s.note("nothing was wanted in this time")
+	}
+	if scr.Terminal || c.Group != "" {
+		var b strings.Builder
+		for _, line := range doc.Unknown {
+			output.WriteWrapped(&b, scr, "note: ", line)
+		}
+		_, err := io.WriteString(scr.W, b.String())
+		return err
+	}
+	return nil
+}
+
+// reportTable has one row for each group.
+func reportTable(doc review.Report) output.Table {
+	t := output.Table{Columns: []output.Column{
+		{Title: "GROUP"},
+		{Title: "AVAILABLE", Right: true},
+		{Title: "LOST", Right: true},
+		{Title: "MOST-LOST-BY", Cut: true},
+		{Title: "FAILURES", Right: true},
+		{Title: "DETECT-P95", Right: true},
+		{Title: "HEAL-P95", Right: true},
+		{Title: "HEAL-WORST", Right: true},
+		{Title: "WORST"},
+		{Title: "MADE", Right: true},
+		{Title: "WANTED", Right: true, Wide: true},
+	}}
+	for _, g := range doc.Groups {
+		most := "-"
+		if len(g.Causes) > 0 {
+			most = g.Causes[0].Why
+		}
+		t.Add(g.Name, percent(g.Available), took(g.Lost.D()), most, fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
+			tookOrDash(g.Detect, g.Detect.P95), tookOrDash(g.Heal, g.Heal.P95), tookOrDash(g.Heal, g.Heal.Worst),
+			orDash(g.Heal.Instance), fmt.Sprint(g.Total()), took(g.Wanted.D()))
+	}
+	return t
+}
+
+// writeGroupReport writes all that is known of a group.
+func writeGroupReport(scr output.Screen, g review.Group) {
+	fmt.Fprintf(scr.W, "%s  available %s: %s lost of %s wanted, all slots together\n", g.Name, percent(g.Available),
+		took(g.Lost.D()), took(g.Wanted.D()))
+	for _, c := range g.Causes {
+		fmt.Fprintf(scr.W, "  lost     %s: %s, %s\n", c.Why, took(c.Lost.D()), counted(c.Times, "time", "times"))
+	}
+	for _, line := range []struct {
+		name   string
+		spread review.Spread
+	}{{"detect", g.Detect}, {"replace", g.Replace}, {"heal", g.Heal}} {
+		if line.spread.Times == 0 {
+			fmt.Fprintf(scr.W, "  %-8s never\n", line.name)
+			continue
+		}
+		fmt.Fprintf(scr.W, "  %-8s p50 %s, p95 %s, worst %s (%s), %s\n", line.name, took(line.spread.P50.D()),
+			took(line.spread.P95.D()), took(line.spread.Worst.D()), line.spread.Instance,
+			counted(line.spread.Times, "time", "times"))
+	}
+	var made []string
+	for _, m := range g.Made {
+		made = append(made, fmt.Sprintf("%d %s", m.Count, m.Why))
+	}
+	if len(made) == 0 {
+		made = []string{"no machine"}
+	}
+	fmt.Fprintf(scr.W, "  made     %s\n", strings.Join(made, ", "))
+}
+
+// percent never rounds up to 100: what was lost shows.
+func percent(p float64) string {
+	if p < 100 && p > 99.999 {
+		p = 99.999
+	}
+	return fmt.Sprintf("%.3f%%", p)
+}
+
+// took shows a time with its tenths where they count.
+func took(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return output.Span(d)
+}
+
+func tookOrDash(of review.Spread, d store.Duration) string {
+	if of.Times == 0 {
+		return "-"
+	}
+	return took(d.D())
+}

@@ -1,0 +1,229 @@
+package review
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// replay goes through the journal.
+type replay struct {
+	from, to  time.Time
+	groups    map[string]*group
+	instances map[string]*instance
+	more      int // entries that stand for several verdicts
+}
+
+// instance is what the journal has said of an instance so far.
+type instance struct {
+	slot    int
+	serves  bool
+	suspect time.Time // since then; zero: it is not
+	failed  bool      // judged dead, lost or failing, and served until then
+	drill   bool
+}
+
+func (p *replay) group(name string) *group {
+	g := p.groups[name]
+	if g == nil {
+		g = &group{
+			name: name, from: p.from, to: p.to, slots: map[int]*slot{}, causes: map[string]*Cause{},
+			made: map[string]int{},
+		}
+		p.groups[name] = g
+	}
+	return g
+}
+
+// begin finds out which instances served when the entries begin: those that the journal first
+// mentions as running, and those that have run since before.
+func (p *replay) begin(entries []store.JournalEntry, records []store.Instance) {
+	p.instances = map[string]*instance{}
+	start := p.from
+	if len(entries) > 0 && entries[0].At.Before(start) {
+		start = entries[0].At
+	}
+	known := map[string]bool{}
+	serves := func(id, group string, slot int, since time.Time) {
+		p.instances[id] = &instance{slot: slot, serves: true}
+		p.group(group).serve(slot, id, since)
+	}
+	created := map[string]time.Time{}
+	for _, rec := range records {
+		created[rec.ID] = rec.Created
+	}
+	since := func(id string) time.Time {
+		if at := created[id]; at.After(start) {
+			return at
+		}
+		return start
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Replacement != "" {
+			known[e.Replacement] = true
+		}
+		if !concerns(e) || known[e.Instance] || e.To == "" && e.Kind != store.EntryVerdict {
+			continue
+		}
+		known[e.Instance] = true
+		if e.From == store.Running || e.To == "" {
+			serves(e.Instance, e.Group, *e.Slot, since(e.Instance))
+		}
+	}
+	for _, rec := range records {
+		if rec.Managed && !known[rec.ID] && rec.Phase == store.Running {
+			serves(rec.ID, rec.Group, rec.Slot, since(rec.ID))
+		}
+	}
+}
+
+// concerns reports whether an entry says what became of an instance in a slot.
+func concerns(e *store.JournalEntry) bool {
+	return e.Group != "" && e.Instance != "" && e.Slot != nil && !e.Claimed
+}
+
+// take applies one entry.
+func (p *replay) take(e *store.JournalEntry) {
+	if e.At.After(p.to) {
+		return
+	}
+	if e.Instance == "" && e.Group == "" && e.Rule == "DET-3" {
+		p.more++
+	}
+	if !concerns(e) {
+		return
+	}
+	g, n := p.group(e.Group), *e.Slot
+	m := p.instances[e.Instance]
+	if m == nil {
+		m = &instance{slot: n}
+		p.instances[e.Instance] = m
+	}
+	m.drill = m.drill || e.Rule == RuleDrill
+	why := whyOf(e)
+	if m.drill {
+		why = Drill
+	}
+	if e.To == store.Pending {
+		g.want(n, e.At, why)
+		g.make(why, e.At)
+	}
+	if e.Kind == store.EntryVerdict {
+		p.judged(g, m, e, why)
+	}
+	if e.Replacement != "" {
+		g.make(why, e.At)
+	}
+	if e.From == store.Running && e.To != store.Running && e.To != "" && m.serves {
+		m.serves = false
+		g.leave(n, e.Instance, cmp.Or(m.suspectIf(e.Verdict), e.At), why)
+		if troubled(e.Verdict) {
+			g.failed(n, e, m)
+		}
+	}
+	if f := g.slot(n).failure; f != nil && !f.replaced && (e.Replacement != "" ||
+		f.instance == e.Instance && e.To == store.Stopping) {
+		f.replaced = true
+		if g.within(e.At) && !f.drill {
+			g.replace = append(g.replace, sample{e.At.Sub(f.seen), f.instance})
+		}
+	}
+	if e.To == store.Running {
+		m.serves, m.failed, m.suspect = true, false, time.Time{}
+		g.serve(n, e.Instance, e.At)
+	}
+	if (e.To == store.Draining || e.To == store.Deleting || e.To == store.Finished) && endsSlot(e) {
+		g.unwant(n, e.At)
+	}
+}
+
+// judged applies a verdict.
+func (p *replay) judged(g *group, m *instance, e *store.JournalEntry, why string) {
+	switch {
+	case e.Verdict == store.Suspect:
+		if m.suspect.IsZero() {
+			m.suspect = e.At
+		}
+	case troubled(e.Verdict) && m.serves:
+		m.serves, m.failed = false, true
+		g.leave(*e.Slot, e.Instance, cmp.Or(m.suspectIf(e.Verdict), e.At), why)
+		g.failed(*e.Slot, e, m)
+	case e.Verdict == store.Live:
+		m.suspect = time.Time{}
+		if m.failed { // it came back by itself
+			m.serves, m.failed = true, false
+			g.serve(*e.Slot, e.Instance, e.At)
+		}
+	}
+}
+
+// suspectIf is since when the instance was suspected, if that was the first sign of the verdict.
+func (m *instance) suspectIf(v store.Verdict) time.Time {
+	if v == store.Dead || v == store.Lost {
+		return m.suspect
+	}
+	return time.Time{}
+}
+
+func troubled(v store.Verdict) bool {
+	return v == store.Dead || v == store.Lost || v == store.Unhealthy || v == store.Stuck
+}
+
+// failed begins a failure in a slot. A slot that is still served by another instance has none.
+func (g *group) failed(n int, e *store.JournalEntry, m *instance) {
+	s := g.slot(n)
+	if s.failure != nil || len(s.serving) > 0 {
+		return
+	}
+	begun := cmp.Or(m.suspectIf(e.Verdict), e.At)
+	s.failure = &failure{instance: e.Instance, begun: begun, seen: e.At, drill: m.drill}
+	if g.within(e.At) && !m.drill && (e.Verdict == store.Dead || e.Verdict == store.Lost) {
+		g.detect = append(g.detect, sample{e.At.Sub(begun), e.Instance})
+	}
+}
+
+func (g *group) make(why string, at time.Time) {
+	if g.within(at) {
+		g.made[why]++
+	}
+}
+
+// end sums the group up.
+func (g *group) end(to time.Time) Group {
+	for _, s := range g.slots {
+		if !s.wanted {
+			continue
+		}
+		if !s.empty.IsZero() {
+			g.lose(s, to)
+		}
+		g.wanted += g.clip(s.since, to)
+	}
+	out := Group{
+		Name: g.name, Available: 100, Wanted: store.Duration(g.wanted), Lost: store.Duration(g.lost),
+		Detect: spreadOf(g.detect), Replace: spreadOf(g.replace), Heal: spreadOf(g.heal),
+		Causes: []Cause{}, Made: []Made{},
+	}
+	if g.wanted > 0 {
+		out.Available = 100 * (1 - float64(g.lost)/float64(g.wanted))
+	}
+	for _, c := range g.causes {
+		out.Causes = append(out.Causes, *c)
+	}
+	slices.SortFunc(out.Causes, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.Why, b.Why))
+	})
+	for why, n := range g.made {
+		out.Made = append(out.Made, Made{why, n})
+	}
+	slices.SortFunc(out.Made, func(a, b Made) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Why, b.Why))
+	})
+	return out
+}
+
+// RuleDrill is the rule of entries that say that a failure is a drill (DAY-6).
+const RuleDrill = "DAY-6"

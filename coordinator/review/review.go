@@ -1,0 +1,102 @@
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Before is how much of the journal before a span Of needs, to know why a slot was empty when the
+// span began.
+const Before = 24 * time.Hour
+
+// Input is what a report is computed from.
+type Input struct {
+	From, To  time.Time
+	Kept      time.Duration // how long the journal keeps entries
+	Created   time.Time     // of the shard; zero: unknown
+	Entries   []store.JournalEntry
+	Instances []store.Instance // the records of now
+}
+
+// Report is how well the groups of a shard were kept.
+type Report struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Groups []Group   `json:"groups"` // by name
+	// Unknown is what the journal cannot know, in sentences.
+	Unknown []string `json:"unknown"`
+}
+
+// Group is how well one group was kept.
+type Group struct {
+	Name string `json:"group"`
+	// Available is the part of the wanted time in which slots were served, in percent.
+	Available float64        `json:"available_percent"`
+	Wanted    store.Duration `json:"wanted"` // the time of all slots together
+	Lost      store.Duration `json:"lost"`   // of it without a healthy instance
+	Causes    []Cause        `json:"causes"` // the one that cost most first
+	// Detect is from the first evidence until the verdict, Replace from there until the
+	// replacement was requested, Heal from the first evidence until the slot was served again.
+	Detect  Spread `json:"detect"`
+	Replace Spread `json:"replace"`
+	Heal    Spread `json:"heal"`
+	Made    []Made `json:"made"` // machines, by why; most first
+}
+
+// Cause is why slots were not served.
+type Cause struct {
+	Why   string         `json:"why"`
+	Lost  store.Duration `json:"lost"`
+	Times int            `json:"times"`
+}
+
+// Made is how many machines were requested for a reason.
+type Made struct {
+	Why   string `json:"why"`
+	Count int    `json:"count"`
+}
+
+// Total is how many machines were requested.
+func (g Group) Total() (n int) {
+	for _, m := range g.Made {
+		n += m.Count
+	}
+	return n
+}
+
+// Of computes a report.
+func Of(in Input) Report {
+	r := Report{From: in.From, To: in.To, Groups: []Group{}, Unknown: []string{}}
+	if reach := in.To.Add(-in.Kept); in.Kept > 0 && r.From.Before(reach) {
+		r.From = reach
+		r.Unknown = append(r.Unknown, fmt.Sprintf("The journal keeps entries for %s (events_kept): the report begins there.",
+			reason.Span(in.Kept)))
+	}
+	if r.From.Before(in.Created) {
+		r.From = in.Created
+	}
+	p := replay{from: r.From, to: r.To, groups: map[string]*group{}}
+	entries := slices.Clone(in.Entries)
+	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
+	p.begin(entries, in.Instances)
+	for i := range entries {
+		p.take(&entries[i])
+	}
+	for _, g := range p.groups {
+		r.Groups = append(r.Groups, g.end(r.To))
+	}
+	slices.SortFunc(r.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	r.Unknown = append(r.Unknown,
+		"When a machine failed is not known: times count from the first sign that a coordinator had of it.",
+		"A slot counts from the first request of an instance for it: what held up that request is not in here.")
+	if p.more > 0 {
+		r.Unknown = append(r.Unknown, fmt.Sprintf(
+			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", p.more))
+	}
+	return r
+}
