@@ -113,9 +113,11 @@ type JournalEntry struct {
 
 // Status is the state of a group as its leader writes it.
 type Status struct {
-	Schema           int             `json:"schema"`
-	Group            string          `json:"group"`
-	Accepted         *Group          `json:"accepted,omitempty"` // the spec in force
+	Schema int    `json:"schema"`
+	Group  string `json:"group"`
+	// the spec in force; its size is the one in force, which load or an operator may have chosen
+	// (AUTO-1)
+	Accepted         *Group          `json:"accepted,omitempty"`
 	AcceptedRevision Revision        `json:"accepted_revision,omitempty"`
 	Beside           *Beside         `json:"beside,omitempty"` // the part of it that was set beside a static group
 	Invalid          *InvalidSpec    `json:"invalid,omitempty"`
@@ -140,6 +142,7 @@ type Status struct {
 	Uneven    string     `json:"uneven,omitempty"`
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
 	Shares    *Shares    `json:"shares,omitempty"` // of a group with capacity.spot
+	Scale     *Scale     `json:"scale,omitempty"`  // of a group with scale
 	// Records is how many instances of the group have a record, on demand and being deleted
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.
@@ -165,7 +168,8 @@ type Shares struct {
 	OnDemand int `json:"on_demand"`
 	Fallback int `json:"fallback,omitempty"` // of those on demand: because there was no spot capacity
 	Wanted   int `json:"wanted"`             // slots that are to be spot
-	// Failed is how often in a row there was none: on the first day, and whenever it was tried again.
+	// Failed is how often in a row there was none: on the first day, and whenever it was tried
+	// again.
 	Failed int    `json:"failed,omitempty"`
 	Last   string `json:"last,omitempty"` // the instance for which there was none last
 	Why    string `json:"why,omitempty"`  // the provider's words
@@ -275,6 +279,7 @@ func (s *Status) Timers() []NamedTimer {
 	if s.Shares != nil {
 		add(TimerSpot, s.Shares.Wait)
 	}
+	s.Scale.timers(add)
 	return out
 }
 

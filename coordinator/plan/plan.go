@@ -212,6 +212,7 @@ func (d *draft) decide(shard Tally) {
 	}
 	d.traffic()
 	d.spareDamaged()
+	d.followScale()
 	d.status()
 	d.rollBack()
 	d.takeTurns()

@@ -28,7 +28,7 @@ func (d *draft) status() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
+		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, Scale: d.scale, LastGood: old.LastGood, History: old.History,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
 		st.Beside = old.Beside
@@ -226,6 +226,10 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		!reflect.DeepEqual(a.Accepted, b.Accepted) {
 		return false
 	}
+	if !samePart(a.Scale, b.Scale) || a.Scale != nil && a.Accepted != nil && b.Accepted != nil &&
+		a.Accepted.Size != b.Accepted.Size {
+		return false
+	}
 	if a.Beside == nil != (b.Beside == nil) || a.Beside != nil && a.Beside.Revision != b.Beside.Revision {
 		return false
 	}
@@ -306,6 +310,7 @@ var without = map[string]store.Counterfactual{
 	"ROLL-1":  store.UnlessStrategy,
 	"ROLL-2":  store.UnlessStrategy,
 	"ROLL-4":  store.UnlessProgress,
+	"AUTO-1":  store.UnlessLoad,
 	"FLAP-3":  store.UnlessSteady,
 	"FLAP-5":  store.UnlessTemplateWorks,
 	"EXP-1":   store.UnlessYounger,

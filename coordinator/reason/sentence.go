@@ -96,6 +96,11 @@ func Sentence(c store.Cause) string {
 		return fmt.Sprintf("%d of %d wanted instances are spot machines", c.Count, c.Limit)
 	case store.CauseNoSpot:
 		return "there was no spot capacity for " + c.For.String()
+	case store.CauseLoad:
+		if c.Load == nil {
+			return c.Text
+		}
+		return Numbers(c.Load.Numbers)
 	case store.CauseUneven:
 		return fmt.Sprintf("zone %s has %d instances, and zone %s has %d", c.Name, c.Count, c.Other, c.Limit)
 	case store.CauseFullZone:
@@ -205,6 +210,8 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("%s of %s have been healthy for %s", number(c.Count, "canary instance"), c.Name, c.For)
 	case store.CauseStateBefore:
 		return "it was " + c.Name
+	case store.CauseHoldEnded:
+		return "the time for which " + c.By + " had chosen it is over"
 	case store.CauseUnreadable:
 		return "it could not be read: " + c.Text
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
