@@ -199,6 +199,10 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
 				rec.ID, "error", out.Err)
 		}
+	case leader.Halt:
+		t.r.deps.Before("provider halt", rec.ID)
+		out.Err = p.Stop(call, t.shard.ID, rec.ID, 0)
+		t.called(ctx, c, plan.CallHalt, out.Err)
 	case leader.RemoveCopy:
 		t.r.deps.Before("provider remove copy", rec.ID)
 		if remover, can := p.(provider.CopyRemover); can {

@@ -9,7 +9,7 @@ type Request struct {
 	Kind     RequestKind `json:"kind"`
 	Group    string      `json:"group,omitempty"`
 	Instance string      `json:"instance,omitempty"`
-	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
+	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate, RequestReturn and RequestDrill
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
 	// of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
 	Slot *int `json:"slot,omitempty"`
@@ -61,6 +61,9 @@ const (
 	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there
 	// (DRAIN-3).
 	RequestEvacuate RequestKind = "evacuate"
+	// RequestDrill: the machine of the instance, or of each instance of the group in the zone, is
+	// ended as if it had failed (DAY-6).
+	RequestDrill RequestKind = "drill"
 	// RequestReturn: the zone may be used again.
 	RequestReturn RequestKind = "return"
 )

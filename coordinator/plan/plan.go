@@ -99,6 +99,8 @@ const (
 	CallRestart CallKind = "restart"
 	// CallRemoveCopy removes a second machine that one of our calls made (PROV-4).
 	CallRemoveCopy CallKind = "remove copy"
+	// CallHalt ends the machine of an instance for a drill (DAY-6).
+	CallHalt CallKind = "halt"
 )
 
 // Call is work for a provider. It follows from the phase of a record, so the next leader finds
