@@ -39,6 +39,7 @@ type Group struct {
 	Storm               StormSpec         `json:"storm"`
 	Expiry              ExpirySpec        `json:"expiry,omitzero"`
 	Drain               DrainSpec         `json:"drain"`
+	Busy                BusySpec          `json:"busy,omitzero"`
 	Spot                SpotSpec          `json:"spot"`
 	Capacity            CapacitySpec      `json:"capacity,omitzero"`
 	Slots               SlotsSpec         `json:"slots,omitzero"`
@@ -337,6 +338,9 @@ func (g *Group) Complete() {
 	if g.Expiry.ForcedGrace != nil && *g.Expiry.ForcedGrace == DefaultForcedGrace {
 		g.Expiry.ForcedGrace = nil
 	}
+	if b := g.Busy.Timeout; b != nil && *b == DefaultBusyTimeout {
+		g.Busy.Timeout = nil
+	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored
 	}
@@ -410,6 +414,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
+		Busy:                g.Busy.BusyProbe,
 		Lifecycle:           g.Lifecycle,
 		Slots:               g.Slots,
 		Spot:                g.Spot.Enabled || g.Capacity.Spot > 0,
@@ -429,7 +434,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Secrets  map[string]string `json:",omitempty"`
 		Slots    SlotsSpec         `json:",omitzero"`
 		Files    []File            `json:",omitempty"`
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots, s.Files}))
+		Busy     BusyProbe         `json:",omitzero"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots, s.Files, s.Busy}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -441,6 +447,7 @@ func (s InstanceSpec) ConfigHash() string {
 		Checks   []Check           `json:",omitempty"`
 		Secrets  map[string]string `json:",omitempty"`
 		Files    []File            `json:",omitempty"`
-	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files}))
+		Busy     BusyProbe         `json:",omitzero"`
+	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files, s.Busy}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

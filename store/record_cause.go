@@ -131,7 +131,10 @@ const (
 	CauseDrained       CauseKind = "drained"    // Text: who acknowledged it
 	CauseDrainTime     CauseKind = "drain_time" // For
 	CauseNoConnections CauseKind = "no_connections"
-	CauseRelieved      CauseKind = "relieved" // Other is healthy in its place
+	CauseIdle          CauseKind = "idle"      // its workload
+	CauseBusy          CauseKind = "busy"      // its workload, as far as is known
+	CauseBusyTime      CauseKind = "busy_time" // it was busy For so long
+	CauseRelieved      CauseKind = "relieved"  // Other is healthy in its place
 )
 
 // CauseKinds are all of them.
@@ -149,7 +152,7 @@ var CauseKinds = []CauseKind{
 	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
-	CauseDrainTime, CauseNoConnections, CauseRelieved,
+	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime, CauseRelieved,
 }
 
 // Counterfactual is what would have prevented a decision.
