@@ -59,7 +59,7 @@ agents: ## build the agent for each architecture into bin/, for coordinators tha
 	GOARCH=arm64 $(GOBUILD) -o bin/leasehold-agent-linux-arm64 ./cmd/leasehold-agent
 
 .PHONY: packages
-packages: ## build deb, rpm, archive and SBOM for amd64 and arm64 into dist/
+packages: ## build deb, rpm, archive, SBOM and container image for amd64 and arm64 into dist/
 	VERSION=$(VERSION) scripts/packages.sh
 
 .PHONY: check

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/bootstrap"
@@ -62,10 +64,7 @@ func (t *term) list(ctx context.Context, c leader.List) leader.Listed {
 	defer cancel()
 	machines, err := p.List(call, t.shard.ID)
 	t.r.deps.Meter.Called(c.Provider, "list", time.Since(c.Begun), err)
-	t.mu.Lock()
-	failing := t.failing[c.Provider]
-	t.failing[c.Provider] = err != nil
-	t.mu.Unlock()
+	failing := t.noteList(ctx, store.Silent{Provider: c.Provider}, err)
 	switch {
 	case err != nil && !failing && ctx.Err() == nil:
 		t.log.Error("provider does not list its machines: nothing is known of them", "provider", c.Provider, "error",
@@ -74,6 +73,32 @@ func (t *term) list(ctx context.Context, c leader.List) leader.Listed {
 		t.log.Info("provider lists its machines again", "provider", c.Provider, "machines", len(machines))
 	}
 	return leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: machines, Err: err}
+}
+
+// mostWhy is the longest reason for which a list failed that is kept, in bytes.
+const mostWhy = 500
+
+// noteList keeps how a List went, for operators, and reports whether the one before it failed.
+func (t *term) noteList(ctx context.Context, of store.Silent, err error) (failed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.IndexFunc(t.silent, func(s store.Silent) bool {
+		return s.Provider == of.Provider && s.Balancer == of.Balancer
+	})
+	failed = at >= 0
+	switch {
+	case ctx.Err() != nil, provider.KindOf(err) == provider.Throttled: // it says nothing, and comes again
+	case err == nil && failed:
+		t.silent = slices.Delete(t.silent, at, at+1)
+	case err != nil:
+		of.Why = strings.ToValidUTF8(err.Error()[:min(len(err.Error()), mostWhy)], "")
+		if !failed {
+			t.silent = append(t.silent, of)
+			return false
+		}
+		t.silent[at] = of
+	}
+	return failed
 }
 
 // verify reads from etcd whether everything that a removal rests on still holds. If so, it keeps
@@ -174,6 +199,10 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
 				rec.ID, "error", out.Err)
 		}
+	case leader.Halt:
+		t.r.deps.Before("provider halt", rec.ID)
+		out.Err = p.Stop(call, t.shard.ID, rec.ID, 0)
+		t.called(ctx, c, plan.CallHalt, out.Err)
 	case leader.RemoveCopy:
 		t.r.deps.Before("provider remove copy", rec.ID)
 		if remover, can := p.(provider.CopyRemover); can {

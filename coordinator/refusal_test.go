@@ -1,11 +1,13 @@
 package coordinator_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A quota of one type of machine keeps no other type from being made.
@@ -32,5 +34,31 @@ func TestAQuotaIsOfOneType(t *testing.T) {
 			t.Errorf("blocked: %+v", b)
 		}
 		w.until(time.Minute, "it is tried again", func() bool { return w.made() == 3 })
+	})
+}
+
+// While a provider refuses to list its machines, what it says is in etcd for operators, and no
+// longer.
+//
+// proves PROV-5
+func TestWhyAProviderDoesNotListIsSaid(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		why := func() (said []store.Silent) {
+			for _, kv := range w.list(w.keys.Served()) {
+				said = decoded[store.Served](w, kv).Record.Silent
+			}
+			return said
+		}
+		heal := w.provider.Inject(fake.Fault{
+			Call: fake.CallList, Err: &provider.Error{Kind: provider.Credentials, Message: "wrong password"},
+		})
+		w.start("one")
+		w.apply(w.group("web", 1))
+		w.until(time.Minute, "it is said", func() bool {
+			said := why()
+			return len(said) == 1 && said[0].Provider != "" && strings.Contains(said[0].Why, "wrong password")
+		})
+		heal()
+		w.until(time.Minute, "it lists, and makes the machine", func() bool { return len(why()) == 0 && w.made() == 1 })
 	})
 }

@@ -61,6 +61,9 @@ func (s *serving) note(ctx context.Context) {
 		Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID,
 		Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed,
 	}
+	s.t.mu.Lock()
+	rec.Silent = slices.Clone(s.t.silent)
+	s.t.mu.Unlock()
 	if v, err := s.t.r.askVitals(ctx); err == nil { // a slow answer must not delay the note
 		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		s.age(v)

@@ -40,10 +40,10 @@ type term struct {
 	work     sync.WaitGroup // commands under way
 	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
 
-	mu      sync.Mutex
-	tokens  map[int]joinToken // of creations that are recorded, by operation
-	heard   map[string]bool   // dead machines whose consoles were fetched, until they are removed
-	failing map[string]bool   // providers whose last List failed
+	mu     sync.Mutex
+	tokens map[int]joinToken // of creations that are recorded, by operation
+	heard  map[string]bool   // dead machines whose consoles were fetched, until they are removed
+	silent []store.Silent    // providers and load balancers whose last List failed
 
 	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
 	troubles    map[string]time.Time                // instances in trouble, and since when
@@ -55,7 +55,6 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{},
-		failing:  map[string]bool{},
 		verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
 		held: map[string]map[string]bool{},
 	}

@@ -58,11 +58,7 @@ func (t *term) listMembers(ctx context.Context, c leader.ListMembers) leader.Bal
 	defer cancel()
 	l, err := t.r.deps.Balancers[c.Balancer].List(call, t.shard.ID, c.Recorded)
 	t.r.deps.Meter.Called(c.Balancer, "list members", time.Since(c.Begun), err)
-	key := "load balancer " + c.Balancer
-	t.mu.Lock()
-	failing := t.failing[key]
-	t.failing[key] = err != nil
-	t.mu.Unlock()
+	failing := t.noteList(ctx, store.Silent{Balancer: c.Balancer}, err)
 	switch {
 	case err != nil && !failing && ctx.Err() == nil:
 		t.log.Error("load balancer does not answer: nothing is known of its members", "balancer", c.Balancer, "error", err)

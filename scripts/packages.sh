@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the packages of a release: deb, rpm, archive and SBOM, for amd64 and arm64.
+# Builds the packages of a release: deb, rpm, archive, SBOM and container image, for amd64 and arm64.
 #
 #   scripts/packages.sh [DIR]      into DIR (default: dist), which is emptied first
 #
@@ -30,10 +30,54 @@ number() {
 	esac
 }
 
-# reproducible packs a directory's files in one order, with one time and owner.
-reproducible() {
-	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -C "$1" -cf - "$2" |
-		gzip -n -9
+# pack makes a tar of a directory's files in one order, with one time and owner.
+pack() { # from, what, owner
+	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner="$3" --group="$3" --numeric-owner --format=gnu -C "$1" -cf - "$2"
+}
+
+# The image has both programs and nothing else; its user is 65532, as in other images without a distribution.
+layout=$out/build/oci
+oci=application/vnd.oci.image
+images=""
+
+# blob keeps a file by its hash, and prints the descriptor of it, without the closing brace.
+blob() { # media type, file
+	local hash
+	hash=$(sha256sum <"$2" | cut -d' ' -f1)
+	printf '{"mediaType":"%s","digest":"sha256:%s","size":%s' "$1" "$hash" "$(stat -c %s "$2")"
+	mv "$2" "$layout/blobs/sha256/$hash"
+}
+
+image() { # architecture
+	local root=$out/build/root-$1 layer=$out/build/layer
+	mkdir -p "$root/usr/bin" "$root/etc" "$root/tmp" "$root/data/var/lib/leasehold" "$layout/blobs/sha256"
+	chmod 1777 "$root/tmp"
+	cp "$out/build/$1/leasehold" "$out/build/$1/leasehold-agent" "$root/usr/bin/"
+	echo 'leasehold:x:65532:65532::/var/lib/leasehold:/sbin/nologin' >"$root/etc/passwd"
+	pack "$root/data" . 65532 >"$layer.data"
+	rm -r "$root/data"
+	pack "$root" . 0 >"$layer"
+	tar --concatenate -f "$layer" "$layer.data"
+	local hash created described config
+	hash=$(sha256sum <"$layer" | cut -d' ' -f1)
+	created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+	gzip -n -9 "$layer"
+	described=$(blob $oci.layer.v1.tar+gzip "$layer.gz")
+	printf '{"created":"%s","architecture":"%s","os":"linux","config":{"User":"65532:65532","Env":["PATH=/usr/bin"],"Entrypoint":["/usr/bin/leasehold"],"WorkingDir":"/var/lib/leasehold","Volumes":{"/var/lib/leasehold":{}},"Labels":{"org.opencontainers.image.version":"%s","org.opencontainers.image.licenses":"Apache-2.0"}},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"history":[{"created":"%s"}]}' \
+		"$created" "$1" "$version" "$hash" "$created" >"$layer.config"
+	config=$(blob $oci.config.v1+json "$layer.config")
+	printf '{"schemaVersion":2,"mediaType":"%s","config":%s},"layers":[%s}]}' $oci.manifest.v1+json "$config" "$described" >"$layer.manifest"
+	images+=${images:+,}$(blob $oci.manifest.v1+json "$layer.manifest")',"platform":{"architecture":"'$1'","os":"linux"}}'
+}
+
+# index completes the layout, in which all architectures are one image.
+index() {
+	local all=$out/build/index
+	printf '{"schemaVersion":2,"mediaType":"%s","manifests":[%s]}' $oci.index.v1+json "$images" >"$all"
+	printf '{"schemaVersion":2,"mediaType":"%s","manifests":[%s,"annotations":{"org.opencontainers.image.ref.name":"%s"}}]}' \
+		$oci.index.v1+json "$(blob $oci.index.v1+json "$all")" "$version" >"$layout/index.json"
+	printf '{"imageLayoutVersion":"1.0.0"}' >"$layout/oci-layout"
+	pack "$layout" . 0
 }
 
 rm -rf "$out"
@@ -58,7 +102,7 @@ done
 PACKAGE_VERSION=$(number "$version")
 export PACKAGE_VERSION PACKAGE_SHARED=$shared PACKAGE_ARCH PACKAGE_STAGE
 for arch in $architectures; do
-	echo "packages: deb, rpm, archive, SBOM for $arch" >&2
+	echo "packages: deb, rpm, archive, SBOM, image for $arch" >&2
 	PACKAGE_ARCH=$arch PACKAGE_STAGE=$out/build/$arch
 	for package in leasehold leasehold-agent; do
 		for kind in deb rpm; do
@@ -71,8 +115,10 @@ for arch in $architectures; do
 	mkdir -p "$out/build/$name/systemd"
 	cp "$PACKAGE_STAGE"/leasehold "$PACKAGE_STAGE"/leasehold-agent LICENSE README.md CHANGELOG.md "$shared"/* "$out/build/$name/"
 	cp packaging/*.service packaging/*.env "$out/build/$name/systemd/"
-	reproducible "$out/build" "$name" >"$out/$name.tar.gz"
+	pack "$out/build" "$name" 0 | gzip -n -9 >"$out/$name.tar.gz"
+	image "$arch"
 done
+index >"$out/leasehold-$version-oci.tar"
 
 rm -rf "$out/build"
 (cd "$out" && sha256sum -- * >SHA256SUMS)

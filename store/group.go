@@ -42,6 +42,7 @@ type Group struct {
 	Busy                BusySpec          `json:"busy,omitzero"`
 	Spot                SpotSpec          `json:"spot"`
 	Capacity            CapacitySpec      `json:"capacity,omitzero"`
+	Scale               *ScaleSpec        `json:"scale,omitempty"` // AUTO-1; nil: the size is Size
 	Slots               SlotsSpec         `json:"slots,omitzero"`
 	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
 	StopTimeout         Duration          `json:"stop_timeout"`
@@ -61,6 +62,8 @@ type OperatorState struct {
 	Unstarted bool     `json:"unstarted,omitempty"` // REC-11, by group apply --no-start: not started yet
 	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
 	Source    string   `json:"source,omitempty"`    // REC-7, by apply --source: what its file comes from
+	// AUTO-3, by group scale of a group whose size follows its load
+	ScaleHold *ScaleHold `json:"scale_hold,omitempty"`
 }
 
 // MostSource bounds OperatorState.Source, in bytes.
@@ -335,6 +338,10 @@ func (g *Group) Complete() {
 	completeChecks(g.Checks)
 	completeFiles(g.Files)
 	g.Capacity.complete()
+	if g.Scale != nil {
+		full := g.Scale.Complete()
+		g.Scale = &full
+	}
 	if g.Expiry.ForcedGrace != nil && *g.Expiry.ForcedGrace == DefaultForcedGrace {
 		g.Expiry.ForcedGrace = nil
 	}

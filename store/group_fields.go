@@ -89,6 +89,9 @@ func (g Group) Warnings() []string {
 		w = append(w, "capacity: capacity.spot is 0: the group has no spot machines, and nothing else "+
 			"of capacity has an effect (SPOT-4)")
 	}
+	if g.Scale != nil && g.Scale.growsOnly() {
+		w = append(w, "scale: memory makes the group grow only, and no other target lets it shrink (AUTO-1)")
+	}
 	if (g.Spot.Enabled || g.Capacity.Spot > 0) && !g.Spot.Watched() {
 		w = append(w, "spot: no source is named: agents do not look for interruption notices (SPOT-1)")
 	}
@@ -106,8 +109,8 @@ var (
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
-var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields, busyFields,
-	fieldsAfter)
+var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields,
+	busyFields, fieldsAfter, scaleFields)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10

@@ -248,13 +248,13 @@ func TestBounds(t *testing.T) {
 			[]any{nil, []any{map[string]any{"from": "22:00", "for": "4h"}}},
 			[]any{slices.Repeat([]any{map[string]any{"from": "22:00", "for": "4h"}}, 51)},
 		},
-		"freeze.from":         {[]any{""}, nil}, // more in TestBoundsOfWindows
-		"freeze.to":           {[]any{"", "2026-12-24T00:00:00+01:00"}, []any{"2026-12-24"}},
-		"freeze.why":          {[]any{""}, nil},
+		"freeze.from": {[]any{""}, nil}, // more in TestBoundsOfWindows
+		"freeze.to":   {[]any{"", "2026-12-24T00:00:00+01:00"}, []any{"2026-12-24"}},
+		"freeze.why":  {[]any{""}, nil},
 		"busy.file": {
 			[]any{"", "/run/busy", "${dir}/busy"}, []any{"busy", "${host}/busy", "/" + long(4096)},
 		},
-		"busy.timeout": {[]any{nil, "0s", "48h"}, []any{"-1s", "48h0m1s"}},
+		"busy.timeout":        {[]any{nil, "0s", "48h"}, []any{"-1s", "48h0m1s"}},
 		"expiry.forced_grace": {[]any{nil, "0s", "24h", "720h"}, []any{"-1s", "720h0m1s"}},
 		"drain.timeout":       {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"drain.hook": {
@@ -275,8 +275,21 @@ func TestBounds(t *testing.T) {
 			[]any{"", "web-${slot}", "${group}-${slot}", "n${slot}", "just-one"},
 			[]any{"Web-${slot}", "web_${slot}", "web-${zone}", "-${slot}", "a.b", long(64)},
 		},
-		"on_demand_age": {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":  {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"scale.min":             {[]any{nil, 1, 20}, []any{0, -1, 21}},
+		"scale.max":             {[]any{1, store.MaxSize}, []any{0, store.MaxSize + 1}},
+		"scale.targets":         {nil, nil}, // more in TestScaleTargets
+		"scale.targets[].value": {nil, nil}, "scale.targets[].metric": {nil, nil},
+		"scale.warmup":      {[]any{nil, "0s", "1h"}, []any{"-1s", "1h0m1s"}},
+		"scale.tolerance":   {[]any{1, 50}, []any{-1, 51}},
+		"scale.up.window":   {[]any{"0s", "1h"}, []any{"-1s", "1h0m1s"}},
+		"scale.up.step":     {[]any{1, 10000, "1%", "100%"}, []any{10001, "101%"}},
+		"scale.up.every":    {[]any{"1s", "1h"}, []any{"999ms", "-1s", "1h0m1s"}},
+		"scale.down.window": {[]any{nil, "0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"scale.down.step":   {[]any{1, 10000, "1%", "100%"}, []any{10001, "101%"}},
+		"scale.down.every":  {[]any{"1s", "1h"}, []any{"999ms", "-1s", "1h0m1s"}},
+		"scale.mode":        {[]any{"act", "advise"}, []any{"on", "Act"}},
+		"on_demand_age":     {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"stop_timeout":      {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") || strings.HasPrefix(field.Path, "files") {
@@ -357,6 +370,15 @@ func with(t *testing.T, path string, value any) store.Group {
 		at = at[step].(map[string]any)
 	}
 	at[steps[len(steps)-1]] = value
+	if scale, ok := doc["scale"].(map[string]any); ok { // what the operator must say
+		doc["size"] = 0
+		if scale["max"] == nil {
+			scale["max"] = 20
+		}
+		if scale["targets"] == nil {
+			scale["targets"] = []any{map[string]any{"metric": "cpu", "value": 60}}
+		}
+	}
 	switch path { // where the value would be wrong beside the default of another field
 	case "report.interval":
 		at["lease_ttl"] = "1h"

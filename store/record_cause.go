@@ -15,8 +15,14 @@ type Cause struct {
 	For   Duration  `json:"for,omitempty"`
 	Text  string    `json:"text,omitempty"` // the words of a provider, an agent or an operator
 
-	Heir string     `json:"heir,omitempty"` // the healthy instance that takes its place
-	Also *CauseAlso `json:"also,omitempty"`
+	Heir string        `json:"heir,omitempty"` // the healthy instance that takes its place
+	Load *CauseNumbers `json:"load,omitempty"`
+	Also *CauseAlso    `json:"also,omitempty"`
+}
+
+// CauseNumbers are the numbers that a change of size rests on. They are never changed.
+type CauseNumbers struct {
+	Numbers []ScaleNumber `json:"numbers"`
 }
 
 // CauseAlso is what else a reader has to know, whatever the kind is. It is never changed.
@@ -57,6 +63,7 @@ const (
 	CauseNoSpot         CauseKind = "no_spot"        // For so long
 	CauseNoSpotServes   CauseKind = "no_spot_serves" // what it replaces serves
 	CauseEven           CauseKind = "even"
+	CauseLoad           CauseKind = "load"           // asks for size Limit instead of Count: Load
 	CauseUneven         CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
 	CauseFullZone       CauseKind = "full_zone"      // Name
 	CauseFullZoneEven   CauseKind = "full_zone_even" // Name
@@ -152,7 +159,7 @@ var CauseKinds = []CauseKind{
 	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
-	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime, CauseRelieved,
+	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime, CauseRelieved, CauseLoad,
 }
 
 // Counterfactual is what would have prevented a decision.
@@ -174,6 +181,7 @@ const (
 	UnlessStarted       Counterfactual = "started"        // the group is not stopped
 	UnlessEndedBadly    Counterfactual = "ended_badly"    // the workload
 	UnlessOrdered       Counterfactual = "ordered"        // it was an order
+	UnlessLoad          Counterfactual = "load"           // was near its targets
 	UnlessUneven        Counterfactual = "uneven"         // the zones
 	UnlessShared        Counterfactual = "shares"         // of spot and on demand
 	UnlessStrategy      Counterfactual = "strategy"       // opportunistic, or protection
@@ -194,7 +202,7 @@ var Counterfactuals = []Counterfactual{
 	UnlessReported, UnlessChecksPassed, UnlessListedRunning, UnlessReady, UnlessDown, UnlessRoom, UnlessSize,
 	UnlessProvider, UnlessFilled, UnlessKept, UnlessAdopted, UnlessStarted, UnlessEndedBadly, UnlessOrdered,
 	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger,
-	UnlessNoticed,
+	UnlessNoticed, UnlessLoad,
 	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded,
 }
 

@@ -9,7 +9,7 @@ type Request struct {
 	Kind     RequestKind `json:"kind"`
 	Group    string      `json:"group,omitempty"`
 	Instance string      `json:"instance,omitempty"`
-	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
+	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate, RequestReturn and RequestDrill
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
 	// of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
 	Slot *int `json:"slot,omitempty"`
@@ -61,6 +61,9 @@ const (
 	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there
 	// (DRAIN-3).
 	RequestEvacuate RequestKind = "evacuate"
+	// RequestDrill: the machine of the instance, or of each instance of the group in the zone, is
+	// ended as if it had failed (DAY-6).
+	RequestDrill RequestKind = "drill"
 	// RequestReturn: the zone may be used again.
 	RequestReturn RequestKind = "return"
 )
@@ -113,9 +116,11 @@ type JournalEntry struct {
 
 // Status is the state of a group as its leader writes it.
 type Status struct {
-	Schema           int             `json:"schema"`
-	Group            string          `json:"group"`
-	Accepted         *Group          `json:"accepted,omitempty"` // the spec in force
+	Schema int    `json:"schema"`
+	Group  string `json:"group"`
+	// the spec in force; its size is the one in force, which load or an operator may have chosen
+	// (AUTO-1)
+	Accepted         *Group          `json:"accepted,omitempty"`
 	AcceptedRevision Revision        `json:"accepted_revision,omitempty"`
 	Beside           *Beside         `json:"beside,omitempty"` // the part of it that was set beside a static group
 	Invalid          *InvalidSpec    `json:"invalid,omitempty"`
@@ -140,6 +145,7 @@ type Status struct {
 	Uneven    string     `json:"uneven,omitempty"`
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
 	Shares    *Shares    `json:"shares,omitempty"` // of a group with capacity.spot
+	Scale     *Scale     `json:"scale,omitempty"`  // of a group with scale
 	// Records is how many instances of the group have a record, on demand and being deleted
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.
@@ -165,7 +171,8 @@ type Shares struct {
 	OnDemand int `json:"on_demand"`
 	Fallback int `json:"fallback,omitempty"` // of those on demand: because there was no spot capacity
 	Wanted   int `json:"wanted"`             // slots that are to be spot
-	// Failed is how often in a row there was none: on the first day, and whenever it was tried again.
+	// Failed is how often in a row there was none: on the first day, and whenever it was tried
+	// again.
 	Failed int    `json:"failed,omitempty"`
 	Last   string `json:"last,omitempty"` // the instance for which there was none last
 	Why    string `json:"why,omitempty"`  // the provider's words
@@ -275,6 +282,7 @@ func (s *Status) Timers() []NamedTimer {
 	if s.Shares != nil {
 		add(TimerSpot, s.Shares.Wait)
 	}
+	s.Scale.timers(add)
 	return out
 }
 

@@ -36,6 +36,7 @@ type Instance struct {
 	// Protection says more of it; nil: a release before did not.
 	Protection *Protection `json:"protection,omitempty"`
 	Counted    bool        `json:"counted,omitempty"` // its failure is in its slot's count (FLAP-1)
+	Drill      *Drill      `json:"drill,omitempty"`   // a failure of it is caused on purpose (DAY-6)
 	Doomed     *Doom       `json:"doomed,omitempty"`  // it is known that it will end
 	Drain      *Drain      `json:"drain,omitempty"`   // while draining
 	Awaits     *Awaits     `json:"awaits,omitempty"`  // to be restarted once it is idle
@@ -200,6 +201,23 @@ type Condemned struct {
 	Why string    `json:"why"`
 	At  time.Time `json:"at"`
 	Now bool      `json:"now,omitempty"` // at once, without a replacement first
+}
+
+// Drill is a failure that an operator has ordered (DAY-6): the machine is ended by its provider,
+// once, and nothing is blamed for what follows.
+type Drill struct {
+	Request string    `json:"request"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`              // when the leader took the order
+	Asked   bool      `json:"asked,omitempty"` // the provider has been asked, or was about to be
+}
+
+// DrillTime is how long after the order a failure is a part of the drill.
+const DrillTime = 10 * time.Minute
+
+// Drilled reports whether what happens to the instance now is a part of a drill.
+func (i *Instance) Drilled(now time.Time) bool {
+	return i.Drill != nil && now.Before(i.Drill.At.Add(DrillTime))
 }
 
 // Decision is why something was done.

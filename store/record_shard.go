@@ -157,6 +157,15 @@ type Served struct {
 	Took Duration `json:"took,omitempty"`
 	// Uncompacted is why etcd's history is not compacted though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
+	// Silent are the providers and load balancers whose last List failed, and why.
+	Silent []Silent `json:"silent,omitempty"`
+}
+
+// Silent is a provider or a load balancer that does not say what it has.
+type Silent struct {
+	Provider string `json:"provider,omitempty"`
+	Balancer string `json:"balancer,omitempty"`
+	Why      string `json:"why"`
 }
 
 // SeenReplica is a replica that was at work.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/coordinator/story"
@@ -21,6 +22,8 @@ type change struct {
 	broken error          // why what was read cannot be used
 	left   int            // instances that a group has whose key is gone, or whose spec is not in force
 	after  store.Group
+	chosen *store.Scale // what load has chosen; nil: it chooses nothing
+	now    time.Time    // when it was read
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
 	staticWas   store.Revision // revision of static/<name>; 0: absent
@@ -63,6 +66,17 @@ func (c change) unchanged() bool {
 	}
 }
 
+// keepState keeps what commands have set. A size that holds over the load does so until the group
+// is changed (AUTO-3).
+func (c *change) keepState() {
+	if c.before == nil {
+		return
+	}
+	if c.after.OperatorState = c.before.OperatorState; !c.unchanged() {
+		c.after.ScaleHold = nil
+	}
+}
+
 // setSize changes the size.
 func (c *change) setSize(n int) {
 	c.after.Size = n
@@ -72,7 +86,7 @@ func (c *change) setSize(n int) {
 // readChange reads a group to be changed. If the group does not exist, before is nil and isNew
 // true.
 func (s *Session) readChange(ctx context.Context, name string) (change, error) {
-	c := change{name: name}
+	c := change{name: name, now: s.env.Now()}
 	kv, err := s.find(ctx, s.keys().Group(name))
 	if err != nil {
 		return c, err
@@ -101,18 +115,19 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
 	}
 	c.before, c.broken = &g, broken
-	c.left, err = s.leftUnless(ctx, c)
+	c.left, err = s.leftUnless(ctx, &c)
 	return c, err
 }
 
 // leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
 // and 0 if it is. A smaller size is compared with them.
-func (s *Session) leftUnless(ctx context.Context, c change) (int, error) {
+func (s *Session) leftUnless(ctx context.Context, c *change) (int, error) {
 	kv, err := s.find(ctx, s.keys().Status(c.name))
 	if err != nil {
 		return 0, err
 	}
 	st, err := store.Decode[store.Status](kv)
+	c.chosen = st.Record.Scale
 	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.was
 	if c.broken == nil && (kv.Modified == 0 || !refused) {
 		return 0, nil
@@ -171,6 +186,7 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 		c.wasOverride.OperatorState = flags.OperatorState
 	}
 	if st, err := store.Decode[store.Status](status); err == nil { // without a status nothing was accepted
+		c.chosen = st.Record.Scale
 		if c.lost = st.Record.LostBeside(g, beside.Modified); c.lost != nil {
 			value = store.Encode(c.lost.Override)
 		}
@@ -295,12 +311,22 @@ func whatHappened(was, now store.Revision) string {
 	}
 }
 
+// sizes are the sizes in force before and after the change: where the size follows the load, load
+// goes on from the one that it has chosen.
+func (c change) sizes() (before, after int) {
+	return c.before.SizeAt(c.chosen, c.now), c.after.SizeAt(c.chosen, c.now)
+}
+
 // shrinks reports whether the change removes machines.
 func (c change) shrinks() bool {
 	if c.isNew() || c.left > 0 {
-		return c.after.Size < c.left
+		return c.after.SizeAt(nil, c.now) < c.left
 	}
-	return c.before != nil && c.broken == nil && c.after.Size < c.before.Size
+	if c.before == nil || c.broken != nil {
+		return false
+	}
+	before, after := c.sizes()
+	return after < before
 }
 
 // shrinking describes a smaller size, for the confirmation.
@@ -313,8 +339,8 @@ func (c change) shrinking() string {
 		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name,
 			c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
-	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size,
-		counted(c.after.Size, "instance", "instances"))
+	before, after := c.sizes()
+	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, before, counted(after, "instance", "instances"))
 }
 
 // leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the

@@ -38,6 +38,7 @@ type Grammar struct {
 	Release  Release   `cmd:"" help:"End the hold."`
 	Freeze   Freeze    `cmd:"" help:"Freeze the shard for a while: no roll, expiry, rebalance or scale-down begins."`
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
+	Drill    Drills    `cmd:"" help:"Drills: failures on purpose, with what was promised and what was seen."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
 	Provider Providers `cmd:"" help:"Providers: what makes the machines."`
@@ -46,6 +47,7 @@ type Grammar struct {
 	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
 	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`
 	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and what they issue."`
+	Upgrade  Upgrades  `cmd:"" help:"Upgrades of Leasehold itself."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`

@@ -136,9 +136,7 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 	if g.Override != nil {
 		ch.override = *g.Override
 	}
-	if ch.before != nil {
-		ch.after.OperatorState = ch.before.OperatorState
-	}
+	ch.keepState()
 	if ch.broken != nil {
 		s.warnOfBroken(ch)
 	}

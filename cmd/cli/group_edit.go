@@ -77,10 +77,10 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 		return err
 	}
 	ch.after = entry.Group
-	ch.after.OperatorState = ch.before.OperatorState
 	if entry.Override != nil {
 		ch.override = *entry.Override
 	}
+	ch.keepState()
 	if ch.unchanged() {
 		return s.leftAlone(ctx, ch, ch.rev())
 	}

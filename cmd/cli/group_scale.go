@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -11,18 +12,28 @@ import (
 // GroupScale is the command group scale.
 type GroupScale struct {
 	Group   string   `arg:"" help:"Name of the group."`
-	Size    int      `arg:"" help:"The new size."`
+	Size    *int     `arg:"" optional:"" help:"The new size."`
+	Until   string   `help:"How long the size holds over the load, of a group with scale: 2h, or a time like 2026-05-01T08:00:00Z. Without it, until the group is changed." placeholder:"WHEN"`
+	Auto    bool     `help:"Let the size follow the load again."`
 	Wait    bool     `help:"Wait until the group has this size."`
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
-// Run changes the size.
+// Run changes the size. In a group whose size follows its load it holds over the load (AUTO-3).
 func (c *GroupScale) Run(ctx context.Context, s *Session) error {
+	if (c.Size == nil) != c.Auto {
+		return failure(Usage, "leasehold group scale --help", "give the new size, or --auto")
+	}
+	if c.Size != nil && (*c.Size < 0 || *c.Size > store.MaxSize) {
+		return failure(Usage, "leasehold group scale --help", "size: %d: must be 0 to %d", *c.Size, store.MaxSize)
+	}
 	ch, err := s.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
-	ch.setSize(c.Size)
+	if err := c.change(s, &ch); err != nil {
+		return err
+	}
 	var field *store.FieldError
 	if err := ch.after.Validate(); errors.As(err, &field) {
 		return failure(Usage, "leasehold group scale --help", "%s", field)
@@ -39,17 +50,86 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 				return err
 			}
 		}
-		if ch.was, err = s.write(ctx, []change{ch},
-			fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group,
-				c.Size)); err != nil {
+		again := fmt.Sprintf("leasehold group show %s, then leasehold group scale %s --auto", c.Group, c.Group)
+		if c.Size != nil {
+			again = fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group, *c.Size)
+		}
+		if ch.was, err = s.write(ctx, []change{ch}, again); err != nil {
 			return err
 		}
 		a.since, a.after = ch.was, ch.was
-		fmt.Fprintf(s.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, ch.before.Size, ch.after.Size, ch.was)
+		c.report(s, ch)
 	}
 	s.warnOfRest(ch)
 	if !c.Wait {
 		return nil
 	}
 	return s.wait(ctx, a)
+}
+
+// change sets the size, or what holds over the load.
+func (c *GroupScale) change(s *Session, ch *change) error {
+	scale := ch.after.Scale
+	follows := scale != nil && !scale.Advises()
+	switch {
+	case !follows && (c.Auto || c.Until != ""):
+		return failure(Usage, "leasehold group edit "+c.Group+", for scale", "the size of group %s does not follow its load",
+			c.Group)
+	case !follows:
+		ch.setSize(*c.Size)
+		ch.after.ScaleHold = nil
+	case c.Auto:
+		ch.after.ScaleHold = nil
+	default:
+		now := s.env.Now().UTC()
+		hold := store.ScaleHold{Size: *c.Size, By: s.who(), At: now}
+		if c.Until != "" {
+			until, err := momentOf(c.Until, now)
+			if err != nil {
+				return failure(Usage, "leasehold group scale --help", "--until: %s", err)
+			}
+			hold.Until = until
+		}
+		if old := ch.before.ScaleHold; old != nil && old.Size == hold.Size && old.Until.Equal(hold.Until) {
+			return nil // it says the same
+		}
+		ch.after.ScaleHold = &hold
+	}
+	return nil
+}
+
+// momentOf reads a time to come, or a duration from now on.
+func momentOf(text string, now time.Time) (time.Time, error) {
+	until, err := time.Parse(time.RFC3339, text)
+	if d, bad := time.ParseDuration(text); bad == nil {
+		until, err = now.Add(d), nil
+	}
+	switch {
+	case err != nil:
+		return until, fmt.Errorf("%s: must be a duration like 2h, or a time like %s", text,
+			now.Add(time.Hour).Format(time.RFC3339))
+	case !until.After(now):
+		return until, fmt.Errorf("%s: must be in the future", text)
+	default:
+		return until.UTC(), nil
+	}
+}
+
+// report says what was changed, and for how long a size holds over the load.
+func (c *GroupScale) report(s *Session, ch change) {
+	before, after := ch.sizes()
+	if c.Auto {
+		fmt.Fprintf(s.env.Stdout, "%s size %d follows the load rev %d\n", ch.name, after, ch.was)
+		return
+	}
+	fmt.Fprintf(s.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, before, after, ch.was)
+	hold := ch.after.ScaleHold
+	if hold == nil {
+		return
+	}
+	until := "until the group is changed"
+	if !hold.Until.IsZero() {
+		until = "until " + hold.Until.Format(time.RFC3339)
+	}
+	s.note("it holds over the load %s; leasehold group scale %s --auto ends that", until, ch.name)
 }

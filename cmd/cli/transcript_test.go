@@ -294,7 +294,9 @@ var transcriptFiles = map[string]string{
 	"zones.yaml": "name: zones\nprovider: process\nsize: 2\ntemplate: {zones: [mars, venus]}\n",
 	"large.yaml": "name: web\nprovider: process\nsize: 4\ntemplate: {instance_type: " +
 		"large}\nworkload: {run: [./web]}\n",
-	"typo.yaml": "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
+	"load.yaml":  "name: load\nprovider: process\nscale: {min: 2, max: 8, targets: [{metric: cpu, value: 60}]}\n",
+	"load2.yaml": "name: load\nprovider: process\nscale: {min: 2, max: 9, targets: [{metric: cpu, value: 60}]}\n",
+	"typo.yaml":  "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
 }
 
 // TestTranscripts runs the commands in testdata/*.txt and compares what they print. A line "$

@@ -47,6 +47,9 @@ func (w *waiting) look(now time.Time) glance {
 
 func (w *waiting) judge(now time.Time) glance {
 	name := w.spec.Name
+	if st := &w.status; w.spec.Scale != nil && st.Accepted != nil && st.AcceptedRevision >= w.since {
+		w.spec.Size = st.Accepted.Size // load may have chosen another one meanwhile
+	}
 	switch {
 	case w.broken != nil:
 		return glance{text: fmt.Sprintf("%s: etcd is unreachable (%s)", name, joined(w.broken))}

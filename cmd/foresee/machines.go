@@ -35,7 +35,7 @@ func (w *World) invoke(method leader.Method, id string) {
 		m.boots++
 	case leader.Delete:
 		m.gone = true
-	case leader.Create, leader.Stop: // the record tells that there is a machine
+	case leader.Create, leader.Stop, leader.Halt: // the record tells that there is a machine
 	case leader.RemoveCopy: // there are none
 	}
 }

@@ -449,10 +449,11 @@ func TestReadIsBounded(t *testing.T) {
 // Every field of the table can be written in a file, at its place.
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 	values := map[string]string{
-		"string": `""`, "integer": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
+		"string": `""`, "integer": "-1", "number": "-1", "duration": "-1s", "integer or percentage": "101%", "list of strings": "[]",
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
 		"list of status codes": "[]",
 		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]", "list of windows": "[]",
+		"list of targets": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

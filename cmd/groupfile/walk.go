@@ -27,7 +27,9 @@ var setByCommand = map[string]string{
 	"stopped":   "not set in a file: use leasehold group stop or start",
 	"unstarted": "not set in a file: use leasehold group apply --no-start, then group start",
 	"relaunch":  "not set in a file: use leasehold group restart",
-	"source":    "not set in a file: use leasehold apply --source",
+
+	"scale_hold": "not set in a file: use leasehold group scale",
+	"source":     "not set in a file: use leasehold apply --source",
 }
 
 // mapping reads a mapping of fields and returns them for JSON.
@@ -123,7 +125,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return w.command(f, value)
 		}
 		return w.text(f.Path, value)
-	case "list of checks", "list of load balancers", "list of files", "list of windows":
+	case "list of checks", "list of load balancers", "list of files", "list of windows", "list of targets":
 		if empty {
 			return nil, false
 		}
@@ -144,6 +146,13 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return json.Number(strings.TrimPrefix(value.Value, "+")), true
+	case "number":
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" && value.Tag != "!!float" ||
+			!plainNumber.MatchString(value.Value) {
+			w.mismatch(value, f.Path, "must be a number, "+f.Allowed+", in plain digits")
+			return nil, false
+		}
+		return json.Number(value.Value), true
 	case "integer or percentage":
 		var a store.Amount
 		written := value.Tag == "!!int" && plainDigits.MatchString(value.Value) || value.Tag == "!!str" &&
@@ -202,6 +211,9 @@ func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 // plainDigits matches a whole number that every YAML reader parses the same way: 010 is 10 to some
 // and 8 to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
+
+// plainNumber matches a number as JSON writes it, without an exponent.
+var plainNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})(\.[0-9]{1,9})?$`)
 
 func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
 	if value.Kind != yaml.SequenceNode {

@@ -207,6 +207,7 @@ var reading = map[string][]string{
 	"auth show":     nil,
 	"provider list": nil,
 	"webhook list":  nil,
+	"upgrade check": nil,
 }
 
 // changing are commands that change something in etcd.
@@ -251,6 +252,7 @@ var elsewhere = []string{
 	"backup",  // which a viewer may make, and an operator may record: below
 	"restore", // which writes what recover does, and more
 	"auth init", "auth add", "auth remove",
+	"drill machine", "drill zone", // which write an order as instance delete does, and follow it
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show",
@@ -301,7 +303,8 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for command, args := range reading {
 		for _, who := range []string{"viewer", "operator"} {
 			code, out, err := g.run(g.as(who), append(strings.Fields(command), args...)...)
-			if code != cli.Done && !(command == "instance logs" && code == cli.NotFound) ||
+			if code != cli.Done && !(command == "instance logs" && code == cli.NotFound) &&
+				!(command == "upgrade check" && strings.Contains(err, "cannot begin")) ||
 				strings.Contains(err, "role") {
 				t.Errorf("%s: %s: exit %d\n%s%s", who, command, code, out, err)
 			}

@@ -46,8 +46,8 @@ func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r R
 	}
 }
 
-// look lists the members that have started, and reports whether this host is no longer among the
-// members: by the word of a majority, since a single member may lag behind.
+// look lists the voting members that have started, and reports whether this host is no longer among
+// the members: by the word of a majority, since a single member may lag behind.
 func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
@@ -61,7 +61,7 @@ func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err e
 		return nil, false, err
 	}
 	if _, there := cluster.At(r.self().Peer); there {
-		return peersOf(cluster), false, nil
+		return peersOf(cluster.Voters()), false, nil
 	}
 	there, err := admin.members.Has(ctx, r.self().Peer)
 	return r.Members, err == nil && !there, err

@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -28,7 +31,14 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 		if err != nil {
 			return nil, nil, err
 		}
-		return st, st.Close, nil
+		following, end := context.WithCancel(ctx)
+		var follower sync.WaitGroup
+		follower.Go(func() { followMembers(following, place, r, st, log) })
+		return st, func() error {
+			end()
+			follower.Wait()
+			return st.Close()
+		}, nil
 	}
 	machines := c.Machines
 	if machines == "" {
@@ -40,4 +50,28 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 		KeyFile: services.KeyFile{SecretsKey: place.secrets()},
 	}
 	return command.Run(ctx, &host)
+}
+
+// followMembers has the replica use the members that the supervisor has found, until ctx ends.
+func followMembers(ctx context.Context, place Place, r Record, st *etcdstore.Store, log *slog.Logger) {
+	used := r.endpoints()
+	tick := time.NewTicker(followEvery / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := place.load()
+		if err != nil || slices.Equal(now.endpoints(), used) {
+			continue // a record that cannot be read changes nothing, and the supervisor says so
+		}
+		if err := st.Use(now.endpoints()); err != nil {
+			log.Warn("the replica goes on with the members of etcd that it knew", "error", err)
+			continue
+		}
+		used = now.endpoints()
+		log.Info("the replica follows etcd's members", "endpoints", used)
+	}
 }

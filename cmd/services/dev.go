@@ -175,7 +175,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	resumed, err := w.processes.Resume(ctx)
 	if err != nil {
-		return fmt.Errorf("resume the machines of the previous run: %w", err)
+		return errors.Join(fmt.Errorf("resume the machines of the previous run: %w", err), w.halt(ctx))
 	}
 	// The replica ends by its own context: the machines stop first, and their agents say goodbye to
 	// it.
@@ -185,6 +185,11 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	go func() {
 		ended <- w.web.around(serve, func(ctx context.Context) error { return w.found.around(ctx, w.replica.Run) })
 	}()
+	// giveUp ends a start that goes no further: machines have been resumed, or made, already.
+	giveUp := func(err error) error {
+		stop()
+		return errors.Join(err, <-ended, w.halt(ctx))
+	}
 	show, hide := context.WithCancel(ctx)
 	defer hide()
 	var showing sync.WaitGroup
@@ -193,9 +198,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	select {
 	case address := <-ready:
 		if err := os.WriteFile(listenFile(w.dir), []byte(address), 0o600); err != nil {
-			stop()
-			return errors.Join(problem("choose a directory that you may write to, with --data-dir",
-				"data directory: %s", err), <-ended)
+			return giveUp(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err))
 		}
 		w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
 		if !w.isUsual() {
@@ -203,10 +206,9 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 				quotedIfNeeded(DevSettings(w.dir)))
 		}
 	case err := <-ended:
-		return err
+		return errors.Join(err, w.halt(ctx))
 	case <-ctx.Done():
-		stop()
-		return <-ended
+		return giveUp(nil)
 	}
 	if given > 0 {
 		w.print("replaced %d machines of the last run, each %s\n", given, cannotJoin)
@@ -216,8 +218,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	showing.Go(func() { w.showJournal(show) })
 	if err := w.begin(ctx, w.first, groups); err != nil {
-		stop()
-		return errors.Join(err, <-ended)
+		return giveUp(err)
 	}
 	showing.Go(func() { w.guide(show) })
 	select {

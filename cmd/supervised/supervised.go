@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -15,8 +16,10 @@ type Service struct {
 	watchdog time.Duration      // in which a sign of life is due; 0: none is
 }
 
-// Open reads systemd's environment, and removes it for children.
-func Open() Service {
+// Open reads systemd's environment at its first call, and removes it for children.
+var Open = sync.OnceValue(open)
+
+func open() Service {
 	var s Service
 	if socket := os.Getenv("NOTIFY_SOCKET"); socket != "" {
 		s.tell = func(state string) { send(socket, state) }

@@ -24,7 +24,7 @@ func TestSystemdIsTold(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "40000")
 	t.Setenv("WATCHDOG_PID", "")
-	s := Open()
+	s := open()
 	if os.Getenv("NOTIFY_SOCKET") != "" || os.Getenv("WATCHDOG_USEC") != "" {
 		t.Error("children would inherit the socket")
 	}

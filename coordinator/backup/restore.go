@@ -91,6 +91,7 @@ func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, pr
 func renewed(old store.Status, was, is store.Revision) store.Status {
 	st := store.Status{
 		Schema: old.Schema, Group: old.Group, Accepted: old.Accepted, State: old.State, LastGood: old.LastGood,
+		Scale: old.Scale,
 		Since: old.Since,
 	}
 	if old.AcceptedRevision == was {

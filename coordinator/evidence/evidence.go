@@ -113,6 +113,8 @@ type witness struct {
 	born         time.Time
 	healthySince time.Time
 	healthyBoot  string
+	report       store.Revision // of its report
+	reportSeen   time.Time
 	stream       store.StreamState
 	streamSince  time.Time
 	hasAlive     bool

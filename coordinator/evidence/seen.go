@@ -71,6 +71,7 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	for _, change := range changes {
 		if change.Same {
 			e.renew(change.Name) // its record has another revision
+			e.seeLoad(c, change)
 			continue
 		}
 		e.dirty[change.Group] = true
@@ -209,6 +210,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	}
 	w.hasAlive = hasAlive
 	w.seeStream(alive.Record, now, first)
+	w.seeReport(c.Reports[id].Modified, now, first)
 	report := c.Reports[id].Record
 	w.seeHealth(hasAlive && report.Healthy && report.BootID == alive.Record.BootID, report.BootID, now, first)
 	e.seeTimers(owner{kind: store.KindInstances, name: id}, rec.Timers(), first)

@@ -197,6 +197,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 		return shown{}
 	}
 	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
+	in.ReportSeen = w.reportSeen
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
 	in.Sighting, in.Calls = w.sighting, w.calls
 	in.MemberCalls = e.memberCalls(&in.Record)

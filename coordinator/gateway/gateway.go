@@ -56,6 +56,7 @@ type Deps struct {
 // The gateway's own times.
 const (
 	persistEvery   = time.Minute        // DET-16, and less often
+	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
 	mostOldNews    = 400                // where more than so many a second would be written that say nothing new
 	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine is still not an orphan
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal

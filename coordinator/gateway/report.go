@@ -209,13 +209,27 @@ func (s *session) persist(r *protocol.Report) {
 	}
 	age := time.Since(s.persisted)
 	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
-	if !fresh && age < s.g.oldNewsEvery()-s.interval/2 { // the next report may come an interval early
+	if !fresh && age < s.oldNewsEvery()-s.interval/2 { // the next report may come an interval early
 		return
 	}
 	s.unwritten.Store(false)
 	s.lastReport, s.persisted = *rec, time.Now()
 	s.lastReport.Host = store.HostReport{} // nothing of it is new
 	s.g.reports.add(s, rec, fresh)
+}
+
+// oldNewsEvery is how often a report of the session without anything new is written. The leader has
+// no other news of the load that the size of some groups follows (AUTO-2).
+func (s *session) oldNewsEvery() time.Duration {
+	every, followed := s.g.oldNewsEvery(), false
+	s.g.deps.Cache.View(func(c *cache.Content) {
+		group := c.Status[c.Instances[s.instance].Record.Group].Record.Accepted
+		followed = group != nil && group.Scale != nil
+	})
+	if followed {
+		return min(every, loadEvery)
+	}
+	return every
 }
 
 // oldNewsEvery is how often a report without anything new is written, given the number of agents

@@ -348,3 +348,32 @@ func TestAgentsHearOfReplicas(t *testing.T) {
 		}
 	})
 }
+
+// The load of a group whose size follows it is written twice as often.
+//
+// proves DET-16, AUTO-2
+func TestLoadThatASizeFollowsIsPersistedMoreOften(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		w.put(w.keys.Status("web"), store.Encode(store.Status{
+			Schema: store.Schema, Group: "web", Accepted: &store.Group{Scale: &store.ScaleSpec{Max: 3}},
+		}))
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.reports()
+		pass(time.Second)
+		writes, last := 0, w.report("web-0").Modified
+		for range 5 * 60 / 5 {
+			pass(interval)
+			a.reports()
+			if now := w.report("web-0").Modified; now != last {
+				writes, last = writes+1, now
+			}
+		}
+		if writes < 9 || writes > 10 {
+			t.Errorf("%d writes in five minutes", writes)
+		}
+	})
+}

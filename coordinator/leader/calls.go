@@ -36,7 +36,9 @@ type queue struct {
 func NewCalls(providers []string, settings store.ShardSettings, jitter func(most time.Duration) time.Duration) *Calls {
 	c := &Calls{creations: newPace(settings, jitter)}
 	for _, name := range slices.Sorted(slices.Values(providers)) {
-		for _, kind := range []plan.CallKind{plan.CallCreate, plan.CallRestart, plan.CallRemove, plan.CallRemoveCopy} {
+		for _, kind := range []plan.CallKind{
+			plan.CallCreate, plan.CallRestart, plan.CallRemove, plan.CallRemoveCopy, plan.CallHalt,
+		} {
 			c.queues = append(c.queues, &queue{provider: name, kind: kind})
 		}
 	}

@@ -199,4 +199,5 @@ const (
 	Stop
 	Delete
 	RemoveCopy
+	Halt // Stop at once, without time to end in order
 )

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -54,6 +55,8 @@ func (l *Leader) beginCall(now time.Time, v View, call plan.Call) {
 		l.do(l.recordRestart(op, in.Key))
 	case plan.CallRemoveCopy:
 		l.do(l.recordCopy(op, in.Key))
+	case plan.CallHalt:
+		l.do(l.recordHalt(op, in.Key))
 	default:
 		l.do(Verify{Operation: op.number, Instance: in.Record, Conditions: call.Conditions})
 	}
@@ -139,6 +142,28 @@ func (l *Leader) recordCopy(op *operation, key string) Record {
 	}
 }
 
+// recordHalt writes that the machine is about to be ended for a drill, so that it is asked for at
+// most once: a call whose answer is lost is not repeated (DAY-6).
+func (l *Leader) recordHalt(op *operation, key string) Record {
+	rec := &op.record
+	mark := *rec.Drill
+	mark.Asked = true
+	rec.Drill = &mark
+	why := "drill: provider " + rec.Spec.Provider + " is asked to end its machine"
+	cause := store.Cause{Kind: store.CauseOrder, By: mark.By}
+	rec.Last = store.Decision{
+		Rule: "DAY-6", What: why, Why: reason.Short(cause), Cause: cause, Revision: op.call.Revision, At: op.begun.UTC(),
+	}
+	return Record{
+		Operation: op.number, Kind: plan.CallHalt, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
+		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
+		Entries: []store.JournalEntry{{
+			Kind: store.EntryCall, Rule: "DAY-6", What: why, Why: reason.Short(cause), Cause: cause, Group: rec.Group,
+			Instance: rec.ID, Slot: rec.Place(), Evidence: []string{"request " + mark.Request}, Revision: op.call.Revision,
+		}},
+	}
+}
+
 // recorded makes the call if its record is written. If it could not be, the provider is not called.
 func (l *Leader) recorded(now time.Time, e Recorded) {
 	op := l.operations[e.Operation]
@@ -153,6 +178,8 @@ func (l *Leader) recorded(now time.Time, e Recorded) {
 		method = Restart
 	case plan.CallRemoveCopy:
 		method = RemoveCopy
+	case plan.CallHalt:
+		method = Halt
 	case plan.CallCreate, plan.CallRemove: // a removal is verified instead
 	}
 	l.invoke(now, op, method, l.deadline(op))
@@ -191,6 +218,8 @@ func (l *Leader) answered(now time.Time, e Answered) {
 	case op.method == Restart:
 		l.cfg.Evidence.Restarted(op.record.ID, op.record.Restart.Token, e.Err)
 		l.requestList(op.call.Provider) // earlier Lists show the previous boot
+	case op.method == Halt:
+		l.cfg.Evidence.Dropped(op.record.ID) // what came of it the next List says
 	case op.method == RemoveCopy:
 		l.cfg.Evidence.CopyRemoved(op.record.ID, e.Err)
 		l.requestList(op.call.Provider)

@@ -14,8 +14,8 @@ import (
 // is idle counts: it took new work until then, and the check is done every two seconds.
 const idleAfter = 5 * time.Second
 
-// asked reports whether the group's agents are asked whether the workload is busy.
-func (d *draft) asked() bool { return d.spec != nil && d.spec.Busy.BusyProbe != (store.BusyProbe{}) }
+// asksBusy reports whether the group's agents are asked whether the workload is busy.
+func (d *draft) asksBusy() bool { return d.spec != nil && d.spec.Busy.BusyProbe != (store.BusyProbe{}) }
 
 // isIdle reports whether a member's workload is known to be idle. What is not known counts as busy.
 func (d *draft) isIdle(m *member) bool {
@@ -25,7 +25,7 @@ func (d *draft) isIdle(m *member) bool {
 
 // busyRank orders members by whether planned work takes them first: those that are idle.
 func (d *draft) busyRank(m *member) int {
-	if d.asked() && !d.isIdle(m) {
+	if d.asksBusy() && !d.isIdle(m) {
 		return 1
 	}
 	return 0
@@ -39,7 +39,7 @@ var plannedRules = map[string]bool{
 // busyTime is how long a member that goes by a rule has to become idle; 0 if that is not waited
 // for.
 func (d *draft) busyTime(m *member, rule string) time.Duration {
-	if !d.asked() || !plannedRules[rule] || m.unwanted() || !m.healthy() {
+	if !d.asksBusy() || !plannedRules[rule] || m.unwanted() || !m.healthy() {
 		return 0
 	}
 	return d.spec.Busy.Patience()
@@ -78,7 +78,7 @@ func (d *draft) finishes(m *member, rec *store.Drain) bool {
 // awaitsIdle has a restart in place, as planned, wait until the workload is idle, and reports
 // whether it does.
 func (d *draft) awaitsIdle(m *member, why store.Cause) bool {
-	if !d.asked() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
+	if !d.asksBusy() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
 		return false
 	}
 	w := m.Record.Awaits
@@ -112,7 +112,7 @@ func (d *draft) movesBefore(a, b *member, order func(a, b *member) bool) bool {
 // finishing is how many machines are there only until their workloads are idle. Healing does not
 // wait for the room that they take (BUSY-1).
 func (d *draft) finishing() int {
-	if !d.asked() {
+	if !d.asksBusy() {
 		return 0
 	}
 	n := 0

@@ -38,6 +38,8 @@ func (d *draft) callProvider() {
 			kind = CallRemove
 		case several && m.phase != store.Deleting:
 			kind = CallRemoveCopy
+		case d.mustHalt(m):
+			kind = CallHalt
 		default:
 			continue
 		}

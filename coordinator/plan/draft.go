@@ -14,11 +14,12 @@ import (
 
 // draft is a group as it will be once the actions decided so far have happened.
 type draft struct {
-	s    *Snapshot
-	g    *Group
-	now  time.Time
-	spec *store.Group // in force; nil if there never was one
-	hash string       // of the template that is wanted
+	s     *Snapshot
+	g     *Group
+	now   time.Time
+	spec  *store.Group // in force; nil if there never was one
+	asked int          // the size that the spec itself says
+	hash  string       // of the template that is wanted
 
 	members []*member // in order of ID; new ones at the end
 	slots   slotIndex
@@ -35,6 +36,7 @@ type draft struct {
 	tally    Tally
 	breaker  *store.Breaker // as it will be recorded; nil: healing goes on
 	rollout  *store.Rollout // as it will be recorded
+	scale    *store.Scale   // as it will be recorded; nil: the size does not follow the load
 	fallback *template      // what everything but the roll creates from, if that is not what is wanted
 	waiting  string         // a failed member that waits for room in a budget
 	// the member for which this plan found no spot capacity, and the provider's words
@@ -134,6 +136,7 @@ type slot struct {
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 	d := &draft{s: s, g: g, now: now, slots: newSlotIndex(max(len(g.Slots), len(g.Instances)))}
 	d.accept()
+	d.settleSize()
 	slots := make([]slot, len(g.Slots))
 	d.order = make([]*slot, 0, max(len(g.Slots), len(g.Instances)))
 	for i := range g.Slots {

@@ -65,7 +65,7 @@ const mostFailures = 100
 // fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
 // has to wait (FLAP-1, FLAP-2). The caller writes the slot.
 func (d *draft) fail(sl *slot, m *member) (wait bool) {
-	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
+	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" || m.Record.Drilled(d.now) {
 		return sl.retry.After(d.now) || sl.Record.Errored != ""
 	}
 	f, rec := d.spec.Flap, &sl.Record

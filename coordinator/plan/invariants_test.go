@@ -55,12 +55,14 @@ func (w *world) planIsSound() {
 }
 
 // inForce is the spec of a group that counts.
-func inForce(s *Snapshot, name string) *store.Group {
+func inForce(s *Snapshot, name string, now time.Time) *store.Group {
 	for i := range s.Groups {
 		switch g := &s.Groups[i]; {
 		case g.Name != name:
 		case (g.Spec.Modified != 0 || g.Spec.StaticModified != 0) && g.Spec.Problem == "":
-			return &g.Spec.Group
+			inForce := g.Spec.Group
+			inForce.Size = inForce.SizeAt(g.Status.Record.Scale, now)
+			return &inForce
 		default:
 			return g.Status.Record.Accepted
 		}
@@ -91,7 +93,7 @@ func (w *world) actionIsSound(s *Snapshot, p *Plan, a *Action) {
 	if !w.holds(a.Conditions) {
 		return // overtaken: it will not happen
 	}
-	spec := inForce(s, a.Group)
+	spec := inForce(s, a.Group, w.now)
 	for _, op := range a.Writes {
 		id, ok := cutKey(op.Key, w.keys.Of(store.KindInstances))
 		if !ok {

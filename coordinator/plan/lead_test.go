@@ -138,6 +138,8 @@ func (l *lead) perform(c leader.Command) {
 			kind = plan.CallRemove
 		case leader.RemoveCopy:
 			kind = plan.CallRemoveCopy
+		case leader.Halt:
+			kind = plan.CallHalt
 		case leader.Create:
 		}
 		l.o.Invoke(kind, c.Instance.ID, func(m provider.Machine, err error) {

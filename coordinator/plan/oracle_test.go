@@ -35,7 +35,7 @@ type auditor struct {
 
 func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
 	a := &auditor{
-		spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{},
+		spec: inForce(s, g.Name, now), plan: p, now: now, records: map[string]store.Instance{},
 		started: map[string]time.Time{}, down: map[string]bool{}, died: map[int]bool{},
 	}
 	for _, sl := range g.Slots {

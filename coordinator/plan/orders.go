@@ -48,6 +48,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 		d.createOnDemand(r)
 	case store.RequestBootstrap:
 		d.bootstrap(r)
+	case store.RequestDrill:
+		d.drill(r, d.inZone(r.Record.Zone))
 	default:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
 	}
@@ -143,6 +145,8 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 		d.restartOrdered(r, m)
 	case store.RequestDrained:
 		d.acknowledge(r, m)
+	case store.RequestDrill:
+		d.drill(r, []*member{m})
 	case store.RequestProtect:
 		d.protect(r, m)
 	case store.RequestRetry:

@@ -68,6 +68,7 @@ type TokenGrant struct {
 // Note is a journal entry about a group.
 type Note struct {
 	Rule, What, Why string
+	Cause           store.Cause // Why in fields, if it has any
 	Counterfactual  store.Counterfactual
 }
 
@@ -79,7 +80,9 @@ func (a *Action) JournalEntries() []Action {
 		told = append(told, *a)
 	}
 	for _, n := range a.Notes {
-		told = append(told, Action{Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Counterfactual: n.Counterfactual})
+		told = append(told, Action{
+			Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Cause: n.Cause, Counterfactual: n.Counterfactual,
+		})
 	}
 	return told
 }
@@ -95,6 +98,8 @@ const (
 	CallRestart CallKind = "restart"
 	// CallRemoveCopy removes a second machine that one of our calls made (PROV-4).
 	CallRemoveCopy CallKind = "remove copy"
+	// CallHalt ends the machine of an instance for a drill (DAY-6).
+	CallHalt CallKind = "halt"
 )
 
 // Call is work for a provider. It follows from the phase of a record, so the next leader finds
@@ -208,6 +213,7 @@ func (d *draft) decide(shard Tally) {
 	}
 	d.traffic()
 	d.spareDamaged()
+	d.followScale()
 	d.status()
 	d.rollBack()
 	d.takeTurns()

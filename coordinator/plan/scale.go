@@ -225,7 +225,7 @@ func (d *draft) candidates() candidates {
 			continue
 		}
 		c := candidate{kind: d.kindOf(sl), spot: sl.spot, zone: sl.zone, members: sl.staying()}
-		c.busy = c.kind >= slotOutdated && d.asked() &&
+		c.busy = c.kind >= slotOutdated && d.asksBusy() &&
 			slices.ContainsFunc(c.members, func(m *member) bool { return m.phase == store.Running && !d.isIdle(m) })
 		if !slices.ContainsFunc(c.members, func(m *member) bool { return m.Record.Protected != "" }) {
 			all.list = append(all.list, c)

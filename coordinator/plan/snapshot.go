@@ -171,6 +171,8 @@ type Instance struct {
 	// HealthySince is since when reports of its present boot say that it is healthy, on our clock;
 	// zero when they do not.
 	HealthySince time.Time
+	// ReportSeen is when its report came, on our clock; zero: before our time.
+	ReportSeen time.Time
 	// StreamSince is since when its stream has been in the state that alive tells, on our clock.
 	StreamSince time.Time
 	Due         Due // of the timers in the record

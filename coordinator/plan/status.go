@@ -27,7 +27,7 @@ func (d *draft) status() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
+		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, Scale: d.scale, LastGood: old.LastGood, History: old.History,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
 		st.Beside = old.Beside
@@ -83,8 +83,9 @@ func (d *draft) writeStatus(old, st *store.Status) {
 			fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
 	case len(d.notes) > 0:
-		a.NoJournal, a.Rule, a.What, a.Why, a.Counterfactual = false, d.notes[0].Rule, d.notes[0].What, d.notes[0].Why,
-			d.notes[0].Counterfactual
+		n := d.notes[0]
+		a.NoJournal, a.Rule, a.What, a.Why, a.Cause = false, n.Rule, n.What, n.Why, n.Cause
+		a.Counterfactual = n.Counterfactual
 		d.notes = d.notes[1:]
 	case old.State != st.State && old.State != "":
 		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
@@ -216,6 +217,10 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		!reflect.DeepEqual(a.Accepted, b.Accepted) {
 		return false
 	}
+	if !samePart(a.Scale, b.Scale) || a.Scale != nil && a.Accepted != nil && b.Accepted != nil &&
+		a.Accepted.Size != b.Accepted.Size {
+		return false
+	}
 	if a.Beside == nil != (b.Beside == nil) || a.Beside != nil && a.Beside.Revision != b.Beside.Revision {
 		return false
 	}
@@ -296,6 +301,7 @@ var without = map[string]store.Counterfactual{
 	"ROLL-1":  store.UnlessStrategy,
 	"ROLL-2":  store.UnlessStrategy,
 	"ROLL-4":  store.UnlessProgress,
+	"AUTO-1":  store.UnlessLoad,
 	"FLAP-3":  store.UnlessSteady,
 	"FLAP-5":  store.UnlessTemplateWorks,
 	"EXP-1":   store.UnlessYounger,

@@ -92,7 +92,7 @@ func (d *draft) countLosses() {
 	from := d.now.Add(-d.spec.Storm.Window.D())
 	var losing map[*slot]bool
 	for _, m := range d.members {
-		if !m.Record.Managed || !m.phase.Registered() {
+		if !m.Record.Managed || !m.phase.Registered() || m.Record.Drilled(d.now) {
 			continue
 		}
 		d.tally.Of++

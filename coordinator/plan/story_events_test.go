@@ -63,6 +63,16 @@ func (s *story) happens(word []string) {
 		s.wrong = word[1]
 	case "dumb":
 		s.dumb = true
+	case "load":
+		s.load = map[string]float64{}
+		for _, part := range word[1:] {
+			name, value, _ := strings.Cut(part, "=")
+			x, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				s.t.Fatalf("%s: %v", part, err)
+			}
+			s.load[name] = x
+		}
 	case "hook":
 		s.hookFor = 0
 		if word[1] != "never" {
@@ -124,6 +134,8 @@ func (s *story) strikeOne(what, detail, id string) {
 		delete(s.machines, id)
 	case "hide", "unhide":
 		s.hidden[id] = what == "hide"
+	case "loadless", "loaded":
+		s.agents[id].loadless = what == "loadless"
 	case "refuses":
 		s.agents[id].refuses = true
 	case "goodbye":
@@ -288,6 +300,20 @@ func (s *story) setOther(g *store.Group, key, value string) {
 		g.Rollout.Order = value
 	case "auto_rollback":
 		g.Rollout.AutoRollback = value == "true"
+	case "scale":
+		s.setScale(g, value)
+	case "scale_hold":
+		if g.ScaleHold = nil; value != "" {
+			size, until, timed := strings.Cut(value, ",")
+			n, err := strconv.Atoi(size)
+			if err != nil {
+				s.t.Fatalf("%s: %v", value, err)
+			}
+			g.ScaleHold = &store.ScaleHold{Size: n, By: "ada", At: s.now}
+			if timed {
+				g.ScaleHold.Until = s.now.Add(duration(s.t, until))
+			}
+		}
 	case "zones":
 		g.Template.Zones = strings.Split(value, ",")
 	case "run":
@@ -309,4 +335,45 @@ func (s *story) setOther(g *store.Group, key, value string) {
 	default:
 		s.t.Fatalf("there is no setting %q", key)
 	}
+}
+
+// setScale sets how the size follows the load: min:1,max:5,cpu:60 and so on.
+func (s *story) setScale(g *store.Group, value string) {
+	g.Scale = nil
+	if value == "" {
+		return
+	}
+	spec := store.ScaleSpec{}
+	for part := range strings.SplitSeq(value, ",") {
+		key, value, _ := strings.Cut(part, ":")
+		n, _ := strconv.ParseFloat(value, 64)
+		var amount store.Amount
+		_ = amount.UnmarshalText([]byte(value))
+		switch key {
+		case "min":
+			spec.Min = new(int(n))
+		case "max":
+			spec.Max = int(n)
+		case "warmup":
+			spec.Warmup = new(store.Duration(duration(s.t, value)))
+		case "up.window":
+			spec.Up.Window = store.Duration(duration(s.t, value))
+		case "up.every":
+			spec.Up.Every = store.Duration(duration(s.t, value))
+		case "up.step":
+			spec.Up.Step = amount
+		case "down.window":
+			spec.Down.Window = new(store.Duration(duration(s.t, value)))
+		case "down.every":
+			spec.Down.Every = store.Duration(duration(s.t, value))
+		case "down.step":
+			spec.Down.Step = amount
+		case "mode":
+			spec.Mode = value
+		default:
+			spec.Targets = append(spec.Targets, store.ScaleTarget{Metric: key, Value: n})
+		}
+	}
+	spec = spec.Complete()
+	g.Scale = &spec
 }

@@ -331,6 +331,10 @@ func (s *story) showGroup(g *Group, p *Plan) {
 		s.say("storm: %d of %d lost at its height%s%s", r.Lost, r.Of, prefixed(", probe ", r.Probe),
 			prefixed(", over: ", r.Ended))
 	}
+	if sc := st.Scale; sc != nil {
+		s.say("scale: size %d, wish %d%s (%s)", sc.Size, sc.Wish,
+			prefixed(": ", reason.SizeStays(sc, st.Accepted.Scale, s.now)), reason.Numbers(sc.Numbers))
+	}
 	if st.Uneven != "" {
 		s.say("uneven: %s", st.Uneven)
 	}

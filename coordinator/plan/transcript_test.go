@@ -44,6 +44,8 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	wrong CHECK                             a check that fails wherever it is done
 //	crashes                                  every workload started from here on fails at once
 //	lasts                                    none does any more
+//	load [cpu=N] [network=N] [memory=N]      of the group; N is shared, memory is of each instance
+//	loadless|loaded ID…                      its agent tells no load, or tells it again
 //	hook DURATION|never                      how long a drain hook takes
 //	show [all]                               instances, slots and status of the group, or of all
 //	records KIND                             what is in etcd

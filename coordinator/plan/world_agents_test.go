@@ -33,6 +33,9 @@ type agent struct {
 	busy      *bool     // what it says of its workload; nil: nothing
 	hookFrom  time.Time // when the hook of its drain began
 	refuses   bool      // it does not do what it is told
+	host      store.HostReport
+	loadAt    time.Time // when it told its load last
+	loadless  bool      // it tells none
 }
 
 const overdueFrom = 7500 * time.Millisecond
@@ -144,6 +147,10 @@ func (w *world) report(id string) {
 		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit,
 		Config: a.config, Restarted: a.restarted,
 		Drained: a.drained, Notice: a.notice, Started: a.started,
+	}
+	w.tellLoad(id, a)
+	if now.Host = a.host; len(a.host.Windows) > 0 {
+		now.Received = a.loadAt
 	}
 	if !now.Healthy {
 		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}

@@ -104,6 +104,8 @@ func (w *world) effect(kind CallKind, id, zone string) bool {
 	case kind == CallRemove:
 		delete(w.machines, id)
 		delete(w.agents, id)
+	case kind == CallHalt:
+		w.kill(id)
 	case kind == CallRestart && m == nil:
 		return false
 	case kind == CallRestart:

@@ -53,6 +53,9 @@ type world struct {
 	wrong     string          // the check that fails wherever it is done
 	crashes   bool            // every workload that is started ends at once
 	hidden    map[string]bool // machines that the provider forgets to list
+	// load is what the group's instances share (cpu and network), or have each (memory); nil:
+	// nothing is told.
+	load map[string]float64
 }
 
 // failer is what a world needs of a *testing.T or a *rapid.T.

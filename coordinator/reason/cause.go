@@ -100,6 +100,7 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessStarted:    "it would have been kept if the group had not been stopped",
 	store.UnlessEndedBadly: "it would have been replaced if its workload had failed",
 	store.UnlessOrdered:    "it would not have happened without the order",
+	store.UnlessLoad:       "the size would have stayed if load had been near its targets",
 	store.UnlessUneven:     "it would have been kept if the zones had been even, or spread were at_creation",
 	store.UnlessShared: "it would have been left as it is if there had been spot capacity, " +
 		"or if capacity.spot asked for less",

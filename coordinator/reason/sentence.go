@@ -96,6 +96,11 @@ func Sentence(c store.Cause) string {
 		return fmt.Sprintf("%d of %d wanted instances are spot machines", c.Count, c.Limit)
 	case store.CauseNoSpot:
 		return "there was no spot capacity for " + c.For.String()
+	case store.CauseLoad:
+		if c.Load == nil {
+			return c.Text
+		}
+		return Numbers(c.Load.Numbers)
 	case store.CauseUneven:
 		return fmt.Sprintf("zone %s has %d instances, and zone %s has %d", c.Name, c.Count, c.Other, c.Limit)
 	case store.CauseFullZone:

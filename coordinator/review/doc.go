@@ -5,6 +5,7 @@
 //	review.go   what a review has
 //	replay.go   goes through the journal, entry by entry
 //	slot.go     when a slot was served, and why not
+//	drill.go    what became of a failure on purpose (DAY-6)
 //	cause.go    causes, in a few words
 //	spread.go   percentiles, and the worst one by name
 //

@@ -63,6 +63,8 @@ func (t *term) invoke(c leader.Invoke) {
 		t.after(t.w.chance.upTo(commitTakes), false, func() {
 			cloud.Delete(shardID, rec.ID, cloud.cfg.CallTimeout, end)
 		})
+	case leader.Halt:
+		cloud.Stop(shardID, rec.ID, 0, cloud.cfg.CallTimeout, end)
 	case leader.RemoveCopy: // there are none
 		answer(provider.Machine{}, nil)
 	}

@@ -39,7 +39,7 @@ func usual() *Shard {
 
 // Each trouble is one problem with what to do about it, and after a normal start there is none.
 //
-// proves DAY-3
+// proves DAY-3, PROV-5
 func TestProblemsOfRunningIt(t *testing.T) {
 	if found := Problems(usual(), noon); len(found) != 0 {
 		t.Errorf("a normal start has problems: %+v", found)
@@ -80,6 +80,14 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"agents of an old version": {with: func(st *Shard) {
 			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
 		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},
+		"a provider refuses": {with: func(st *Shard) {
+			st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "there is no secret openstack"}, {
+				Balancer: "web", Why: "connection refused",
+			}}
+		}, want: []string{
+			"cloud: this provider does not list its machines, so nothing is known of them: there is no secret openstack",
+			"web: this load balancer does not answer, so nothing is known of its members: connection refused",
+		}},
 		"a member is down": {with: func(st *Shard) {
 			st.Etcd.All[1].Down = "connection refused"
 		}, want: []string{"etcd b: it does not answer at b:2379: connection refused"}},

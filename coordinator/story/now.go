@@ -58,6 +58,9 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		}
 		lines = append(lines, line+" (ROLL-7)")
 	}
+	if st.Scale != nil && st.Accepted != nil && st.Accepted.Scale != nil {
+		lines = append(lines, scaleLine(st, now))
+	}
 	if r := st.Rollout; r != nil {
 		line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
 		if r.Relaunch > 0 {
@@ -206,6 +209,9 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name), Looks: 1,
 		})
+	}
+	if p := scaleProblem(g.Name, st); p != nil {
+		found = append(found, *p)
 	}
 	if st.Uneven != "" {
 		found = append(found, unevenProblem(g.Name, st))

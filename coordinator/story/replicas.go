@@ -39,6 +39,11 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 				"it took %s at best to write one key, in the last minute", took.Round(10*time.Millisecond))
 		}
 	}
+	if st.Leads && now.Sub(served.At) < servedLate {
+		for _, s := range served.Silent {
+			found = append(found, silentProblem(s))
+		}
+	}
 	here := make([]store.Replica, 0, len(st.Replicas))
 	for _, r := range st.Replicas {
 		here = append(here, r.Record)
@@ -80,4 +85,18 @@ func agentsAre(n int) string {
 		return "1 of its agents is"
 	}
 	return fmt.Sprintf("%d of its agents are", n)
+}
+
+// silentProblem is a provider or a load balancer that does not answer the leader.
+func silentProblem(s store.Silent) Problem {
+	p := Problem{
+		About: s.Provider, Rule: "PROV-5",
+		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
+		Next: "correct what it says; it is asked again by itself",
+	}
+	if s.Balancer != "" {
+		p.About, p.Rule = s.Balancer, "LB-3"
+		p.What = "this load balancer does not answer, so nothing is known of its members: " + reason.OneLine(s.Why)
+	}
+	return p
 }

@@ -62,6 +62,9 @@ func standing(g Known) Row {
 	}
 	on := Of(st)
 	now := activity(on)
+	if size := scaleNow(st); size != "" {
+		now = append(now, size)
+	}
 	switch {
 	case st.State == store.GroupRefused:
 		v.Mark, v.Health, v.Run = "!", "-", "-"

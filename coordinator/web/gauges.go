@@ -22,11 +22,11 @@ type gauges struct {
 	machines     *machines
 	certificates func() []coordinator.Certificate
 
-	leader, grace, age, revision, streams, ends                   *prometheus.Desc
-	replicas, hold, unreadable, orphans, missing                  *prometheus.Desc
-	size, phases, healthy, onDemand, verdicts, health, state      *prometheus.Desc
-	history                                                       *prometheus.Desc
-	slots, outdated, storm, stalled, blamed, invalid, blockedWork *prometheus.Desc
+	leader, grace, age, revision, streams, ends                    *prometheus.Desc
+	replicas, hold, unreadable, orphans, missing                   *prometheus.Desc
+	size, wish, phases, healthy, onDemand, verdicts, health, state *prometheus.Desc
+	history                                                        *prometheus.Desc
+	slots, outdated, storm, stalled, blamed, invalid, blockedWork  *prometheus.Desc
 }
 
 // watch adds what is read from a replica. It is called once.
@@ -57,7 +57,9 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		missing: desc("missing_machines",
 			"Records whose machine should be there and is not listed by its provider."),
 
-		size:   desc("group_size", "Instances that the group is to have.", "group"),
+		size: desc("group_size", "Instances that the group is to have.", "group"),
+		wish: desc("group_scale_wish", "Instances that the group's load asks for, where its size follows the load (AUTO-1).",
+			"group"),
 		phases: desc("group_instances", "Managed instances of the group, by phase.", "group", "phase"),
 		healthy: desc("group_healthy_instances", "Managed instances of the group that run and are healthy.",
 			"group"),
@@ -90,7 +92,7 @@ func (g *gauges) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		g.leader, g.grace, g.age, g.revision, g.streams, g.ends, g.history, g.replicas, g.hold, g.unreadable, g.orphans,
 		g.missing,
-		g.size, g.phases, g.healthy, g.onDemand, g.verdicts, g.health, g.state,
+		g.size, g.wish, g.phases, g.healthy, g.onDemand, g.verdicts, g.health, g.state,
 		g.slots, g.outdated, g.storm, g.stalled, g.blamed, g.invalid, g.blockedWork,
 	}
 }
@@ -144,6 +146,9 @@ func (g *gauges) tellGroup(tell func(*prometheus.Desc, float64, ...string), s st
 		size = s.Accepted.Size
 	}
 	tell(g.size, float64(size), s.Group)
+	if s.Scale != nil {
+		tell(g.wish, float64(s.Scale.Asks), s.Group)
+	}
 	for _, p := range store.Phases {
 		tell(g.phases, float64(s.Phases[p]), s.Group, string(p))
 	}

@@ -158,6 +158,7 @@ func everything(t *testing.T) scrape {
 	s := newShard(t)
 	g := store.DefaultGroup()
 	g.Name, g.Provider = "web", "mem"
+	g.Scale = &store.ScaleSpec{Max: 2, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}}}
 	g.Complete()
 	s.put(store.KeysOf("test").Group("web"), store.Encode(g))
 	site, _, m := s.start("a")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,13 +27,13 @@ type pin struct {
 // If no endpoint is the leader's, any member that answers is taken, and the one that was is kept as
 // long as it does.
 type leaderConn struct {
-	members []member
-	every   time.Duration
-	logger  *slog.Logger
-	kick    chan struct{} // look again now; holds one
+	every  time.Duration
+	logger *slog.Logger
+	kick   chan struct{} // look again now; holds one
 
-	mu  sync.Mutex
-	pin *pin
+	mu      sync.Mutex
+	members []member // replaced as a whole
+	pin     *pin
 }
 
 type member struct {
@@ -43,15 +44,45 @@ type member struct {
 // dialMembers makes a connection for each endpoint. None is opened before it is used.
 func dialMembers(client *clientv3.Client, cfg Config) (*leaderConn, error) {
 	l := &leaderConn{every: cfg.LeaderCheck, logger: cfg.Logger, kick: make(chan struct{}, 1)}
-	for _, endpoint := range cfg.Endpoints {
+	if err := l.use(client, cfg.Endpoints); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+// use makes connections to endpoints that are new, and closes those to endpoints that have gone. If
+// the member that renewals go to has gone, they move.
+func (l *leaderConn) use(client *clientv3.Client, endpoints []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var members []member
+	for _, endpoint := range endpoints {
+		if i := slices.IndexFunc(l.members, func(m member) bool { return m.endpoint == endpoint }); i >= 0 {
+			members = append(members, l.members[i])
+			continue
+		}
 		conn, err := client.Dial(endpoint)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("dial etcd member %s: %w", endpoint, err), l.close())
+			return fmt.Errorf("dial etcd member %s: %w", endpoint, err)
 		}
-		l.members = append(l.members, member{endpoint: endpoint, conn: conn})
+		members = append(members, member{endpoint: endpoint, conn: conn})
 	}
-	l.pin = newPin(l.members[0]) // until the first look
-	return l, nil
+	old := l.members
+	l.members = members
+	switch {
+	case l.pin == nil: // until the first look
+		l.pin = newPin(members[0])
+	case !slices.Contains(endpoints, l.pin.endpoint):
+		close(l.pin.moved)
+		l.pin = newPin(members[0])
+	}
+	for _, m := range old {
+		if !slices.Contains(endpoints, m.endpoint) {
+			_ = m.conn.Close() // what ran on it has moved
+		}
+	}
+	l.recheck()
+	return nil
 }
 
 func newPin(m member) *pin {
@@ -85,7 +116,10 @@ func (l *leaderConn) run(ctx context.Context) {
 	tick := time.NewTicker(l.every)
 	defer tick.Stop()
 	for {
-		l.repin(l.look(ctx))
+		l.mu.Lock()
+		members := l.members
+		l.mu.Unlock()
+		l.repin(members, look(ctx, members))
 		// However many streams fail at once, the members are not asked more often than this.
 		select {
 		case <-ctx.Done():
@@ -108,12 +142,12 @@ const (
 
 // look asks every member for its status at the same time. Who does not answer within statusTimeout
 // has nil.
-func (l *leaderConn) look(ctx context.Context) []*pb.StatusResponse {
+func look(ctx context.Context, members []member) []*pb.StatusResponse {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	answers := make([]*pb.StatusResponse, len(l.members))
+	answers := make([]*pb.StatusResponse, len(members))
 	var asked sync.WaitGroup
-	for i, m := range l.members {
+	for i, m := range members {
 		asked.Go(func() {
 			if st, err := pb.NewMaintenanceClient(m.conn).Status(ctx, &pb.StatusRequest{}); err == nil {
 				answers[i] = st
@@ -125,9 +159,12 @@ func (l *leaderConn) look(ctx context.Context) []*pb.StatusResponse {
 }
 
 // repin moves to the best member there is. If none answered it stays where it is.
-func (l *leaderConn) repin(answers []*pb.StatusResponse) {
+func (l *leaderConn) repin(members []member, answers []*pb.StatusResponse) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !slices.Equal(members, l.members) {
+		return // they changed meanwhile: the next look is soon
+	}
 	current := -1
 	for i, m := range l.members {
 		if m.endpoint == l.pin.endpoint {

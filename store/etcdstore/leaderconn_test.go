@@ -227,6 +227,23 @@ func TestRenewalsStayWithTheLeader(t *testing.T) {
 	f := openStore(t, Config{Endpoints: []string{endpoints[follower]}})
 	eventually(t, "renewed through a follower", func() bool { _, err := f.Renew(ctx, l.ID); return err == nil })
 
+	// It is told of the leader, and renewals go there; told of the follower alone, it goes back.
+	for _, at := range []int{third, follower} {
+		if err := f.Use([]string{endpoints[at]}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "renewed through the only endpoint there is", func() bool {
+			_, err := f.Renew(ctx, l.ID)
+			return err == nil && f.renewer.leader.current().endpoint == endpoints[at]
+		})
+		if _, err := f.Get(ctx, "/none"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a read: %v", err)
+		}
+	}
+	if err := f.Use(nil); err == nil {
+		t.Error("no endpoint is no error")
+	}
+
 	v, err := f.Vitals(ctx)
 	if err != nil || v.Leader != uint64(c.members[third].Server.MemberID()) ||
 		v.Cluster != uint64(c.members[third].Server.Cluster().ID()) {

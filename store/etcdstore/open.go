@@ -80,6 +80,17 @@ func (s *Store) Close() error {
 	return errors.Join(closeClient(s.data), closeClient(s.leases))
 }
 
+// Use goes on with these endpoints: the cluster has other members than when the store was opened.
+// What runs on a member that is still there goes on undisturbed.
+func (s *Store) Use(endpoints []string) error {
+	if len(endpoints) == 0 {
+		return errors.New("use other endpoints: no endpoint given")
+	}
+	s.data.SetEndpoints(endpoints...)
+	s.leases.SetEndpoints(endpoints...)
+	return s.renewer.use(endpoints)
+}
+
 // start runs f in a goroutine that Close waits for. It reports false, and does nothing, on a closed
 // store.
 func (s *Store) start(f func()) bool {

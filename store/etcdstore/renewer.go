@@ -85,6 +85,17 @@ func (r *renewer) started() ([]*renewStream, error) {
 	return r.streams, nil
 }
 
+// use goes on with these endpoints.
+func (r *renewer) use(endpoints []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg.Endpoints = endpoints
+	if r.closed || r.leader == nil {
+		return nil
+	}
+	return r.leader.use(r.client, endpoints)
+}
+
 // close ends all streams, fails who waits on them and waits until everything has ended.
 func (r *renewer) close() {
 	r.mu.Lock()

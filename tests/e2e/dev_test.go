@@ -248,6 +248,12 @@ func TestDevIsKilled(t *testing.T) {
 		t.Errorf("replaced: there were %v, and by now %v", ids, all)
 	}
 	l.stop(ids, syscall.SIGTERM)
+
+	// It is ended while it starts, once the first machine runs again.
+	l.dev = l.start("dev", l.command(bin("leasehold"), "dev", "--data-dir", l.data, "--etcd-listen", l.endpoint,
+		"--listen", listen))
+	l.await("a machine that was resumed", func() bool { return len(machines.Residents(l.shards())) > 0 })
+	l.stop(ids, syscall.SIGTERM)
 }
 
 // A dev whose output is not read any more, as in "leasehold dev | head", still stops everything

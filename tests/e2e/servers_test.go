@@ -43,6 +43,14 @@ func (c *hosts) three() (hosts [3]*serverHost) {
 	}
 	c.endpoint = strings.Join([]string{a.etcd, hosts[1].etcd, hosts[2].etcd}, ",")
 	c.follow()
+	c.await("the first replica to use all members", func() bool {
+		for line := range strings.Lines(a.run.stderr.String()) {
+			if strings.Contains(line, "the replica follows etcd's members") && strings.Contains(line, hosts[2].etcd) {
+				return true
+			}
+		}
+		return false
+	})
 	return hosts
 }
 

@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Drills are the commands that cause a failure on purpose (DAY-6).
+type Drills struct {
+	Machine DrillMachine `cmd:"" help:"End the machine of one instance, without warning, and show what was promised and what was seen."`
+	Zone    DrillZone    `cmd:"" help:"End all machines of a group in a zone, without warning, and show what was promised and what was seen."`
+}
+
+// DrillMachine is the command drill machine.
+type DrillMachine struct {
+	Group    string   `arg:"" help:"Name of the group."`
+	Instance string   `short:"i" help:"The instance (default: the oldest healthy one)." placeholder:"ID"`
+	Confirm  []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
+}
+
+// DrillZone is the command drill zone.
+type DrillZone struct {
+	Group   string   `arg:"" help:"Name of the group."`
+	Zone    string   `arg:"" help:"Name of the zone."`
+	Confirm []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
+}
+
+// Run ends the machine and follows what happens.
+func (c *DrillMachine) Run(ctx context.Context, s *Session) error {
+	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool {
+		return c.Instance == "" || i.ID == c.Instance
+	})
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance%s", c.Group,
+			prefixed(" ", c.Instance))
+	}
+	r := s.request(store.RequestDrill, "", targets[0].ID)
+	return s.drill(ctx, g, r, targets[:1], c.Confirm)
+}
+
+// Run ends the machines and follows what happens.
+func (c *DrillZone) Run(ctx context.Context, s *Session) error {
+	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance in zone %s", c.Group,
+			c.Zone)
+	}
+	r := s.request(store.RequestDrill, c.Group, "")
+	r.Zone = c.Zone
+	return s.drill(ctx, g, r, targets, c.Confirm)
+}
+
+func prefixed(prefix, word string) string {
+	if word == "" {
+		return ""
+	}
+	return prefix + word
+}
+
+// drillTargets returns the running instances that are wanted, the oldest first.
+func (s *Session) drillTargets(ctx context.Context, name string, wanted func(store.Instance) bool) (group,
+	[]store.Instance, error,
+) {
+	g, err := s.group(ctx, name)
+	if err != nil {
+		return g, nil, err
+	}
+	listing, err := s.list(ctx, s.keys().Of(store.KindInstances)+name+"-", 0)
+	if err != nil {
+		return g, nil, err
+	}
+	all, err := decodeInstances(listing)
+	if err != nil {
+		return g, nil, err
+	}
+	var targets []store.Instance
+	for _, v := range all {
+		if i := v.Record; i.Group == name && i.Managed && i.Phase == store.Running && wanted(i) {
+			targets = append(targets, i)
+		}
+	}
+	slices.SortStableFunc(targets, func(a, b store.Instance) int { return a.Created.Compare(b.Created) })
+	return g, targets, nil
+}
+
+// drill orders the failure, follows what happens, and shows it beside what was promised.
+func (s *Session) drill(ctx context.Context, g group, r store.Request, targets []store.Instance, given []string) error {
+	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	if err != nil {
+		return err
+	}
+	if len(leaders.KVs) == 0 {
+		return failure(Failed, "leasehold status",
+			"no coordinator is running, and a drill is not left for later; nothing was ordered")
+	}
+	var ids []string
+	for _, i := range targets {
+		ids = append(ids, i.ID)
+	}
+	what := fmt.Sprintf("drill in group %s: %s ended by its provider, without warning: %s", g.Name,
+		machinesAre(len(ids)), someOf(ids))
+	if err := s.confirm(ctx, given, g.Name, what); err != nil {
+		return err
+	}
+	begun := s.env.Now()
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(s.keys().Instance(targets[0].ID))},
+		"instance "+targets[0].ID+" is gone"); err != nil {
+		return err
+	}
+	seen, err := s.followDrill(ctx, g.Name, r.ID, begun)
+	if err != nil {
+		return err
+	}
+	if seen.Refused != "" {
+		return failure(Failed, "leasehold explain "+g.Name, "group %s could not bear it: %s; no machine was ended", g.Name,
+			seen.Refused)
+	}
+	return s.showDrill(ctx, g, seen)
+}
+
+// followDrill follows the journal until the drill is over.
+func (s *Session) followDrill(ctx context.Context, group, order string, begun time.Time) (review.DrillSeen, error) {
+	limit := s.waitLimit()
+	keys := s.keys()
+	f := drillFollower{group: group, changed: make(chan struct{}, 1), entries: map[string]store.JournalEntry{}}
+	var prefixes []string
+	end := begun.Add(limit + clocksAhead)
+	for t := begun.UTC().Add(-clocksBehind).Truncate(time.Hour); !t.After(end); t = t.Add(time.Hour) {
+		prefixes = append(prefixes, keys.Of(store.KindEvents)+t.Format("20060102T15"))
+	}
+	following, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	follower.Go(func() {
+		_ = store.Follow(following, s.st, keys.Prefix(), prefixes, &f) // it ends only with its context
+	})
+	defer follower.Wait()
+	defer stop()
+	s.note("ordered %s; following it for at most %s", order, output.Span(limit))
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	told := 0
+	for {
+		seen := review.SeenOfDrill(f.all(), order)
+		for lines := drillLines(seen); told < len(lines); told++ {
+			s.note("%s", lines[told])
+		}
+		if seen.Over() {
+			return seen, nil
+		}
+		select {
+		case <-ctx.Done():
+			return seen, failure(Interrupted, "leasehold events -g "+group+" --follow",
+				"stopped following: the drill goes on, and so does the healing")
+		case <-deadline.C:
+			return seen, failure(TimedOut, "leasehold explain "+group, "gave up after %s: not all slots are served again",
+				output.Span(limit))
+		case <-f.changed:
+		}
+	}
+}
+
+// drillLines are the steps of a drill so far, which only grow.
+func drillLines(seen review.DrillSeen) (lines []string) {
+	for _, i := range seen.Instances {
+		if !i.Ended.IsZero() {
+			lines = append(lines, i.Instance+" is ended by its provider")
+		}
+	}
+	for _, i := range seen.Instances {
+		if !i.Served.IsZero() {
+			lines = append(lines, "the slot of "+i.Instance+" is served again")
+		}
+	}
+	return lines
+}
+
+// drillFollower collects the journal's entries about a group.
+type drillFollower struct {
+	group   string
+	changed chan struct{}
+
+	mu      sync.Mutex
+	entries map[string]store.JournalEntry
+}
+
+func (f *drillFollower) take(kv store.KV) {
+	if v, err := store.Decode[store.JournalEntry](kv); err == nil && v.Record.Group == f.group {
+		f.entries[kv.Key] = v.Record
+	}
+}
+
+func (f *drillFollower) signal() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Part takes a part of a listing.
+func (f *drillFollower) Part(kvs []store.KV) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, kv := range kvs {
+		f.take(kv)
+	}
+}
+
+// Reset ends a listing.
+func (f *drillFollower) Reset(store.Revision) { f.signal() }
+
+// Apply takes changes.
+func (f *drillFollower) Apply(b store.Batch) {
+	f.mu.Lock()
+	for _, e := range b.Events {
+		if !e.Deleted {
+			f.take(e.KV)
+		}
+	}
+	f.mu.Unlock()
+	f.signal()
+}
+
+// Interrupted changes nothing: what was seen stays seen.
+func (f *drillFollower) Interrupted(error) {}
+
+func (f *drillFollower) all() []store.JournalEntry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []store.JournalEntry
+	for _, e := range f.entries {
+		all = append(all, e)
+	}
+	return all
+}
+
+// drillPromise is a line of a drill's result.
+type drillPromise struct {
+	What     string `json:"what"`
+	Promised string `json:"promised"`
+	Seen     string `json:"seen"`
+	Kept     bool   `json:"kept"`
+}
+
+// leaseLag is by how much a failure may be seen later than the end of the lease.
+const leaseLag = 1500 * time.Millisecond
+
+// showDrill shows what was promised beside what was seen.
+func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen) error {
+	blamed, err := s.blamedIn(ctx, g.Name, seen)
+	if err != nil {
+		return err
+	}
+	bound := g.Spec.Report.LeaseTTL.D() + leaseLag
+	var lines []drillPromise
+	for _, i := range seen.Instances {
+		detect, replace, serve := i.Seen.Sub(i.Ended), i.Replaced.Sub(i.Seen), i.Served.Sub(i.Ended)
+		lines = append(lines,
+			drillPromise{
+				i.Instance + " detected", "within " + took(bound) + " (DET-2, DET-4)",
+				fmt.Sprintf("%s after %s", orDash(string(i.Verdict)), took(detect)), !i.Seen.IsZero() && detect <= bound,
+			},
+			drillPromise{
+				i.Instance + " replaced", "at once (DET-4)",
+				fmt.Sprintf("%s, %s later", orDash(i.Replacement), took(replace)),
+				!i.Replaced.IsZero() && replace <= leaseLag,
+			},
+			drillPromise{
+				i.Instance + " served again", "when the new one is healthy", "after " + took(serve), !i.Served.IsZero(),
+			})
+	}
+	lines = append(lines,
+		drillPromise{"other instances", "none fails", listOrNone(seen.Others), len(seen.Others) == 0},
+		drillPromise{"blamed for it", "nothing (DAY-6)", listOrNone(blamed), len(blamed) == 0})
+	broken := slices.ContainsFunc(lines, func(p drillPromise) bool { return !p.Kept })
+	done, err := s.records(map[string]any{"group": g.Name, "promises": lines, "seen": seen})
+	if err == nil && !done {
+		t := output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "PROMISED"}, {Title: "SEEN"}, {Title: "KEPT"}}}
+		for _, p := range lines {
+			kept := "yes"
+			if !p.Kept {
+				kept = "NO"
+			}
+			t.Add(p.What, p.Promised, p.Seen, kept)
+		}
+		err = t.Write(s.screen(), s.wide())
+	}
+	if err != nil || !broken {
+		return err
+	}
+	return failure(Failed, "leasehold explain "+g.Name, "the drill has shown something else than what was promised")
+}
+
+func listOrNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// blamedIn returns the slots that count a failure of a drilled instance.
+func (s *Session) blamedIn(ctx context.Context, name string, seen review.DrillSeen) (blamed []string, err error) {
+	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+name+"/", 0)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := decodeAll[store.Slot](listing)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slots {
+		for _, f := range v.Record.Failures {
+			if slices.ContainsFunc(seen.Instances, func(i review.DrilledSeen) bool { return i.Instance == f.Instance }) {
+				blamed = append(blamed, fmt.Sprintf("slot %d", v.Record.Number))
+			}
+		}
+	}
+	return blamed, nil
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
+)
+
+// Upgrades are the commands about upgrades of Leasehold itself.
+type Upgrades struct {
+	Check UpgradeCheck `cmd:"" help:"Check what stands against an upgrade of Leasehold, and show its order."`
+}
+
+// UpgradeCheck is the command upgrade check.
+type UpgradeCheck struct {
+	To string `help:"Version to upgrade to (default: this program's)." placeholder:"VERSION"`
+}
+
+// Run shows what stands against the upgrade, and its steps.
+func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
+	to := c.To
+	if to == "" {
+		to = s.env.Version
+	}
+	members := s.askMembers(ctx)
+	state, err := s.readState(ctx, s.flags.Shard)
+	if err != nil {
+		return err
+	}
+	state.Etcd = <-members
+	u := story.PlanUpgrade(&state.Shard, to, s.env.Now())
+	done, err := s.records(u)
+	if err != nil {
+		return err
+	}
+	if !done {
+		if err := s.showUpgrade(u); err != nil {
+			return err
+		}
+	}
+	if n := len(u.Against); n > 0 {
+		return failure(Failed, "put right what is named above, then the same command again",
+			"the upgrade to %s cannot begin: %s", output.OneLine(to), counted(n, "problem", "problems"))
+	}
+	return nil
+}
+
+func (s *Session) showUpgrade(u story.Upgrade) error {
+	scr := s.screen()
+	kind := "upgrade"
+	if u.Down {
+		kind = "downgrade, if CHANGELOG.md names no change of formats in between,"
+	}
+	if len(u.Steps) == 0 {
+		fmt.Fprintf(scr.W, "%s to %s: nothing to do\n", kind, output.OneLine(u.To))
+	} else {
+		fmt.Fprintf(scr.W, "%s to %s, in this order\n", kind, output.OneLine(u.To))
+		t := output.Table{Columns: []output.Column{
+			{Title: "STEP", Right: true}, {Title: "WHAT"}, {Title: "FROM"}, {Title: "HOW", Cut: true},
+		}}
+		for i, step := range u.Steps {
+			t.Add(fmt.Sprint(i+1), output.OneLine(step.What), output.OneLine(step.From), step.How)
+		}
+		if err := t.Write(scr, s.wide()); err != nil {
+			return err
+		}
+	}
+	return writeProblems(scr, u.Against)
+}

@@ -1,0 +1,296 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/scale"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	// loadFresh is how old the numbers of an instance may be, on our clock. Agents report their load
+	// every half minute.
+	loadFresh = 3 * time.Minute
+	// loadCovered is how much of its minute a window of load has to cover.
+	loadCovered = 30 * time.Second
+	// scalePace is how often a wish is judged: instances report one after the other, and each could
+	// be another one.
+	scalePace = 5 * time.Second
+	// scaleNumbersEvery is how often the numbers of a wish that stands are written.
+	scaleNumbersEvery = 30 * time.Second
+	// mostWishes bounds the wishes that are remembered.
+	mostWishes = 12
+)
+
+// settleSize has the group planned with the size in force, which load or an operator may have
+// chosen (AUTO-1, AUTO-3). It is part of the records, as the spec is: a size that this plan chooses
+// is acted on when it has been written.
+func (d *draft) settleSize() {
+	if d.spec == nil {
+		return
+	}
+	d.asked = d.spec.Size
+	if size := d.spec.SizeAt(d.g.Status.Record.Scale, d.now); size != d.spec.Size {
+		g := *d.spec
+		g.Size = size
+		d.spec = &g
+	}
+}
+
+// followScale judges what load asks for, and chooses the size.
+func (d *draft) followScale() {
+	if d.spec == nil || d.spec.Scale == nil {
+		return
+	}
+	spec, old := d.spec.Scale, d.g.Status.Record.Scale
+	if old == nil {
+		d.scale = &store.Scale{Wish: d.spec.Size, Asks: d.spec.Size, Wishes: d.wished(nil, d.spec.Size)}
+	} else {
+		next := *old
+		d.scale = &next
+	}
+	s := d.scale
+	s.Size = d.spec.Size
+	if !d.mayAct() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
+		return
+	}
+	if h := d.spec.ScaleHold; h.HoldsAt(d.now) {
+		d.wake(h.Until)
+	} else if old != nil && old.Stays == store.ScaleHeld {
+		d.tell("AUTO-3", "size follows the load again", "the time for which "+old.By+" had chosen it is over")
+		s.Stays = "" // judged now
+	} else if due := d.ends(d.g.Due, store.TimerScalePace, s.Pace); s.Pace != nil && d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	was := *s
+	wish := scale.WishOf(spec, s.Size, d.load())
+	s.Asks, s.Wish = wish.Size, spec.Within(wish.Size)
+	size, stays := scale.Step(spec, wish, d.scaleState(wish))
+	s.By, s.Until, s.Advice = "", time.Time{}, 0
+	switch h := d.spec.ScaleHold; {
+	case h.HoldsAt(d.now):
+		stays, s.By, s.Until = store.ScaleHeld, h.By, h.Until
+	case spec.Advises():
+		if stays = store.ScaleAdvised; size != s.Size {
+			s.Advice = size
+		}
+		if s.Advice != was.Advice && s.Advice != 0 {
+			d.tellSize(fmt.Sprintf("size %d would be %d", s.Size, size), size, wish.Numbers)
+		}
+	case size != s.Size:
+		d.tellSize(fmt.Sprintf("size %d -> %d", s.Size, size), size, wish.Numbers)
+		changed := d.timer(spec.Down.Every.D())
+		if s.Shrunk = &changed; size > s.Size {
+			grown := d.timer(spec.Up.Every.D())
+			s.Grown, s.Rising = &grown, nil
+		}
+		s.Size = size
+	}
+	s.Stays = stays
+	d.showNumbers(&was, wish)
+}
+
+// showNumbers writes the numbers of a wish beside it, and of a wish that stands now and then.
+func (d *draft) showNumbers(was *store.Scale, wish scale.Wish) {
+	s := d.scale
+	if samePart(was, s) && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
+		return
+	}
+	pace := d.timer(scalePace)
+	s.Pace, s.Numbers, s.At = &pace, wish.Numbers, d.now.UTC()
+	d.wake(d.now.Add(scalePace))
+}
+
+// scaleState is what the next step depends on, by the clock. It takes timers that have ended out of
+// the record.
+func (d *draft) scaleState(wish scale.Wish) scale.State {
+	s, spec := d.scale, d.spec.Scale
+	over := func(name string, t **store.Timer) bool {
+		if *t == nil {
+			return true
+		}
+		due := d.ends(d.g.Due, name, *t)
+		if d.now.Before(due) {
+			d.wake(due)
+			return false
+		}
+		*t = nil
+		return true
+	}
+	st := scale.State{
+		Size: s.Size, Largest: s.Wish, Halted: d.holdsSize(),
+		MayGrow: over(store.TimerScaleGrown, &s.Grown), MayShrink: over(store.TimerScaleShrunk, &s.Shrunk),
+	}
+	switch {
+	case s.Wish <= s.Size || wish.Unknown:
+		s.Rising = nil
+	case s.Rising == nil && spec.Up.Window > 0:
+		rising := d.timer(spec.Up.Window.D())
+		s.Rising = &rising
+		d.wake(d.now.Add(spec.Up.Window.D()))
+	default:
+		rising := s.Rising // it stays in the record until the group has grown
+		st.Risen = over(store.TimerScaleRising, &rising)
+	}
+	latest := s.Wish
+	if wish.Unknown {
+		latest = 0
+	}
+	if s.Wishes = d.wished(s.Wishes, latest); len(s.Wishes) > 0 {
+		st.Largest = max(spec.Within(s.Wishes[0].Size), s.Wish)
+	}
+	return st
+}
+
+// wished adds a wish to those that count still, and drops those that do not; 0: nothing is known.
+// One that none before is smaller than takes their place. As long as nothing is known after all of
+// them have ended, the present size is taken for wished.
+func (d *draft) wished(list []store.ScaleWish, size int) []store.ScaleWish {
+	window := d.spec.Scale.Complete().Down.Window.D()
+	if window == 0 {
+		return nil
+	}
+	var kept []store.ScaleWish
+	for _, w := range list {
+		if due := d.ends(d.g.Due, w.TimerName(), &w.Counts); d.now.Before(due) {
+			kept = append(kept, w)
+			d.wake(due)
+		}
+	}
+	if size == 0 {
+		if len(kept) > 0 {
+			return kept
+		}
+		size = d.spec.Size
+	}
+	for len(kept) > 0 && kept[len(kept)-1].Size < size {
+		kept = kept[:len(kept)-1]
+	}
+	// a tenth more, so that a wish that stands need not be written at each look
+	now := store.ScaleWish{Size: size, Counts: d.timer(window + window/10)}
+	if last := len(kept) - 1; last >= 0 && kept[last].Size == size {
+		if due := d.ends(d.g.Due, kept[last].TimerName(), &kept[last].Counts); due.Sub(d.now) > window {
+			return kept
+		}
+		kept[last] = now
+	} else {
+		kept = append(kept, now)
+	}
+	for len(kept) > mostWishes { // the two that differ least become one, which is as large and as long as both
+		least := 0
+		for i := range len(kept) - 1 {
+			if kept[i].Size-kept[i+1].Size < kept[least].Size-kept[least+1].Size {
+				least = i
+			}
+		}
+		kept[least].Counts = kept[least+1].Counts
+		kept = slices.Delete(kept, least+1, least+2)
+	}
+	return kept
+}
+
+// holdsSize is why the size must not shrink by load (AUTO-5).
+func (d *draft) holdsSize() store.ScaleStays {
+	switch r := d.rollout; {
+	case d.storm != nil:
+		return store.ScaleStorm
+	case d.breaker != nil:
+		return store.ScaleBreaker
+	case r != nil && (r.Stalled != "" || r.Blamed != ""):
+		return store.ScaleStalled
+	case d.now.Before(d.s.GraceEnd):
+		d.wake(d.s.GraceEnd)
+		return store.ScaleGrace
+	default:
+		return ""
+	}
+}
+
+// load adds up what the instances tell. A slot without a warm instance is missing or on the way.
+func (d *draft) load() scale.Load {
+	targets := d.spec.Scale.Targets
+	load := scale.Load{Metrics: make([]scale.Numbers, len(targets))}
+	warmup := d.spec.Scale.Complete().Warmup.D()
+	slots, warm := 0, make([]bool, len(targets))
+	for _, sl := range d.order {
+		clear(warm)
+		fills, starts := false, false
+		for _, m := range sl.members {
+			if !m.phase.Fills() || !m.Record.Managed {
+				continue
+			}
+			fills = true
+			since := m.HealthySince
+			if since.Before(m.PhaseStart) {
+				since = m.PhaseStart
+			}
+			switch due := since.Add(warmup); {
+			case m.failing() || m.judgment.Verdict == store.Suspect:
+			case !m.healthy():
+				starts = starts || m.Record.Phase != store.Running
+			case d.now.Before(due):
+				d.wake(due)
+				starts = true
+			default:
+				for i, t := range targets {
+					if value, told := d.tells(m, t.Metric); told {
+						load.Metrics[i].Sum += value
+						load.Metrics[i].Warm++
+						warm[i] = true
+					}
+				}
+			}
+		}
+		switch {
+		case !fills:
+			continue
+		case starts && !slices.Contains(warm, true):
+			load.OnTheWay++
+		default:
+			for i := range targets {
+				if !warm[i] {
+					load.Metrics[i].Missing++
+				}
+			}
+		}
+		slots++
+	}
+	load.OnTheWay += max(0, d.spec.Size-slots)
+	return load
+}
+
+// tells is what a member tells of a metric, if that is fresh. Zero is what an agent reports that
+// could not measure: no machine that runs it has no load at all.
+func (d *draft) tells(m *member, metric string) (value float64, told bool) {
+	if m.ReportSeen.IsZero() || d.now.Sub(m.ReportSeen) > loadFresh {
+		return 0, false
+	}
+	windows := m.Report.Record.Host.Windows
+	i := slices.IndexFunc(windows, func(w store.HostWindow) bool { return w.Span.D() == time.Minute })
+	if i < 0 || windows[i].Covered.D() < loadCovered {
+		return 0, false
+	}
+	switch w := windows[i]; metric {
+	case store.MetricCPU:
+		value = w.CPUPercent
+	case store.MetricMemory:
+		value = w.MemoryPercent
+	case store.MetricNetwork:
+		value = float64(w.NetworkSent+w.NetworkRecv) / w.Covered.D().Seconds() / 1e6
+	}
+	return value, value > 0
+}
+
+// tellSize notes a change of size with the numbers that it rests on.
+func (d *draft) tellSize(what string, to int, numbers []store.ScaleNumber) {
+	why := store.Cause{
+		Kind: store.CauseLoad, Count: d.spec.Size, Limit: to, Load: &store.CauseNumbers{Numbers: numbers},
+	}
+	d.notes = append(d.notes, Note{
+		Rule: "AUTO-1", What: what, Why: reason.Short(why), Cause: why, Counterfactual: counterfactual("AUTO-1", ""),
+	})
+}

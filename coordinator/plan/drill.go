@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostDrilled bounds the instances of one drill. Their records share a transaction.
+const mostDrilled = 50
+
+// drill has the machines of instances ended as if they had failed (DAY-6). The mark in their
+// records is the intent; callProvider follows from it. It keeps what follows from being blamed on
+// anything.
+func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
+	if !d.mayAct() {
+		d.actions = append(d.actions, refuse(r, "nothing is done in the group now: it is paused, or the shard is on hold"))
+		return
+	}
+	if why := d.cannotBear(members); why != "" {
+		d.actions = append(d.actions, refuse(r, why))
+		return
+	}
+	mark := store.Drill{Request: r.Record.ID, By: r.Record.By, At: d.now.UTC()}
+	for _, m := range members {
+		if m.touched {
+			return // decided on the next cache
+		}
+	}
+	first := members[0]
+	a := d.step(first, first.phase, "DAY-6", "drill: "+number(len(members), "machine")+" to be ended",
+		orderedBy(r.Record.By), []string{"request " + r.Record.ID}, func(rec *store.Instance) { rec.Drill = &mark })
+	for _, m := range members[1:] {
+		rec := m.Record
+		rec.Drill = &mark
+		rec.Last = d.decision("DAY-6", a.What, orderedBy(r.Record.By))
+		m.touched = true
+		a.Conditions = append(a.Conditions, m.Unchanged())
+		a.Writes = append(a.Writes, store.Put(m.Key, store.Encode(rec)))
+		a.Evidence = append(a.Evidence, "instance "+m.ID())
+	}
+	a.Conditions = append(append(a.Conditions, r.Unchanged()), d.common()...)
+	a.Writes = append(a.Writes, store.Delete(r.Key))
+}
+
+// inZone returns the instances of the group in a zone that fill slots.
+func (d *draft) inZone(zone string) (found []*member) {
+	for _, m := range d.members {
+		if m.Record.Managed && m.Record.Zone == zone && zone != "" && m.phase.Fills() {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// cannotBear returns why the group could not bear the end of these machines; "" if it can. One is
+// always borne by a group of two or more that is well; several only within max_unavailable.
+func (d *draft) cannotBear(members []*member) string {
+	if len(members) == 0 {
+		return "the group has no instance there"
+	}
+	if len(members) > mostDrilled {
+		return fmt.Sprintf("%s at once are more than a drill ends (%d)", number(len(members), "instance"), mostDrilled)
+	}
+	for _, m := range members {
+		switch {
+		case !m.Record.Managed:
+			return m.ID() + " is on demand, and is never healed"
+		case m.byHand():
+			return "no provider can end the machine of " + m.ID()
+		case m.Record.Protected != "":
+			return m.ID() + " is protected"
+		case m.phase != store.Running || m.judgment.Verdict != store.Live:
+			return m.ID() + " is not healthy and running"
+		}
+	}
+	down, grace := max(1, d.boundsOf(store.WorkBudget{}).down), d.now.Before(d.s.GraceEnd)
+	switch {
+	case d.spec.Stopped || d.spec.Deleting || d.spec.Lifecycle == store.LifecycleTask:
+		return "the group is stopped, goes, or has tasks"
+	case grace:
+		return "after a disturbance nothing is judged for a while"
+	case d.storm != nil || d.breaker != nil:
+		return "there is a storm, or its breaker is open"
+	case d.rollout != nil:
+		return "a change is being rolled out"
+	case !d.allWell():
+		return "not all of its instances are healthy"
+	case len(members) >= d.spec.Size:
+		return fmt.Sprintf("it would leave none of %s", number(d.spec.Size, "instance"))
+	case len(members) > down:
+		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
+	}
+	for _, m := range d.members {
+		if m.Record.Drilled(d.now) && m.phase.Fills() {
+			return "another drill goes on: " + m.ID()
+		}
+	}
+	return ""
+}
+
+// mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
+// once: a leader that finds that it was about to be asks no more.
+func (d *draft) mustHalt(m *member) bool {
+	return d.spec != nil && m.Record.Drilled(d.now) && !m.Record.Drill.Asked && m.phase == store.Running
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A drill is refused where the group could not bear it, with the reason; the order is gone in the
+// same transaction. What it can bear is marked, all instances in one transaction.
+//
+// proves DAY-6, REC-16
+func TestWhatAGroupBears(t *testing.T) {
+	one, zone := store.Request{Instance: "a"}, store.Request{Zone: "a"}
+	spec := func(edit func(*store.Group)) func(*Snapshot) {
+		return func(s *Snapshot) { edit(&s.Groups[0].Spec.Group) }
+	}
+	record := func(edit func(*store.Instance)) func(*Snapshot) {
+		return func(s *Snapshot) { edit(&s.Groups[0].Instances[0].Record) }
+	}
+	two := store.Amount(2)
+	for name, c := range map[string]struct {
+		order   store.Request
+		set     func(*Snapshot)
+		refused string // "": carried out
+		marked  int
+	}{
+		"one of four":       {one, nil, "", 1},
+		"a zone, too large": {zone, nil, "2 would be down, and budget.max_unavailable allows 1", 0},
+		"a zone within the budget": {
+			zone, spec(func(g *store.Group) { g.Budget.MaxUnavailable = &two }), "", 2,
+		},
+		"no such zone": {store.Request{Zone: "z"}, nil, "no instance there", 0},
+		"of no zone":   {store.Request{}, nil, "no instance there", 0},
+		"on demand":    {store.Request{Instance: "x"}, nil, "on demand", 0},
+		"paused":       {one, spec(func(g *store.Group) { g.Paused = true }), "it is paused", 0},
+		"a task":       {one, spec(func(g *store.Group) { g.Lifecycle = store.LifecycleTask }), "has tasks", 0},
+		"on hold":      {one, func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, "on hold", 0},
+		"a grace":      {one, func(s *Snapshot) { s.GraceEnd = s.GraceEnd.AddDate(100, 0, 0) }, "after a disturbance", 0},
+		"protected":    {one, record(func(i *store.Instance) { i.Protected = store.ProtectRemoval }), "protected", 0},
+		"sick itself": {
+			one, func(s *Snapshot) { s.Groups[0].Instances[0].Report.Record.Healthy = false }, "not healthy and running", 0,
+		},
+		"one is sick":   {one, func(s *Snapshot) { s.Groups[0].Instances[3].Report.Record.Healthy = false }, "not all", 0},
+		"too few there": {one, spec(func(g *store.Group) { g.Size = 5 }), "not all of its instances are healthy", 0},
+		"another drill": {
+			one, func(s *Snapshot) {
+				s.Groups[0].Instances[3].Record.Drill = &store.Drill{At: s.Groups[0].Instances[3].Record.Since, Asked: true}
+			}, "another drill goes on", 0,
+		},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 4 })
+		for i, id := range []string{"a", "b", "c", "d"} {
+			w.place(id, i, store.Running, func(r *store.Instance) { r.Zone = []string{"a", "a", "b", "b"}[i] })
+		}
+		w.place("x", -1, store.Running)
+		s := w.snapshot()
+		if s.GraceEnd.IsZero() {
+			s.GraceEnd = w.now.Add(-time.Second)
+		}
+		if c.set != nil {
+			c.set(&s)
+		}
+		c.order.ID, c.order.By, c.order.Kind = "r", "ada", store.RequestDrill
+		if c.order.Instance == "" {
+			c.order.Group = w.group
+		}
+		v := store.Versioned[store.Request]{Key: w.keys.Request("r"), Modified: 5, Record: c.order}
+		s.Groups[0].Requests = []store.Versioned[store.Request]{v}
+		var got []Action
+		for _, a := range Compute(s, w.now).Actions {
+			if slices.Contains(deleted(a), v.Key) {
+				got = append(got, a)
+			}
+		}
+		if len(got) != 1 || !slices.Contains(got[0].Conditions, v.Unchanged()) {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		marked := 0
+		for _, write := range got[0].Writes {
+			if strings.Contains(string(write.Value), `"drill":{"request":"r","by":"ada"`) {
+				marked++
+			}
+		}
+		refused := got[0].Kind == store.EntryRefusal
+		if marked != c.marked || refused != (c.refused != "") || refused && !strings.Contains(got[0].Why, c.refused) {
+			t.Errorf("%s: %d marked, %s (%s)", name, marked, got[0].What, got[0].Why)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package reason
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Numbers says what instances tell of the targets of a group's size.
+func Numbers(list []store.ScaleNumber) string {
+	var parts []string
+	for _, n := range list {
+		unit := "%"
+		if n.Metric == store.MetricNetwork {
+			unit = " MB/s"
+		}
+		figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + unit }
+		told := "not known"
+		if n.Fresh > 0 {
+			told = figure(n.Value)
+		}
+		of := fmt.Sprintf("on average of %s", number(n.Fresh, "instance"))
+		if n.Fresh < n.Of || n.Of == 0 {
+			of = fmt.Sprintf("from %d of %s", n.Fresh, number(n.Of, "instance"))
+		}
+		parts = append(parts, fmt.Sprintf("%s %s %s, target %s", n.Metric, told, of, figure(n.Target)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// SizeStays says why the size of a group is not what load asks for; "" if it is.
+func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
+	in := func(t *store.Timer) string {
+		if t == nil {
+			return ""
+		}
+		return ", in " + Span(t.Start.Add(t.For.D()).Sub(now)) + " at the earliest"
+	}
+	switch s.Stays {
+	case "":
+		return ""
+	case store.ScaleUnknown:
+		return "most instances have told no load in the last 3 minutes (AUTO-2)"
+	case store.ScaleSilent:
+		return "it does not shrink while most instances tell nothing of a target (AUTO-2)"
+	case store.ScaleStarting:
+		return fmt.Sprintf("no instance has been healthy for scale.warmup (%s) yet (AUTO-2)", *spec.Complete().Warmup)
+	case store.ScaleWindowUp:
+		return fmt.Sprintf("load has to ask for more for scale.up.window (%s)%s (AUTO-2)", spec.Up.Window, in(s.Rising))
+	case store.ScaleWindowDown:
+		wait := ""
+		if len(s.Wishes) > 0 {
+			wait = fmt.Sprintf(": %d was asked for%s", s.Wishes[0].Size, in(&s.Wishes[0].Counts))
+		}
+		return fmt.Sprintf("it shrinks to the largest wish within scale.down.window (%s)%s (AUTO-2)",
+			*spec.Complete().Down.Window, wait)
+	case store.ScaleRateUp:
+		up := spec.Complete().Up
+		return fmt.Sprintf("it grows by %s every %s%s (AUTO-2)", up.Step, up.Every, in(s.Grown))
+	case store.ScaleRateDown:
+		down := spec.Complete().Down
+		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))
+	case store.ScaleAtMost:
+		return fmt.Sprintf("load asks for %d, and scale.max is %d (AUTO-1)", s.Asks, spec.Max)
+	case store.ScaleHeld:
+		until := "until the group is changed"
+		if !s.Until.IsZero() {
+			until = "for " + Span(s.Until.Sub(now))
+		}
+		return fmt.Sprintf("%s has chosen it, %s (AUTO-3)", s.By, until)
+	case store.ScaleAdvised:
+		return "scale.mode is advise (AUTO-4)"
+	case store.ScaleStorm:
+		return "it does not shrink in a storm (AUTO-5)"
+	case store.ScaleBreaker:
+		return "it does not shrink while the breaker is open (AUTO-5)"
+	case store.ScaleStalled:
+		return "it does not shrink while its roll is stopped or stalled (AUTO-5)"
+	case store.ScaleGrace:
+		return "it does not shrink while agents have time to return after a disturbance (AUTO-5)"
+	default:
+		return string(s.Stays)
+	}
+}

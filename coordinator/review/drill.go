@@ -1,0 +1,103 @@
+package review
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// DrillSeen is what the journal says of a drill so far (DAY-6).
+type DrillSeen struct {
+	Refused   string        `json:"refused,omitempty"` // why the leader has not begun it
+	Instances []DrilledSeen `json:"instances"`
+	// Others are instances of the group that failed meanwhile without being drilled.
+	Others []string `json:"others,omitempty"`
+}
+
+// DrilledSeen is what became of one instance. Times are zero until then.
+type DrilledSeen struct {
+	Instance    string        `json:"instance"`
+	Ended       time.Time     `json:"ended,omitzero"` // the provider was asked
+	Verdict     store.Verdict `json:"verdict,omitempty"`
+	Seen        time.Time     `json:"seen,omitzero"` // when it got the verdict
+	Replacement string        `json:"replacement,omitempty"`
+	Replaced    time.Time     `json:"replaced,omitzero"` // when the replacement was requested
+	Served      time.Time     `json:"served,omitzero"`   // when its slot was served again
+
+	slot int
+}
+
+// Over reports whether nothing more is to come: it was refused, or all slots are served again.
+func (d DrillSeen) Over() bool {
+	return d.Refused != "" || len(d.Instances) > 0 && !slices.ContainsFunc(d.Instances,
+		func(i DrilledSeen) bool { return i.Served.IsZero() })
+}
+
+// SeenOfDrill finds out what became of the drill with this order.
+func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
+	d := DrillSeen{Instances: []DrilledSeen{}}
+	mark := "request " + order
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
+	find := func(is func(*DrilledSeen) bool) *DrilledSeen {
+		for i := range d.Instances {
+			if is(&d.Instances[i]) {
+				return &d.Instances[i]
+			}
+		}
+		return nil
+	}
+	add := func(id string) *DrilledSeen {
+		if i := find(func(i *DrilledSeen) bool { return i.Instance == id }); i != nil {
+			return i
+		}
+		d.Instances = append(d.Instances, DrilledSeen{Instance: id, slot: -1})
+		return &d.Instances[len(d.Instances)-1]
+	}
+	for i := range entries {
+		e := &entries[i]
+		ours := slices.ContainsFunc(e.Evidence, func(of string) bool {
+			return of == mark || strings.HasPrefix(of, mark+" by ")
+		})
+		switch {
+		case ours && e.Kind == store.EntryRefusal:
+			d.Refused = e.Why
+		case ours && e.Kind == store.EntryCall && e.Slot != nil:
+			in := add(e.Instance)
+			in.Ended, in.slot = e.At, *e.Slot
+		case ours && e.Rule == RuleDrill:
+			add(e.Instance)
+			for _, of := range e.Evidence {
+				if id, another := strings.CutPrefix(of, "instance "); another {
+					add(id)
+				}
+			}
+		case len(d.Instances) == 0 || !concerns(e):
+		default:
+			in := find(func(i *DrilledSeen) bool { return i.slot == *e.Slot && !i.Ended.IsZero() })
+			if in == nil {
+				if troubled(e.Verdict) && e.Kind == store.EntryVerdict && !slices.Contains(d.Others, e.Instance) {
+					d.Others = append(d.Others, e.Instance)
+				}
+				continue
+			}
+			in.follow(e)
+		}
+	}
+	return d
+}
+
+// follow takes an entry about the slot after its machine was ended.
+func (i *DrilledSeen) follow(e *store.JournalEntry) {
+	if e.Instance == i.Instance && troubled(e.Verdict) && i.Seen.IsZero() {
+		i.Verdict, i.Seen = e.Verdict, e.At
+	}
+	if e.Replacement != "" && i.Replaced.IsZero() {
+		i.Replacement, i.Replaced = e.Replacement, e.At
+	}
+	if e.To == store.Running && i.Served.IsZero() {
+		i.Served = e.At
+	}
+}

@@ -1,0 +1,179 @@
+package scale_test
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/coordinator/scale"
+	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // one seed every day
+	"pgregory.net/rapid"
+)
+
+func spec(least, most int, targets ...store.ScaleTarget) *store.ScaleSpec {
+	s := store.ScaleSpec{Min: &least, Max: most, Targets: targets}.Complete()
+	return &s
+}
+
+var (
+	cpu     = store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
+	memory  = store.ScaleTarget{Metric: store.MetricMemory, Value: 80}
+	network = store.ScaleTarget{Metric: store.MetricNetwork, Value: 2}
+
+	onCPU          = []store.ScaleTarget{cpu}
+	onMemory       = []store.ScaleTarget{memory}
+	onBoth         = []store.ScaleTarget{cpu, network}
+	onCPUAndMemory = []store.ScaleTarget{cpu, memory}
+)
+
+// What load asks for, by what is known of it.
+//
+// proves AUTO-1, AUTO-2
+func TestWish(t *testing.T) {
+	type numbers = []scale.Numbers
+	for name, test := range map[string]struct {
+		targets     []store.ScaleTarget
+		size, onWay int
+		metrics     numbers
+		want        int
+		flags       string // unknown, silent
+	}{
+		"on target":                  {onCPU, 4, 0, numbers{{200, 4, 0}}, 4, ""},
+		"tolerated above":            {onCPU, 4, 0, numbers{{220, 4, 0}}, 4, ""},
+		"above":                      {onCPU, 4, 0, numbers{{220.1, 4, 0}}, 5, ""},
+		"far above":                  {onCPU, 4, 0, numbers{{400, 4, 0}}, 8, ""},
+		"tolerated below":            {onCPU, 10, 0, numbers{{450, 10, 0}}, 10, ""},
+		"below":                      {onCPU, 10, 0, numbers{{440, 10, 0}}, 9, ""},
+		"idle":                       {onCPU, 10, 0, numbers{{0, 10, 0}}, 0, ""},
+		"no hair too many":           {onCPU, 10, 0, numbers{{150.00000000001, 10, 0}}, 3, ""},
+		"more are on the way":        {onCPU, 8, 4, numbers{{400, 4, 0}}, 8, ""},
+		"too few are on the way":     {onCPU, 6, 2, numbers{{400, 4, 0}}, 8, ""},
+		"those on the way carry":     {onCPU, 8, 4, numbers{{40, 4, 0}}, 5, ""},
+		"missing carry for down":     {onCPU, 5, 0, numbers{{30, 3, 2}}, 3, ""},
+		"missing do not for up":      {onCPU, 5, 0, numbers{{300, 3, 2}}, 6, ""},
+		"lost ones count":            {onCPU, 8, 0, numbers{{400, 5, 3}}, 8, ""},
+		"half is not most":           {onCPU, 4, 0, numbers{{200, 2, 2}}, 4, "unknown silent"},
+		"none tells":                 {onCPU, 4, 0, numbers{{0, 0, 4}}, 4, "unknown silent"},
+		"none is warm":               {onCPU, 4, 4, numbers{{0, 0, 0}}, 4, "unknown silent"},
+		"size 0":                     {onCPU, 0, 0, numbers{{0, 0, 0}}, 0, "unknown silent"},
+		"memory grows":               {onMemory, 4, 0, numbers{{400, 4, 0}}, 5, ""},
+		"memory does not shrink":     {onMemory, 4, 0, numbers{{40, 4, 0}}, 4, ""},
+		"the largest wins":           {onBoth, 4, 0, numbers{{40, 4, 0}, {13, 4, 0}}, 7, ""},
+		"the largest below":          {onBoth, 4, 0, numbers{{40, 4, 0}, {4, 4, 0}}, 2, ""},
+		"memory holds a shrink up":   {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {200, 4, 0}}, 3, ""},
+		"memory lets it shrink":      {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {20, 4, 0}}, 1, ""},
+		"one is silent, for growth":  {onBoth, 4, 0, numbers{{400, 4, 0}, {0, 0, 4}}, 8, "silent"},
+		"one is silent, for a dip":   {onBoth, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, "silent"},
+		"memory is silent":           {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, ""},
+		"only memory, cpu is silent": {onCPUAndMemory, 4, 0, numbers{{0, 0, 4}, {40, 4, 0}}, 4, "silent"},
+	} {
+		load := scale.Load{OnTheWay: test.onWay, Metrics: test.metrics}
+		got := scale.WishOf(spec(1, 100, test.targets...), test.size, load)
+		flags := ""
+		if got.Unknown {
+			flags = "unknown "
+		}
+		if got.Silent {
+			flags += "silent"
+		}
+		if got.Size != test.want || flags != test.flags {
+			t.Errorf("%s: %+v, want %d %s", name, got, test.want, test.flags)
+		}
+	}
+}
+
+// How far the size goes towards a wish, and why no further.
+//
+// proves AUTO-2, AUTO-5
+func TestStep(t *testing.T) {
+	free := scale.State{Size: 10, Largest: 1, Risen: true, MayGrow: true, MayShrink: true}
+	with := func(edit func(*scale.State)) scale.State {
+		s := free
+		edit(&s)
+		return s
+	}
+	for name, test := range map[string]struct {
+		wish  scale.Wish
+		state scale.State
+		size  int
+		stays store.ScaleStays
+	}{
+		"as it is":      {scale.Wish{Size: 10}, free, 10, ""},
+		"unknown":       {scale.Wish{Size: 10, Unknown: true}, free, 10, store.ScaleUnknown},
+		"starting":      {scale.Wish{Size: 10, Unknown: true, Starting: true}, free, 10, store.ScaleStarting},
+		"grows":         {scale.Wish{Size: 15}, free, 15, ""},
+		"grows by step": {scale.Wish{Size: 25}, free, 20, store.ScaleRateUp},
+		"grows to max":  {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 20 }), 30, store.ScaleAtMost},
+		"is at max":     {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 30 }), 30, store.ScaleAtMost},
+		"not risen":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.Risen = false }), 10, store.ScaleWindowUp},
+		"has grown":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.MayGrow = false }), 10, store.ScaleRateUp},
+		"grows in a storm": {
+			scale.Wish{Size: 11}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 11, "",
+		},
+		"grows though one is silent": {scale.Wish{Size: 11, Silent: true}, free, 11, ""},
+		"shrinks":                    {scale.Wish{Size: 9}, free, 9, ""},
+		"shrinks by step":            {scale.Wish{Size: 3}, free, 7, store.ScaleRateDown},
+		"shrinks to min":             {scale.Wish{Size: 0}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
+		"shrinks to the largest": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 8 }), 8, store.ScaleWindowDown,
+		},
+		"the largest is the size": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Largest = 10 }), 10, store.ScaleWindowDown,
+		},
+		"has changed": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.MayShrink = false }), 10, store.ScaleRateDown,
+		},
+		"a storm": {
+			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm,
+		},
+		"silent":     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
+		"one of two": {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
+	} {
+		size, stays := scale.Step(spec(2, 30, cpu), test.wish, test.state)
+		if size != test.size || stays != test.stays {
+			t.Errorf("%s: size %d, stays %q; want %d, %q", name, size, stays, test.size, test.stays)
+		}
+	}
+}
+
+// Whatever is known: no step leaves the bounds, none is larger than allowed, and none makes the
+// group smaller without numbers of most instances, with a silent target, below a wish that counts,
+// or where something holds the size.
+//
+// proves AUTO-1, AUTO-2, AUTO-5
+func TestStepsAreSafe(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		least := rapid.IntRange(1, 20).Draw(r, "min")
+		s := spec(least, rapid.IntRange(least, 40).Draw(r, "max"), cpu, memory)
+		s.Up.Step = store.Amount(rapid.IntRange(-100, 20).Filter(func(n int) bool { return n != 0 }).Draw(r, "up"))
+		s.Down.Step = store.Amount(rapid.IntRange(-100, 20).Filter(func(n int) bool { return n != 0 }).Draw(r, "down"))
+		size := rapid.IntRange(least, s.Max).Draw(r, "size")
+		load := scale.Load{OnTheWay: rapid.IntRange(0, size).Draw(r, "on the way")}
+		for range s.Targets {
+			n := scale.Numbers{Warm: rapid.IntRange(0, size).Draw(r, "warm")}
+			n.Missing = rapid.IntRange(0, size).Draw(r, "missing")
+			n.Sum = rapid.Float64Range(0, 100).Draw(r, "value") * float64(n.Warm)
+			load.Metrics = append(load.Metrics, n)
+		}
+		wish := scale.WishOf(s, size, load)
+		halts := append([]store.ScaleStays{""}, store.ScaleStorm, store.ScaleGrace)
+		st := scale.State{
+			Size: size, Largest: max(s.Within(wish.Size), rapid.IntRange(least, s.Max).Draw(r, "largest")),
+			Risen: rapid.Bool().Draw(r, "risen"), MayGrow: rapid.Bool().Draw(r, "may grow"),
+			MayShrink: rapid.Bool().Draw(r, "may shrink"), Halted: rapid.SampledFrom(halts).Draw(r, "halted"),
+		}
+		to, stays := scale.Step(s, wish, st)
+		known := 2*load.Metrics[0].Warm > load.Metrics[0].Warm+load.Metrics[0].Missing
+		switch {
+		case to < least || to > s.Max:
+			r.Fatalf("size %d, and bounds %d to %d", to, least, s.Max)
+		case to > size && (to-size > max(1, s.Up.Step.Up(size)) || !st.Risen || !st.MayGrow):
+			r.Fatalf("grows from %d to %d: %+v", size, to, st)
+		case to < size && (size-to > max(1, s.Down.Step.Up(size)) || !st.MayShrink || to < st.Largest || st.Halted != ""):
+			r.Fatalf("shrinks from %d to %d: %+v", size, to, st)
+		case to < size && !known:
+			r.Fatalf("shrinks from %d to %d though cpu tells nothing: %+v", size, to, load)
+		case (to == s.Within(wish.Size) && wish.Size <= s.Max) != (stays == "") && !wish.Unknown:
+			r.Fatalf("size %d, wish %d, and it stays since %q", to, wish.Size, stays)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package scale
+
+import "github.com/leasehold/leasehold/store"
+
+// State is what the next step depends on besides the wish.
+type State struct {
+	Size    int  // in force
+	Largest int  // the largest wish that counts still, the present one included
+	Risen   bool // more has been wished for for up.window
+	MayGrow bool // it has not grown for up.every
+	// MayShrink: the size has not changed for down.every.
+	MayShrink bool
+	// Halted is why the size must not shrink, whatever load asks for (AUTO-5); "" if it may.
+	Halted store.ScaleStays
+}
+
+// Step is the size that a group goes to now, and why that is not the wish. The size stays where
+// nothing is known.
+func Step(spec *store.ScaleSpec, wish Wish, s State) (size int, stays store.ScaleStays) {
+	wanted := spec.Within(wish.Size)
+	switch {
+	case wish.Starting:
+		return s.Size, store.ScaleStarting
+	case wish.Unknown:
+		return s.Size, store.ScaleUnknown
+	case wanted > s.Size:
+		return grow(spec, wish.Size, wanted, s)
+	case wish.Size > wanted && wanted == s.Size:
+		return s.Size, store.ScaleAtMost
+	case wanted == s.Size:
+		return s.Size, ""
+	case s.Halted != "":
+		return s.Size, s.Halted
+	case wish.Silent:
+		return s.Size, store.ScaleSilent
+	case s.Largest >= s.Size:
+		return s.Size, store.ScaleWindowDown
+	case !s.MayShrink:
+		return s.Size, store.ScaleRateDown
+	}
+	to := max(wanted, s.Largest)
+	if next := s.Size - max(1, spec.Down.Step.Up(s.Size)); next > to {
+		return next, store.ScaleRateDown
+	}
+	if to > wanted {
+		return to, store.ScaleWindowDown
+	}
+	return to, ""
+}
+
+func grow(spec *store.ScaleSpec, asked, wanted int, s State) (int, store.ScaleStays) {
+	switch next := s.Size + max(1, spec.Up.Step.Up(s.Size)); {
+	case !s.Risen:
+		return s.Size, store.ScaleWindowUp
+	case !s.MayGrow:
+		return s.Size, store.ScaleRateUp
+	case next < wanted:
+		return next, store.ScaleRateUp
+	case asked > wanted:
+		return wanted, store.ScaleAtMost
+	default:
+		return wanted, ""
+	}
+}

@@ -1,0 +1,62 @@
+package story
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// scaleNow says in a few words that the size is not what load asks for; "" if it is.
+func scaleNow(st store.Status) string {
+	s := st.Scale
+	if s == nil || st.State == store.GroupStopped || st.State == store.GroupReady || st.State == store.GroupDeleting {
+		return ""
+	}
+	switch s.Stays {
+	case "", store.ScaleStarting:
+		return ""
+	case store.ScaleUnknown:
+		return "load unknown"
+	case store.ScaleHeld:
+		return "size held by " + s.By
+	case store.ScaleAdvised:
+		if s.Wish == s.Size {
+			return ""
+		}
+		return fmt.Sprintf("advice: size %d", s.Wish)
+	default:
+		return fmt.Sprintf("load asks for %d", s.Asks)
+	}
+}
+
+// scaleLine describes how the size of a group follows its load.
+func scaleLine(st store.Status, now time.Time) string {
+	s, spec := st.Scale, st.Accepted.Scale
+	line := fmt.Sprintf("scale: size %d (%d to %d)", s.Size, spec.Least(), spec.Max)
+	if s.Stays != store.ScaleUnknown && s.Stays != store.ScaleStarting {
+		line += fmt.Sprintf(", load asks for %d", s.Asks)
+	}
+	if stays := reason.SizeStays(s, spec, now); stays != "" {
+		line += ": " + stays
+	}
+	if len(s.Numbers) > 0 {
+		line += fmt.Sprintf("; %s, %s ago", reason.Numbers(s.Numbers), reason.Age(now, s.At))
+	}
+	return line
+}
+
+// scaleProblem is that load asks for more than a group may have; nil if it does not.
+func scaleProblem(group string, st store.Status) *Problem {
+	s := st.Scale
+	if s == nil || st.Accepted == nil || st.Accepted.Scale == nil || s.Stays != store.ScaleAtMost {
+		return nil
+	}
+	return &Problem{
+		About: group, Rule: "AUTO-1",
+		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks, st.Accepted.Scale.Max,
+			reason.Numbers(s.Numbers)),
+		Next: "leasehold group edit " + group + ", for scale.max", Looks: 0,
+	}
+}

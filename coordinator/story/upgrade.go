@@ -1,0 +1,164 @@
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Upgrade is what stands against an upgrade, and its order.
+type Upgrade struct {
+	To string `json:"to"`
+	// Down: something is of a later version.
+	Down bool `json:"downgrade,omitempty"`
+	// Against must be put right before it begins.
+	Against []Problem `json:"against"`
+	Steps   []Step    `json:"steps"`
+}
+
+// Step is one step of an upgrade.
+type Step struct {
+	What string `json:"what"`
+	From string `json:"from,omitempty"` // versions
+	How  string `json:"how"`
+}
+
+// release is a version's place among the releases.
+type release struct{ major, minor, patch int }
+
+// releaseOf reads a version like v0.9.1, or v0.9.1-4-gabc, four commits after it.
+func releaseOf(version string) (r release, ok bool) {
+	number, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "-")
+	parts := strings.Split(number, ".")
+	if len(parts) != 3 {
+		return r, false
+	}
+	for i, into := range []*int{&r.major, &r.minor, &r.patch} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 0 {
+			return r, false
+		}
+		*into = n
+	}
+	return r, true
+}
+
+// apart reports whether two releases may not run side by side: one minor number between neighbours.
+func (r release) apart(o release) bool {
+	return r.major != o.major || max(r.minor, o.minor)-min(r.minor, o.minor) > 1
+}
+
+func (r release) before(o release) bool {
+	return slices.Compare([]int{r.major, r.minor, r.patch}, []int{o.major, o.minor, o.patch}) < 0
+}
+
+// PlanUpgrade says what stands against an upgrade of a shard to a version, and its order:
+// coordinators, the leader last, then agents; and back the other way round.
+func PlanUpgrade(st *Shard, to string, now time.Time) Upgrade {
+	u := Upgrade{To: to, Against: []Problem{}, Steps: []Step{}}
+	against := func(about, next, what string, args ...any) {
+		u.Against = append(u.Against, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
+	}
+	wanted, known := releaseOf(to)
+	if !known {
+		against(to, "name a release with --to", "it is no release, like v0.9.0: nothing can be said of what it goes with")
+	}
+	compare := func(about, version string) {
+		switch is, ok := releaseOf(version); {
+		case !ok:
+			against(about, "install a release", "its version %s is no release: nothing can be said of what it goes with",
+				reason.OneLine(version))
+		case !known:
+		case is.apart(wanted):
+			against(about, "go by the releases between, one minor number at a time",
+				"it is of %s, and only neighbouring minor releases run side by side", version)
+		default:
+			u.Down = u.Down || wanted.before(is)
+		}
+	}
+	replicas := slices.Clone(st.Replicas)
+	leads := func(r store.Replica) bool { return st.Leads && r.ID == st.Leader.Record.Replica }
+	slices.SortStableFunc(replicas, func(a, b store.Versioned[store.Replica]) int {
+		switch {
+		case leads(a.Record) == leads(b.Record):
+			return strings.Compare(a.Record.ID, b.Record.ID)
+		case leads(a.Record):
+			return 1
+		}
+		return -1
+	})
+	var agents []string
+	for _, v := range replicas {
+		r := v.Record
+		compare(r.ID, r.Version)
+		for _, version := range append([]string{r.Version}, r.OtherVersions...) {
+			if !slices.Contains(agents, version) {
+				agents = append(agents, version)
+			}
+		}
+		for _, version := range r.OtherVersions {
+			compare("agents of "+r.ID, version)
+		}
+		if r.Version == to {
+			continue
+		}
+		how := "install the package, and wait until leasehold status shows it with the new version"
+		if leads(r) && len(replicas) > 1 {
+			how = "the leader, last: another one takes over within a second, then the same"
+		}
+		u.Steps = append(u.Steps, Step{What: "coordinator " + r.ID, From: r.Version, How: how})
+	}
+	slices.Sort(agents)
+	if old := slices.DeleteFunc(agents, func(v string) bool { return v == to }); len(old) > 0 {
+		step := Step{
+			What: "agents", From: strings.Join(old, ", "),
+			How: "install the package, a few machines at a time: workloads go on",
+		}
+		if u.Down {
+			u.Steps = append([]Step{step}, u.Steps...)
+		} else {
+			u.Steps = append(u.Steps, step)
+		}
+	}
+	u.Against = append(u.Against, notNow(st, now)...)
+	return u
+}
+
+// notNow is what keeps an upgrade from beginning now, whatever the versions are: something that a
+// restart would make worse.
+func notNow(st *Shard, now time.Time) []Problem {
+	var found []Problem
+	add := func(about, next, what string, args ...any) {
+		found = append(found, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
+	}
+	if len(st.Replicas) == 0 || !st.Leads {
+		add(st.Name, "leasehold status", "no coordinator leads the shard")
+	}
+	if st.Shard.Record.Hold != nil {
+		add(st.Name, "leasehold release", "the shard is on hold")
+	}
+	for _, r := range st.Replicas {
+		if w := r.Record.Waits; w != nil {
+			add(r.Record.ID, "leasehold status", "it decides nothing: %s", reason.OneLine(w.Why))
+		}
+	}
+	if st.Etcd != nil {
+		for _, m := range st.Etcd.All {
+			switch {
+			case m.Down != "":
+				add(m.Title(), "start etcd there first", "it does not answer: the restart of another member could lose the quorum")
+			case m.Learner:
+				add(m.Title(), "wait until it is promoted", "it is a learner, and counts for no quorum yet")
+			}
+		}
+	}
+	if at := st.Backup.Record.At; at.IsZero() || now.Sub(at) >= 24*time.Hour {
+		add(st.Name, "leasehold backup FILE", "there is no backup of the last day")
+	}
+	return found
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"fmt"
+	"time"
+)
+
+// Scale is how a group's size follows its load: what load chose, and what comes next. It lives in
+// the status, beside the spec and never in it, so that no apply of the file undoes it (AUTO-5).
+type Scale struct {
+	// Size is in force where the group is not only advised, and is where load goes on from.
+	Size int `json:"size"`
+	// Wish is the size that the numbers ask for, within scale.min and scale.max.
+	Wish int `json:"wish"`
+	// Asks is the wish without these bounds.
+	Asks int `json:"asks,omitempty"`
+	// Stays is why the size is not the wish; "" if it is.
+	Stays   ScaleStays    `json:"stays,omitempty"`
+	By      string        `json:"by,omitempty"` // the operator, where Stays is ScaleHeld
+	Until   time.Time     `json:"until,omitzero"`
+	Numbers []ScaleNumber `json:"numbers,omitempty"`
+	At      time.Time     `json:"at,omitzero"` // when the numbers were taken
+	// Wishes are those that keep the group from shrinking further: each counts until its timer ends.
+	// The largest comes first; each later one is smaller and newer.
+	Wishes []ScaleWish `json:"wishes,omitempty"`
+	Rising *Timer      `json:"rising,omitempty"` // more is wished for; the group grows when it ends
+	Grown  *Timer      `json:"grown,omitempty"`  // no further growth before
+	Shrunk *Timer      `json:"shrunk,omitempty"` // no shrinking before
+	Pace   *Timer      `json:"pace,omitempty"`   // the wish is not written anew before
+	// Advice is the size that it would be, of a group that is only advised (AUTO-4); 0: the one that
+	// it has.
+	Advice int `json:"advice,omitempty"`
+}
+
+// ScaleWish is a size that load has asked for.
+type ScaleWish struct {
+	Size   int   `json:"size"`
+	Counts Timer `json:"counts"`
+}
+
+// ScaleNumber is what is known of one target.
+type ScaleNumber struct {
+	Metric string  `json:"metric"`
+	Value  float64 `json:"value"` // on average of those that tell
+	Target float64 `json:"target"`
+	Fresh  int     `json:"fresh"` // instances that tell
+	Of     int     `json:"of"`    // that should: those that start or warm up are left out
+	Wish   int     `json:"wish,omitempty"`
+}
+
+// ScaleStays is why the size is not what load asks for.
+type ScaleStays string
+
+// The kinds of ScaleStays.
+const (
+	ScaleUnknown    ScaleStays = "unknown"     // most instances tell no fresh number
+	ScaleStarting   ScaleStays = "starting"    // no instance is warm yet
+	ScaleWindowUp   ScaleStays = "window_up"   // more has not been wished for long enough
+	ScaleWindowDown ScaleStays = "window_down" // more was wished for within the window
+	ScaleRateUp     ScaleStays = "rate_up"     // it has grown a moment ago
+	ScaleRateDown   ScaleStays = "rate_down"   // it has changed a moment ago
+	ScaleAtMost     ScaleStays = "at_max"      // load asks for more than max
+	ScaleHeld       ScaleStays = "held"        // by an operator's group scale
+	ScaleAdvised    ScaleStays = "advise"      // it only says what it would do
+	// The rest keep it from shrinking alone (AUTO-5).
+	ScaleStorm   ScaleStays = "storm"
+	ScaleBreaker ScaleStays = "breaker"
+	ScaleStalled ScaleStays = "stalled" // the roll is
+	ScaleGrace   ScaleStays = "grace"
+	ScaleSilent  ScaleStays = "silent" // a metric has no fresh numbers
+)
+
+// AllScaleStays are all of them.
+var AllScaleStays = []ScaleStays{
+	ScaleUnknown, ScaleStarting, ScaleWindowUp, ScaleWindowDown, ScaleRateUp, ScaleRateDown, ScaleAtMost, ScaleHeld,
+	ScaleAdvised, ScaleStorm, ScaleBreaker, ScaleStalled, ScaleGrace, ScaleSilent,
+}
+
+// The names of the timers of Scale.
+const (
+	TimerScaleRising = "scale_rising"
+	TimerScaleGrown  = "scale_grown"
+	TimerScaleShrunk = "scale_shrunk"
+	TimerScalePace   = "scale_pace"
+)
+
+// TimerName is the name of the timer of a wish.
+func (w ScaleWish) TimerName() string { return fmt.Sprintf("scale_wish_%d", w.Counts.Start.UnixNano()) }
+
+// timers adds the timers of a group's scale.
+func (s *Scale) timers(add func(string, *Timer)) {
+	if s == nil {
+		return
+	}
+	for i := range s.Wishes {
+		add(s.Wishes[i].TimerName(), &s.Wishes[i].Counts)
+	}
+	add(TimerScaleRising, s.Rising)
+	add(TimerScaleGrown, s.Grown)
+	add(TimerScaleShrunk, s.Shrunk)
+	add(TimerScalePace, s.Pace)
+}
