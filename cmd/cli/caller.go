@@ -23,6 +23,9 @@ func (s *Session) who() string {
 // denied explains what etcd refused, to which user, and what helps. may is the attempted action,
 // such as "change groups".
 func (s *Session) denied(ctx context.Context, err error, may string) error {
+	if s.api != nil {
+		s.api.denied = true
+	}
 	what := s.command
 	c := s.connection(nil)
 	name := c.Caller()

@@ -86,6 +86,14 @@ func (c *change) setSize(n int) {
 // readChange reads a group to be changed. If the group does not exist, before is nil and isNew
 // true.
 func (s *Session) readChange(ctx context.Context, name string) (change, error) {
+	c, err := s.readPresent(ctx, name)
+	if err == nil {
+		err = s.api.checkBase(c)
+	}
+	return c, err
+}
+
+func (s *Session) readPresent(ctx context.Context, name string) (change, error) {
 	c := change{name: name, now: s.env.Now()}
 	kv, err := s.find(ctx, s.keys().Group(name))
 	if err != nil {
@@ -280,6 +288,9 @@ func (s *Session) warnOfSources(changes []change) {
 
 // lost returns an error that says which other edit came first.
 func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
+	if s.api != nil {
+		s.api.raced = true
+	}
 	first := changes[0]
 	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
 	for _, other := range changes {

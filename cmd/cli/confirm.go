@@ -36,6 +36,9 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 	if slices.Contains(given, name) {
 		return nil
 	}
+	if s.api != nil {
+		return unconfirmed(name, act)
+	}
 	if len(given) > 0 {
 		return failure(Usage, "run the same command with --confirm="+name,
 			"%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)

@@ -43,6 +43,8 @@ type Env struct {
 
 	// Open opens the store. The returned function closes it.
 	Open func(context.Context, Connection) (store.Store, func() error, error)
+	// OpenAs opens the store as a user of etcd, over the connection of another client, for the API.
+	OpenAs func(ctx context.Context, c Connection, user, password string) (store.Store, func() error, error)
 	// Rights opens etcd's users and roles. The returned function closes it.
 	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
 	// Members asks etcd's members how they are; nil: nothing asks them.

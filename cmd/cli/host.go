@@ -17,6 +17,7 @@ func (s *Session) host() *services.Host {
 		Args:    s.args,
 		Service: supervised.Open(),
 		Open:    s.connect,
+		Login:   s.login,
 		Allowed: s.allowed,
 		Line:    func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
 	}

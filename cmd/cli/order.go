@@ -28,6 +28,9 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 	if errors.Is(err, store.ErrConflict) {
 		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was given", gone)
 	}
+	if err == nil && s.api != nil {
+		s.api.ordered = r.ID
+	}
 	return err
 }
 

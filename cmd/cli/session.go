@@ -21,7 +21,8 @@ type Session struct {
 	command  string    // the command's name, such as "group scale"
 	st       store.Store
 	close    func() error
-	waited   bool // the user was told that the command waits for etcd
+	waited   bool          // the user was told that the command waits for etcd
+	api      *requestOfAPI // nil: a command
 }
 
 // open opens the store at the first use. It sends no request to etcd yet.
@@ -247,6 +248,9 @@ func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev s
 		rev, err = st.Commit(ctx, txn)
 		return err
 	})
+	if s.api != nil {
+		s.api.wrote = rev
+	}
 	return rev, err
 }
 

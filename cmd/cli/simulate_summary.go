@@ -109,6 +109,13 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "machines  %d created, %d removed, at most %d at once\n", m.Created, m.Removed, m.AtOnce)
 	fmt.Fprintf(&b, "storms    %s\n", orNone(res.Storms))
+	for _, g := range res.Groups {
+		if l := g.Load; l != nil {
+			fmt.Fprintf(&b, "load      %s: %s above its target, %.0f machine minutes, %s of size, %s of direction, "+
+				"%d too many at most\n", g.Name, secondsText(l.Below), l.Machines, counted(l.Changes, "change", "changes"),
+				counted(l.Turns, "change", "changes"), l.Over)
+		}
+	}
 	writeIndented(&b, scr, "rules     ", orDash(strings.Join(rules, ", ")))
 	fmt.Fprintf(&b, "run       %s, seed %d\n", res.Length, res.Seed)
 	_, err := io.WriteString(scr.W, b.String())

@@ -46,6 +46,7 @@ func environment() cli.Env {
 		Settings:       settings(),
 		Version:        version,
 		Open:           program.OpenEtcd,
+		OpenAs:         program.OpenEtcdAs,
 		Rights:         openRights,
 		Members:        program.AskEtcd,
 		Edit:           edit,

@@ -67,6 +67,19 @@ func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, err
 	return st, st.Close, nil
 }
 
+// OpenEtcdAs connects to etcd as a user with a password: see etcdstore.OpenAs.
+func OpenEtcdAs(ctx context.Context, c Connection, user, password string) (store.Store, func() error, error) {
+	conf, err := c.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := etcdstore.OpenAs(ctx, conf, user, password)
+	if err != nil {
+		return nil, nil, err
+	}
+	return st, st.Close, nil
+}
+
 // AskEtcd asks etcd's members how they are.
 func AskEtcd(ctx context.Context, c Connection) (store.Members, error) {
 	conf, err := c.Config()

@@ -55,7 +55,7 @@ func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
 	spec, there := w.Group(st.name)
 	st.size = 0
 	if there && !spec.Stopped && !spec.Unstarted && !spec.Deleting {
-		st.size = spec.Size
+		st.size = w.SizeOf(st.name)
 	}
 	st.bar = min(st.bar, st.size)
 	if st.best = max(st.best, c.healthy); c.healthy >= st.size {

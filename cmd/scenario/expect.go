@@ -31,6 +31,15 @@ func (r *reading) expect(f *fields, s *Scenario) {
 	s.Expect.Created = most("machines_created", "No more machines are created.")
 	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
 	s.Expect.Storms = most("storms", "No more storms occur (SAFE-2).")
+	s.Expect.Over = most("overshoot",
+		"When a group has just grown, its size exceeds the need by no more instances (AUTO-2).")
+	s.Expect.Changes = most("size_changes", "The size of no group changes more often by its load (AUTO-2).")
+	s.Expect.Turns = most("size_turns", "The size of no group changes its direction more often (AUTO-2).")
+	below := m.length("below_target", "not asked", 0, maxLength,
+		"The instances of no group have more load than a target and its tolerance for longer (AUTO-1).")
+	if m.has("below_target") {
+		s.Expect.Below = &below
+	}
 	if d := m.length("converged_within", "not asked", time.Second, maxLength,
 		"After each event, everything is as wanted within this time. For an event that lasts, "+
 			"the time may also count from its end."); m.has("converged_within") {
@@ -61,6 +70,11 @@ func (x Expect) judge(res *Result) {
 		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%%s", serving, never),
 			serving >= *x.Serving)
 	}
+	load := res.loadWorst()
+	if x.Below != nil {
+		below := time.Duration(load.Below * float64(time.Second))
+		add("below_target", "at most "+words(*x.Below), words(below), below <= *x.Below)
+	}
 	for _, m := range []struct {
 		name string
 		most *int
@@ -69,6 +83,9 @@ func (x Expect) judge(res *Result) {
 		{"machines_created", x.Created, res.Machines.Created},
 		{"machines_at_once", x.AtOnce, res.Machines.AtOnce},
 		{"storms", x.Storms, res.Storms},
+		{"overshoot", x.Over, load.Over},
+		{"size_changes", x.Changes, load.Changes},
+		{"size_turns", x.Turns, load.Turns},
 	} {
 		if m.most != nil {
 			add(m.name, fmt.Sprintf("at most %d", *m.most), strconv.Itoa(m.got), m.got <= *m.most)

@@ -19,7 +19,7 @@ type Kind struct {
 // Kinds returns all kinds of events: failures of machines, zones, providers, coordinators and etcd,
 // and what operators do.
 func Kinds() []Kind {
-	return slices.Concat(machineKinds(), providerKinds(), coordinatorKinds(), groupKinds(), orderKinds())
+	return slices.Concat(machineKinds(), providerKinds(), coordinatorKinds(), groupKinds(), loadKinds(), orderKinds())
 }
 
 // KindNames returns their names.

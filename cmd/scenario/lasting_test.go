@@ -22,7 +22,11 @@ var endings = map[string]struct{ fields, after, shows string }{
 	"pause":        {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
 	"stop":         {"", "", `(?m)^00:05.* machine made`},
 	"hold":         {"", "- {at: 4m, kill: {}}\n", `(?m)^00:05.* machine made`},
-	"evacuate":     {"zone: a", "", `(?m)^00:05:00 .*zone a may be used again`},
+	"no_load": {
+		"percent: 100", "- {at: 3m1s, apply: scaled.yaml}\n- {at: 3m2s, load: {cpu: 550}}\n",
+		`(?m)^00:0[5-8].* AUTO-1 .*size 6 ->`,
+	},
+	"evacuate": {"zone: a", "", `(?m)^00:05:00 .*zone a may be used again`},
 }
 
 func TestWhatLastsEnds(t *testing.T) {

@@ -29,6 +29,14 @@ func setting() Setting {
 			web.Capacity = store.CapacitySpec{Spot: 100, Fallback: store.FallbackWait}
 			web.Complete()
 			return []store.Group{web}, nil
+		case "scaled.yaml":
+			web := webOf(6)
+			warmup := store.Duration(10 * time.Second)
+			web.Scale = &store.ScaleSpec{
+				Max: 12, Warmup: &warmup, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}},
+			}
+			web.Complete()
+			return []store.Group{web}, nil
 		default:
 			return nil, fmt.Errorf("no such file")
 		}
@@ -155,6 +163,12 @@ var effects = map[string]struct{ before, event, after, shows string }{
 		shows: `(?m)^00:0[3-9].* web: is as wanted`,
 	},
 	"delete_group": {event: "group: web", shows: `web: is as wanted.*: 0 of 0`},
+	// Load.
+	"load": {event: "cpu: 550", before: "- {at: 1m, apply: scaled.yaml}\n", shows: `AUTO-1 .*size 6 -> \d`},
+	"no_load": {
+		event: "percent: 100, for: 4m", before: "- {at: 1m, apply: scaled.yaml}\n- {at: 1m, load: {cpu: 290}}\n",
+		after: "- {at: 4m, load: {cpu: 550}}\n", shows: `(?m)^00:0[7-9].* AUTO-1 .*size`,
+	},
 	// Orders.
 	"replace": {event: "slot: 1", shows: `REC-16 web-1-\w+web: replacement .* requested`},
 	"restart": {event: "", shows: `restarting its machine: ordered`},

@@ -35,19 +35,21 @@ type GroupResult struct {
 	Size  int    `json:"size"`
 	Never bool   `json:"never_complete,omitempty"` // availability is 0% then
 	// the most instances that were healthy at once, if the group was never complete
-	Best         int       `json:"best_healthy,omitempty"`
-	Availability int       `json:"worst_availability_percent"`
-	Healthy      int       `json:"worst_healthy"`
-	Of           int       `json:"worst_of"`
-	At           string    `json:"worst_at,omitempty"`
-	Serving      int       `json:"worst_serving_percent"`
-	ServingAt    string    `json:"worst_serving_at,omitempty"`
-	Below        float64   `json:"below_seconds"`         // total time below 100%
-	Longest      float64   `json:"longest_below_seconds"` // longest time below 100%
-	Storms       int       `json:"storms"`
-	Whole        bool      `json:"converged"`
-	Blocked      []Blocked `json:"blocked,omitempty"` // at the end
-	Unfinished   string    `json:"unfinished,omitempty"`
+	Best         int     `json:"best_healthy,omitempty"`
+	Availability int     `json:"worst_availability_percent"`
+	Healthy      int     `json:"worst_healthy"`
+	Of           int     `json:"worst_of"`
+	At           string  `json:"worst_at,omitempty"`
+	Serving      int     `json:"worst_serving_percent"`
+	ServingAt    string  `json:"worst_serving_at,omitempty"`
+	Below        float64 `json:"below_seconds"`         // total time below 100%
+	Longest      float64 `json:"longest_below_seconds"` // longest time below 100%
+	Storms       int     `json:"storms"`
+	Whole        bool    `json:"converged"`
+	// Load is of a group that has a load.
+	Load       *LoadOutcome `json:"load,omitempty"`
+	Blocked    []Blocked    `json:"blocked,omitempty"` // at the end
+	Unfinished string       `json:"unfinished,omitempty"`
 }
 
 // Blocked is work that is due at the end but not done, with the number of instances that share the
@@ -177,7 +179,7 @@ func (r *recorder) group(name string) GroupResult {
 // ended adds what is not as wanted at the end.
 func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
 	status := sim.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
-	g.Blocked = blockedOf(status.Blocked)
+	g.Blocked, g.Load = blockedOf(status.Blocked), loadOutcome(r.w, g.Name)
 	if !st.whole {
 		g.Unfinished = unfinished(status, st.size)
 	}

@@ -38,6 +38,10 @@ type Expect struct {
 	Created      *int           // machines at most
 	AtOnce       *int           // likewise
 	Storms       *int           // at most
+	Over         *int           // instances, at most
+	Changes      *int           // of size, at most
+	Turns        *int           // of size, at most
+	Below        *time.Duration // in all, at most
 	Converged    *time.Duration // after each event at most
 	Whole        bool           // at the end all is as wanted
 }

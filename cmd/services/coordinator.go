@@ -142,7 +142,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		},
 	})
 	if err == nil {
-		err = web.open(ctx, c.HTTP, h.Shard, id, r, st)
+		err = web.open(ctx, c.HTTP, h, id, r, st)
 	}
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ type Dev struct {
 	EtcdListen string   `help:"Address of the embedded etcd (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
 	Listen     string   `help:"Address to listen on for agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
 	HTTP       string   `name:"http" help:"Address to serve the page, health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	API        bool     `name:"http-api" help:"Serve the API for programs as well: reads for everyone on this machine, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
 	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
 	Providers  string   `help:"File with further providers, beside the process provider." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
@@ -121,6 +122,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
+	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Authorities: authorities, Webhooks: webhooks, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
-		err = web.open(ctx, http, h.Shard, id, replica, st)
+		err = web.open(ctx, http, h, id, replica, st)
 	}
 	if err != nil {
 		return err

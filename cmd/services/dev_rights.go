@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
@@ -57,4 +58,10 @@ func quotedIfNeeded(s string) string {
 		return quoted(s)
 	}
 	return s
+}
+
+// connection is how a coordinator reaches the etcd.
+func (c Credentials) connection(endpoint string) *program.Connection {
+	cert, key := c.Of(string(store.RoleCoordinator))
+	return &program.Connection{Endpoints: []string{endpoint}, CACert: c.CA(pki.Operators), Cert: cert, Key: key}
 }

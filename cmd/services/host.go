@@ -20,7 +20,9 @@ import (
 	"github.com/lmittmann/tint"
 	"google.golang.org/grpc"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/supervised"
+	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
@@ -39,6 +41,9 @@ type Host struct {
 	SecretsKey string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
+	// Login opens the shard for users of etcd, for the API: over a connection to etcd, or, for nil,
+	// the one that the flags name.
+	Login func(*program.Connection) api.Login
 	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
 	// Providers are those that a coordinator has besides the process provider; may be nil.

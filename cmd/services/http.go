@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/web"
@@ -23,7 +24,10 @@ type HTTP struct {
 	ProxySays string   `name:"http-proxy-header" help:"That header. The proxy must remove it from what clients send." default:"X-Forwarded-User" placeholder:"NAME"`
 	ClientCA  string   `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 
-	orFreePort bool // take a free port if the one in HTTP is taken
+	API bool `name:"http-api" help:"Serve the API for programs as well: reads for those who may read the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
+
+	etcd       *program.Connection // of users of the API; nil: as the flags say
+	orFreePort bool                // take a free port if the one in HTTP is taken
 }
 
 // off reports whether the HTTP server is off.
@@ -44,13 +48,17 @@ func newSide(h *Host, log *slog.Logger) *side {
 func (s *side) measured(st store.Store) store.Store { return s.metrics.Store(st) }
 
 // open opens the listening address.
-func (s *side) open(ctx context.Context, f HTTP, shard, id string, r *coordinator.Replica, st store.Store) error {
+func (s *side) open(ctx context.Context, f HTTP, h *Host, id string, r *coordinator.Replica, st store.Store) error {
 	if f.off() {
 		return nil
 	}
 	cfg := f.config()
-	cfg.Shard, cfg.ReplicaID = shard, id
-	server, err := web.New(cfg, web.Deps{Replica: r, Metrics: s.metrics, Store: st, Logger: s.log})
+	cfg.Shard, cfg.ReplicaID = h.Shard, id
+	deps := web.Deps{Replica: r, Metrics: s.metrics, Store: st, Logger: s.log}
+	if f.API {
+		deps.Login = h.Login(f.etcd)
+	}
+	server, err := web.New(cfg, deps)
 	if err == nil {
 		err = server.Listen(ctx)
 	}

@@ -48,6 +48,15 @@ func (d *draft) blockCopies(m *member) {
 	}
 }
 
+// problemOf is what a provider's call says, without the instance: what all instances of a group
+// share is one problem.
+func problemOf(m *member) string {
+	if _, text, names := strings.Cut(m.Calls.Problem, m.ID()+": "); names {
+		return text
+	}
+	return m.Calls.Problem
+}
+
 func (d *draft) blockedWork() []store.Blocked {
 	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
 	d.blockRefused()
@@ -59,7 +68,7 @@ func (d *draft) blockedWork() []store.Blocked {
 		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
 			m.phase == store.Deleting) {
 			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
-				store.BlockedFacts{Phase: m.phase, Text: m.Calls.Problem})
+				store.BlockedFacts{Phase: m.phase, Text: problemOf(m)})
 		}
 		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
 			!m.Report.Record.Healthy && !m.failing() {

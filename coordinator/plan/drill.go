@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -99,8 +101,30 @@ func (d *draft) cannotBear(members []*member) string {
 	return ""
 }
 
+// haltWithin is how long after its order a drill may still begin: what the group could bear then
+// may not hold any longer.
+const haltWithin = time.Minute
+
 // mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
-// once: a leader that finds that it was about to be asks no more.
+// once: a leader that finds that it was about to be asked does not ask again. If anything but the
+// drill is wrong by now, it is not asked at all.
 func (d *draft) mustHalt(m *member) bool {
-	return d.spec != nil && m.Record.Drilled(d.now) && !m.Record.Drill.Asked && m.phase == store.Running
+	drill := m.Record.Drill
+	return d.spec != nil && drill != nil && !drill.Asked && m.phase == store.Running &&
+		d.now.Before(drill.At.Add(haltWithin)) && d.onlyDrilled()
+}
+
+// onlyDrilled reports whether the group is well but for instances that are drilled.
+func (d *draft) onlyDrilled() bool {
+	if d.storm != nil || d.breaker != nil || d.rollout != nil || d.now.Before(d.s.GraceEnd) {
+		return false
+	}
+	down := 0
+	for _, sl := range d.order {
+		drilled := slices.ContainsFunc(sl.members, func(m *member) bool { return m.Record.Drilled(d.now) })
+		if drilled && sl.well == 0 {
+			down++
+		}
+	}
+	return d.unwell() <= down
 }

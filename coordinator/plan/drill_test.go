@@ -93,3 +93,50 @@ func TestWhatAGroupBears(t *testing.T) {
 		}
 	}
 }
+
+// The provider is asked once, soon after the order, and only while nothing but the drill is wrong.
+//
+// proves DAY-6
+func TestWhenADrillEndsAMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		set   func(w *world, s *Snapshot, mark *store.Drill)
+		calls int
+	}{
+		"ordered":              {nil, 1},
+		"asked already":        {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
+		"ordered too long ago": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-haltWithin) }, 0},
+		"another is sick": {func(_ *world, s *Snapshot, _ *store.Drill) {
+			s.Groups[0].Instances[2].Report.Record.Healthy = false
+		}, 0},
+		"another of the drill is down": {func(w *world, s *Snapshot, _ *store.Drill) {
+			s.Groups[0].Instances[2].Record.Drill = &store.Drill{Request: "r", At: w.now, Asked: true}
+			s.Groups[0].Instances[2].Report.Record.Healthy = false
+		}, 1},
+		"on hold": {func(_ *world, s *Snapshot, _ *store.Drill) { s.Shard.Record.Hold = &store.Hold{} }, 0},
+		"a grace": {func(w *world, s *Snapshot, _ *store.Drill) { s.GraceEnd = w.now.Add(time.Second) }, 0},
+		"it drains": {func(_ *world, s *Snapshot, _ *store.Drill) {
+			s.Groups[0].Instances[0].Record.Phase = store.Draining
+		}, 0},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 3 })
+		for i, id := range []string{"a", "b", "c"} {
+			w.place(id, i, store.Running)
+		}
+		s := w.snapshot()
+		mark := store.Drill{Request: "r", By: "ada", At: w.now}
+		s.Groups[0].Instances[0].Record.Drill = &mark
+		if c.set != nil {
+			c.set(w, &s, &mark)
+		}
+		calls := 0
+		for _, call := range Compute(s, w.now).Calls {
+			if call.Kind == CallHalt && call.Instance == "a" {
+				calls++
+			}
+		}
+		if calls != c.calls {
+			t.Errorf("%s: %d calls, want %d", name, calls, c.calls)
+		}
+	}
+}

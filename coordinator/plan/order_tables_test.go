@@ -460,6 +460,22 @@ func TestWhatIsRefusedOfTheLastGoodTemplate(t *testing.T) {
 	}
 }
 
+// What a provider says to each instance of a group is one text, without the instance's name.
+//
+// proves PROV-5
+func TestAProvidersProblemNamesNoInstance(t *testing.T) {
+	for problem, want := range map[string]string{
+		"create machine web-0-a: invalid template: no image": "invalid template: no image",
+		"500 internal error": "500 internal error",
+	} {
+		m := &member{Instance: &Instance{Calls: Calls{Problem: problem}}}
+		m.Record.ID = "web-0-a"
+		if got := problemOf(m); got != want {
+			t.Errorf("%s: %q", problem, got)
+		}
+	}
+}
+
 // Slots are found by number, however far the numbers go.
 func TestSlotsByNumber(t *testing.T) {
 	x := newSlotIndex(2)

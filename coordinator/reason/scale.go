@@ -64,7 +64,7 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 		down := spec.Complete().Down
 		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))
 	case store.ScaleAtMost:
-		return fmt.Sprintf("load asks for %d, and scale.max is %d (AUTO-1)", s.Asks, spec.Max)
+		return fmt.Sprintf("scale.max is %d (AUTO-1)", spec.Max)
 	case store.ScaleHeld:
 		until := "until the group is changed"
 		if !s.Until.IsZero() {

@@ -56,6 +56,9 @@ type agent struct {
 	exit       *store.WorkloadExit
 	said       store.Report // as persisted last
 	works      bool         // as counted last
+	host       store.HostReport
+	shares     []map[string]float64 // of its group's load, by metric, as measured last
+	unmeasured bool                 // it tells no load
 }
 
 // illness is what keeps an agent's checks from passing, and what would cure it.
@@ -229,6 +232,7 @@ func (a *agent) report() {
 		return
 	}
 	a.said = now
+	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
 	a.w.put(a.w.keys.Report(a.m.ID), now, 0)
 	a.touch()

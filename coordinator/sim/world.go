@@ -37,7 +37,8 @@ type World struct {
 	meddles   int // of a hundred commits, before which something happens to those concerned
 	// of a hundred calls to load balancers, that fail
 	balancersFail int
-	stuckHooks    int // of a hundred drain hooks, that never end
+	stuckHooks    int              // of a hundred drain hooks, that never end
+	loads         map[string]*load // of groups
 }
 
 // New makes a world in which the groups have just been applied and a leader is about to be elected.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/coordinator/api"
 )
 
 // headers go with every answer, refusals included. Only pages for people hold script or style, and
@@ -40,8 +42,13 @@ func (s *Server) handler() http.Handler {
 		}
 		// The path as it came: nothing is cleaned, so nothing is led elsewhere by dots or escapes.
 		p, known := byPath[r.URL.EscapedPath()]
-		code := s.refuse(r)
+		toAPI := s.api != nil && strings.HasPrefix(r.URL.EscapedPath(), api.Root)
+		code := s.refuse(r, toAPI)
 		switch {
+		case code == 0 && toAPI:
+			if code = s.serveAPI(w, r); code == 0 {
+				return
+			}
 		case code != 0:
 		case (!known || !p.open(r)) && !s.admitted(r):
 			code = http.StatusUnauthorized // before it is told whether there is such a page
@@ -58,15 +65,30 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// refuse returns the status with which a request is refused for any client; 0: it is not.
-func (s *Server) refuse(r *http.Request) int {
+// serveAPI passes a request on; otherwise it returns the status with which it is refused. Only
+// users of etcd edit: to be a reader of the page is not enough.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) int {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if _, _, shown := r.BasicAuth(); reads && !s.admitted(r) && !s.api.Knows(r) || !reads && !shown {
+		return http.StatusUnauthorized
+	}
+	s.api.ServeHTTP(w, r)
+	return 0
+}
+
+// refuse returns the status with which a request is refused for any client; 0: it is not. The API
+// judges methods and bodies by itself.
+func (s *Server) refuse(r *http.Request, toAPI bool) int {
 	switch {
 	case !r.ProtoAtLeast(1, 1):
 		return http.StatusHTTPVersionNotSupported // it need not name a host
+	case toAPI:
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return http.StatusMethodNotAllowed
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		return http.StatusRequestEntityTooLarge
+	}
+	switch {
 	case s.local && !s.isOurs(r.Host) && !s.access.Vouched(r.RemoteAddr, r.Header):
 		return http.StatusMisdirectedRequest
 	case foreign(r):

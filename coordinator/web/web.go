@@ -14,8 +14,10 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/access"
+	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/coordinator/web/page"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,6 +45,7 @@ type Deps struct {
 	Metrics *Metrics
 	Store   store.Store // of which the journal is followed, for the page
 	Logger  *slog.Logger
+	Login   api.Login // of users of etcd, for the API; nil: there is no API
 }
 
 // The bounds of what a caller can have us spend.
@@ -63,6 +66,8 @@ type Server struct {
 	targets  targets
 	people   *people
 	live     *live
+	api      *api.Handler // nil: off
+	endAPI   func()
 	journal  *journal.Memory
 	store    store.Store
 	metrics  *Metrics
@@ -103,6 +108,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.people = newPeople(pages)
 	s.live = newLive(pages, deps.Replica.Cache(), s.journal)
+	s.endAPI = func() {}
+	if deps.Login != nil {
+		s.api, s.endAPI = api.New(api.Deps{
+			Views: view.New(cfg.Shard, deps.Replica.Cache(), s.journal), Cache: deps.Replica.Cache(), Journal: s.journal,
+			Login: deps.Login,
+		})
+	}
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
@@ -197,6 +209,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	stop() // streams end, so that they are not waited for
+	s.endAPI()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if server.Shutdown(end) != nil {

@@ -161,6 +161,7 @@ func (p *Provider) newClient(ctx context.Context, c Config) (*ec2.Client, error)
 	}
 	options := ec2.Options{
 		Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold",
+		HTTPSignerV4: amazon.Signer{},
 	}
 	if c.Endpoint != "" {
 		options.BaseEndpoint = aws.String(c.Endpoint)

@@ -335,11 +335,23 @@ func TestCredentials(t *testing.T) {
 		c.Session = "t0ken"
 		w := imagine(t, c)
 		p := w.provider(func(c *Config) { c.Secrets.SessionToken = "token" })
+		mistyped := func(name string) (string, error) {
+			s, err := secrets(name)
+			if name == "key" {
+				s += "x"
+			}
+			return s, err
+		}
+		p.UseSecrets(mistyped)
+		if _, err := p.List(t.Context(), "sh1"); provider.KindOf(err) != provider.Credentials {
+			t.Errorf("a secret that is mistyped: %v", err)
+		}
+		p.UseSecrets(secrets)
 		if _, err := p.List(t.Context(), "sh1"); err != nil {
 			t.Fatal(err)
 		}
 		for what, change := range map[string]func(name string) (string, error){
-			"a wrong secret":   func(name string) (string, error) { s, err := secrets(name); return s + "x", err },
+			"a wrong key":      func(name string) (string, error) { s, err := secrets(name); return s + "x", err },
 			"a secret missing": func(string) (string, error) { return "", errors.New("there is no such secret") },
 		} {
 			p.UseSecrets(change)
@@ -348,6 +360,9 @@ func TestCredentials(t *testing.T) {
 			}
 		}
 		p.UseSecrets(secrets)
+		if _, err := p.List(t.Context(), "sh1"); err != nil {
+			t.Errorf("the right secrets again: %v", err)
+		}
 		w.server.Expire(true)
 		if _, err := p.Create(t.Context(), request("web-1", "a")); provider.KindOf(err) != provider.Credentials {
 			t.Errorf("an expired token: %v", err)

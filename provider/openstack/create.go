@@ -168,7 +168,11 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 		return err
 	})
 	if e, is := refused(err); is && ofTheTemplate(e.Actual, textOf(e)) {
-		return nil, &provider.Error{Kind: provider.Invalid, Message: textOf(e)}
+		text := textOf(e)
+		if says(text, "availability zone") {
+			text += ": " + options.AvailabilityZone + ", from availability_zone of the provider's zone"
+		}
+		return nil, &provider.Error{Kind: provider.Invalid, Message: text}
 	}
 	if err != nil {
 		return nil, err

@@ -75,6 +75,9 @@ func (p *Provider) meaning(ctx context.Context, err error) error {
 	case http.StatusTooManyRequests:
 		return &provider.Error{Kind: provider.Throttled, Message: text, After: retryAfter(e.ResponseHeader)}
 	}
+	if e.Actual == http.StatusNotFound && strings.HasSuffix(e.URL, "/auth/tokens") {
+		return fmt.Errorf("auth_url %s: there is no Keystone: %d: %s", p.config.AuthURL, e.Actual, text)
+	}
 	return fmt.Errorf("%s %s: %d: %s", e.Method, pathOf(e.URL), e.Actual, text)
 }
 

@@ -31,6 +31,8 @@ type Config struct {
 	RenewStall time.Duration
 	// LeaderCheck is how often we look which member leads (3s).
 	LeaderCheck time.Duration
+
+	token string // of a login that every request carries; "": see Username
 }
 
 // progressInterval is how often a watch asks for progress: the contract of store.Store.Watch.

@@ -127,6 +127,7 @@ func (s *Store) newClient(ctx context.Context) (*clientv3.Client, error) {
 		TLS:         s.cfg.TLS,
 		Username:    s.cfg.Username,
 		Password:    s.cfg.Password,
+		Token:       s.cfg.token,
 		DialTimeout: remaining, // bounds the password login
 		Context:     s.ctx,
 		Logger:      zap.NewNop(), // what matters of it comes back as errors

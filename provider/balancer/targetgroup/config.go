@@ -117,7 +117,10 @@ func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error)
 	if c.Client == nil {
 		c.Client = awshttp.NewBuildableClient().WithTimeout(requestTimeout)
 	}
-	options := elb.Options{Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold"}
+	options := elb.Options{
+		Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold",
+		HTTPSignerV4: amazon.Signer{},
+	}
 	if c.Endpoint != "" {
 		u, err := url.Parse(c.Endpoint)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/api"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+// requestOfAPI is what a session of the API has besides what a command has.
+type requestOfAPI struct {
+	group   string          // that the request is about
+	based   *store.Revision // that the edit is based on; nil: an order
+	denied  bool            // etcd refused the user something
+	raced   bool            // another edit came first
+	wrote   store.Revision  // of the last transaction
+	ordered string          // the ID of the order that was given
+}
+
+// login opens the shard for users of etcd: over a connection to etcd, or, for nil, over the one
+// that this process has. What they do is what the commands do, in their name.
+func (s *Session) login(c *program.Connection) api.Login {
+	if c == nil {
+		own := s.connection(nil)
+		c = &own
+	}
+	return func(ctx context.Context, user, password string) (api.Editor, func(), error) {
+		st, closeStore, err := s.env.OpenAs(ctx, *c, user, password)
+		if errors.Is(err, etcdstore.ErrOpen) {
+			return nil, nil, &api.Problem{
+				Status: http.StatusForbidden, Detail: err.Error() + ": nothing can be edited by the API",
+				Next: "leasehold auth init",
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return &userOfAPI{s, *c, st, user, password}, func() { _ = closeStore() }, nil
+	}
+}
+
+// userOfAPI is a user of etcd who edits by the API.
+type userOfAPI struct {
+	process        *Session
+	etcd           program.Connection
+	st             store.Store
+	name, password string
+}
+
+// session is a command of this user, with its own output.
+func (u *userOfAPI) session(command, group string, edit api.Edit, file []byte) (s *Session, said *bytes.Buffer) {
+	env, flags := u.process.env, *u.process.flags
+	said = &bytes.Buffer{}
+	env.Stdin, env.Stdout, env.Stderr = bytes.NewReader(file), &bytes.Buffer{}, said
+	env.StdinTerminal, env.StdoutTerminal, env.StderrTerminal, env.Colour = false, false, false, false
+	env.User = "by the API, " + u.process.env.User
+	flags.Endpoints, flags.CACert, flags.Cert, flags.Key = u.etcd.Endpoints, u.etcd.CACert, u.etcd.Cert, u.etcd.Key
+	flags.User, flags.Output = u.name+":"+u.password, "json"
+	return &Session{
+		env: env, flags: &flags, st: u.st, command: command, api: &requestOfAPI{group: group, based: edit.If},
+	}, said
+}
+
+// MayRead reports whether etcd lets the user read the shard.
+func (u *userOfAPI) MayRead(ctx context.Context) bool {
+	_, err := u.st.Get(ctx, store.KeysOf(u.process.flags.Shard).Shard())
+	return err == nil || errors.Is(err, store.ErrNotFound)
+}
+
+// Apply does what group apply does.
+func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit api.Edit) (api.Result, error) {
+	s, said := u.session("apply the group", group, edit, file)
+	c := GroupApply{Files: Files{Files: []string{"-"}}, Confirm: edit.Confirm}
+	if !edit.DryRun {
+		return s.answered(said, c.Run(ctx, s))
+	}
+	groups, err := s.readFiles(ctx, c.Files)
+	if err == nil && len(groups) != 1 {
+		err = onlyGroup(group)
+	}
+	var ch change
+	if err == nil {
+		ch, err = s.planChange(ctx, groups[0])
+	}
+	return s.foreseen(ctx, said, ch, err)
+}
+
+// Scale does what group scale does.
+func (u *userOfAPI) Scale(ctx context.Context, group string, size int, edit api.Edit) (api.Result, error) {
+	s, said := u.session("scale the group", group, edit, nil)
+	c := GroupScale{Group: group, Size: &size, Confirm: edit.Confirm}
+	if !edit.DryRun {
+		return s.answered(said, c.Run(ctx, s))
+	}
+	ch, err := s.readExisting(ctx, group)
+	if err == nil {
+		err = c.change(s, &ch)
+	}
+	if err == nil {
+		var field *store.FieldError
+		if errors.As(ch.after.Validate(), &field) {
+			err = failure(Usage, "", "%s", field)
+		}
+	}
+	return s.foreseen(ctx, said, ch, err)
+}
+
+// Delete does what group delete does.
+func (u *userOfAPI) Delete(ctx context.Context, group string, edit api.Edit) (api.Result, error) {
+	if edit.DryRun {
+		return api.Result{}, &api.Problem{
+			Status: http.StatusBadRequest, Detail: "dryRun: only changes of a group's spec have a dry run",
+		}
+	}
+	s, said := u.session("delete the group", group, edit, nil)
+	c := GroupDelete{Group: group, Confirm: edit.Confirm}
+	return s.answered(said, c.Run(ctx, s))
+}
+
+// GroupAction does what the command of this name does.
+func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit api.Edit) (api.Result, error) {
+	s, said := u.session(action+" the group", group, edit, nil)
+	var err error
+	switch action {
+	case "pause":
+		err = (&GroupPause{Group: group}).Run(ctx, s)
+	case "resume":
+		err = (&GroupResume{Group: group}).Run(ctx, s)
+	case "stop":
+		err = (&GroupStop{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
+	case "start":
+		err = (&GroupStart{Group: group}).Run(ctx, s)
+	case "restart":
+		err = (&GroupRestart{Group: group}).Run(ctx, s)
+	case "retry":
+		err = (&GroupRetry{Group: group}).Run(ctx, s)
+	case "override-storm":
+		err = (&GroupOverrideStorm{Group: group}).Run(ctx, s)
+	case "promote":
+		err = (&GroupPromote{Group: group}).Run(ctx, s)
+	default:
+		err = failure(NotFound, "", "no action %q", action)
+	}
+	return s.answered(said, err)
+}
+
+// InstanceAction gives the order that the command of this name gives.
+func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit api.Edit) (api.Result, error) {
+	s, said := u.session(action+" the instance", "", edit, nil)
+	var err error
+	switch action {
+	case "replace":
+		err = (&InstanceReplace{Instance: id}).Run(ctx, s)
+	case "restart":
+		err = (&InstanceRestart{Instance: id}).Run(ctx, s)
+	case "drain":
+		err = (&InstanceDrain{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
+	case "delete":
+		err = (&InstanceDelete{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
+	default:
+		err = failure(NotFound, "", "no action %q", action)
+	}
+	return s.answered(said, err)
+}
+
+// checkBase compares a group as it was read with what the request is based on.
+func (r *requestOfAPI) checkBase(c change) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.group != "" && c.name != r.group:
+		return onlyGroup(r.group)
+	case r.based == nil || *r.based == c.rev():
+		return nil
+	}
+	p := &api.Problem{
+		Status: http.StatusPreconditionFailed, Next: "read the group again",
+		Detail: fmt.Sprintf("group %s is at revision %d, not %d; nothing was changed", c.name, c.rev(), *r.based),
+	}
+	switch {
+	case *r.based == 0:
+		p.Detail = fmt.Sprintf("group %s exists already, at revision %d; nothing was changed", c.name, c.rev())
+	case c.isNew():
+		p.Detail = fmt.Sprintf("group %s does not exist, and revision %d was expected; nothing was changed", c.name, *r.based)
+	}
+	return p
+}
+
+func onlyGroup(name string) error {
+	return &api.Problem{
+		Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("the body must define group %s and no other", name),
+	}
+}
+
+// unconfirmed asks the client for the name of what an action removes.
+func unconfirmed(name, act string) error {
+	return &api.Problem{
+		Status: http.StatusConflict, Detail: act + ": this must be confirmed; nothing was changed",
+		Next: "the same request with confirm=" + name,
+	}
+}
+
+// foreseen is the result of a dry run.
+func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, err error) (api.Result, error) {
+	var f foreseenChange
+	if err == nil {
+		f, err = s.foreseeChange(ctx, ch)
+	}
+	r, err := s.answered(said, err)
+	if err == nil {
+		r.Revision, r.Plan = ch.rev(), store.Encode(f)
+	}
+	return r, err
+}
+
+// answered is how a command ended, for a client of the API.
+func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
+	if err != nil {
+		return api.Result{}, s.problem(err)
+	}
+	r := api.Result{Revision: s.api.wrote, Changed: s.api.wrote != 0, Order: s.api.ordered}
+	for _, line := range strings.Split(strings.TrimSpace(said.String()), "\n") {
+		if line != "" {
+			r.Said = append(r.Said, line)
+		}
+	}
+	switch {
+	case s.api.based == nil: // an order leaves the spec as it is
+		r.Revision = 0
+	case r.Revision == 0:
+		r.Revision = *s.api.based
+	}
+	return r, nil
+}
+
+// problem is an error of a command as a client of the API reads it.
+func (s *Session) problem(err error) error {
+	var known *api.Problem
+	var f *Failure
+	var problems yamlfile.Problems
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &problems):
+		p := &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "the group cannot be so"}
+		for _, one := range problems {
+			one.File = "body"
+			p.Errors = append(p.Errors, one.Error())
+		}
+		return p
+	case !errors.As(err, &f):
+		return err
+	}
+	p := &api.Problem{Status: http.StatusUnprocessableEntity, Detail: f.What, Next: f.Next}
+	switch {
+	case s.api.denied:
+		p.Status = http.StatusForbidden
+	case s.api.raced:
+		p.Status = http.StatusPreconditionFailed
+	case f.Code == Conflict:
+		p.Status = http.StatusConflict
+	case f.Code == NotFound:
+		p.Status = http.StatusNotFound
+	case f.Code == Unreachable:
+		p.Status = http.StatusServiceUnavailable
+	}
+	return p
+}

@@ -1,0 +1,237 @@
+// Package client speaks to the API of a coordinator: see docs/api.md.
+//
+//	c, err := client.New(client.Config{URL: "https://coord-a:7421", User: "eva", Password: "…"})
+//	spec, rev, err := c.Group(ctx, "web")
+//	spec.Size = 8
+//	result, err := c.Apply(ctx, spec, client.At(rev))
+//
+// An error of the API is an *api.Problem; Conflict reports whether another edit came first.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/api"
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostAnswer bounds what is read of an answer.
+const mostAnswer = 64 << 20
+
+// Config says where the API is, and who asks.
+type Config struct {
+	URL            string      // of a replica: https://coord-a:7421
+	User, Password string      // a user of etcd; edits need one
+	Token          string      // or the token of the page, which reads
+	TLS            *tls.Config // authorities and a client certificate; nil: the system's
+}
+
+// Client speaks to a replica.
+type Client struct {
+	cfg  Config
+	http *http.Client
+}
+
+// New makes a client. It sends nothing yet.
+func New(cfg Config) (*Client, error) {
+	at, err := url.Parse(cfg.URL)
+	if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" {
+		return nil, fmt.Errorf("URL %q: must be like https://HOST:PORT", cfg.URL)
+	}
+	cfg.URL = at.Scheme + "://" + at.Host
+	return &Client{cfg, &http.Client{
+		Transport: &http.Transport{TLSClientConfig: cfg.TLS, Proxy: http.ProxyFromEnvironment},
+		// the credentials are for this replica alone
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Option says how an edit is meant.
+type Option func(*http.Request)
+
+// At is the revision that an edit is based on; 0: there must be no such group.
+func At(rev store.Revision) Option {
+	return func(r *http.Request) {
+		if rev == 0 {
+			r.Header.Set("If-None-Match", "*")
+			return
+		}
+		r.Header.Set("If-Match", `"`+strconv.FormatInt(int64(rev), 10)+`"`)
+	}
+}
+
+// DryRun has the API say what would follow, and change nothing.
+func DryRun() Option { return query("dryRun", "true") }
+
+// Confirm confirms by name what removes machines.
+func Confirm(name string) Option { return query("confirm", name) }
+
+func query(name, value string) Option {
+	return func(r *http.Request) {
+		q := r.URL.Query()
+		q.Add(name, value)
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+// Conflict reports whether an edit failed because another one came first: read the group again.
+func Conflict(err error) bool {
+	var p *api.Problem
+	return errors.As(err, &p) && p.Status == http.StatusPreconditionFailed
+}
+
+// Shard reads the shard.
+func (c *Client) Shard(ctx context.Context) (d api.Shard, err error) {
+	_, err = c.do(ctx, http.MethodGet, "shard", nil, &d)
+	return d, err
+}
+
+// Group reads the spec of a group, and its revision.
+func (c *Client) Group(ctx context.Context, name string) (g store.Group, rev store.Revision, err error) {
+	header, err := c.do(ctx, http.MethodGet, "groups/"+url.PathEscape(name), nil, &g)
+	if err != nil {
+		return g, 0, err
+	}
+	n, err := strconv.ParseInt(strings.Trim(header.Get("ETag"), `"`), 10, 64)
+	if err != nil {
+		return g, 0, fmt.Errorf("group %s: no ETag in the answer", name)
+	}
+	return g, store.Revision(n), nil
+}
+
+// Status reads what is going on in a group.
+func (c *Client) Status(ctx context.Context, name string) (d api.Group, err error) {
+	_, err = c.do(ctx, http.MethodGet, "groups/"+url.PathEscape(name)+"/status", nil, &d)
+	return d, err
+}
+
+// Instances reads the instances of a group.
+func (c *Client) Instances(ctx context.Context, group string) (list []api.Instance, err error) {
+	_, err = c.do(ctx, http.MethodGet, "groups/"+url.PathEscape(group)+"/instances", nil, &list)
+	return list, err
+}
+
+// Instance reads an instance and its story.
+func (c *Client) Instance(ctx context.Context, id string) (d api.Story, err error) {
+	_, err = c.do(ctx, http.MethodGet, "instances/"+url.PathEscape(id), nil, &d)
+	return d, err
+}
+
+// Events reads entries of the journal; the query is as in the description of the API.
+func (c *Client) Events(ctx context.Context, wanted url.Values) (d api.Events, err error) {
+	_, err = c.do(ctx, http.MethodGet, "events?"+wanted.Encode(), nil, &d)
+	return d, err
+}
+
+// Apply creates or changes a group.
+func (c *Client) Apply(ctx context.Context, g store.Group, how ...Option) (r api.Result, err error) {
+	g.OperatorState = store.OperatorState{} // commands set it
+	var file map[string]any
+	if err := json.Unmarshal(store.Encode(g), &file); err != nil {
+		return r, fmt.Errorf("group %s: %w", g.Name, err)
+	}
+	delete(file, "schema")
+	_, err = c.do(ctx, http.MethodPut, "groups/"+url.PathEscape(g.Name), file, &r, how...)
+	return r, err
+}
+
+// Scale changes the size of a group.
+func (c *Client) Scale(ctx context.Context, group string, size int, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPut, "groups/"+url.PathEscape(group)+"/size", map[string]int{"size": size}, &r, how...)
+	return r, err
+}
+
+// Delete deletes a group and its instances.
+func (c *Client) Delete(ctx context.Context, group string, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodDelete, "groups/"+url.PathEscape(group), nil, &r, how...)
+	return r, err
+}
+
+// Do does something with a group: one of api.GroupActions.
+func (c *Client) Do(ctx context.Context, group, action string, how ...Option) (r api.Result, err error) {
+	path := "groups/" + url.PathEscape(group) + "/actions/" + url.PathEscape(action)
+	_, err = c.do(ctx, http.MethodPost, path, nil, &r, how...)
+	return r, err
+}
+
+// Order gives an order about an instance: one of api.InstanceActions.
+func (c *Client) Order(ctx context.Context, instance, action string, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPost, "instances/"+url.PathEscape(instance)+"/actions/"+url.PathEscape(action), nil, &r,
+		how...)
+	return r, err
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.cfg.URL+api.Root+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case c.cfg.User != "":
+		r.SetBasicAuth(c.cfg.User, c.cfg.Password)
+	case c.cfg.Token != "":
+		r.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	}
+	return r, nil
+}
+
+// do sends a request and reads the document of the answer.
+func (c *Client) do(ctx context.Context, method, path string, body, into any, how ...Option) (http.Header, error) {
+	r, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, option := range how {
+		option(r)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return nil, problemOf(resp, text)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return nil, fmt.Errorf("%s %s: the answer cannot be read: %w", method, path, err)
+	}
+	return resp.Header, nil
+}
+
+// problemOf is why a request was refused. A replica refuses some in plain text: they did not reach
+// the API.
+func problemOf(resp *http.Response, text []byte) *api.Problem {
+	p := &api.Problem{}
+	if json.Unmarshal(text, p) != nil || p.Detail == "" {
+		p.Detail = strings.TrimSpace(string(text))
+	}
+	p.Status, p.Title = resp.StatusCode, http.StatusText(resp.StatusCode)
+	return p
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Shard is a shard with its problems and groups.
+type Shard struct {
+	view.Truth
+	Revision store.Revision  `json:"revision"`
+	Hold     *store.Hold     `json:"hold,omitempty"`
+	Problems []story.Problem `json:"problems"`
+	Groups   []Row           `json:"groups"`
+}
+
+// Row is a group in a list.
+type Row struct {
+	Name     string         `json:"name"`
+	Revision store.Revision `json:"spec_revision"` // the ETag of the group; 0: it has no spec
+	Static   bool           `json:"static,omitempty"`
+	State    string         `json:"state"`
+	Health   *int           `json:"health_percent,omitempty"`
+	Run      string         `json:"run"` // running / size
+	Now      string         `json:"now"` // what is wrong, or in progress
+	Attends  bool           `json:"needs_attention,omitempty"`
+	Since    time.Time      `json:"since,omitzero"`
+}
+
+// Group is what is going on in a group.
+type Group struct {
+	Row
+	Stale      bool            `json:"stale"`
+	StateAt    store.Revision  `json:"revision"`
+	Problems   []story.Problem `json:"problems"`
+	InProgress []string        `json:"in_progress"`
+	Blocked    []Blocked       `json:"blocked"`
+	Counts     map[string]int  `json:"counts"` // instances by how they are, and vacant slots
+	Status     *store.Status   `json:"status,omitempty"`
+}
+
+// Blocked is work that cannot be done yet.
+type Blocked struct {
+	What      string   `json:"what"`
+	Rule      string   `json:"rule"`
+	Why       string   `json:"why"`
+	Until     string   `json:"until,omitempty"`   // what would free it
+	Command   string   `json:"command,omitempty"` // or what an operator may do
+	Instances []string `json:"instances,omitempty"`
+}
+
+// Instance is an instance in a list.
+type Instance struct {
+	ID       string    `json:"id"`
+	Group    string    `json:"group"`
+	Slot     int       `json:"slot"` // -1: on demand
+	Is       string    `json:"is"`
+	Phase    string    `json:"phase"`
+	Why      string    `json:"why,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Zone     string    `json:"zone,omitempty"`
+	Address  string    `json:"address,omitempty"`
+	Template string    `json:"template"`
+	Agent    string    `json:"agent"`
+	Replaces string    `json:"replaces,omitempty"`
+	Since    time.Time `json:"since"`
+	Created  time.Time `json:"created"`
+}
+
+// Story is an instance and how it came to be as it is, also of one that is gone.
+type Story struct {
+	ID        string          `json:"id"`
+	Group     string          `json:"group"`
+	Stale     bool            `json:"stale"`
+	Revision  store.Revision  `json:"revision"`
+	Answer    string          `json:"answer"`
+	Prevented string          `json:"would_have_been_prevented,omitempty"`
+	Heir      string          `json:"replaced_by,omitempty"`
+	Now       *Instance       `json:"now,omitempty"` // nil: it has no record any more
+	Lines     []string        `json:"lines,omitempty"`
+	Blocked   []Blocked       `json:"blocked"`
+	Record    *store.Instance `json:"record,omitempty"`
+	Report    *store.Report   `json:"report,omitempty"`
+	Events    []Event         `json:"events"` // the oldest first
+}
+
+// Event is an entry of the journal.
+type Event struct {
+	Name string `json:"name"` // sorts in the order of time
+	store.JournalEntry
+}
+
+// Events are entries of the journal.
+type Events struct {
+	Entries []Event   `json:"entries"` // the newest first
+	Older   string    `json:"older,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // what is older is not in memory
+}
+
+// Result is what an edit or an order did.
+type Result struct {
+	Revision store.Revision `json:"revision,omitempty"` // of the group now
+	Changed  bool           `json:"changed"`
+	Order    string         `json:"order,omitempty"` // its ID
+	Said     []string       `json:"said,omitempty"`  // warnings, and what follows
+	// Plan is what would follow, for a dry run: the document of group apply --dry-run -o json.
+	Plan json.RawMessage `json:"plan,omitempty"`
+}
+
+// Problem is why a request was not carried out, as RFC 9457 has it.
+type Problem struct {
+	Status int      `json:"status"`
+	Title  string   `json:"title"`
+	Detail string   `json:"detail"`
+	Next   string   `json:"next,omitempty"` // what helps, as the command line says it
+	Errors []string `json:"errors,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+func rowOf(g story.Known, r view.GroupRow) Row {
+	row := Row{
+		Name: r.Name, Revision: g.Revision(), Static: g.IsStatic(), State: r.State, Run: r.Run, Now: r.Now,
+		Attends: r.Mark == "!", Since: r.Since,
+	}
+	if r.Health >= 0 {
+		row.Health = &r.Health
+	}
+	return row
+}
+
+func shardOf(v *view.Shard) Shard {
+	d := Shard{Truth: v.Truth, Revision: v.State.Revision, Hold: v.Hold, Problems: v.Problems, Groups: []Row{}}
+	for i, row := range v.Rows {
+		d.Groups = append(d.Groups, rowOf(v.State.Groups[i], row))
+	}
+	return d
+}
+
+func groupOf(v *view.Group) Group {
+	d := Group{
+		Row: rowOf(v.Known, v.Row), Stale: v.Truth.Stale, StateAt: v.Revision, Problems: v.Problems,
+		InProgress: v.Lines, Blocked: blockedOf(v.Blocked), Counts: view.Counts(v.Cells),
+	}
+	if v.Known.Status.Present() {
+		d.Status = &v.Known.Status.Record
+	}
+	return d
+}
+
+func blockedOf(all []story.Blockage) []Blocked {
+	list := []Blocked{}
+	for _, b := range all {
+		list = append(list, Blocked{
+			What: b.What(), Rule: b.Rule, Why: b.Why(), Until: b.Until(), Command: reason.Command(&b.Blocked),
+			Instances: b.Instances,
+		})
+	}
+	return list
+}
+
+func instanceOf(u *view.Unit) Instance {
+	return Instance{
+		ID: u.ID, Group: u.Group, Slot: u.Slot, Is: u.Kind, Phase: u.Phase, Why: u.Why, Rule: u.Rule, Zone: u.Zone,
+		Address: u.Address, Template: u.Template, Agent: u.Agent, Replaces: u.Replaces, Since: u.Since, Created: u.Created,
+	}
+}
+
+func storyOf(v *view.Instance) Story {
+	d := Story{
+		ID: v.ID, Group: v.Group, Stale: v.Truth.Stale, Revision: v.Revision, Answer: v.Answer(), Prevented: v.Prevented,
+		Heir: v.Heir(), Lines: v.Lines, Blocked: blockedOf(v.Blocked), Events: []Event{},
+	}
+	if v.There {
+		now := instanceOf(&v.Unit)
+		d.Now, d.Record = &now, &v.Record
+		if v.Report.Present() {
+			d.Report = &v.Report.Record
+		}
+	}
+	for _, e := range v.Events {
+		d.Events = append(d.Events, Event{e.Name, e.JournalEntry})
+	}
+	return d
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Root is where the API is.
+const Root = "/api/v1/"
+
+// The bounds of what a request can have us spend.
+const (
+	mostBody    = 512 << 10 // bytes of a group file and more
+	editTime    = 12 * time.Second
+	mostEdits   = 4  // at once: each has connections to etcd
+	mostWatches = 32 // at once
+)
+
+// Edit is what an edit is based on, and how it is meant.
+type Edit struct {
+	If      *store.Revision // the group must still be at it; 0: there must be none; nil: an order
+	DryRun  bool
+	Confirm []string // names that confirm what removes machines
+}
+
+// Editor edits a shard in the name of a user of etcd. Errors that a client can act on are a
+// *Problem.
+type Editor interface {
+	// MayRead reports whether the user may read the shard.
+	MayRead(ctx context.Context) bool
+	Apply(ctx context.Context, group string, file []byte, edit Edit) (Result, error)
+	Scale(ctx context.Context, group string, size int, edit Edit) (Result, error)
+	Delete(ctx context.Context, group string, edit Edit) (Result, error)
+	// GroupAction is an action of GroupActions, InstanceAction one of InstanceActions.
+	GroupAction(ctx context.Context, group, action string, edit Edit) (Result, error)
+	InstanceAction(ctx context.Context, instance, action string, edit Edit) (Result, error)
+}
+
+// GroupActions are what can be done with a group; true: it edits the spec, and demands If-Match.
+var GroupActions = map[string]bool{
+	"pause": true, "resume": true, "stop": true, "start": true, "restart": true,
+	"retry": false, "override-storm": false, "promote": false,
+}
+
+// InstanceActions are the orders about an instance.
+var InstanceActions = []string{"replace", "restart", "drain", "delete"}
+
+// Login opens an Editor for a user of etcd. A wrong password, or a user that is unknown, is an
+// error that wraps store.ErrLogin.
+type Login func(ctx context.Context, user, password string) (e Editor, leave func(), err error)
+
+// Deps are what the API works with.
+type Deps struct {
+	Views   *view.Source
+	Cache   *cache.Cache
+	Journal *journal.Memory
+	Login   Login
+}
+
+// Handler serves the API.
+type Handler struct {
+	Deps
+	mux     *http.ServeMux
+	logins  *logins
+	edits   chan struct{}
+	watches chan struct{}
+	end     <-chan struct{}
+}
+
+// New makes a handler. Its watches end with the returned function.
+func New(deps Deps) (h *Handler, end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	h = &Handler{
+		Deps: deps, mux: http.NewServeMux(), logins: newLogins(), edits: make(chan struct{}, mostEdits),
+		watches: make(chan struct{}, mostWatches), end: ctx.Done(),
+	}
+	for pattern, do := range map[string]func(*http.Request) (any, error){
+		"shard": h.shard, "groups": h.groups, "groups/{group}/status": h.status, "groups/{group}/instances": h.instances,
+		"instances/{instance}": h.instance, "events": h.events,
+	} {
+		h.mux.HandleFunc("GET "+Root+pattern, h.reading(do))
+	}
+	h.mux.HandleFunc("GET "+Root+"groups/{group}", h.group)
+	h.mux.HandleFunc("GET "+Root+"openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, OpenAPI())
+	})
+	for pattern, do := range map[string]func(context.Context, *http.Request, Editor, Edit) (Result, error){
+		"PUT " + Root + "groups/{group}":                         h.apply,
+		"DELETE " + Root + "groups/{group}":                      h.delete,
+		"PUT " + Root + "groups/{group}/size":                    h.scale,
+		"POST " + Root + "groups/{group}/actions/{action}":       h.groupAction,
+		"POST " + Root + "instances/{instance}/actions/{action}": h.instanceAction,
+	} {
+		h.mux.HandleFunc(pattern, h.editing(do))
+	}
+	return h, cancel
+}
+
+// ServeHTTP answers a request whose reads the caller has admitted.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.Contains(r.URL.EscapedPath(), "//") || strings.Contains(r.URL.Path, "/.") {
+		refuse(w, &Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
+		return
+	}
+	if _, pattern := h.mux.Handler(r); pattern == "" {
+		h.nowhere(w, r)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// nowhere answers a request for what there is not.
+func (h *Handler) nowhere(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := h.mux.Handler(other); pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		refuse(w, &Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path", Next: Root + "openapi.json"})
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	refuse(w, &Problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not for this path"})
+}
+
+// answer writes a document.
+func answer(w http.ResponseWriter, code int, document any) {
+	text, err := json.Marshal(document)
+	if err != nil { // documents are made of records that were read from JSON
+		code, text = http.StatusInternalServerError, []byte(`{"status":500,"title":"Internal Server Error"}`)
+	}
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n')) // a client that is gone needs no answer
+}
+
+// refuse says why a request is not carried out.
+func refuse(w http.ResponseWriter, p *Problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	p.Title = http.StatusText(p.Status)
+	answer(w, p.Status, p)
+}
+
+// tag is a revision as an ETag.
+func tag(r store.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }

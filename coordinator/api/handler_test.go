@@ -1,0 +1,383 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func request(method, path string) *http.Request {
+	return httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody)
+}
+
+// scribe is an editor that notes what it is asked for.
+type scribe struct {
+	mu    sync.Mutex
+	asked []string
+	fails error
+}
+
+func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	base := "-"
+	if edit.If != nil {
+		base = fmt.Sprint(int64(*edit.If))
+	}
+	s.asked = append(s.asked, fmt.Sprintf(format, args...)+fmt.Sprintf(" at %s dry %t confirm %v", base, edit.DryRun,
+		edit.Confirm))
+	return Result{Revision: 9, Changed: true}, s.fails
+}
+
+func (s *scribe) MayRead(context.Context) bool { return true }
+
+func (s *scribe) Apply(_ context.Context, group string, file []byte, edit Edit) (Result, error) {
+	return s.note(edit, "apply %s %s", group, file)
+}
+
+func (s *scribe) Scale(_ context.Context, group string, size int, edit Edit) (Result, error) {
+	return s.note(edit, "scale %s %d", group, size)
+}
+
+func (s *scribe) Delete(_ context.Context, group string, edit Edit) (Result, error) {
+	return s.note(edit, "delete %s", group)
+}
+
+func (s *scribe) GroupAction(_ context.Context, group, action string, edit Edit) (Result, error) {
+	return s.note(edit, "%s %s", action, group)
+}
+
+func (s *scribe) InstanceAction(_ context.Context, id, action string, edit Edit) (Result, error) {
+	return s.note(edit, "%s %s", action, id)
+}
+
+// desk is a handler over a store in memory.
+type desk struct {
+	t      *testing.T
+	st     *memstore.Store
+	keys   store.Keys
+	scribe *scribe
+	h      *Handler
+	logins int
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	db := memstore.New(memstore.Config{})
+	t.Cleanup(db.Close)
+	d := &desk{t: t, st: db.Connect(), keys: store.KeysOf("test"), scribe: &scribe{}}
+	c, j := cache.New(d.keys), journal.New(d.keys, journal.MostEntries)
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() { _ = c.Run(ctx, d.st) })
+	following.Go(func() { _ = j.Run(ctx, d.st) })
+	t.Cleanup(func() { cancel(); following.Wait() })
+	var end func()
+	d.h, end = New(Deps{Views: view.New("test", c, j), Cache: c, Journal: j, Login: d.login})
+	t.Cleanup(end)
+	return d
+}
+
+func (d *desk) login(_ context.Context, user, password string) (Editor, func(), error) {
+	d.logins++
+	if user != "eva" || password != "right" {
+		return nil, nil, fmt.Errorf("connect to etcd: %w", store.ErrLogin)
+	}
+	return d.scribe, func() {}, nil
+}
+
+func (d *desk) put(key string, record any) store.Revision {
+	d.t.Helper()
+	rev, err := d.st.Commit(d.t.Context(), store.Txn{Writes: []store.Write{store.Put(key, store.Encode(record))}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.h.Cache.WaitFor(d.t.Context(), rev); err != nil {
+		d.t.Fatal(err)
+	}
+	return rev
+}
+
+func (d *desk) group(name string, size int) store.Revision {
+	d.t.Helper()
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Size = name, "process", size
+	g.Workload.Run, g.Paused = []string{"./web"}, true
+	g.Complete()
+	return d.put(d.keys.Group(name), g)
+}
+
+// ask sends a request; more are headers, as pairs.
+func (d *desk) ask(method, path, body string, more ...string) (code int, text string, header http.Header) {
+	d.t.Helper()
+	r := httptest.NewRequestWithContext(d.t.Context(), method, Root+path, strings.NewReader(body))
+	for i := 0; i < len(more); i += 2 {
+		r.Header.Add(more[i], more[i+1])
+	}
+	if r.Header.Get("Authorization") == "" {
+		r.SetBasicAuth("eva", "right")
+	}
+	w := httptest.NewRecorder()
+	d.h.ServeHTTP(w, r)
+	return w.Code, w.Body.String(), w.Result().Header //nolint:bodyclose // of a recorder
+}
+
+// proves WEB-4: an edit demands If-Match; what it does not say is not guessed
+func TestPreconditions(t *testing.T) {
+	d := newDesk(t)
+	asJSON := []string{"Content-Type", "application/json"}
+	for _, c := range []struct {
+		method, path, body string
+		headers            []string
+		code               int
+		asked              string
+	}{
+		{"PUT", "groups/web", "{}", asJSON, 428, ""},
+		{"PUT", "groups/web/size", `{"size": 3}`, asJSON, 428, ""},
+		{"DELETE", "groups/web", "", nil, 428, ""},
+		{"POST", "groups/web/actions/pause", "", nil, 428, ""},
+		{"POST", "groups/web/actions/retry", "", nil, 200, "retry web at - dry false confirm []"},
+		{"POST", "groups/web/actions/explode", "", nil, 404, ""},
+		{
+			"POST", "instances/web-0-a/actions/drain?confirm=web-0-a", "", nil,
+			200, "drain web-0-a at - dry false confirm [web-0-a]",
+		},
+		{"POST", "instances/web-0-a/actions/drain?dryRun=true", "", nil, 400, ""},
+		{
+			"PUT", "groups/web", "{}", append([]string{"If-Match", `"7"`}, asJSON...),
+			200, "apply web {} at 7 dry false confirm []",
+		},
+		{
+			"PUT", "groups/web", "{}", append([]string{"If-None-Match", "*"}, asJSON...),
+			200, "apply web {} at 0 dry false confirm []",
+		},
+		{
+			"PUT", "groups/web?dryRun=true", "{}", append([]string{"If-Match", `"7"`}, asJSON...),
+			200, "apply web {} at 7 dry true confirm []",
+		},
+		{"PUT", "groups/web?dryRun=perhaps", "{}", append([]string{"If-Match", `"7"`}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", append([]string{"If-Match", "*"}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", append([]string{"If-Match", `W/"7"`}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", append([]string{"If-Match", `"0"`}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", append([]string{"If-Match", `"7"`, "If-Match", `"8"`}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", append([]string{"If-Match", `"7"`, "If-None-Match", "*"}, asJSON...), 400, ""},
+		{"PUT", "groups/web", "{}", []string{"If-Match", `"7"`}, 415, ""},
+		{"PUT", "groups/web", "{}", []string{"If-Match", `"7"`, "Content-Type", "text/plain"}, 415, ""},
+		{
+			"PUT", "groups/web", strings.Repeat("x", mostBody+1), append([]string{"If-Match", `"7"`}, asJSON...),
+			413, "",
+		},
+		{"PUT", "groups/web/size", `{"sise": 3}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
+		{
+			"PUT", "groups/web/size", `{"size": 3}`, append([]string{"If-Match", `"7"`}, asJSON...),
+			200, "scale web 3 at 7 dry false confirm []",
+		},
+		{"PATCH", "groups/web", "{}", asJSON, 405, ""},
+		{"POST", "groups/web", "{}", asJSON, 405, ""},
+		{"PUT", "shard", "{}", asJSON, 405, ""},
+		{"GET", "nothing", "", nil, 404, ""},
+		{"GET", "groups/../shard", "", nil, 404, ""},
+		{"GET", "groups//status", "", nil, 404, ""},
+	} {
+		d.scribe.asked = nil
+		code, text, header := d.ask(c.method, c.path, c.body, c.headers...)
+		if code != c.code || strings.Join(d.scribe.asked, ";") != c.asked {
+			t.Errorf("%s %s %v: %d, asked %q: %s", c.method, c.path, c.headers, code, d.scribe.asked, text)
+		}
+		if code >= 400 && header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s: %v", c.method, c.path, header)
+		}
+		if code == http.StatusOK && header.Get("ETag") != `"9"` {
+			t.Errorf("%s %s: no ETag: %v", c.method, c.path, header)
+		}
+	}
+}
+
+// proves WEB-4: who has shown no user of etcd edits nothing; wrong passwords are few
+func TestLogins(t *testing.T) {
+	d := newDesk(t)
+	edit := []string{"If-None-Match", "*", "Content-Type", "application/json"}
+	for _, who := range []string{"Bearer right", "Basic !", "Basic " + "ZXZhOg==" /* eva: */} {
+		code, text, header := d.ask("PUT", "groups/web", "{}", append([]string{"Authorization", who}, edit...)...)
+		if code != http.StatusUnauthorized || d.logins != 0 || header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: %d after %d logins: %s", who, code, d.logins, text)
+		}
+	}
+	wrong := []string{"Authorization", "Basic ZXZhOndyb25n"} // eva:wrong
+	for i := range wrongBurst + 3 {
+		code, text, _ := d.ask("PUT", "groups/web", "{}", append(wrong, edit...)...)
+		want := http.StatusUnauthorized
+		if i >= wrongBurst {
+			want = http.StatusTooManyRequests
+		}
+		if code != want || strings.Contains(text, "wrong\"") {
+			t.Errorf("wrong password %d: %d %s", i+1, code, text)
+		}
+	}
+	if d.logins != wrongBurst || len(d.scribe.asked) != 0 {
+		t.Errorf("etcd was asked %d times, and %v was done", d.logins, d.scribe.asked)
+	}
+	// Reads by a user of etcd: it is asked once.
+	d = newDesk(t)
+	for range 3 {
+		r := request("GET", Root+"shard")
+		r.SetBasicAuth("eva", "right")
+		if !d.h.Knows(r) {
+			t.Error("eva is not known")
+		}
+	}
+	if d.logins != 1 {
+		t.Errorf("etcd was asked %d times", d.logins)
+	}
+	r := request("GET", Root+"shard")
+	if r.SetBasicAuth("eva", "wrong"); d.h.Knows(r) {
+		t.Error("a wrong password is known")
+	}
+}
+
+// An error of the inside says nothing of the inside.
+func TestErrorsReveal(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range []struct {
+		err  error
+		code int
+		says string
+	}{
+		{errors.New("open /etc/secret: permission denied"), 500, "this failed"},
+		{fmt.Errorf("x: %w", store.ErrDenied), 403, "does not permit"},
+		{fmt.Errorf("x: %w", store.ErrUnavailable), 503, "does not answer"},
+		{fmt.Errorf("x: %w", store.ErrUnknown), 504, "may or may not"},
+		{&Problem{Status: 412, Detail: "moved on", Next: "read it"}, 412, `"next":"read it"`},
+	} {
+		d.scribe.fails = c.err
+		code, text, _ := d.ask("POST", "groups/web/actions/retry", "")
+		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, "/etc/secret") {
+			t.Errorf("%v: %d %s", c.err, code, text)
+		}
+	}
+}
+
+// proves WEB-4: reads are what the page shows; the ETag of a group is its spec's revision, and what
+// is read is what PUT takes
+func TestReads(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "x1", Name: "test", Created: time.Now(), Settings: store.DefaultShardSettings(),
+	})
+	rev := d.group("web", 2)
+	d.put(d.keys.Instance("web-0-a"), store.Instance{
+		Schema: store.Schema, ID: "web-0-a", Group: "web", Phase: store.Running, Managed: true, Since: time.Now(),
+		Created: time.Now(), Zone: "a",
+	})
+	code, text, header := d.ask("GET", "groups/web", "")
+	var file map[string]any
+	if err := json.Unmarshal([]byte(text), &file); err != nil || code != 200 ||
+		header.Get("ETag") != fmt.Sprintf(`"%d"`, rev) || file["schema"] != nil || file["paused"] != nil ||
+		file["size"] != 2.0 {
+		t.Errorf("the group: %d %v %s", code, header, text)
+	}
+	for path, want := range map[string]string{
+		"shard": `"groups":[{"name":"web"`, "groups": `[{"name":"web"`, "groups/web/status": `"counts":{`,
+		"groups/web/instances": `"id":"web-0-a"`, "groups/web/instances?is=lost": "[]",
+		"instances/web-0-a": `"record":{`, "events": `"entries":[]`, "openapi.json": `"GroupFile"`,
+	} {
+		if code, text, _ := d.ask("GET", path, ""); code != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, wanted %s: %s", path, code, want, text)
+		}
+	}
+	for path, want := range map[string]int{
+		"groups/none": 404, "groups/none/status": 404, "instances/none": 404, "events?limit=0": 400,
+		"events?limit=1000000": 400,
+	} {
+		if code, text, _ := d.ask("GET", path, ""); code != want {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+}
+
+// proves WEB-4: a watch sends the document again when it changes, and each event once
+func TestWatches(t *testing.T) {
+	d := newDesk(t)
+	d.group("web", 2)
+	server := httptest.NewServer(d.h)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	open := func(path string) (next func(kind string) string, leave func()) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+Root+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(resp.Body)
+		return func(kind string) string {
+			t.Helper()
+			found := false
+			for {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					t.Fatalf("%s: %v", path, err)
+				}
+				line = strings.TrimSpace(line)
+				if name, is := strings.CutPrefix(line, "event: "); is {
+					found = name == kind
+				}
+				if data, is := strings.CutPrefix(line, "data: "); is && found {
+					return data
+				}
+			}
+		}, func() { _, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 0)); _ = resp.Body.Close() }
+	}
+	status, leave := open("groups/web/status?watch=true")
+	if first := status("state"); !strings.Contains(first, `"name":"web"`) {
+		t.Errorf("it begins with %s", first)
+	}
+	rev := d.group("web", 3)
+	if next := status("state"); !strings.Contains(next, fmt.Sprintf(`"spec_revision":%d`, rev)) {
+		t.Errorf("it goes on with %s", next)
+	}
+	leave()
+	tell := func(n int, ago time.Duration) {
+		at := time.Now().Add(-ago)
+		d.put(d.keys.Event(at, fmt.Sprint(n)), store.JournalEntry{
+			Schema: store.Schema, At: at, By: "coord-a", Group: "web", What: fmt.Sprintf("number %d", n), Rule: "REC-3",
+		})
+	}
+	tell(1, 0)
+	events, leave := open("events?watch=true&group=web&limit=1")
+	for n := 2; n < 6; n++ {
+		if got := events("event"); !strings.Contains(got, fmt.Sprintf("number %d", n-1)) {
+			t.Errorf("wanted number %d: %s", n-1, got)
+		}
+		tell(n, time.Duration(n)*time.Millisecond*10) // the clock of another replica is behind
+	}
+	leave()
+	for range mostWatches {
+		d.h.watches <- struct{}{}
+	}
+	if code, _, header := d.ask("GET", "shard?watch=true", ""); code != 503 || header.Get("Retry-After") == "" {
+		t.Errorf("one watch too many: %d %v", code, header)
+	}
+}

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The bounds of a list of events.
+const (
+	usualEvents = 100
+	mostEvents  = 1000
+)
+
+var errUnread = &Problem{
+	Status: http.StatusServiceUnavailable, Detail: "this replica has not read the shard from etcd yet",
+	Next: "ask again in a moment, or another replica",
+}
+
+func absent(kind, name string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no %s %q", kind, name)}
+}
+
+// reading answers with a document, or with a stream of it.
+func (h *Handler) reading(do func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			h.watch(w, r, do)
+			return
+		}
+		document, err := do(r)
+		if err != nil {
+			refuse(w, problemOf(err))
+			return
+		}
+		answer(w, http.StatusOK, document)
+	}
+}
+
+func (h *Handler) shard(*http.Request) (any, error) {
+	v, read := h.Views.Shard(time.Now())
+	if !read {
+		return nil, errUnread
+	}
+	return shardOf(&v), nil
+}
+
+func (h *Handler) groups(r *http.Request) (any, error) {
+	document, err := h.shard(r)
+	if err != nil {
+		return nil, err
+	}
+	return document.(Shard).Groups, nil
+}
+
+func (h *Handler) readGroup(r *http.Request) (*view.Group, error) {
+	name := r.PathValue("group")
+	v, read := h.Views.Group(name, time.Now())
+	switch {
+	case !read:
+		return nil, errUnread
+	case !v.Found:
+		return nil, absent("group", name)
+	}
+	return &v, nil
+}
+
+// group answers with the spec, as a group file in JSON: what PUT takes. Its ETag is what If-Match
+// names.
+func (h *Handler) group(w http.ResponseWriter, r *http.Request) {
+	v, err := h.readGroup(r)
+	if err == nil && (v.Known.Gone() || v.Known.Bad != nil) {
+		err = &Problem{
+			Status: http.StatusConflict, Detail: "the group has no spec that can be used; its status says why",
+			Next: Root + "groups/" + v.Name + "/status",
+		}
+	}
+	if err != nil {
+		refuse(w, problemOf(err))
+		return
+	}
+	w.Header().Set("ETag", tag(v.Known.Revision()))
+	answer(w, http.StatusOK, fileOf(v.Known.Spec))
+}
+
+// fileOf is a spec without what no file can say.
+func fileOf(g store.Group) map[string]any {
+	g.OperatorState = store.OperatorState{}
+	var file map[string]any
+	_ = json.Unmarshal(store.Encode(g), &file) // it was just encoded
+	delete(file, "schema")
+	return file
+}
+
+func (h *Handler) status(r *http.Request) (any, error) {
+	v, err := h.readGroup(r)
+	if err != nil {
+		return nil, err
+	}
+	return groupOf(v), nil
+}
+
+func (h *Handler) instances(r *http.Request) (any, error) {
+	v, err := h.readGroup(r)
+	if err != nil {
+		return nil, err
+	}
+	list, is := []Instance{}, r.URL.Query().Get("is")
+	for _, u := range v.Units {
+		if is == "" || u.Kind == is {
+			list = append(list, instanceOf(&u))
+		}
+	}
+	return list, nil
+}
+
+func (h *Handler) instance(r *http.Request) (any, error) {
+	id := r.PathValue("instance")
+	v, read := h.Views.Instance(id, time.Now())
+	switch {
+	case !read:
+		return nil, errUnread
+	case !v.There && len(v.Events) == 0:
+		return nil, absent("instance", id)
+	}
+	return storyOf(&v), nil
+}
+
+// wantedOf reads which events a request asks for.
+func wantedOf(r *http.Request) (view.Wanted, error) {
+	q := r.URL.Query()
+	wanted := view.Wanted{
+		Group: q.Get("group"), Instance: q.Get("instance"), Rule: q.Get("rule"), Text: q.Get("text"),
+		Before: q.Get("before"), Most: usualEvents,
+	}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostEvents {
+			return wanted, &Problem{
+				Status: http.StatusBadRequest, Detail: fmt.Sprintf("limit: %q: must be 1 to %d", text, mostEvents),
+			}
+		}
+		wanted.Most = n
+	}
+	return wanted, nil
+}
+
+func (h *Handler) events(r *http.Request) (any, error) {
+	wanted, err := wantedOf(r)
+	if err != nil {
+		return nil, err
+	}
+	v := h.Views.Events(wanted)
+	if !v.Read {
+		return nil, errUnread
+	}
+	d := Events{Entries: []Event{}, Since: v.Since}
+	for _, e := range v.Entries {
+		d.Entries = append(d.Entries, Event{e.Name, e.JournalEntry})
+	}
+	if v.More {
+		d.Older = d.Entries[len(d.Entries)-1].Name
+	}
+	return d, nil
+}
+
+// since returns the entries that a request asks for and that were not sent yet, the oldest first.
+func (h *Handler) since(wanted view.Wanted, sent map[string]bool) []Event {
+	var fresh []Event
+	for _, e := range slices.Backward(h.Views.Events(wanted).Entries) {
+		if !sent[e.Name] {
+			sent[e.Name] = true
+			fresh = append(fresh, Event{e.Name, e.JournalEntry})
+		}
+	}
+	return fresh
+}

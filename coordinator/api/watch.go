@@ -1,0 +1,179 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The pace of watches.
+const (
+	deltaEvery = 250 * time.Millisecond // at most
+	beatEvery  = 5 * time.Second        // the least that a client hears
+	writeTime  = 5 * time.Second        // for one message: a slower client is dropped
+)
+
+// touched hears that something changed.
+type touched chan struct{}
+
+func (t touched) touch() {
+	select {
+	case t <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// Listed is called by the cache, as are the next two.
+func (t touched) Listed(*cache.Content) { t.touch() }
+
+// Changed notes a change.
+func (t touched) Changed(*cache.Content, []cache.Change) { t.touch() }
+
+// Interrupted notes that what is in memory is getting old.
+func (t touched) Interrupted(error) { t.touch() }
+
+// watch sends a document each time it has changed: the whole of it, and of events those that are
+// new. A client that comes back gets the document as it is then: nothing is replayed.
+func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Request) (any, error)) {
+	select {
+	case h.watches <- struct{}{}:
+		defer func() { <-h.watches }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, &Problem{
+			Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("there are %d watches already", mostWatches),
+		})
+		return
+	}
+	dirty := make(touched, 1)
+	defer h.Cache.Listen(dirty)()
+	next := h.stream(r, do)
+	messages, err := next()
+	if err != nil {
+		refuse(w, problemOf(err))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // a stream has no end of its own; its writes have
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	moved := h.Journal.Moved()
+	for {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
+		if _, err := w.Write(messages); err != nil || control.Flush() != nil {
+			return
+		}
+		pause := time.NewTimer(deltaEvery)
+		select {
+		case <-h.end:
+			pause.Stop()
+			return
+		case <-r.Context().Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		beating := false
+		select {
+		case <-h.end:
+			return
+		case <-r.Context().Done():
+			return
+		case <-dirty:
+		case <-moved:
+		case <-beat.C:
+			beating = true
+		}
+		moved = h.Journal.Moved() // before it is read: what comes meanwhile is seen next time
+		if messages, err = next(); err != nil {
+			messages = message("gone", 0, problemOf(err))
+		}
+		if len(messages) == 0 && beating {
+			messages = message("heartbeat", h.revision(), struct {
+				Stale bool `json:"stale"`
+			}{h.Views.Truth(time.Now()).Stale})
+		}
+	}
+}
+
+func (h *Handler) revision() (rev store.Revision) {
+	h.Cache.View(func(c *cache.Content) { rev = c.Revision })
+	return rev
+}
+
+// stream returns a function that makes the messages that a client lacks.
+func (h *Handler) stream(r *http.Request, do func(*http.Request) (any, error)) func() ([]byte, error) {
+	if r.URL.Path == Root+"events" {
+		return h.eventStream(r)
+	}
+	var last []byte
+	return func() ([]byte, error) {
+		document, err := do(r)
+		if err != nil {
+			return nil, err
+		}
+		if shard, is := document.(Shard); is { // that etcd was heard again is no change
+			shard.Heard, shard.Revision = time.Time{}, 0
+			document = shard
+		}
+		if group, is := document.(Group); is {
+			group.StateAt = 0
+			document = group
+		}
+		if story, is := document.(Story); is {
+			story.Revision = 0
+			document = story
+		}
+		text, err := json.Marshal(document)
+		if err != nil || bytes.Equal(text, last) {
+			return nil, err
+		}
+		last = text
+		return message("state", h.revision(), json.RawMessage(text)), nil
+	}
+}
+
+// eventStream begins with the last entries, as many as limit says.
+func (h *Handler) eventStream(r *http.Request) func() ([]byte, error) {
+	sent := map[string]bool{}
+	begun := false
+	return func() ([]byte, error) {
+		wanted, err := wantedOf(r)
+		if err != nil {
+			return nil, err
+		}
+		if begun { // more than can come within a pause, and clocks differ
+			wanted.Most = mostEvents
+		}
+		fresh := h.since(wanted, sent)
+		if !begun { // what is older than these is old news
+			begun = true
+			wanted.Most = mostEvents
+			h.since(wanted, sent)
+		}
+		if len(sent) > 4*mostEvents {
+			sent = map[string]bool{}
+			h.since(wanted, sent)
+		}
+		var all []byte
+		for i := range fresh {
+			all = append(all, message("event", h.revision(), fresh[i])...)
+		}
+		return all, nil
+	}
+}
+
+// message is a message in the format of event streams. Its ID is the revision.
+func message(name string, rev store.Revision, data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil {
+		text = []byte("{}")
+	}
+	return fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", name, rev, text)
+}

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	loadSample  = 5 * time.Second // agents measure so often
+	loadSamples = 12              // that a report is a mean of: a minute
+	loadReport  = 6               // samples from one report of load to the next
+)
+
+// load is what the instances of a group have to do together: it goes from one height to another in
+// a straight line, and stays there.
+type load struct {
+	from, to    map[string]float64
+	begun, over time.Duration
+	tick        int
+	result      LoadResult
+	last        int // size
+	direction   int // of its last change
+}
+
+// LoadResult is how the size of a group followed its load.
+type LoadResult struct {
+	Below    time.Duration // in which the load of each serving instance was above the target and its tolerance
+	Machines time.Duration // that there were, added up
+	Over     int           // by so many instances the size exceeded the need at most when it had just grown
+	Changes  int           // of size
+	Turns    int           // changes of direction
+}
+
+// SetLoad has the load of a group become another: cpu and network of all instances together, memory
+// of each. What is left out stays as it is.
+func (w *World) SetLoad(group string, to map[string]float64, over time.Duration) {
+	if w.loads == nil {
+		w.loads = map[string]*load{}
+	}
+	l := w.loads[group]
+	if l == nil {
+		l = &load{from: map[string]float64{}}
+		w.loads[group] = l
+		w.routinely(loadSample, func() { w.bearLoad(group) })
+	}
+	now := map[string]float64{}
+	for _, metric := range []string{store.MetricCPU, store.MetricMemory, store.MetricNetwork} {
+		now[metric] = l.at(w.clock, metric)
+	}
+	l.from, l.to, l.begun, l.over = now, maps.Clone(now), w.clock, over
+	maps.Copy(l.to, to)
+}
+
+// at is how high the load is.
+func (l *load) at(clock time.Duration, metric string) float64 {
+	if clock >= l.begun+l.over {
+		return l.to[metric]
+	}
+	return l.from[metric] + (l.to[metric]-l.from[metric])*float64(clock-l.begun)/float64(l.over)
+}
+
+// Unmeasured has an agent tell no load, or tell it again.
+func (w *World) Unmeasured(id string, on bool) {
+	if a := w.agents[id]; a != nil {
+		a.unmeasured = on
+	}
+}
+
+// LoadOf is how the size of a group followed its load so far; false if it has none.
+func (w *World) LoadOf(group string) (LoadResult, bool) {
+	if l := w.loads[group]; l != nil {
+		return l.result, true
+	}
+	return LoadResult{}, false
+}
+
+// bearLoad divides the load of a group among the instances that serve, and has agents report.
+func (w *World) bearLoad(group string) {
+	w.routinely(loadSample, func() { w.bearLoad(group) })
+	l := w.loads[group]
+	l.tick++
+	var serving, machines int
+	var ids []string
+	for _, id := range w.agentIDs() {
+		a := w.agents[id]
+		if a.m.Group() != group || !a.m.Running() {
+			continue
+		}
+		ids = append(ids, id)
+		if machines++; w.Serves(id) {
+			serving++
+		}
+	}
+	for i, id := range ids {
+		a := w.agents[id]
+		share := map[string]float64{store.MetricCPU: 1, store.MetricMemory: l.at(w.clock, store.MetricMemory)}
+		if w.Serves(id) {
+			share[store.MetricCPU] = max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving)))
+			share[store.MetricNetwork] = l.at(w.clock, store.MetricNetwork) / float64(serving)
+		}
+		a.shares = append(a.shares, share)
+		a.shares = a.shares[max(0, len(a.shares)-loadSamples):]
+		if (l.tick+i)%loadReport == 0 {
+			a.tellLoad()
+		}
+	}
+	w.followSize(group, l, serving, machines)
+}
+
+// tellLoad persists a report in which nothing is new but the load.
+func (a *agent) tellLoad() {
+	if !a.open || a.frozen || a.w.db.down || a.said.BootID == "" {
+		return
+	}
+	a.host = store.HostReport{}
+	if !a.unmeasured {
+		covered := store.Duration(time.Duration(len(a.shares)) * loadSample)
+		window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
+		for _, share := range a.shares {
+			n := float64(len(a.shares))
+			window.CPUPercent += share[store.MetricCPU] / n
+			window.MemoryPercent += share[store.MetricMemory] / n
+			window.NetworkSent += uint64(share[store.MetricNetwork] * 1e6 * loadSample.Seconds())
+		}
+		a.host.Windows = []store.HostWindow{window}
+	}
+	rec := a.said
+	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
+	a.w.put(a.w.keys.Report(a.m.ID), rec, 0)
+}
+
+// followSize measures how the size follows the load.
+func (w *World) followSize(group string, l *load, serving, machines int) {
+	g, there := w.Group(group)
+	if !there || g.Scale == nil {
+		return
+	}
+	l.result.Machines += time.Duration(machines) * loadSample
+	need, below := 0, false
+	for _, t := range g.Scale.Targets {
+		if t.Metric == store.MetricMemory {
+			continue
+		}
+		height := l.at(w.clock, t.Metric)
+		need = max(need, int(math.Ceil(height/t.Value-1e-6)))
+		below = below || height > float64(serving)*t.Value*(1+float64(g.Scale.Tolerance)/100)
+	}
+	if below {
+		l.result.Below += loadSample
+	}
+	size := w.SizeOf(group)
+	if change := size - l.last; l.last > 0 && change != 0 {
+		l.result.Changes++
+		direction := 1
+		if change < 0 {
+			direction = -1
+		} else {
+			l.result.Over = max(l.result.Over, size-g.Scale.Within(need))
+		}
+		if l.direction == -direction {
+			l.result.Turns++
+		}
+		l.direction = direction
+	}
+	l.last = size
+}
+
+// SizeOf is the size of a group that is in force: the spec's, or what its load or an operator
+// chose.
+func (w *World) SizeOf(group string) int {
+	g, there := w.Group(group)
+	if !there {
+		return 0
+	}
+	return g.SizeAt(Read[store.Status](w, w.keys.Status(group)).Record.Scale, w.Now())
+}
+
+// Loads lists the groups that have a load, in order.
+func (w *World) Loads() []string { return slices.Sorted(maps.Keys(w.loads)) }
