@@ -39,13 +39,20 @@ clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
 alone=$(minus "$packages" "$clusters")
 
 # Nothing runs at once in these: the race detector has nothing to find, and makes them five times slower.
-pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|sealed)|tests/sim|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
+pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|sealed|reason|story|claim|recovery)|tests/sim|agent/smbios|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
 pure=$(grep -vE "^$module/(store|provider)/" <<<"$pure" || true) # adapters
+pure=$(printf '%s\n' "$pure" "$(below 'provider/settings')" | sort -u)
+# By day these are not compiled for the race detector: each needs modules that no other package needs, and which the
+# programs need compiled without it anyway. Processor time of compiling them for it, on an empty cache, of two processors:
+# EC2's SDK 92 s for provider/ec2 and 9 s for the target groups, Envoy's messages and etcd 82 s for xdsserver. They start
+# few goroutines of their own (a gate, batches of calls, one watch), and the night sees them. The browser's protocol
+# (12 s) is needed by coordinator/web/browser_test.go alone, which is built without the detector.
+costly=$(below 'coordinator/discovery/xdsserver|provider/(ec2|amazon|balancer/targetgroup)')
 # By day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
 # tests' own parts as well, and the database's adapters: they make it compile all of etcd.
 raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest')
-[ "$tier" = everyday ] || raced=$alone
-raced=$(minus "$(both "$alone" "$raced")" "$pure")
+[ "$tier" = everyday ] || { raced=$alone; costly=; }
+raced=$(minus "$(both "$alone" "$raced")" "$(printf '%s\n' "$pure" "$costly")")
 # Tests in virtual time (testing/synctest) run on one processor there. All timers of a bubble share one context of the
 # race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
 # (https://go.dev/issue/78156). Races are still found: the detector checks what is ordered before what, not

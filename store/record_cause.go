@@ -142,6 +142,24 @@ const (
 	CauseBusy          CauseKind = "busy"      // its workload, as far as is known
 	CauseBusyTime      CauseKind = "busy_time" // it was busy For so long
 	CauseRelieved      CauseKind = "relieved"  // Other is healthy in its place
+
+	// What concerns a group.
+	CauseManyLost        CauseKind = "many_lost"          // Count of Limit instances within For
+	CauseManyLostInShard CauseKind = "many_lost_in_shard" // Count of Limit instances; Name: in so many groups
+	CauseFewLost         CauseKind = "few_lost"           // for For
+	CauseOverridden      CauseKind = "overridden"         // By
+	CauseStormLasts      CauseKind = "storm_lasts"        // for For
+	CauseManyFail        CauseKind = "many_fail"          // Count fail their checks, Limit: heal.max_unhealthy
+	CauseNoneOutdated    CauseKind = "none_outdated"
+	CauseSomeOutdated    CauseKind = "some_outdated"    // Count instances
+	CauseUpdated         CauseKind = "updated"          // Count of Limit are healthy and up to date
+	CauseNoProgress      CauseKind = "no_progress"      // of a roll within For
+	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
+	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
+	CauseZonesInOrder    CauseKind = "zones_in_order"
+	CauseStateBefore     CauseKind = "state_before" // of the group: Name
+	CauseHoldEnded       CauseKind = "hold_ended"   // of its size, which By had chosen
+	CauseUnreadable      CauseKind = "unreadable"   // a record; Text: the error
 )
 
 // CauseKinds are all of them.
@@ -159,7 +177,11 @@ var CauseKinds = []CauseKind{
 	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
-	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime, CauseRelieved, CauseLoad,
+	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
+	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
+	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
+	CauseNoProgress, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
+	CauseHoldEnded, CauseUnreadable, CauseLoad,
 }
 
 // Counterfactual is what would have prevented a decision.

@@ -30,12 +30,7 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	j := sc.plan.Judgments.Of(id)
 	v := verdict{
 		Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits,
-		Revision: sc.content.Revision,
-	}
-	for _, e := range j.Evidence {
-		if e != plan.NoList { // this program did not ask the provider
-			v.Evidence = append(v.Evidence, e)
-		}
+		Revision: sc.content.Revision, Evidence: j.EvidenceOfRecords(), // this program did not ask the provider
 	}
 	told, found := verdicts[id]
 	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)

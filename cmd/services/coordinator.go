@@ -78,7 +78,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	balancers, err := c.balancers(ctx, h, log)
+	balancers, err := openBalancers(ctx, h, c.Providers, log)
 	if err != nil {
 		return err
 	}
@@ -251,13 +251,14 @@ func openProviders(ctx context.Context, file string, log *slog.Logger) (map[stri
 	return all, nil
 }
 
-// balancers returns all load balancers of a coordinator, and opens those that its file names.
-func (c *Coordinator) balancers(ctx context.Context, h *Host, log *slog.Logger) (map[string]balancer.Balancer, error) {
+// openBalancers returns all load balancers of a coordinator, and opens those that a file names; "":
+// none.
+func openBalancers(ctx context.Context, h *Host, file string, log *slog.Logger) (map[string]balancer.Balancer, error) {
 	all := maps.Clone(h.Balancers)
-	if c.Providers == "" {
+	if file == "" {
 		return all, nil
 	}
-	entries, err := providerfile.ReadBalancers(c.Providers)
+	entries, err := providerfile.ReadBalancers(file)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
 )
@@ -60,7 +59,7 @@ func (d *draft) followScale() {
 	if h := d.spec.ScaleHold; h.HoldsAt(d.now) {
 		d.wake(h.Until)
 	} else if old != nil && old.Stays == store.ScaleHeld {
-		d.tell("AUTO-3", "size follows the load again", "the time for which "+old.By+" had chosen it is over")
+		d.tell("AUTO-3", "size follows the load again", store.Cause{Kind: store.CauseHoldEnded, By: old.By})
 		s.Stays = "" // judged now
 	} else if due := d.ends(d.g.Due, store.TimerScalePace, s.Pace); s.Pace != nil && d.now.Before(due) {
 		d.wake(due)
@@ -287,10 +286,7 @@ func (d *draft) tells(m *member, metric string) (value float64, told bool) {
 
 // tellSize notes a change of size with the numbers that it rests on.
 func (d *draft) tellSize(what string, to int, numbers []store.ScaleNumber) {
-	why := store.Cause{
+	d.tell("AUTO-1", what, store.Cause{
 		Kind: store.CauseLoad, Count: d.spec.Size, Limit: to, Load: &store.CauseNumbers{Numbers: numbers},
-	}
-	d.notes = append(d.notes, Note{
-		Rule: "AUTO-1", What: what, Why: reason.Short(why), Cause: why, Counterfactual: counterfactual("AUTO-1", ""),
 	})
 }

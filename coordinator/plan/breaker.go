@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,7 +39,7 @@ func (d *draft) followBreaker() {
 	}
 	if count < breakerMin || count <= most {
 		if old != nil {
-			d.tell("ROLL-7", "breaker closed", fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", count, most))
+			d.tell("ROLL-7", "breaker closed", store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
 		}
 		return
 	}
@@ -50,7 +48,7 @@ func (d *draft) followBreaker() {
 		b = *old
 	} else {
 		d.tell("ROLL-7", "breaker opened: none is healed for failing checks",
-			fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", count, most))
+			store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
 	}
 	b.Count, b.Limit = count, most
 	d.breaker = &b

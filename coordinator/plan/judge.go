@@ -391,8 +391,8 @@ func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
 
-// NoList is the evidence of a provider that has not listed its machines yet.
-const NoList = "provider: no list yet"
+// unasked is the evidence of a provider that has not listed its machines yet.
+const unasked = "provider: no list yet"
 
 func providerSays(in *Instance) string {
 	see := &in.Sighting
@@ -400,7 +400,7 @@ func providerSays(in *Instance) string {
 	case in.byHand():
 		return "no provider lists it: its machine was set up by hand"
 	case see.Begun.IsZero():
-		return NoList
+		return unasked
 	case !see.Listed && see.Times > 1:
 		return "provider: not listed, again"
 	case !see.Listed:

@@ -90,7 +90,7 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		"not registered": {
 			[]twist{phase(store.Booting), gone(0, ""), phaseFor(5 * time.Minute), noList},
 			"its agent did not register within 5m0s",
-			[]string{NoList, noStream},
+			[]string{unasked, noStream},
 			"",
 		},
 		"its lease ended just now": {

@@ -26,6 +26,18 @@ type Judgment struct {
 // Why is the judgment's cause as a sentence.
 func (j *Judgment) Why() string { return reason.Short(j.Cause) }
 
+// EvidenceOfRecords is the evidence of a program that asks no provider: without the word that none
+// has listed its machines yet.
+func (j *Judgment) EvidenceOfRecords() []string {
+	var out []string
+	for _, e := range j.Evidence {
+		if e != unasked {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // of is a cause without fields.
 func of(kind store.CauseKind) store.Cause { return store.Cause{Kind: kind} }
 

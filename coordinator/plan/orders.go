@@ -40,7 +40,7 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 			d.actions = append(d.actions, refuse(r, "there is no storm"))
 			return
 		}
-		d.endStorm("overridden by "+r.Record.By, r.Record.By)
+		d.endStorm(store.Cause{Kind: store.CauseOverridden, By: r.Record.By})
 		d.settled = append(d.settled, r)
 	case store.RequestPromote:
 		d.promote(r)

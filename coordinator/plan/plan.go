@@ -67,9 +67,9 @@ type TokenGrant struct {
 
 // Note is a journal entry about a group.
 type Note struct {
-	Rule, What, Why string
-	Cause           store.Cause // Why in fields, if it has any
-	Counterfactual  store.Counterfactual
+	Rule, What     string
+	Cause          store.Cause
+	Counterfactual store.Counterfactual
 }
 
 // JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal,
@@ -81,7 +81,8 @@ func (a *Action) JournalEntries() []Action {
 	}
 	for _, n := range a.Notes {
 		told = append(told, Action{
-			Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Cause: n.Cause, Counterfactual: n.Counterfactual,
+			Group: a.Group, Rule: n.Rule, What: n.What, Why: reason.Short(n.Cause), Cause: reason.Recorded(n.Cause),
+			Counterfactual: n.Counterfactual,
 		})
 	}
 	return told

@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -61,7 +61,7 @@ func (d *draft) track() {
 	switch r := d.rollout; {
 	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
 		if d.roll.outdated == 0 {
-			d.tell("ROLL-1", "roll to "+r.Template+" is called off", "what is wanted now is what all have")
+			d.tell("ROLL-1", "roll to "+r.Template+" is called off", of(store.CauseNoneOutdated))
 			d.rollout = nil
 			return
 		}
@@ -73,14 +73,14 @@ func (d *draft) track() {
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
 			d.tell("ROLL-1", "roll to "+d.hash+" begins",
-				number(d.roll.outdated, "instance")+" to be brought up to date")
+				store.Cause{Kind: store.CauseSomeOutdated, Count: d.roll.outdated})
 		}
 	case r == nil:
 		return
 	case !going:
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
 			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
-				fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
+				store.Cause{Kind: store.CauseUpdated, Count: d.roll.done, Limit: d.spec.Size})
 		}
 		d.rollout = nil
 		return
@@ -132,9 +132,9 @@ func (d *draft) stall() {
 		d.wake(due)
 		return
 	}
-	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s",
-		d.spec.Rollout.ProgressDeadline)
-	d.tell("ROLL-4", "roll is stalled", r.Stalled)
+	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
+	r.Stalls, r.Stalled = nil, reason.Short(why)
+	d.tell("ROLL-4", "roll is stalled", why)
 }
 
 // blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
@@ -148,9 +148,9 @@ func (d *draft) blame() {
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
 		return
 	}
-	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
-		"the template is taken for the cause", d.hash, failures, slots)
-	d.tell("FLAP-5", "roll stopped", r.Blamed)
+	why := store.Cause{Kind: store.CauseTemplateFails, Name: d.hash, Count: failures, Limit: slots}
+	r.Blamed = reason.Short(why)
+	d.tell("FLAP-5", "roll stopped", why)
 }
 
 // failedSince counts the slots in which the new template has failed since a time, and how often.

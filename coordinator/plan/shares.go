@@ -254,9 +254,10 @@ func (d *draft) lastSpotless(known string) (id, why string) {
 		return d.spotless, d.spotlessWhy
 	}
 	for _, m := range d.members {
-		if m.Record.Converts && m.Record.Spec.Spot && m.phase == store.Deleting && m.Record.Last.Rule == "SPOT-4" &&
-			m.ID() != known && m.Record.Last.What == "withdrawn" {
-			return m.ID(), m.Record.Last.Why
+		last := &m.Record.Last
+		if m.Record.Converts && m.Record.Spec.Spot && m.phase == store.Deleting && m.ID() != known &&
+			(last.Cause.Kind == store.CauseNoSpot || last.Cause.Kind == store.CauseNoSpotServes) {
+			return m.ID(), last.Why
 		}
 	}
 	return "", ""

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -100,8 +99,9 @@ func (d *draft) followCanaries(r *store.Rollout) {
 	}
 	if d.rests = !d.restOver(wait); !d.rests {
 		r.Promoted = "healthy for " + store.Duration(wait).String()
-		d.tell("ROLL-5", "canaries promoted",
-			fmt.Sprintf("%s of %s have been %s", number(done, "canary instance"), r.Template, r.Promoted))
+		d.tell("ROLL-5", "canaries promoted", store.Cause{
+			Kind: store.CauseCanariesHealthy, Count: done, Name: r.Template, For: store.Duration(wait),
+		})
 		d.advance()
 	}
 }
@@ -155,7 +155,7 @@ func (d *draft) followZones(r *store.Rollout) {
 			what = "roll begins in zone "
 		}
 		r.Zone = next
-		d.tell("ROLL-8", what+next, "zones follow one another in order of name")
+		d.tell("ROLL-8", what+next, of(store.CauseZonesInOrder))
 		d.advance()
 	default:
 		d.rests = true
@@ -236,7 +236,7 @@ func (d *draft) promote(r store.Versioned[store.Request]) {
 	}
 	d.rollout.Promoted, d.rollout.Rests = "promoted by "+r.Record.By, nil
 	d.rests = false
-	d.tell("ROLL-5", "canaries promoted", reason.Short(orderedBy(r.Record.By)))
+	d.tell("ROLL-5", "canaries promoted", orderedBy(r.Record.By))
 	d.advance()
 	d.settled = append(d.settled, r)
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,27 +69,35 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		a.Conditions = append(a.Conditions, r.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
+	tell := func(n Note) {
+		a.NoJournal, a.Rule, a.What, a.Counterfactual = false, n.Rule, n.What, n.Counterfactual
+		a.Why, a.Cause = reason.Short(n.Cause), reason.Recorded(n.Cause)
+	}
 	switch {
 	case d.g.StatusSpoiled != "":
-		a.NoJournal, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew",
-			"it could not be read: "+d.g.StatusSpoiled
+		tell(Note{
+			Rule: "SAFE-16", What: "status written anew",
+			Cause: store.Cause{Kind: store.CauseUnreadable, Text: d.g.StatusSpoiled},
+		})
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
-		a.NoJournal, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
+		tell(Note{Rule: "SAFE-10", What: "spec not accepted", Cause: store.Cause{Text: st.Invalid.Why}})
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
 		if d.spec != nil {
 			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted",
-			fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
+		tell(Note{Rule: "REC-1", What: "spec accepted", Cause: store.Cause{
+			Text: fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec)),
+		}})
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
 	case len(d.notes) > 0:
-		n := d.notes[0]
-		a.NoJournal, a.Rule, a.What, a.Why, a.Cause = false, n.Rule, n.What, n.Why, n.Cause
-		a.Counterfactual = n.Counterfactual
+		tell(d.notes[0])
 		d.notes = d.notes[1:]
 	case old.State != st.State && old.State != "":
-		a.NoJournal, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
+		tell(Note{
+			Rule: "REC-11", What: "group is " + string(st.State),
+			Cause: store.Cause{Kind: store.CauseStateBefore, Name: string(old.State)},
+		})
 	}
 	if a.Notes = d.notes; a.NoJournal {
 		d.actions = append(d.actions, a)

@@ -1,10 +1,11 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -182,16 +183,19 @@ func (d *draft) followStorm(shard Tally) {
 		t := d.timer(spec.Cooldown.D())
 		d.storm.Calm = &t
 	case !d.now.Before(d.ends(d.g.Due, store.TimerStorm, d.storm.Calm)):
-		d.endStorm("losses have been few for "+spec.Cooldown.String(), "")
+		d.endStorm(store.Cause{Kind: store.CauseFewLost, For: spec.Cooldown})
 	}
 }
 
 func (d *draft) begin(ofGroup bool, shard Tally) {
 	d.storm = &store.Storm{Since: d.now.UTC(), Lost: d.tally.Now, Of: d.tally.Of, Shard: !ofGroup}
-	why := fmt.Sprintf("%d of %d instances lost or silent within %s", d.tally.Lost, d.tally.Of, d.spec.Storm.Window)
+	why := store.Cause{
+		Kind: store.CauseManyLost, Count: d.tally.Lost, Limit: d.tally.Of, For: d.spec.Storm.Window,
+	}
 	if !ofGroup {
-		why = fmt.Sprintf("%d of %d instances of the shard lost or silent, in %d groups", shard.Lost, shard.Of,
-			shard.Groups)
+		why = store.Cause{
+			Kind: store.CauseManyLostInShard, Count: shard.Lost, Limit: shard.Of, Name: strconv.Itoa(shard.Groups),
+		}
 	}
 	if after := d.spec.Storm.ProbeAfter.D(); after > 0 {
 		t := d.timer(after)
@@ -201,9 +205,9 @@ func (d *draft) begin(ofGroup bool, shard Tally) {
 }
 
 // endStorm has what is still lost taken up bit by bit.
-func (d *draft) endStorm(how, by string) {
+func (d *draft) endStorm(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
-	d.storm.Ended, d.storm.By, d.storm.Resume = how, by, &t
+	d.storm.Ended, d.storm.By, d.storm.Resume = reason.Short(how), how.By, &t
 	d.storm.Calm, d.storm.Next, d.storm.Probe = nil, nil, ""
 	d.tell("SAFE-2", "storm is over", how)
 }
@@ -285,11 +289,11 @@ func (d *draft) probes(m *member) bool {
 	}
 	d.storm.Probe = m.ID()
 	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm",
-		"it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
+		store.Cause{Kind: store.CauseStormLasts, For: d.spec.Storm.ProbeAfter})
 	return false
 }
 
 // tell adds a journal entry to the transaction that writes the status.
-func (d *draft) tell(rule, what, why string) {
-	d.notes = append(d.notes, Note{Rule: rule, What: what, Why: why, Counterfactual: counterfactual(rule, "")})
+func (d *draft) tell(rule, what string, why store.Cause) {
+	d.notes = append(d.notes, Note{Rule: rule, What: what, Cause: why, Counterfactual: counterfactual(rule, "")})
 }

@@ -265,7 +265,7 @@ func (s *story) plan() {
 		s.say("    compares  %s", strings.Join(slices.Compact(compared), ", "))
 		s.say("    writes    %s", strings.Join(written, ", "))
 		for _, n := range a.Notes {
-			s.say("    and tells %s %s (%s)", n.Rule, n.What, n.Why)
+			s.say("    and tells %s %s (%s)", n.Rule, n.What, reason.Short(n.Cause))
 		}
 	}
 	calls := slices.Clone(p.Calls)

@@ -179,6 +179,43 @@ func happened(c store.Cause) string {
 		return fmt.Sprintf("it had %s to drain", c.For)
 	case store.CauseRelieved:
 		return c.Other + " is healthy in its place"
+	default:
+		return ofGroup(c)
+	}
+}
+
+// ofGroup says what concerns a whole group.
+func ofGroup(c store.Cause) string {
+	switch c.Kind {
+	case store.CauseManyLost:
+		return fmt.Sprintf("%d of %d instances lost or silent within %s", c.Count, c.Limit, c.For)
+	case store.CauseManyLostInShard:
+		return fmt.Sprintf("%d of %d instances of the shard lost or silent, in %s groups", c.Count, c.Limit, c.Name)
+	case store.CauseFewLost:
+		return "losses have been few for " + c.For.String()
+	case store.CauseOverridden:
+		return "overridden by " + c.By
+	case store.CauseStormLasts:
+		return "it has lasted for " + c.For.String() + "; if the replacement gets healthy, the next follows"
+	case store.CauseManyFail:
+		return fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", c.Count, c.Limit)
+	case store.CauseSomeOutdated:
+		return number(c.Count, "instance") + " to be brought up to date"
+	case store.CauseUpdated:
+		return fmt.Sprintf("%d of %d are healthy and up to date", c.Count, c.Limit)
+	case store.CauseNoProgress:
+		return "no further instance got healthy and up to date within " + c.For.String()
+	case store.CauseTemplateFails:
+		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
+			"the template is taken for the cause", c.Name, c.Count, c.Limit)
+	case store.CauseCanariesHealthy:
+		return fmt.Sprintf("%s of %s have been healthy for %s", number(c.Count, "canary instance"), c.Name, c.For)
+	case store.CauseStateBefore:
+		return "it was " + c.Name
+	case store.CauseHoldEnded:
+		return "the time for which " + c.By + " had chosen it is over"
+	case store.CauseUnreadable:
+		return "it could not be read: " + c.Text
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
 		return c.Text
 	}
@@ -225,6 +262,8 @@ var fixed = map[store.CauseKind]string{
 	store.CauseIdle:              "its workload is idle",
 	store.CauseBusy:              "its workload is busy, as far as is known",
 	store.CauseNoConnections:     "no connection to it is in use",
+	store.CauseNoneOutdated:      "what is wanted now is what all have",
+	store.CauseZonesInOrder:      "zones follow one another in order of name",
 }
 
 // missing says what an instance lacks to be healthy.

@@ -133,7 +133,7 @@ func TestProblemsOfRunningIt(t *testing.T) {
 				st.Etcd.All[1].Down, st.Etcd.All[2].Down = "connection refused", "no answer in 2s"
 			},
 			want: []string{
-				"etcd: no quorum: 2 of 3 members do not answer: etcd b, etcd c",
+				"etcd: no quorum: etcd b and etcd c do not answer: 2 of 3 members must",
 				"etcd b: it does not answer", "etcd c: it does not answer",
 			},
 		},

@@ -91,7 +91,12 @@ func NoQuorum(etcd *store.Members) string {
 	case len(down) == 0:
 		return "no quorum: all members answer, and they have no leader: they may not reach each other"
 	}
-	return fmt.Sprintf("no quorum: %d of %d members do not answer: %s", len(down), len(etcd.All), strings.Join(down, ", "))
+	last := len(down) - 1
+	who, do := down[last], "does"
+	if last > 0 {
+		who, do = strings.Join(down[:last], ", ")+" and "+who, "do"
+	}
+	return fmt.Sprintf("no quorum: %s %s not answer: %d of %d members must", who, do, len(etcd.All)/2+1, len(etcd.All))
 }
 
 func bytesOf(n int64) string {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package web_test
 
 import (
@@ -72,6 +74,33 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 		x.phase("web", 3, store.Running)
 		for _, e := range tab.Errors() {
+			t.Error(e)
+		}
+	})
+
+	t.Run("a storm and a failover are seen while they happen", func(t *testing.T) {
+		group, shard := b.Tab(t, wide), b.Tab(t, wide)
+		group.Go(x.server.URL() + "/g/web")
+		shard.Go(x.server.URL() + "/")
+		for _, tab := range []*browser.Tab{group, shard} {
+			tab.Until("a live page", "stream?.readyState === 1")
+		}
+		lead := func(replica string) {
+			key := x.keys.Of(store.KindLeader) + "a"
+			x.put(map[string]any{key: store.Leader{Schema: store.Schema, Replica: replica, Since: x.now}})
+			for _, tab := range []*browser.Tab{group, shard} {
+				tab.Until("that "+replica+" leads", `document.querySelector('#truth').innerText.includes('leader `+replica+`')`)
+			}
+		}
+		lead("coord-a")
+		lead("coord-b")
+		x.storm("web", 12, &store.Storm{Since: x.now.Add(-time.Minute), Lost: 6, Of: 12})
+		group.Until("the storm", `document.querySelector('#standing').innerText.includes('SAFE-2')`)
+		shard.Until("the storm among the problems", `document.querySelector('#problems').innerText.includes('SAFE-2')`)
+		x.storm("web", 12, nil)
+		group.Until("its end", `!document.querySelector('#standing').innerText.includes('SAFE-2')`)
+		shard.Until("its end", `!document.querySelector('#problems').innerText.includes('SAFE-2')`)
+		for _, e := range append(group.Errors(), shard.Errors()...) {
 			t.Error(e)
 		}
 	})
@@ -167,5 +196,18 @@ func (x *exhibit) phase(group string, slot int, phase store.Phase) {
 	x.put(map[string]any{x.keys.Instance(id): store.Instance{
 		Schema: store.Schema, ID: id, Group: group, Slot: slot, Phase: phase, Managed: true, Zone: string(rune('a' + slot%3)),
 		Since: x.now, Created: x.now.Add(-2 * time.Hour), Spec: store.InstanceSpec{Provider: "mem"}, Template: "t1",
+	}})
+}
+
+// storm begins a storm in a group, or ends it.
+func (x *exhibit) storm(name string, size int, storm *store.Storm) {
+	x.t.Helper()
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Size = name, "mem", size
+	g.Complete()
+	x.put(map[string]any{x.keys.Status(name): store.Status{
+		Schema: store.Schema, Group: name, Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted,
+		Health: 50, Healthy: size / 2, Since: x.now.Add(-time.Minute), Phases: map[store.Phase]int{store.Running: size},
+		Storm: storm,
 	}})
 }

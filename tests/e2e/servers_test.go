@@ -132,7 +132,7 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.end(h)
 	}
 	c.settings = "LEASEHOLD_CONFIG=" + filepath.Join(a.dir, "config.yaml")
-	complains(t, c.cli("status", "--timeout", "2s"), 5, "no quorum: 2 of 3 members do not answer")
+	complains(t, c.cli("status", "--timeout", "2s"), 5, "no quorum: etcd b and etcd c do not answer: 2 of 3 members must")
 	if got := c.list(a); got != "a member, b down, c down" {
 		t.Errorf("without a majority: %s", got)
 	}
