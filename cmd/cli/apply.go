@@ -258,7 +258,7 @@ type applied struct {
 
 // report says what was written. It is needed most if only a part of it was.
 func (c *Apply) report(s *Session, in intent, done written) error {
-	doc := applied{Revision: done.last()}
+	doc, lines := applied{Revision: done.last()}, []string(nil)
 	if in.settings != nil && done.settings != 0 {
 		doc.Settings = in.settings.lines
 	}
@@ -275,14 +275,14 @@ func (c *Apply) report(s *Session, in intent, done written) error {
 		default:
 			doc.Changed = append(doc.Changed, ch.name)
 		}
-		if wrote && s.flags.Output == "" {
-			fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", ch.name, ch.did(), rev)
+		if wrote {
+			lines = append(lines, fmt.Sprintf("%s %s rev %d", ch.name, ch.did(), rev))
 		}
 	}
 	if shown, err := s.records(doc); shown {
 		return err
 	}
-	for _, line := range doc.Settings {
+	for _, line := range append(lines, doc.Settings...) {
 		fmt.Fprintln(s.env.Stdout, line)
 	}
 	_, err := fmt.Fprintf(s.env.Stdout, "%d created, %d changed, %d being deleted, %d unchanged%s\n", len(doc.Created),

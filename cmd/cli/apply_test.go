@@ -51,7 +51,8 @@ func TestApplyADirectory(t *testing.T) {
 		t.Errorf("--diff wrote %d groups, %v", len(listing.KVs), err)
 	}
 	out = w.must("apply", "-f", "fleet")
-	if !strings.Contains(out, "3 created, 0 changed, 0 being deleted, 0 unchanged; 2 settings changed") {
+	if !strings.Contains(out, "3 created, 0 changed, 0 being deleted, 0 unchanged; 2 settings changed") ||
+		!strings.Contains(out, fmt.Sprintf("web created rev %d\n", w.revision(store.KindGroups, "web"))) {
 		t.Error(out)
 	}
 	if a, b := w.revision(store.KindGroups, "web"), w.revision(store.KindGroups, "mail"); a != b {

@@ -125,7 +125,9 @@ func PlanUpgrade(st *Shard, to string, now time.Time) Upgrade {
 			u.Steps = append(u.Steps, step)
 		}
 	}
-	u.Against = append(u.Against, notNow(st, now)...)
+	if len(u.Steps) > 0 || len(st.Replicas) == 0 {
+		u.Against = append(u.Against, notNow(st, now)...)
+	}
 	return u
 }
 

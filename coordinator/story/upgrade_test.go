@@ -25,6 +25,8 @@ func TestUpgradeIsPlanned(t *testing.T) {
 	}
 	lags := shard("v0.9.0", "v0.9.0")
 	lags.Replicas[1].Record.OtherAgents, lags.Replicas[1].Record.OtherVersions = 1, []string{"v0.7.2"}
+	done := shard("v0.9.0")
+	done.Backup.Record.At = time.Time{} // nothing begins
 	ill := shard("v0.8.0")
 	ill.Etcd = &store.Members{All: []store.Member{{Name: "b", Down: "timeout"}, {Name: "c", Learner: true}}}
 	ill.Backup.Record.At = time.Time{}
@@ -41,7 +43,7 @@ func TestUpgradeIsPlanned(t *testing.T) {
 			steps: "coordinator b, coordinator a, agents",
 		},
 		"done but for the agents": {of: shard("v0.9.0", "v0.8.0"), to: "v0.9.0", steps: "coordinator b, agents"},
-		"nothing to do":           {of: shard("v0.9.0"), to: "v0.9.0"},
+		"nothing to do":           {of: done, to: "v0.9.0"},
 		"down":                    {of: shard("v0.9.1"), to: "v0.9.0", steps: "agents, coordinator a", down: true},
 		"too far": {
 			of: shard("v0.7.0"), to: "v0.9.0", steps: "coordinator a, agents", against: []string{"a: it is of v0.7.0"},

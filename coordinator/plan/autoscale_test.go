@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Each state in which the size must not shrink by load is one by itself.
+//
+// proves AUTO-5
+func TestWhatHoldsASize(t *testing.T) {
+	for want, edit := range map[store.ScaleStays]func(*draft){
+		"":                 func(*draft) {},
+		store.ScaleStorm:   func(d *draft) { d.storm = &store.Storm{} },
+		store.ScaleBreaker: func(d *draft) { d.breaker = &store.Breaker{} },
+		store.ScaleStalled: func(d *draft) { d.rollout = &store.Rollout{Stalled: "no progress"} },
+		store.ScaleGrace:   func(d *draft) { d.s.GraceEnd = epoch.Add(time.Second) },
+	} {
+		d := &draft{s: &Snapshot{}, now: epoch, rollout: &store.Rollout{}}
+		if edit(d); d.holdsSize() != want {
+			t.Errorf("held by %q, want %q", d.holdsSize(), want)
+		}
+	}
+	d := &draft{s: &Snapshot{}, now: epoch, rollout: &store.Rollout{Blamed: "it fails"}}
+	if d.holdsSize() != store.ScaleStalled {
+		t.Error("a roll that has stopped does not hold the size")
+	}
+}
+
+// A number counts if it came in our time, lately, and covers half a minute.
+//
+// proves AUTO-2
+func TestWhichLoadCounts(t *testing.T) {
+	window := store.HostWindow{
+		Span: store.Duration(time.Minute), Covered: store.Duration(30 * time.Second), CPUPercent: 40, MemoryPercent: 50,
+		NetworkSent: 20e6, NetworkRecv: 10e6,
+	}
+	for name, test := range map[string]struct {
+		metric string
+		seen   time.Time
+		edit   func(*store.HostWindow)
+		want   float64 // 0: it does not count
+	}{
+		"cpu":                {store.MetricCPU, epoch, nil, 40},
+		"memory":             {store.MetricMemory, epoch, nil, 50},
+		"network":            {store.MetricNetwork, epoch, nil, 1},
+		"just fresh":         {store.MetricCPU, epoch.Add(-3 * time.Minute), nil, 40},
+		"old":                {store.MetricCPU, epoch.Add(-3*time.Minute - 1), nil, 0},
+		"before our time":    {store.MetricCPU, time.Time{}, nil, 0},
+		"another window":     {store.MetricCPU, epoch, func(w *store.HostWindow) { w.Span *= 5 }, 0},
+		"too little covered": {store.MetricCPU, epoch, func(w *store.HostWindow) { w.Covered-- }, 0},
+		"not measured":       {store.MetricCPU, epoch, func(w *store.HostWindow) { w.CPUPercent = 0 }, 0},
+	} {
+		w := window
+		if test.edit != nil {
+			test.edit(&w)
+		}
+		m := &member{Instance: &Instance{ReportSeen: test.seen}}
+		m.Report.Record.Host.Windows = []store.HostWindow{w}
+		value, told := (&draft{now: epoch}).tells(m, test.metric)
+		if told != (test.want > 0) || told && value != test.want {
+			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
+		}
+	}
+}
