@@ -39,6 +39,7 @@ type Group struct {
 	Storm               StormSpec         `json:"storm"`
 	Expiry              ExpirySpec        `json:"expiry,omitzero"`
 	Drain               DrainSpec         `json:"drain"`
+	Busy                BusySpec          `json:"busy,omitzero"`
 	Spot                SpotSpec          `json:"spot"`
 	Capacity            CapacitySpec      `json:"capacity,omitzero"`
 	Scale               *ScaleSpec        `json:"scale,omitempty"` // AUTO-1; nil: the size is Size
@@ -344,6 +345,9 @@ func (g *Group) Complete() {
 	if g.Expiry.ForcedGrace != nil && *g.Expiry.ForcedGrace == DefaultForcedGrace {
 		g.Expiry.ForcedGrace = nil
 	}
+	if b := g.Busy.Timeout; b != nil && *b == DefaultBusyTimeout {
+		g.Busy.Timeout = nil
+	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored
 	}
@@ -417,6 +421,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
+		Busy:                g.Busy.BusyProbe,
 		Lifecycle:           g.Lifecycle,
 		Slots:               g.Slots,
 		Spot:                g.Spot.Enabled || g.Capacity.Spot > 0,
@@ -436,7 +441,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Secrets  map[string]string `json:",omitempty"`
 		Slots    SlotsSpec         `json:",omitzero"`
 		Files    []File            `json:",omitempty"`
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots, s.Files}))
+		Busy     BusyProbe         `json:",omitzero"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets, s.Slots, s.Files, s.Busy}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -448,6 +454,7 @@ func (s InstanceSpec) ConfigHash() string {
 		Checks   []Check           `json:",omitempty"`
 		Secrets  map[string]string `json:",omitempty"`
 		Files    []File            `json:",omitempty"`
-	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files}))
+		Busy     BusyProbe         `json:",omitzero"`
+	}{s.Workload, s.Vars, s.Checks, s.Secrets, s.Files, s.Busy}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

@@ -18,10 +18,12 @@ func ReachOf(path string) Reach {
 	switch path {
 	case "spot.enabled", "spot.source", "spot.file", "spot.endpoint":
 		return ReachLater
+	case "busy.timeout":
+		return ReachAtOnce
 	}
 	field, _, _ := strings.Cut(path, ".")
 	switch field {
-	case "provider", "template", "workload", "vars", "secrets", "checks", "slots", "files":
+	case "provider", "template", "workload", "vars", "secrets", "checks", "slots", "files", "busy":
 		return ReachByRoll
 	case "report", "registration_timeout", "max_checking_health_duration", "stop_timeout", "drain", "lifecycle":
 		return ReachLater

@@ -248,9 +248,13 @@ func TestBounds(t *testing.T) {
 			[]any{nil, []any{map[string]any{"from": "22:00", "for": "4h"}}},
 			[]any{slices.Repeat([]any{map[string]any{"from": "22:00", "for": "4h"}}, 51)},
 		},
-		"freeze.from":         {[]any{""}, nil}, // more in TestBoundsOfWindows
-		"freeze.to":           {[]any{"", "2026-12-24T00:00:00+01:00"}, []any{"2026-12-24"}},
-		"freeze.why":          {[]any{""}, nil},
+		"freeze.from": {[]any{""}, nil}, // more in TestBoundsOfWindows
+		"freeze.to":   {[]any{"", "2026-12-24T00:00:00+01:00"}, []any{"2026-12-24"}},
+		"freeze.why":  {[]any{""}, nil},
+		"busy.file": {
+			[]any{"", "/run/busy", "${dir}/busy"}, []any{"busy", "${host}/busy", "/" + long(4096)},
+		},
+		"busy.timeout":        {[]any{nil, "0s", "48h"}, []any{"-1s", "48h0m1s"}},
 		"expiry.forced_grace": {[]any{nil, "0s", "24h", "720h"}, []any{"-1s", "720h0m1s"}},
 		"drain.timeout":       {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"drain.hook": {
@@ -293,6 +297,9 @@ func TestBounds(t *testing.T) {
 		}
 		if strings.HasPrefix(field.Path, "windows[]") {
 			continue // TestBoundsOfWindows
+		}
+		if strings.HasPrefix(field.Path, "busy.http") || strings.HasPrefix(field.Path, "busy.exec") {
+			continue // TestBoundsOfBusy
 		}
 		if strings.HasPrefix(field.Path, "load_balancers") {
 			continue // TestBoundsOfLoadBalancers

@@ -55,6 +55,16 @@ func (g *Group) expanded(f func(path, text, rule string)) {
 	}
 	list("workload.run", g.Workload.Run, "")
 	list("report.on_lease_lost.run", g.Report.OnLeaseLost.Run, "SAFE-9")
+	if b := &g.Busy; b.HTTP != nil {
+		f("busy.http.port", string(b.HTTP.Port), "BUSY-1")
+		f("busy.http.path", b.HTTP.Path, "BUSY-1")
+	}
+	if b := &g.Busy; b.Exec != nil {
+		list("busy.exec.run", b.Exec.Run, "BUSY-1")
+	}
+	if file := g.Busy.File; file != "" {
+		f("busy.file", file, "BUSY-1")
+	}
 	for i := range g.Checks {
 		c, at := &g.Checks[i], fmt.Sprintf("checks[%d].", i)
 		text := func(path, text string) { f(at+path, text, "DET-9") }

@@ -142,6 +142,8 @@ const (
 	BlockedByWindow BlockedKind = "window"
 	// Opens; Name: who ordered it, "" is the group's file; Text: why
 	BlockedByFreeze BlockedKind = "freeze"
+	// For: how long it is waited for; Opens: until when
+	BlockedByBusy BlockedKind = "busy"
 	// For: by how much the replicas' clocks differ
 	BlockedByClocks BlockedKind = "clocks"
 	// Name: the setting; Limit; Count: instances that slots wait for
@@ -161,7 +163,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
-	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks,
+	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
 }
 
 // Works are all kinds of work.

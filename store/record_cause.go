@@ -138,7 +138,10 @@ const (
 	CauseDrained       CauseKind = "drained"    // Text: who acknowledged it
 	CauseDrainTime     CauseKind = "drain_time" // For
 	CauseNoConnections CauseKind = "no_connections"
-	CauseRelieved      CauseKind = "relieved" // Other is healthy in its place
+	CauseIdle          CauseKind = "idle"      // its workload
+	CauseBusy          CauseKind = "busy"      // its workload, as far as is known
+	CauseBusyTime      CauseKind = "busy_time" // it was busy For so long
+	CauseRelieved      CauseKind = "relieved"  // Other is healthy in its place
 
 	// What concerns a group.
 	CauseManyLost        CauseKind = "many_lost"          // Count of Limit instances within For
@@ -174,7 +177,8 @@ var CauseKinds = []CauseKind{
 	CauseExitZero, CauseWorkloadRestarted, CauseMachineRestarted, CauseOtherBoot, CauseOtherBootListed,
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
-	CauseDrainTime, CauseNoConnections, CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
+	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
+	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
 	CauseNoProgress, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
 	CauseHoldEnded, CauseUnreadable, CauseLoad,

@@ -39,6 +39,7 @@ type Instance struct {
 	Drill      *Drill      `json:"drill,omitempty"`   // a failure of it is caused on purpose (DAY-6)
 	Doomed     *Doom       `json:"doomed,omitempty"`  // it is known that it will end
 	Drain      *Drain      `json:"drain,omitempty"`   // while draining
+	Awaits     *Awaits     `json:"awaits,omitempty"`  // to be restarted once it is idle
 	Restart    *Restart    `json:"restart,omitempty"` // the last one, until the instance is healthy again
 	Traffic    []Traffic   `json:"traffic,omitempty"` // its load balancers, in order of name
 	// deleting: it was found dead, and its machine uses no budget (REC-18)
@@ -65,6 +66,7 @@ type InstanceSpec struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	StopTimeout         Duration          `json:"stop_timeout"`
 	Drain               DrainSpec         `json:"drain,omitzero"`
+	Busy                BusyProbe         `json:"busy,omitzero"`
 	Lifecycle           string            `json:"lifecycle,omitempty"`
 	Slots               SlotsSpec         `json:"slots,omitzero"`
 	Spot                bool              `json:"spot,omitempty"` // the machine is bought as one that may be taken away
@@ -91,6 +93,9 @@ type Drain struct {
 	Timer Timer  `json:"timer"`
 	// Lost: it drains because it was lost. If its agent returns, so does the instance (DET-15).
 	Lost bool `json:"lost,omitempty"`
+	// Busy is how long it is waited for until its workload is idle, beside what else is waited for
+	// (BUSY-1); nil: not at all.
+	Busy *Timer `json:"busy,omitempty"`
 	// Done names who acknowledged that nothing is left to wait for; "" until then.
 	Done string `json:"done,omitempty"`
 }
@@ -105,6 +110,13 @@ type Protection struct {
 
 // MostProtection is the longest time of a protection that ends by itself.
 const MostProtection = 10 * 365 * 24 * time.Hour
+
+// Awaits is a restart that waits until the workload is idle (BUSY-1).
+type Awaits struct {
+	Template string `json:"template"` // that it is for
+	Relaunch int    `json:"relaunch,omitempty"`
+	Timer    Timer  `json:"timer"`
+}
 
 // Restart is a restart in place: of the workload by the agent, or of the machine by its provider
 // (HEAL-1).
@@ -162,6 +174,12 @@ func (i *Instance) Timers() []NamedTimer {
 	var out []NamedTimer
 	if i.Drain != nil {
 		out = append(out, NamedTimer{TimerDrain, i.Drain.Timer})
+	}
+	if i.Drain != nil && i.Drain.Busy != nil {
+		out = append(out, NamedTimer{TimerBusy, *i.Drain.Busy})
+	}
+	if i.Awaits != nil {
+		out = append(out, NamedTimer{TimerAwaits, i.Awaits.Timer})
 	}
 	if i.Doomed != nil && i.Doomed.Deadline != nil {
 		out = append(out, NamedTimer{TimerDoomed, *i.Doomed.Deadline})
@@ -277,6 +295,8 @@ const (
 	TimerDoomed = "doomed"
 	TimerRetry  = "retry"
 
+	TimerBusy       = "busy"       // a drain waits for the workload to be idle until then
+	TimerAwaits     = "awaits"     // and a restart until then
 	TimerProtection = "protection" // until then it is protected
 
 	TimerGiveUp   = "give_up"

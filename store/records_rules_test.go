@@ -369,6 +369,8 @@ func TestInstanceSpecHasAllOfTheGroup(t *testing.T) {
 		switch name {
 		case "Notices":
 			want = reflect.ValueOf(g.Spot.NoticeSpec)
+		case "Busy":
+			want = reflect.ValueOf(g.Busy.BusyProbe)
 		case "Spot":
 			want = reflect.ValueOf(g.Spot.Enabled)
 		}
@@ -409,8 +411,8 @@ func distinguish(v reflect.Value, n int) {
 // proves ROLL-1, ROLL-2, ROLL-3
 func TestHashesFollowTheirFields(t *testing.T) {
 	var none store.InstanceSpec
-	template := []string{"Provider", "Template", "Workload", "Vars", "Secrets", "Checks", "Slots", "Files"}
-	config := []string{"Workload", "Vars", "Secrets", "Checks", "Files"}
+	template := []string{"Provider", "Template", "Workload", "Vars", "Secrets", "Checks", "Slots", "Files", "Busy"}
+	config := []string{"Workload", "Vars", "Secrets", "Checks", "Files", "Busy"}
 	kind := reflect.TypeFor[store.InstanceSpec]()
 	for i := range kind.NumField() {
 		var s store.InstanceSpec

@@ -182,6 +182,8 @@ func forcedBy(path string, before, after store.Group) string {
 		one.Workload = after.Workload
 	case "checks":
 		one.Checks = after.Checks
+	case "busy":
+		one.Busy = after.Busy
 	case "secrets":
 		one.Secrets = after.Secrets
 	case "vars":

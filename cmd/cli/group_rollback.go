@@ -85,7 +85,7 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
 	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars,
 		good.Spec.Secrets, good.Spec.Checks
-	ch.after.Files = good.Spec.Files
+	ch.after.Files, ch.after.Busy.BusyProbe = good.Spec.Files, good.Spec.Busy
 	if err := ch.after.Validate(); err != nil {
 		return ch, "", failure(Failed, "leasehold group edit "+name,
 			"group %s: with the template %s, of revision %d, its spec would be invalid: %s", name, good.Template,

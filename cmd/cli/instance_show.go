@@ -132,6 +132,10 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 		return err
 	}
 	for _, c := range r.Checks {
+		if c.Name == store.IdleCheck {
+			fmt.Fprintf(scr.W, "  %s, for %s (BUSY-1)\n", story.Busy(&r), output.Age(now, c.Since))
+			continue
+		}
 		fmt.Fprintf(scr.W, "  %s\n", checkLine(c, now))
 	}
 	for _, f := range r.Files {

@@ -48,7 +48,7 @@ func (s *Shard) Document(rec store.Instance, token string) provider.Bootstrap {
 		Run:          rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets,
 		StopTimeout: rec.Spec.StopTimeout.String(),
 		Lifecycle:   rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
-		Checked: len(rec.Spec.Checks) > 0, Files: len(rec.Spec.Files) > 0, JoinToken: token, CA: s.CA,
+		Checked: len(rec.Spec.AllChecks()) > 0, Files: len(rec.Spec.Files) > 0, JoinToken: token, CA: s.CA,
 	}
 }
 

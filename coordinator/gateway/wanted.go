@@ -83,7 +83,7 @@ func (s *session) sendWanted() error {
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
-		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.Checks)
+		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.AllChecks())
 		w.Secrets = secretsWanted(i.Spec.Secrets)
 		w.Files = len(i.Spec.Files) > 0
 	}

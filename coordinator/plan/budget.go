@@ -153,7 +153,13 @@ func (d *draft) mostFor(sl *slot) int {
 }
 
 // atCapacity reports whether no machine may be made in a slot.
-func (d *draft) atCapacity(sl *slot) bool { return d.counts.standing >= d.mostFor(sl) }
+func (d *draft) atCapacity(sl *slot) bool {
+	standing := d.counts.standing
+	if v := sl.Record.Vacated; v != nil && !v.Roll {
+		standing -= d.finishing()
+	}
+	return standing >= d.mostFor(sl)
+}
 
 // unavailable is how many of the wanted slots have no instance that has fully booted.
 func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
@@ -193,6 +199,9 @@ func (d *draft) mayDelete(what task, m *member) bool {
 	}
 	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
 		return true
+	}
+	if m.unwanted() && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
+		return true // healing does not wait for the work of others
 	}
 	d.block("HEAL-7", what, store.BlockedByMaxDeleting, store.BlockedFacts{})
 	return false

@@ -14,7 +14,8 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 	also ...store.Condition,
 ) *Action {
 	var a *Action
-	if length, ok := d.drainTime(m); ok {
+	length, ok := d.drainTime(m)
+	if patience := d.busyTime(m, rule); ok || patience > 0 {
 		if what == "deleting" {
 			what = "draining"
 		}
@@ -25,6 +26,10 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 		}
 		if m.inTraffic() && len(m.Record.Spec.Drain.Hook) > 0 {
 			rec.Token = "" // its agent is told once its load balancers send it nothing new: see leavesTraffic
+		}
+		if patience > 0 {
+			t := d.timer(patience)
+			rec.Busy = &t
 		}
 		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
 	} else {
@@ -93,6 +98,7 @@ func (d *draft) drains() {
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
 		case d.leavesTraffic(m, rec, due):
+		case d.finishes(m, rec):
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrained, Text: rec.Done})

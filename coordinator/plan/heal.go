@@ -200,7 +200,7 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		return false, false
 	}
 	limited := d.overLimit(true) != nil
-	if d.expansion() < b.expansion && !limited {
+	if d.expansion()-d.finishing() < b.expansion && !limited {
 		return false, true
 	}
 	if d.mustKeep(m) && !limited {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -320,7 +321,9 @@ func (d *draft) expire(forced bool) {
 			old = append(old, m)
 		}
 	}
-	slices.SortStableFunc(old, func(a, b *member) int { return a.Born.Compare(b.Born) })
+	slices.SortStableFunc(old, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(d.busyRank(a), d.busyRank(b)), a.Born.Compare(b.Born))
+	})
 	for _, m := range old {
 		if !d.replaceOld(m) {
 			return

@@ -118,6 +118,7 @@ func passed(checks []store.CheckReport) store.Cause {
 	}
 	for _, c := range checks {
 		switch {
+		case c.Name == store.IdleCheck:
 		case !c.Optional:
 			why.Count++
 		case !c.Healthy:

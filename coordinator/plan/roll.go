@@ -67,6 +67,9 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
 			more(store.ActionLiveUpdate, "checks")
 		}
+		if !reflect.DeepEqual(was.Busy, d.spec.Busy.BusyProbe) {
+			more(store.ActionLiveUpdate, "busy")
+		}
 	}
 	if m.Record.Relaunch < d.spec.Relaunch.Number {
 		more(d.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", d.spec.Relaunch.Number))
@@ -241,7 +244,7 @@ func (d *draft) outdatedInTurn() []*member {
 		if x, y := d.neverHealed(a), d.neverHealed(b); x != y {
 			return map[bool]int{true: -1, false: 1}[x]
 		}
-		return cmp.Compare(failed[a], failed[b])
+		return cmp.Or(cmp.Compare(d.busyRank(a), d.busyRank(b)), cmp.Compare(failed[a], failed[b]))
 	})
 	return list
 }
@@ -291,6 +294,9 @@ func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 	}
 	if !d.mayDelete(m.task(store.WorkRestart), m) {
 		return false
+	}
+	if d.awaitsIdle(m, why) {
+		return true // the others need not wait for it
 	}
 	if !d.quieted(m, why) {
 		return false
@@ -410,7 +416,7 @@ func (d *draft) renewed(m *member) func(*store.Instance) {
 		was := r.Config
 		spot := r.Spec.Spot // the machine stays what it was bought as
 		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
-		r.Spec.Spot = spot
+		r.Spec.Spot, r.Awaits = spot, nil
 		r.Config = r.Spec.ConfigHash()
 		if r.Config != was && r.Config == m.Report.Record.Config {
 			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)

@@ -199,6 +199,7 @@ func (d *draft) healingInProgress() string {
 // candidate is a slot that may go.
 type candidate struct {
 	kind    int
+	busy    bool // a member that works is not known to be idle
 	spot    bool
 	zone    string
 	members []*member // oldest first
@@ -224,6 +225,8 @@ func (d *draft) candidates() candidates {
 			continue
 		}
 		c := candidate{kind: d.kindOf(sl), spot: sl.spot, zone: sl.zone, members: sl.staying()}
+		c.busy = c.kind >= slotOutdated && d.asksBusy() &&
+			slices.ContainsFunc(c.members, func(m *member) bool { return m.phase == store.Running && !d.isIdle(m) })
 		if !slices.ContainsFunc(c.members, func(m *member) bool { return m.Record.Protected != "" }) {
 			all.list = append(all.list, c)
 		}
@@ -285,6 +288,9 @@ func (all *candidates) take() *candidate {
 }
 
 func (all *candidates) before(a, b *candidate) bool {
+	if a.busy != b.busy {
+		return b.busy // what has failed or comes up is never busy
+	}
 	if a.kind != b.kind {
 		return a.kind < b.kind
 	}

@@ -185,7 +185,7 @@ func (d *draft) convertOne(spot bool, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
-			if o.spot() == spot && d.movable(sl, o) && (m == nil || before(o, m)) {
+			if o.spot() == spot && d.movable(sl, o) && (m == nil || d.movesBefore(o, m, before)) {
 				m = o
 			}
 		}

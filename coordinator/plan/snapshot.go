@@ -300,7 +300,7 @@ func (d *draft) chooseTemplate() {
 	f.spec.Provider, f.spec.Template, f.spec.Workload = good.Spec.Provider, good.Spec.Template, good.Spec.Workload
 	f.spec.Slots = good.Spec.Slots
 	f.spec.Vars, f.spec.Secrets, f.spec.Checks = good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
-	f.spec.Files = good.Spec.Files
+	f.spec.Files, f.spec.Busy = good.Spec.Files, good.Spec.Busy
 	f.hash = f.spec.TemplateHash()
 	if f.hash == d.hash || !d.placeable(&f.spec) {
 		return

@@ -30,6 +30,7 @@ type agent struct {
 	wrong     bool   // there is a wrong check in it
 	exit      *store.WorkloadExit
 	notice    *store.Notice
+	busy      *bool     // what it says of its workload; nil: nothing
 	hookFrom  time.Time // when the hook of its drain began
 	refuses   bool      // it does not do what it is told
 	host      store.HostReport
@@ -153,6 +154,9 @@ func (w *world) report(id string) {
 	}
 	if !now.Healthy {
 		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}
+	}
+	if a.busy != nil {
+		now.Checks = append(now.Checks, store.CheckReport{Name: store.IdleCheck, Optional: true, Healthy: !*a.busy})
 	}
 	if r := read[store.Report](w, w.keys.Report(id)); !r.Present() || !reflect.DeepEqual(r.Record, now) {
 		w.put(w.keys.Report(id), now)

@@ -253,7 +253,7 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
-			if o.Record.Zone == from && d.movable(sl, o) && (m == nil || older(o, m)) {
+			if o.Record.Zone == from && d.movable(sl, o) && (m == nil || d.movesBefore(o, m, older)) {
 				m = o
 			}
 		}

@@ -204,6 +204,8 @@ func Why(b *store.Blocked) string {
 		return "no window that allows it is open"
 	case store.BlockedByFreeze:
 		return also("a freeze of "+frozenBy(of), ": ", of.Text)
+	case store.BlockedByBusy:
+		return "its workload is busy, as far as is known"
 	case store.BlockedByClocks:
 		return fmt.Sprintf(
 			"the clocks of the coordinators differ by %s, and no window opens by a clock that may be wrong",
@@ -332,6 +334,8 @@ func Until(b *store.Blocked) string {
 			return "its windows allow it: leasehold group edit " + of.Group
 		}
 		return of.Opens.UTC().Format(time.RFC3339)
+	case store.BlockedByBusy:
+		return fmt.Sprintf("it is idle, or busy.timeout %s is over at %s", of.For, of.Opens.UTC().Format(time.RFC3339))
 	case store.BlockedByClocks:
 		return "they differ by less than 30s"
 	case store.BlockedByLimit:

@@ -173,6 +173,8 @@ func happened(c store.Cause) string {
 		return "the template has changed since it failed: " + c.Text
 	case store.CauseNotMade:
 		return fmt.Sprintf("the provider did not make it within %s: %s", c.For, c.Text)
+	case store.CauseBusyTime:
+		return fmt.Sprintf("its workload was busy for busy.timeout %s", c.For)
 	case store.CauseDrainTime:
 		return fmt.Sprintf("it had %s to drain", c.For)
 	case store.CauseRelieved:
@@ -257,6 +259,8 @@ var fixed = map[store.CauseKind]string{
 	store.CauseHeirServes:        "another instance is healthy in its place",
 	store.CauseQuiet:             "its load balancers send it nothing new",
 	store.CauseHookEnded:         "its drain hook has ended",
+	store.CauseIdle:              "its workload is idle",
+	store.CauseBusy:              "its workload is busy, as far as is known",
 	store.CauseNoConnections:     "no connection to it is in use",
 	store.CauseNoneOutdated:      "what is wanted now is what all have",
 	store.CauseZonesInOrder:      "zones follow one another in order of name",

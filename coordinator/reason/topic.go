@@ -76,7 +76,7 @@ func Classify(b *store.Blocked) {
 
 func inTurn(rule string) bool {
 	return rule == "ROLL-1" || rule == "ROLL-2" || rule == "DRAIN-1" || rule == "EXP-1" || rule == "ROLL-5" ||
-		rule == "ROLL-6" || rule == "ROLL-8"
+		rule == "ROLL-6" || rule == "BUSY-1" || rule == "ROLL-8"
 }
 
 // OfGroup reports whether all work of the group is blocked.

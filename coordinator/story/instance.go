@@ -99,6 +99,9 @@ func InstanceLines(i store.Instance, now time.Time) []string {
 	if d := i.Drain; d != nil {
 		lines = append(lines, drainLine(*d, i.ID, now))
 	}
+	if w := i.Awaits; w != nil {
+		lines = append(lines, "restart: when its workload is idle, or in "+Ends(w.Timer, now)+" (BUSY-1)")
+	}
 	if r := i.Restart; r != nil {
 		line := fmt.Sprintf("restart: of the %s, ordered %s ago", r.Level, reason.Age(now, r.At))
 		if r.Heals {
@@ -159,7 +162,9 @@ func AgentLines(session store.Versioned[store.Alive], report store.Versioned[sto
 			line += "unhealthy: " + r.Why
 		}
 		for _, c := range r.Checks {
-			if !c.Healthy {
+			if c.Name == store.IdleCheck {
+				line += "; " + Busy(&r)
+			} else if !c.Healthy {
 				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(CheckName(c)+" "+c.Progress()),
 					reason.Age(now, c.Since), c.Why)
 			}
@@ -172,6 +177,14 @@ func AgentLines(session store.Versioned[store.Alive], report store.Versioned[sto
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// Busy says whether the workload of an instance is busy.
+func Busy(r *store.Report) string {
+	if r.Idle() {
+		return "its workload is idle"
+	}
+	return "its workload is busy, as far as is known"
 }
 
 // CheckName names a check, and says whether it is optional.

@@ -144,6 +144,9 @@ func (in *inquiry) expansion(members []store.Instance) {
 	}
 	before, after := 0, len(begun)
 	for _, m := range members {
+		if in.finishes(m) {
+			continue
+		}
 		if in.standing(m) {
 			before++
 		}
@@ -178,6 +181,17 @@ func (in *inquiry) standing(m store.Instance) bool {
 	return m.Managed && !gone && !in.dead(m.ID) && !noticed
 }
 
+// finishes reports whether a member is there only until its workload is idle. What is not planned
+// does not wait for the room that it takes (BUSY-1).
+func (in *inquiry) finishes(m store.Instance) bool {
+	switch in.a.Rule {
+	case "ROLL-1", "ROLL-2", "EXP-1", "SPOT-3", "SPOT-4", "REC-2", "REC-17":
+		return false
+	default:
+		return m.Phase == store.Draining && m.Drain != nil && m.Drain.Busy != nil
+	}
+}
+
 // creating: max_creating bounds who comes up. One that failed to come up does not count.
 func (in *inquiry) creating(members []store.Instance) {
 	n, most := len(in.begun()), in.force.spec.Budget.MaxCreating
@@ -209,7 +223,7 @@ func (in *inquiry) deleting(members []store.Instance) {
 	}
 	n := 0
 	for _, m := range members {
-		if m.Managed && going(in.after(m).Phase) {
+		if m.Managed && going(in.after(m).Phase) && !in.finishes(m) {
 			n++
 		}
 	}

@@ -89,6 +89,7 @@ func (tr *trial) group(name string) store.Group {
 	}
 	tr.stages(&g)
 	tr.windows(&g)
+	tr.busy(&g)
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}
@@ -153,6 +154,15 @@ func (tr *trial) stages(g *store.Group) {
 	g.Rollout.AutoRollback = apart.IntN(3) == 0
 	if apart.IntN(5) == 0 {
 		g.Heal.MaxUnhealthy = new(store.Percent(20 + apart.IntN(60)))
+	}
+}
+
+// busy has some groups ask whether workloads are busy (BUSY-1), drawn apart. Agents of these worlds
+// do not know, which counts as busy.
+func (tr *trial) busy(g *store.Group) {
+	apart := rand.New(rand.NewPCG(tr.plot.seed, 3<<32|uint64(g.Name[0])))
+	if apart.IntN(5) == 0 {
+		g.Busy.File, g.Busy.Timeout = "/run/busy", new(seconds(apart.IntN(60)))
 	}
 }
 

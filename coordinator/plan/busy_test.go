@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// asks has the group's agents asked for a file that is there while the workload is busy.
+func (w *world) asks(change ...func(*store.Group)) {
+	w.edit(func(g *store.Group) {
+		g.Busy.File, g.Size = "/run/busy", 2
+		for _, c := range change {
+			c(g)
+		}
+	})
+}
+
+// isBusy has an agent say whether its workload is busy.
+func (w *world) isBusy(id string, busy bool) {
+	w.agents[id].busy = &busy
+	w.report(id)
+}
+
+// Planned work takes idle instances first; what is not known counts as busy.
+//
+// proves BUSY-1
+func TestTheIdleGoFirst(t *testing.T) {
+	hour := store.Duration(time.Hour)
+	remade := func(r *store.Instance) { r.Template, r.Spec.Template.InstanceType = "t0", "small" }
+	for _, c := range []struct {
+		name   string
+		spec   func(*store.Group)
+		change func(*store.Instance)
+		want   string
+	}{
+		{"scale-down", func(g *store.Group) { g.Size = 2 }, func(*store.Instance) {}, "c"},
+		{"a roll", func(g *store.Group) { g.Size = 3 }, remade, "+2"},
+		{"expiry", func(g *store.Group) { g.Size, g.Expiry.EligibleAge = 3, &hour }, old(2 * time.Hour), "+2"},
+		{"evening the zones", func(g *store.Group) { g.Size, g.Spread = 3, store.SpreadEven }, func(*store.Instance) {},
+			"+2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.asks(c.spec)
+			for i, id := range []string{"a", "b", "c"} {
+				w.place(id, i, store.Running, c.change)
+			}
+			w.isBusy("a", true) // nothing is known of b
+			w.isBusy("c", false)
+			w.pass(0)
+			w.planIsSound()
+			got := w.briefly()
+			for _, a := range Compute(w.snapshot(), w.now).Actions {
+				if a.To == store.Draining {
+					got += a.Instance
+				}
+			}
+			if len(got) < len(c.want) || got[len(got)-len(c.want):] != c.want {
+				t.Errorf("planned %q, want %q to go", got, c.want)
+			}
+		})
+	}
+}
+
+// An instance that was chosen by planned work drains until it is idle, for busy.timeout at most,
+// and not before its agent can know that it takes no new work. Failures and notices end the wait.
+//
+// proves BUSY-1
+func TestTheBusyGoWhenTheyAreIdle(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*world)
+		// after which it goes
+		after time.Duration
+	}{
+		{"it is idle", func(w *world) { w.isBusy("b", false) }, idleAfter},
+		{"it becomes idle", func(w *world) { w.pass(10 * time.Minute); w.step(); w.isBusy("b", false) }, 10 * time.Minute},
+		{"it stays busy", func(*world) {}, time.Hour},
+		{"it fails", func(w *world) { w.turn("b", false) }, 0},
+		{"a notice", func(w *world) { w.change("b", spotted) }, 0},
+		{"an operator says that it is done", func(w *world) {
+			w.order(store.RequestDrained, "b")
+			w.step()
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.asks()
+			for i, id := range []string{"a", "b", "c"} {
+				kept := protected
+				if id == "b" {
+					kept = func(*store.Instance) {}
+				}
+				w.place(id, i, store.Running, kept)
+				w.isBusy(id, true)
+			}
+			w.pass(0)
+			w.step()
+			if p := w.instance("b").Record.Phase; p != store.Draining {
+				t.Fatalf("it is %s", p)
+			}
+			begun := w.now
+			c.do(w)
+			for w.instance("b").Record.Phase == store.Draining && w.now.Sub(begun) <= 2*time.Hour {
+				blocked := w.blockedBy()
+				if p, _ := w.step(); w.instance("b").Record.Phase != store.Draining {
+					break
+				} else if len(blocked) == 0 || blocked[0].Rule != "BUSY-1" {
+					t.Fatalf("it waits for %+v", blocked)
+				} else {
+					w.pass(max(time.Millisecond, min(time.Minute, p.Next.Sub(w.now))))
+				}
+			}
+			if took := w.now.Sub(begun); took != c.after {
+				t.Errorf("it goes after %s, want %s: %+v", took, c.after, w.instance("b").Record.Last)
+			}
+		})
+	}
+}
+
+// What heals waits for no workload: an instance that fails is replaced though it was busy, and the
+// room that draining ones take is not missing.
+//
+// proves BUSY-1
+func TestHealingDoesNotWaitForTheBusy(t *testing.T) {
+	w := newTestWorld(t)
+	w.asks()
+	busy := func(r *store.Instance) {
+		r.Drain = &store.Drain{
+			Token: "t", Rule: "ROLL-1", Timer: w.timerOf(0), Busy: new(w.timerOf(time.Hour)),
+		}
+	}
+	w.place("a", 0, store.Running)
+	w.place("b", 1, store.Running)
+	w.place("c", 0, store.Draining, busy) // it uses up max_expansion
+	w.isBusy("a", true)
+	w.isBusy("b", true)
+	w.isBusy("c", true)
+	w.turn("b", false)
+	w.pass(0)
+	if got := w.briefly(); got != "HEAL-2 +1" {
+		t.Errorf("planned %q: %+v", got, w.blockedBy())
+	}
+	w.edit(func(g *store.Group) { g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 0, new(store.Amount(1)) })
+	w.edit(func(g *store.Group) { g.Budget.MaxDeleting = 1 })
+	if got := w.briefly(); got != "HEAL-2 -b" {
+		t.Errorf("planned %q: %+v", got, w.blockedBy())
+	}
+}
+
+func (w *world) timerOf(d time.Duration) store.Timer {
+	return store.Timer{Start: w.now, For: store.Duration(d)}
+}
+
+// An instance that is restarted in its place, as planned, is first waited for until it is idle.
+//
+// proves BUSY-1
+func TestRestartsWaitForTheBusy(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		idle  time.Duration // after so long
+		after time.Duration
+	}{
+		{"idle", 0, 0}, {"idle later", 10 * time.Minute, 10 * time.Minute}, {"never idle", 3 * time.Hour, time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.asks(func(g *store.Group) { g.Size, g.Workload.Run = 1, []string{"./new"} })
+			w.place("a", 0, store.Running, func(r *store.Instance) {
+				r.Template, r.Spec.Workload.Run = "t0", []string{"./old"}
+			})
+			w.isBusy("a", true)
+			begun := w.now
+			for w.instance("a").Record.Phase == store.Running && w.now.Sub(begun) < 2*time.Hour {
+				if w.now.Sub(begun) >= c.idle {
+					w.isBusy("a", false)
+				}
+				if w.step(); w.instance("a").Record.Phase == store.Running {
+					w.pass(time.Minute)
+				}
+			}
+			if took := w.now.Sub(begun); took != c.after {
+				t.Errorf("it is restarted after %s, want %s: %+v", took, c.after, w.instance("a").Record)
+			}
+			if w.instance("a").Record.Awaits != nil {
+				t.Error("it still waits to be restarted")
+			}
+		})
+	}
+}
