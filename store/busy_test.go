@@ -85,8 +85,10 @@ func TestHowAgentsAreAskedWhetherTheyAreBusy(t *testing.T) {
 		}
 	}
 	for _, checks := range [][]store.CheckReport{
-		nil, {{Name: "http", Healthy: true}}, {{Name: store.IdleCheck}}, {{Name: store.IdleCheck, Healthy: true,
-			Pending: true}},
+		nil, {{Name: "http", Healthy: true}}, {{Name: store.IdleCheck}}, {{
+			Name: store.IdleCheck, Healthy: true,
+			Pending: true,
+		}},
 	} {
 		if r := (store.Report{Checks: checks}); r.Idle() {
 			t.Errorf("%+v is taken for idle", checks)

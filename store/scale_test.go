@@ -45,11 +45,13 @@ func TestScaleTargets(t *testing.T) {
 			func(g *store.Group) { g.Size = 1 }, "size: 1: must be 2 to 10, the bounds of scale, or 0 (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}}, func(g *store.Group) { g.Lifecycle = store.LifecycleTask },
+			[]store.ScaleTarget{{"cpu", 60}},
+			func(g *store.Group) { g.Lifecycle = store.LifecycleTask },
 			"scale: a task: must be left out: a task ends, and has no load to follow (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}}, func(g *store.Group) { g.Provider = store.ProviderNone },
+			[]store.ScaleTarget{{"cpu", 60}},
+			func(g *store.Group) { g.Provider = store.ProviderNone },
 			"scale: provider none: must be left out: nothing makes the machines (AUTO-1)",
 		},
 	} {

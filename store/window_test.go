@@ -122,7 +122,7 @@ func FuzzWindow(f *testing.F) {
 		if day != "" {
 			w.Days = []string{day}
 		}
-		at := time.Unix(unix%(4e9), 0)
+		at := time.Unix(unix%4e9, 0)
 		g := store.DefaultGroup()
 		g.Name, g.Provider, g.Windows = "web", "process", []store.Window{w}
 		g.Complete()

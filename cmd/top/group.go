@@ -134,8 +134,13 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		return
 	}
 	t := output.Table{Columns: []output.Column{
-		{Title: " "}, {Title: "INSTANCE"}, {Title: "IS"}, {Title: "SLOT", Right: true}, {Title: "ZONE"},
-		{Title: "WHY", Cut: true}, {Title: "AGE"},
+		{Title: " "},
+		{Title: "INSTANCE"},
+		{Title: "IS"},
+		{Title: "SLOT", Right: true},
+		{Title: "ZONE"},
+		{Title: "WHY", Cut: true},
+		{Title: "AGE"},
 	}}
 	var rows []line
 	for _, u := range shown[:min(len(shown), mostRows)] {

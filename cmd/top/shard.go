@@ -41,8 +41,13 @@ func (m *model) drawShard(s *screen, at *spot, now time.Time) {
 	}
 	s.title("groups")
 	t := output.Table{Columns: []output.Column{
-		{Title: " "}, {Title: "GROUP"}, {Title: "STATE"}, {Title: "HEALTH", Right: true}, {Title: "RUN/SIZE", Right: true},
-		{Title: "NOW", Cut: true}, {Title: "FOR"},
+		{Title: " "},
+		{Title: "GROUP"},
+		{Title: "STATE"},
+		{Title: "HEALTH", Right: true},
+		{Title: "RUN/SIZE", Right: true},
+		{Title: "NOW", Cut: true},
+		{Title: "FOR"},
 	}}
 	var rows []line
 	for _, row := range v.Rows {

@@ -38,8 +38,10 @@ func TestTheIdleGoFirst(t *testing.T) {
 		{"scale-down", func(g *store.Group) { g.Size = 2 }, func(*store.Instance) {}, "c"},
 		{"a roll", func(g *store.Group) { g.Size = 3 }, remade, "+2"},
 		{"expiry", func(g *store.Group) { g.Size, g.Expiry.EligibleAge = 3, &hour }, old(2 * time.Hour), "+2"},
-		{"evening the zones", func(g *store.Group) { g.Size, g.Spread = 3, store.SpreadEven }, func(*store.Instance) {},
-			"+2"},
+		{
+			"evening the zones", func(g *store.Group) { g.Size, g.Spread = 3, store.SpreadEven }, func(*store.Instance) {},
+			"+2",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)

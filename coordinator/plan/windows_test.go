@@ -67,8 +67,10 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 		{"a roll in its window", all(size(1), in("a", 0, remade), open), "ROLL-1 +0", ""},
 		{"a roll in a window that does not allow it", all(size(1), in("a", 0, remade), windowFrom("00:00",
 			store.PlannedExpiry), closed), "", until},
-		{"a roll that no window allows", all(size(1), in("a", 0, remade), windowFrom("00:00", store.PlannedExpiry)), "",
-			"its windows allow it: leasehold group edit web"},
+		{
+			"a roll that no window allows", all(size(1), in("a", 0, remade), windowFrom("00:00", store.PlannedExpiry)), "",
+			"its windows allow it: leasehold group edit web",
+		},
 		{"a relaunch by an operator", all(size(1), in("a", 0), size(1, func(g *store.Group) {
 			g.Relaunch = store.Relaunch{Number: 1, Action: store.ActionRecreate}
 		}), closed), "ROLL-1 +0", ""},
@@ -85,15 +87,19 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 			in("a", 0, remade), func(w *world) { w.turn("a", false) }, closed), "ROLL-1 +0", ""},
 		{"scale-down", all(size(1), in("a", 0), in("b", 1), closed), "", until},
 		{"scale-down in its window", all(size(1), in("a", 0), in("b", 1), open), "HEAL-9 -a", ""},
-		{"scale-down by a failed one", all(size(1), in("a", 0), in("b", 1), func(w *world) { w.turn("b", false) }, closed),
-			"HEAL-9 -b", ""},
+		{
+			"scale-down by a failed one", all(size(1), in("a", 0), in("b", 1), func(w *world) { w.turn("b", false) }, closed),
+			"HEAL-9 -b", "",
+		},
 		{"scale-down by a doomed one", all(size(1), in("a", 0), in("b", 1, spotted), closed), "", ""},
 		{"scale-down by one that has not come up", all(size(1), in("a", 0), func(w *world) {
 			w.place("b", 1,
 				store.Creating)
 		}, closed), "HEAL-9 -b", ""},
-		{"a group that is stopped", all(size(1, func(g *store.Group) { g.Stopped = true }), in("a", 0), closed, freeze),
-			"REC-11 -a", ""},
+		{
+			"a group that is stopped", all(size(1, func(g *store.Group) { g.Stopped = true }), in("a", 0), closed, freeze),
+			"REC-11 -a", "",
+		},
 		{"expiry that may wait", all(size(1, func(g *store.Group) { g.Expiry.EligibleAge = &hour }), in("a", 0,
 			old(48*time.Hour)), closed), "", until},
 		{"forced expiry", all(size(1, forced), in("a", 0, old(2*time.Hour)), closed), "", until},

@@ -136,7 +136,8 @@ func TestWhatCostsTime(t *testing.T) {
 			moves(35*minute, "web-1-a", store.Checking, store.Running, store.CausePassed),
 		}, 90 * minute, 5 * minute, Growth, Growth},
 		{
-			"it is still dead", []store.JournalEntry{verdict(50*minute, "web-0-a", store.Dead)},
+			"it is still dead",
+			[]store.JournalEntry{verdict(50*minute, "web-0-a", store.Dead)},
 			time.Hour, 10 * minute, Died, "",
 		},
 		{"a drill", append([]store.JournalEntry{entry(5*minute, "web-0-a", store.JournalEntry{Rule: RuleDrill})},
