@@ -146,8 +146,9 @@ func firstAt(wall time.Time, loc *time.Location) time.Time {
 var zones sync.Map
 
 func zoneNamed(name string) (*time.Location, error) {
-	if loc, known := zones.Load(name); known {
-		return loc.(*time.Location), nil
+	known, _ := zones.Load(name)
+	if loc, is := known.(*time.Location); is {
+		return loc, nil
 	}
 	if strings.EqualFold(name, "local") {
 		return nil, errLocalZone

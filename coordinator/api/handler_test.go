@@ -138,7 +138,7 @@ func (d *desk) ask(method, path, body string, more ...string) (code int, text st
 	}
 	w := httptest.NewRecorder()
 	d.h.ServeHTTP(w, r)
-	return w.Code, w.Body.String(), w.Result().Header //nolint:bodyclose // of a recorder
+	return w.Code, w.Body.String(), w.Result().Header
 }
 
 // proves WEB-4: an edit demands If-Match; what it does not say is not guessed
@@ -327,7 +327,7 @@ func TestWatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := server.Client().Do(r)
+		resp, err := server.Client().Do(r) //nolint:bodyclose // by leave
 		if err != nil {
 			t.Fatal(err)
 		}

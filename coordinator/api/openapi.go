@@ -16,7 +16,7 @@ type object = map[string]any
 
 // OpenAPI describes the API. The schema of a group is made from store.Fields, as the reference of
 // the group file is; the schemas of documents are made from their types.
-func OpenAPI() object {
+func OpenAPI() map[string]any {
 	schemas := object{"GroupFile": groupSchema()}
 	for _, document := range []any{
 		Shard{}, Row{}, Group{}, Blocked{}, Instance{}, Story{}, Event{}, Events{}, Result{}, Problem{},
@@ -97,9 +97,10 @@ func edit(op, body object, media ...string) object {
 
 // order is an edit that the leader carries out.
 func order(op object) object {
-	responses := op["responses"].(object)
-	responses["202"] = object{
-		"description": "The order is given; the leader carries it out.", "content": content(ref("Result")),
+	if responses, is := op["responses"].(object); is {
+		responses["202"] = object{
+			"description": "The order is given; the leader carries it out.", "content": content(ref("Result")),
+		}
 	}
 	return edit(op, nil)
 }

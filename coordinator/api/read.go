@@ -43,20 +43,19 @@ func (h *Handler) reading(do func(*http.Request) (any, error)) http.HandlerFunc 
 	}
 }
 
-func (h *Handler) shard(*http.Request) (any, error) {
+func (h *Handler) readShard() (Shard, error) {
 	v, read := h.Views.Shard(time.Now())
 	if !read {
-		return nil, errUnread
+		return Shard{}, errUnread
 	}
 	return shardOf(&v), nil
 }
 
-func (h *Handler) groups(r *http.Request) (any, error) {
-	document, err := h.shard(r)
-	if err != nil {
-		return nil, err
-	}
-	return document.(Shard).Groups, nil
+func (h *Handler) shard(*http.Request) (any, error) { return h.readShard() }
+
+func (h *Handler) groups(*http.Request) (any, error) {
+	s, err := h.readShard()
+	return s.Groups, err
 }
 
 func (h *Handler) readGroup(r *http.Request) (*view.Group, error) {

@@ -51,7 +51,7 @@ func (u *undelivered) add(what, group, instance, name, why string) {
 		u.counts = map[undeliveredCause]*undeliveredCount{}
 	}
 	u.counts[cause] = &undeliveredCount{instances: map[string]bool{}}
-	u.log.Warn(what+" is not delivered", "group", group, "name", name, "why", why, "instance", instance)
+	u.log.Warn("not delivered", "what", what, "group", group, "name", name, "why", why, "instance", instance)
 }
 
 // run sums up until ctx ends.
@@ -87,7 +87,7 @@ func (u *undelivered) sum() {
 	})
 	for _, cause := range causes {
 		c := u.counts[cause]
-		u.log.Warn(cause.what+" is not delivered", "group", cause.group, "name", cause.name, "why", cause.why,
+		u.log.Warn("not delivered", "what", cause.what, "group", cause.group, "name", cause.name, "why", cause.why,
 			"instances", len(c.instances), "times", c.times)
 		*c = undeliveredCount{instances: map[string]bool{}}
 	}

@@ -63,7 +63,7 @@ func TestWhatIsNotDeliveredIsLoggedOnceForAll(t *testing.T) {
 			defer a.hangUp()
 			a.files()
 		}
-		const what = `"file is not delivered"`
+		const what = `msg="not delivered" what=file`
 		if got := log.lines(what); len(got) != 1 || !strings.Contains(got[0], "name=/key") ||
 			!strings.Contains(got[0], "there is no such secret: leasehold secret set db") {
 			t.Errorf("logged %q", got)

@@ -31,6 +31,7 @@ func whyOf(e *store.JournalEntry) string {
 		return Failing
 	case store.Stuck:
 		return NotHealthy
+	default: // the entry is not about a failure by verdict
 	}
 	switch e.Cause.Kind {
 	case store.CauseDead, store.CauseDown, store.CauseDownStreamOpen, store.CauseDownFenced, store.CauseDownLeaseEnded,

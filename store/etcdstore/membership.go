@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // Member is one of etcd's members, and what it says of itself.
@@ -168,7 +170,36 @@ func (m *Members) Remove(ctx context.Context, id uint64) error {
 	if err := unsettled(err); errors.Is(err, ErrUnsettled) {
 		return fmt.Errorf("remove etcd member: %w", err)
 	}
-	return changed(ctx, "remove etcd member", err, rpctypes.ErrMemberNotFound)
+	err = changed(ctx, "remove etcd member", err, rpctypes.ErrMemberNotFound)
+	if errors.Is(err, store.ErrUnknown) && m.gone(ctx, id) {
+		return nil
+	}
+	return err
+}
+
+// How often etcd is asked whether a member is gone, and how long after a failure.
+const (
+	goneTries = 10
+	goneAfter = 200 * time.Millisecond
+)
+
+// gone reports whether a majority says that there is no member of this ID. A member that is asked
+// to remove itself may end before it can answer: then another one knows.
+func (m *Members) gone(ctx context.Context, id uint64) bool {
+	for range goneTries {
+		asked, cancel := context.WithTimeout(ctx, answerTime)
+		list, err := m.client.MemberList(asked)
+		cancel()
+		if err == nil {
+			return !slices.ContainsFunc(list.Members, func(have *pb.Member) bool { return have.ID == id })
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(goneAfter):
+		}
+	}
+	return false
 }
 
 // Has reports whether there is a member at a peer URL, by the word of a majority.

@@ -174,7 +174,6 @@ func checkImage(t *testing.T, file string) {
 type debian struct {
 	*world
 	lxc []string
-	dir string
 }
 
 func newDebian(t *testing.T) *debian {
