@@ -11,7 +11,7 @@ worlds=${WORLDS:-5000}
 
 faults() {
 	cat <<'LIST'
-expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion() < b.expansion/d.expansion() <= b.expansion/
+expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion()-d.finishing() < b.expansion/d.expansion()-d.finishing() <= b.expansion/
 restart-budget-off-by-one|coordinator/plan/roll.go|s/d.unavailable() >= most/d.unavailable() > most/
 removal-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() >= b.down/d.unavailable() > b.down/
 deleting-budget-off-by-one|coordinator/plan/budget.go|s/d.counts.leaving < d.spec.Budget.MaxDeleting/d.counts.leaving <= d.spec.Budget.MaxDeleting/

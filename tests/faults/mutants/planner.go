@@ -44,8 +44,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
-				Old:  "	if d.expansion() < b.expansion && !limited {\n",
-				New:  "	if d.expansion() <= b.expansion && !limited {\n",
+				Old:  "	if d.expansion()-d.finishing() < b.expansion && !limited {\n",
+				New:  "	if d.expansion()-d.finishing() <= b.expansion && !limited {\n",
 			}},
 			Likely: []string{"group-sick"},
 		},
