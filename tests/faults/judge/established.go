@@ -46,13 +46,23 @@ func (in *inquiry) establish() {
 	}
 	in.said = map[string][]said{}
 	who := whose(in.transactions())
+	// What was seen of the lines before a step's: a transaction of an equal revision that ended
+	// earlier belongs to one of them.
+	var earlier, seenOfLine history.Time
+	line := 0
 	for _, s := range in.steps {
+		if s.line != line {
+			line, earlier = s.line, seenOfLine
+		}
+		for _, e := range s.changes {
+			seenOfLine = max(seenOfLine, e.At)
+		}
 		s.byHand = in.commits && !s.found && len(s.journal) == 0 && who.wrote(s) == nil
 		for _, t := range s.turns {
 			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
 			seen := r.by
 			for _, at := range ended[commitKey{t.event.Change.Key, s.revision}] {
-				if at < r.by && seen.Sub(at) < farApart {
+				if at < r.by && at > earlier && seen.Sub(at) < farApart {
 					r.by = at
 				}
 			}

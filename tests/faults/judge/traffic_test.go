@@ -139,3 +139,26 @@ func TestAFileIsHalfWritten(t *testing.T) {
 	s.add(history.Event{Torn: &history.Torn{Instance: one, Path: "edition", What: "it is \"beg\""}})
 	s.broken("FILE-3")
 }
+
+// etcd was restored, and a record gets a revision that another content of it had before: it says
+// nothing of the time before the restore.
+func TestARevisionThatCameTwice(t *testing.T) {
+	s := inService(t)
+	served := s.rev
+	s.looks(mostLooks+1, one)
+	s.line, s.rev = s.line+1, served-10
+	for _, w := range []write{
+		put(s.keys.Group("web"), s.specs["web"]), put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s"}),
+		put(s.keys.Instance(one), s.world[one]),
+	} {
+		s.rev++
+		s.add(history.Event{Change: &history.Change{
+			Line: s.line, Revision: s.rev, Key: w.key, Value: w.value, Found: true,
+		}})
+	}
+	s.held(true)
+	s.held(false)
+	s.rev = served - 1
+	s.step(one, store.Draining, toDrain, inState(store.TrafficDraining))
+	s.innocent()
+}
