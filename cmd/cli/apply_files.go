@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,26 +98,13 @@ func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
 
 // judgeDirectories validates the groups in all files, and reports everything that is wrong at once.
 func (s *Session) judgeDirectories(ctx context.Context, named []string, files []*groupfile.File) ([]fileGroup, error) {
-	var all []fileGroup
-	var wrong yamlfile.Problems
-	where := map[string]string{}
-	for _, file := range files {
-		entries, err := file.Judge(nil)
-		var problems yamlfile.Problems
-		if errors.As(err, &problems) {
-			wrong = append(wrong, problems...)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if first, twice := where[e.Group.Name]; twice {
-				wrong = append(wrong, e.Problem("name", fmt.Sprintf("group %q is in %s already", e.Group.Name, first)))
-			}
-			where[e.Group.Name] = file.File
-			all = append(all, fileGroup{Entry: e, file: file.File})
-		}
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = file.File
+	}
+	all, wrong, err := judgeGroups(names, files, nil)
+	if err != nil {
+		return nil, err
 	}
 	if len(wrong) > 0 {
 		return nil, wrong

@@ -130,10 +130,12 @@ func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 	return all, nil
 }
 
-// judgeFiles validates the files, given the static groups.
-func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group) ([]fileGroup, error) {
-	var all []fileGroup
-	var wrong yamlfile.Problems
+// judgeGroups validates the groups in all files, which are named as the user gave them, and returns
+// everything that is wrong at once.
+func judgeGroups(names []string, files []*groupfile.File, static map[string]store.Group) (
+	all []fileGroup, wrong yamlfile.Problems, _ error,
+) {
+	where := map[string]string{}
 	for i, file := range files {
 		entries, err := file.Judge(static)
 		var problems yamlfile.Problems
@@ -142,19 +144,25 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, e := range entries {
-			if n := slices.IndexFunc(all, func(other fileGroup) bool {
-				return other.Group.Name == e.Group.Name
-			}); n >= 0 {
-				wrong = append(wrong, yamlfile.Problem{
-					File: f.Files[i], Field: "name",
-					What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file),
-				})
+			if first, twice := where[e.Group.Name]; twice {
+				wrong = append(wrong, e.Problem("name", fmt.Sprintf("group %q is in %s already", e.Group.Name, first)))
+			} else {
+				where[e.Group.Name] = names[i]
 			}
-			all = append(all, fileGroup{Entry: e, file: f.Files[i]})
+			all = append(all, fileGroup{Entry: e, file: names[i]})
 		}
+	}
+	return all, wrong, nil
+}
+
+// judgeFiles validates the files, given the static groups.
+func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group) ([]fileGroup, error) {
+	all, wrong, err := judgeGroups(f.Files, files, static)
+	if err != nil {
+		return nil, err
 	}
 	if len(all) > groupfile.MaxGroups { // all are written in one transaction
 		return nil, failure(Usage, "give fewer files at once",
