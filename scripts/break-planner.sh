@@ -30,6 +30,7 @@ protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members
 pause-ignored|coordinator/plan/plan.go|s/ && !d.spec.Paused && / \&\& /
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
 no-turns|coordinator/plan/budget.go|s/if !a.Turn {/if true {/
+shared-budget-ignored|coordinator/plan/shared_budget.go|s/if d.shared == nil || /if true || /
 retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return 1000*whole + 0*passed/
 LIST
 }
