@@ -19,8 +19,9 @@ type GroupRollback struct {
 }
 
 // Run restores what the instances were made from when the whole group was last healthy: provider,
-// template, workload, vars, secrets, checks, files, slots and how it is busy. Everything else stays as it is. With --to it
-// restores a whole spec; only fields that commands set stay as they are.
+// template, workload, vars, secrets, checks, files, slots and the probe of busy. Everything else
+// stays as it is. With --to it restores a whole spec; only fields that commands set stay as they
+// are.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	var ch change

@@ -390,9 +390,11 @@ func TestAnIdleMachineIsRecordedAsMeasured(t *testing.T) {
 		defer a.hangUp()
 		span := durationpb.New(time.Minute)
 		a.report(&protocol.Report{Healthy: true, Host: &protocol.Host{Windows: []*protocol.HostWindow{
-			{Span: span, Covered: span, CpuIdle: true, NetworkIdle: true},                                // idle
-			{Span: span, Covered: span},                                                                  // not measured, or by an older agent
-			{Span: span, Covered: span, CpuPercent: 3, NetworkSent: 1, CpuIdle: true, NetworkIdle: true}, // wrong
+			{Span: span, Covered: span, CpuIdle: true, NetworkIdle: true}, // idle
+			{Span: span, Covered: span},                                   // not measured, or by an older agent
+			{ // wrong
+				Span: span, Covered: span, CpuPercent: 3, NetworkSent: 1, CpuIdle: true, NetworkIdle: true,
+			},
 		}}})
 		for i, idle := range []bool{true, false, false} {
 			if got := w.report("web-0").Record.Host.Windows[i]; got.CPUIdle != idle || got.NetworkIdle != idle {
