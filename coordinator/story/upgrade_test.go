@@ -131,7 +131,9 @@ func TestUpgradeComparesFormats(t *testing.T) {
 		"hosts whose etcd would go back": {
 			etcd: etcd("3.8.0"), against: []string{"host a: its etcd is 3.8.0", "etcd a: it is of version 3.8.0"},
 		},
-		"an etcd between two releases":    {etcd: etcd("3.6.16", "3.7.3"), against: []string{"etcd: its members are of 3.6 and 3.7"}},
+		"an etcd between two releases": {
+			etcd: etcd("3.6.16", "3.7.3"), against: []string{"etcd: its members are of 3.6 and 3.7"},
+		},
 		"an etcd of one's own, not tried": {etcd: elsewhere, against: []string{"etcd infra: it is of version 3.4.30"}},
 		"a member that does not say":      {etcd: etcd("")},
 	} {
