@@ -43,7 +43,9 @@ func (s *Session) foresee(ctx context.Context, group string, own store.Listing, 
 
 // downBeside is what is down in other groups with the same budget_group, as their statuses say
 // (REC-18).
-func (s *Session) downBeside(ctx context.Context, group, budget string, at store.Revision) (map[string]plan.Down, error) {
+func (s *Session) downBeside(ctx context.Context, group, budget string, at store.Revision) (map[string]plan.Down,
+	error,
+) {
 	l, err := s.list(ctx, s.keys().Of(store.KindStatus), at)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sharing is which groups share a budget (REC-18): they are always planned together, on a cache that
-// shows the last write to each of them.
+// sharing is which groups share a budget (REC-18): they are always planned together, on a cache
+// that shows the last write to each of them.
 type sharing struct {
 	of     map[string][]string        // budget_groups of a group: as its spec says, and as it was accepted
 	groups map[string]map[string]bool // groups of a budget_group

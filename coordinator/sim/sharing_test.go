@@ -80,8 +80,8 @@ func TestGroupsThatShareABudgetAreNotDownTogether(t *testing.T) {
 	}
 }
 
-// While one group has an instance down, the other takes none down, and its status says why. Its dead
-// are replaced all the same, and what stopped on purpose holds nothing up. A drill is refused.
+// While one group has an instance down, the other takes none down, and its status says why. Its
+// dead are replaced all the same, and what stopped on purpose holds nothing up. A drill is refused.
 //
 // proves REC-18, DAY-6
 func TestASharedBudgetThatIsUsedUp(t *testing.T) {
