@@ -32,7 +32,7 @@ func TestWhenAVerdictStands(t *testing.T) {
 	}
 }
 
-// What is said to do about lost records, and about those that nobody has counted yet, helps.
+// What is said to do about lost records, and about those that are not counted yet, helps.
 //
 // proves SAFE-15
 func TestWhatToDoAboutDamage(t *testing.T) {
