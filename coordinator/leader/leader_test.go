@@ -57,7 +57,7 @@ func newScriptWith(t *testing.T, size int, sources map[string]query.Settings) *s
 	s.leader = leader.New(leader.Config{
 		Keys: keys, Fence: fence, Evidence: s.evidence, Capabilities: capabilities, Settings: shard.Settings,
 		Sources: sources,
-		Began: start, Jitter: half,
+		Began:   start, Jitter: half,
 	})
 	s.step(leader.Tick{})
 	s.step(leader.Listed{Provider: "mem", Begun: take[leader.List](s).Begun})
