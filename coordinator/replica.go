@@ -53,7 +53,7 @@ type Deps struct {
 	Authority gateway.Authority
 	// Authorities are those for workloads' certificates; nil: none.
 	Authorities *authority.Set
-	// Sources are those of numbers from outside; nil: none.
+	// Sources are where numbers from outside come from; nil: none.
 	Sources *source.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents

@@ -73,7 +73,8 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	})
 	t.leader = leader.New(leader.Config{
 		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities,
-		Balancers: r.balancerCapabilities(), Sources: r.deps.Sources.Settings(), Settings: t.settings(), Began: time.Now(), Jitter: jitter,
+		Balancers: r.balancerCapabilities(), Sources: r.deps.Sources.Settings(),
+		Settings: t.settings(), Began: time.Now(), Jitter: jitter,
 	})
 	return t
 }

@@ -58,12 +58,14 @@ func TestScaleTargets(t *testing.T) {
 		{
 			[]store.ScaleTarget{{Metric: "memory", Value: 60}, {Metric: "cpu", Value: 0}},
 			nil,
-			"scale.targets[1].value: 0: must be 1 to 100 for cpu and memory, 0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
+			"scale.targets[1].value: 0: must be 1 to 100 for cpu and memory, " +
+				"0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
 		},
 		{
 			[]store.ScaleTarget{{Metric: "memory", Value: 100.5}},
 			nil,
-			"scale.targets[0].value: 100.5: must be 1 to 100 for cpu and memory, 0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
+			"scale.targets[0].value: 100.5: must be 1 to 100 for cpu and memory, " +
+				"0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
 		},
 		{
 			[]store.ScaleTarget{{Metric: "cpu", Value: 60}, {Metric: "cpu", Value: 70}},

@@ -61,7 +61,8 @@ func sorted(names []string) []string {
 }
 
 func unknownSource(group, name string, known []string) error {
-	have, next := "they have none", "name it under metrics in the file of --providers of each coordinator, and start them anew"
+	have := "they have none"
+	next := "name it under metrics in the file of --providers of each coordinator, and start them anew"
 	if len(known) > 0 {
 		have = "they have: " + strings.Join(known, ", ")
 		var search suggest.Search

@@ -17,8 +17,8 @@
 //	  queue:
 //	    http: {url: "https://queue.internal/stats", path: $.waiting}
 //
-// The file is the replica's own: a group only names a provider, balancers, authorities and metrics, so that
-// writing a group is never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider, balancers, authorities and metrics,
+// so that writing a group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (

@@ -50,7 +50,8 @@ func TestNumbersAreAskedFor(t *testing.T) {
 	if v, known := web["queue"].Fresh(s.now); v != 7 || !known {
 		t.Error(web)
 	}
-	if _, known := web["orders"].Fresh(s.now); known || web["orders"].Problem != "failed: 502" || api["orders"] != web["orders"] {
+	_, known := web["orders"].Fresh(s.now)
+	if known || web["orders"].Problem != "failed: 502" || api["orders"] != web["orders"] {
 		t.Error(api, web)
 	}
 	if r := web["lost"]; r.Problem == "" || !r.Asked.IsZero() {

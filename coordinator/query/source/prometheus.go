@@ -13,7 +13,7 @@ import (
 
 // PrometheusConfig is a source that answers PromQL: Prometheus, Thanos, Mimir and their like.
 type PrometheusConfig struct {
-	Remote // URL is that of the server, before /api/v1/query
+	Remote // its URL is what stands before /api/v1/query
 	Pace
 	Query string `json:"query"`
 }

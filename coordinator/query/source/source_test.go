@@ -75,7 +75,7 @@ func TestDocuments(t *testing.T) {
 		"a redirect":      {"/moved", "$", "", 0, query.Failed},
 		"an error":        {"/broken", "$", "", 0, query.Failed},
 		"a link-local IP": {"http://169.254.169.254/latest/meta-data", "$", "", 0, query.Unreachable},
-		"nobody there":    {"http://127.0.0.1:1/", "$", "", 0, query.Unreachable},
+		"no server":       {"http://127.0.0.1:1/", "$", "", 0, query.Unreachable},
 	} {
 		if strings.HasPrefix(test.url, "/") {
 			test.url = server.URL + test.url
@@ -245,10 +245,10 @@ func TestSettingsAreRefused(t *testing.T) {
 			return NewHTTP(HTTPConfig{Remote: Remote{URL: "https://queue.internal"}, Path: "queue"})
 		},
 		"every: 1s: must be 5s to 1m0s": func() (Source, error) {
-			return NewHTTP(HTTPConfig{Remote: Remote{URL: "https://queue.internal"}, Pace: Pace{Every: store.Duration(time.Second)}})
+			return NewHTTP(HTTPConfig{Remote: Remote{URL: "https://q"}, Pace: Pace{Every: store.Duration(time.Second)}})
 		},
 		"timeout: 1h0m0s": func() (Source, error) {
-			return NewHTTP(HTTPConfig{Remote: Remote{URL: "https://queue.internal"}, Pace: Pace{Timeout: store.Duration(time.Hour)}})
+			return NewHTTP(HTTPConfig{Remote: Remote{URL: "https://q"}, Pace: Pace{Timeout: store.Duration(time.Hour)}})
 		},
 		"token_file": func() (Source, error) {
 			return NewPrometheus(PrometheusConfig{Remote: Remote{URL: "https://prom", TokenFile: "/no/such"}, Query: "up"})
