@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/query/source"
 	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
@@ -52,6 +53,8 @@ type Deps struct {
 	Authority gateway.Authority
 	// Authorities are those for workloads' certificates; nil: none.
 	Authorities *authority.Set
+	// Sources are where numbers from outside come from; nil: none.
+	Sources *source.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents
 	// Secrets holds the keys for secrets; nil: none.
@@ -150,6 +153,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		}
 	}
 	deps.Authorities.UseSecrets(r.secret)
+	deps.Sources.UseSecrets(r.secret)
 	for _, b := range deps.Balancers {
 		if user, ok := b.(balancer.SecretUser); ok {
 			user.UseSecrets(r.secret)

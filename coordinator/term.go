@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/settings"
@@ -45,6 +46,8 @@ type term struct {
 	heard  map[string]bool   // dead machines whose consoles were fetched, until they are removed
 	silent []store.Silent    // providers and load balancers whose last List failed
 
+	unanswered map[query.Key]query.Kind // numbers from outside whose last question failed
+
 	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
 	troubles    map[string]time.Time                // instances in trouble, and since when
 	held        map[string]map[string]bool          // by group: held work that was logged
@@ -55,7 +58,8 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{},
-		verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
+		unanswered: map[query.Key]query.Kind{},
+		verdicts:   map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
 		held: map[string]map[string]bool{},
 	}
 	capabilities := map[string]provider.Capabilities{}
@@ -69,7 +73,8 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	})
 	t.leader = leader.New(leader.Config{
 		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities,
-		Balancers: r.balancerCapabilities(), Settings: t.settings(), Began: time.Now(), Jitter: jitter,
+		Balancers: r.balancerCapabilities(), Sources: r.deps.Sources.Settings(),
+		Settings: t.settings(), Began: time.Now(), Jitter: jitter,
 	})
 	return t
 }
@@ -88,6 +93,11 @@ func (r *Replica) validate(_ string, g store.Group) string {
 		}
 		if err := r.deps.Authorities.Validate(f.Certificate); err != nil {
 			return fmt.Sprintf("files[%d].certificate: %s", i, err)
+		}
+	}
+	for _, name := range g.Sources() {
+		if err := r.deps.Sources.Missing(name); err != nil {
+			return err.Error()
 		}
 	}
 	if g.Provider == store.ProviderNone {

@@ -279,6 +279,7 @@ func TestBounds(t *testing.T) {
 		"scale.max":             {[]any{1, store.MaxSize}, []any{0, store.MaxSize + 1}},
 		"scale.targets":         {nil, nil}, // more in TestScaleTargets
 		"scale.targets[].value": {nil, nil}, "scale.targets[].metric": {nil, nil},
+		"scale.targets[].from": {nil, nil}, "scale.targets[].per": {nil, nil},
 		"scale.warmup":      {[]any{nil, "0s", "1h"}, []any{"-1s", "1h0m1s"}},
 		"scale.tolerance":   {[]any{1, 50}, []any{-1, 51}},
 		"scale.up.window":   {[]any{"0s", "1h"}, []any{"-1s", "1h0m1s"}},

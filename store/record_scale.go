@@ -40,12 +40,17 @@ type ScaleWish struct {
 
 // ScaleNumber is what is known of one target.
 type ScaleNumber struct {
-	Metric string  `json:"metric"`
-	Value  float64 `json:"value"` // on average of those that tell
+	Metric string  `json:"metric"` // or its source, of a number from outside
+	Value  float64 `json:"value"`  // on average of those that tell, or from outside
 	Target float64 `json:"target"`
 	Fresh  int     `json:"fresh"` // instances that tell
 	Of     int     `json:"of"`    // that should: those that start or warm up are left out
 	Wish   int     `json:"wish,omitempty"`
+	// The rest is of a number from outside.
+	Per string   `json:"per,omitempty"` // what it is about; "": agents report it
+	Age Duration `json:"age,omitempty"` // since it was asked for
+	Old bool     `json:"old,omitempty"` // it is too old to count, or there is none
+	Why string   `json:"why,omitempty"` // the last question was not answered
 }
 
 // ScaleStays is why the size is not what load asks for.

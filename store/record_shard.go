@@ -268,6 +268,7 @@ type Replica struct {
 	Protocol  uint32   `json:"protocol,omitempty"`
 	Providers []string `json:"providers"`           // those it can use
 	Balancers []string `json:"balancers,omitempty"` // likewise
+	Sources   []string `json:"sources,omitempty"`   // of numbers from outside
 	// what each of them can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`

@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
 )
 
@@ -21,8 +23,32 @@ type ScaleSpec struct {
 
 // ScaleTarget is what a metric is to be, on average of the instances.
 type ScaleTarget struct {
-	Metric string  `json:"metric"`
+	Metric string  `json:"metric,omitempty"` // that agents report
+	From   string  `json:"from,omitempty"`   // or the source of a number from outside, of the replica's (SEC-7)
+	Per    string  `json:"per,omitempty"`    // what that number is about; "": PerGroup
 	Value  float64 `json:"value"`
+}
+
+// What a number from outside is about.
+const (
+	PerGroup    = "group"    // the instances have it together
+	PerInstance = "instance" // it is their average already
+)
+
+// ForGroup reports whether the target is a number from outside that needs no instance to be known.
+func (t ScaleTarget) ForGroup() bool { return t.From != "" && t.Per != PerInstance }
+
+// Sources are the sources of numbers from outside that the group names, each once.
+func (g *Group) Sources() (names []string) {
+	if g.Scale == nil {
+		return nil
+	}
+	for _, t := range g.Scale.Targets {
+		if t.From != "" && !slices.Contains(names, t.From) {
+			names = append(names, t.From)
+		}
+	}
+	return names
 }
 
 // ScaleUp bounds how a group grows.
@@ -124,14 +150,25 @@ func (g *Group) SizeAt(chosen *Scale, now time.Time) int {
 	}
 }
 
+// sourceName is the form of the names in the file of providers.
+var sourceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
 // mostTargets bounds the targets of one group.
 const mostTargets = 10
 
 // scaleFields are the fields of ScaleSpec.
 var scaleFields = []Field{
-	scaleField("scale.min", "integer", "1", "AUTO-1", "1 to scale.max", "The smallest size that load chooses.",
+	scaleField("scale.min", "integer", "1", "AUTO-1", "1 to scale.max, or 0 with a target from outside for the group",
+		"The smallest size that load chooses. With 0, numbers from outside for the group alone decide whether there "+
+			"is any instance: without one, nothing else could tell that one is needed.",
 		func(s *ScaleSpec) any { return s.Least() },
-		func(s *ScaleSpec) bool { return s.Least() >= 1 && (s.Least() <= s.Max || s.Max < 1) }),
+		func(s *ScaleSpec) bool {
+			least := 1
+			if slices.ContainsFunc(s.Targets, ScaleTarget.ForGroup) {
+				least = 0
+			}
+			return s.Least() >= least && (s.Least() <= s.Max || s.Max < 1)
+		}),
 	scaleField("scale.max", "integer", "", "AUTO-1", fmt.Sprintf("1 to %d", MaxSize),
 		"The largest size that load chooses. With scale, size is only where the group begins: it is 0 (scale.min) or "+
 			"within scale.min and scale.max.",
@@ -139,18 +176,37 @@ var scaleFields = []Field{
 	{
 		Path: "scale.targets", Type: "list of targets", Default: "none", Rule: "AUTO-1",
 		Allowed: fmt.Sprintf("1 to %d with different metrics", mostTargets),
-		Doc:     "What the load of the instances is to be. The largest size that one of them asks for wins.",
-		wrong:   wrongTargets,
+		Doc: "What the load of the instances is to be: of a metric that agents report, or of a number from outside. " +
+			"The largest size that one of them asks for wins.",
+		wrong: wrongTargets,
 	},
-	targetField("metric", "string", `"cpu", "memory" or "network"`,
+	targetField("metric", "string", "", `"cpu", "memory" or "network", or left out with from`,
 		"cpu and memory are percentages of a machine, network is megabytes (10^6 bytes) per second that it sends and "+
 			"receives, over the last minute. Memory makes the group grow only: it seldom falls with the load.",
 		func(t *ScaleTarget) any { return t.Metric },
-		func(t *ScaleTarget) bool { return oneOf(t.Metric, MetricCPU, MetricMemory, MetricNetwork) }),
-	targetField("value", "number", "1 to 100 for cpu and memory, 0.001 to 1000000 for network",
+		func(t *ScaleTarget) bool {
+			if t.From != "" {
+				return t.Metric == ""
+			}
+			return oneOf(t.Metric, MetricCPU, MetricMemory, MetricNetwork)
+		}),
+	targetField("from", "string", "none", "a name of at most 40 of a-z, 0-9 and -, beginning with a letter",
+		"The source of a number from outside, instead of metric: one of those that stand under metrics in the file of "+
+			"--providers of the coordinators (SEC-7).",
+		func(t *ScaleTarget) any { return t.From },
+		func(t *ScaleTarget) bool { return t.From == "" || sourceName.MatchString(t.From) }),
+	targetField("per", "string", PerGroup, `"group" or "instance", with from alone`,
+		"group (the default): the number is what all instances have together, like the length of a queue. instance: it "+
+			"is their average already.", func(t *ScaleTarget) any { return t.Per },
+		func(t *ScaleTarget) bool { return t.Per == "" || t.From != "" && oneOf(t.Per, PerGroup, PerInstance) }),
+	targetField("value", "number", "", "1 to 100 for cpu and memory, 0.001 to 1000000 for network, "+
+		"0.000001 to 1e12 from outside",
 		"What the metric is to be on average of the instances.", func(t *ScaleTarget) any { return t.Value },
 		func(t *ScaleTarget) bool {
-			if t.Metric == MetricNetwork {
+			switch {
+			case t.From != "":
+				return t.Value >= 1e-6 && t.Value <= 1e12
+			case t.Metric == MetricNetwork:
 				return t.Value >= 0.001 && t.Value <= 1e6
 			}
 			return t.Value >= 1 && t.Value <= 100
@@ -204,9 +260,9 @@ func scaleStep(path, def, doc string, get func(*ScaleSpec) Amount) Field {
 }
 
 // targetField is a field of each target.
-func targetField(path, kind, allowed, doc string, get func(*ScaleTarget) any, ok func(*ScaleTarget) bool) Field {
+func targetField(path, kind, def, allowed, doc string, get func(*ScaleTarget) any, ok func(*ScaleTarget) bool) Field {
 	return Field{
-		Path: "scale.targets[]." + path, Type: kind, Allowed: allowed, Rule: "AUTO-1", Doc: doc,
+		Path: "scale.targets[]." + path, Type: kind, Default: def, Allowed: allowed, Rule: "AUTO-1", Doc: doc,
 		wrong: func(g *Group) (out []FieldError) {
 			if g.Scale == nil {
 				return nil
@@ -246,11 +302,15 @@ func wrongTargets(g *Group) (out []FieldError) {
 	}
 	first := map[string]int{}
 	for i, t := range s.Targets {
-		if earlier, twice := first[t.Metric]; twice {
-			wrong(fmt.Sprintf("scale.targets[%d].metric", i), show(t.Metric),
+		field, name := "metric", t.Metric
+		if t.From != "" {
+			field, name = "from", t.From
+		}
+		if earlier, twice := first[field+name]; twice {
+			wrong(fmt.Sprintf("scale.targets[%d].%s", i, field), show(name),
 				fmt.Sprintf("another metric than scale.targets[%d] has", earlier))
 		}
-		first[t.Metric] = i
+		first[field+name] = i
 	}
 	return out
 }

@@ -17,40 +17,75 @@ func TestScaleTargets(t *testing.T) {
 		edit    func(*store.Group)
 		want    string // of the first error
 	}{
-		{targets: []store.ScaleTarget{{"cpu", 60}, {"memory", 100}, {"network", 0.001}}},
-		{targets: []store.ScaleTarget{{"cpu", 1}, {"network", 1e6}}},
+		{targets: []store.ScaleTarget{
+			{Metric: "cpu", Value: 60}, {Metric: "memory", Value: 100}, {Metric: "network", Value: 0.001},
+		}},
+		{targets: []store.ScaleTarget{
+			{From: "cpu", Value: 1e-6}, {From: "queue", Value: 1e12, Per: "instance"}, {Metric: "cpu", Value: 60},
+		}},
+		{
+			targets: []store.ScaleTarget{{From: "queue", Value: 5, Per: "group"}},
+			edit:    func(g *store.Group) { g.Scale.Min = new(0) },
+		},
+		{
+			[]store.ScaleTarget{{From: "queue", Value: 5, Per: "instance"}, {Metric: "cpu", Value: 60}},
+			func(g *store.Group) { g.Scale.Min = new(0) },
+			"scale.min: 0: must be 1 to scale.max, or 0 with a target from outside for the group (AUTO-1)",
+		},
+		{
+			[]store.ScaleTarget{{From: "queue", Metric: "cpu", Value: 60}}, nil,
+			`scale.targets[0].metric: "cpu": must be "cpu", "memory" or "network", or left out with from (AUTO-1)`,
+		},
+		{
+			[]store.ScaleTarget{{From: "../queue", Value: 60}}, nil,
+			`scale.targets[0].from: "../queue": must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter ` +
+				`(AUTO-1)`,
+		},
+		{
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60, Per: "group"}}, nil,
+			`scale.targets[0].per: "group": must be "group" or "instance", with from alone (AUTO-1)`,
+		},
+		{
+			[]store.ScaleTarget{{From: "queue", Value: 6}, {From: "queue", Value: 7}}, nil,
+			`scale.targets[1].from: "queue": must be another metric than scale.targets[0] has (AUTO-1)`,
+		},
+		{targets: []store.ScaleTarget{{Metric: "cpu", Value: 1}, {Metric: "network", Value: 1e6}}},
 		{nil, nil, "scale.targets: 0 targets: must be 1 to 10 targets (AUTO-1)"},
 		{
-			[]store.ScaleTarget{{"disk", 60}},
-			nil, `scale.targets[0].metric: "disk": must be "cpu", "memory" or "network" (AUTO-1)`,
+			[]store.ScaleTarget{{Metric: "disk", Value: 60}},
+			nil, `scale.targets[0].metric: "disk": must be "cpu", "memory" or "network", or left out with from (AUTO-1)`,
 		},
 		{
-			[]store.ScaleTarget{{"memory", 60}, {"cpu", 0}},
-			nil, "scale.targets[1].value: 0: must be 1 to 100 for cpu and memory, 0.001 to 1000000 for network (AUTO-1)",
+			[]store.ScaleTarget{{Metric: "memory", Value: 60}, {Metric: "cpu", Value: 0}},
+			nil,
+			"scale.targets[1].value: 0: must be 1 to 100 for cpu and memory, " +
+				"0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"memory", 100.5}},
-			nil, "scale.targets[0].value: 100.5: must be 1 to 100 for cpu and memory, 0.001 to 1000000 for network (AUTO-1)",
+			[]store.ScaleTarget{{Metric: "memory", Value: 100.5}},
+			nil,
+			"scale.targets[0].value: 100.5: must be 1 to 100 for cpu and memory, " +
+				"0.001 to 1000000 for network, 0.000001 to 1e12 from outside (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}, {"cpu", 70}},
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60}, {Metric: "cpu", Value: 70}},
 			nil, `scale.targets[1].metric: "cpu": must be another metric than scale.targets[0] has (AUTO-1)`,
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}},
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60}},
 			func(g *store.Group) { g.Size = 11 }, "size: 11: must be 2 to 10, the bounds of scale, or 0 (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}},
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60}},
 			func(g *store.Group) { g.Size = 1 }, "size: 1: must be 2 to 10, the bounds of scale, or 0 (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}},
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60}},
 			func(g *store.Group) { g.Lifecycle = store.LifecycleTask },
 			"scale: a task: must be left out: a task ends, and has no load to follow (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{"cpu", 60}},
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60}},
 			func(g *store.Group) { g.Provider = store.ProviderNone },
 			"scale: provider none: must be left out: nothing makes the machines (AUTO-1)",
 		},

@@ -34,6 +34,9 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.judgeSources(ctx, changes); err != nil {
+		return err
+	}
 	if c.DryRun {
 		return c.dryRun(s, changes)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
@@ -53,6 +52,9 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 			return c.moved(ch)
 		}
 		changes = append(changes, ch)
+	}
+	if err := s.judgeSources(ctx, changes); err != nil {
+		return err
 	}
 	if c.DryRun {
 		return s.dryRun(ctx, changes, c.Files)
@@ -174,32 +176,4 @@ func (c *GroupApply) moved(ch change) error {
 	}
 	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()),
 		"%s: the other edit stands, and nothing was written", what)
-}
-
-// warnOfProviders warns if no running coordinator has the provider of a group.
-func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
-	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
-	if err != nil {
-		return err
-	}
-	replicas, err := decodeAll[store.Replica](listing)
-	if err != nil {
-		return err
-	}
-	var had []string
-	for _, r := range replicas {
-		for _, p := range r.Record.Providers {
-			if !slices.Contains(had, p) {
-				had = append(had, p)
-			}
-		}
-	}
-	slices.Sort(had)
-	for _, ch := range changes {
-		if len(had) > 0 && ch.after.Provider != store.ProviderNone && !slices.Contains(had, ch.after.Provider) {
-			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider,
-				strings.Join(had, ", "))
-		}
-	}
-	return nil
 }

@@ -13,9 +13,12 @@
 //	authorities:
 //	  web:
 //	    own: {dir: /etc/leasehold/pki/workloads/web, domains: [web.internal]}
+//	metrics:
+//	  queue:
+//	    http: {url: "https://queue.internal/stats", path: $.waiting}
 //
-// The file is the replica's own: a group only names a provider, balancers and authorities, so that
-// writing a group is never a way to run something on a coordinator (SEC-7).
+// The file is the replica's own: a group only names a provider, balancers, authorities and metrics,
+// so that writing a group is never a way to run something on a coordinator (SEC-7).
 package providerfile
 
 import (
@@ -172,6 +175,7 @@ type file struct {
 	balancers   []item
 	authorities []item
 	webhooks    []item
+	metrics     []item
 }
 
 func readFile(path string) (file, error) {
@@ -194,10 +198,13 @@ func readFile(path string) (file, error) {
 	return f, nil
 }
 
+// sections are the fields of the file.
+const sections = "providers, balancers, authorities, webhooks and metrics"
+
 func (f *file) list(root *yaml.Node) {
 	r := f.reader
 	if root.Kind != yaml.MappingNode {
-		r.Wrong(root, "", "must have at least one of the fields providers, balancers, authorities and webhooks")
+		r.Wrong(root, "", "must have at least one of the fields "+sections)
 		return
 	}
 	r.Fields("", root, func(key, value *yaml.Node) {
@@ -209,8 +216,10 @@ func (f *file) list(root *yaml.Node) {
 			to, of, known = &f.authorities, "authority", slices.Sorted(maps.Keys(authorityKinds))
 		case section == "webhooks":
 			to, of, known = &f.webhooks, "webhook", webhook.Forms()
+		case section == "metrics":
+			to, of, known = &f.metrics, "metric", slices.Sorted(maps.Keys(metricKinds))
 		case section != "providers":
-			r.Wrong(key, section, "unknown field: the file has only providers, balancers, authorities and webhooks")
+			r.Wrong(key, section, "unknown field: the file has only "+sections)
 			return
 		}
 		if value.Kind != yaml.MappingNode || len(value.Content) == 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/query/source"
 	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
@@ -90,6 +91,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	sources, err := openMetrics(c.Providers, log)
+	if err != nil {
+		return err
+	}
 	agents, err := c.agents()
 	if err != nil {
 		return err
@@ -132,7 +137,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Agents: agents,
 		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log,
 		Authority: secured, Secrets: keys,
-		Authorities: authorities, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
+		Authorities: authorities, Sources: sources, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 			if err != nil {
@@ -289,6 +294,18 @@ func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*aut
 	}
 	maps.Copy(all, h.Authorities)
 	return authority.NewSet(all), nil
+}
+
+// openMetrics opens the sources of numbers from outside that a file names.
+func openMetrics(file string, log *slog.Logger) (*source.Set, error) {
+	if file == "" {
+		return nil, nil
+	}
+	all, err := providerfile.OpenMetrics(file, log)
+	if err != nil {
+		return nil, problem("correct the file that --providers names", "%s", err)
+	}
+	return source.NewSet(all), nil
 }
 
 // openWebhooks returns the webhooks that a file names.

@@ -124,6 +124,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	sources, err := openMetrics(d.Providers, log)
+	if err != nil {
+		return err
+	}
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
 	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
@@ -135,7 +139,8 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: issuing, Secrets: keys,
-		Authorities: authorities, Webhooks: webhooks, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Authorities: authorities, Sources: sources, Webhooks: webhooks, Meter: web.metrics,
+		Ready: func(address string) { ready <- address },
 	})
 	if err == nil {
 		err = web.open(ctx, http, h, id, replica, st)

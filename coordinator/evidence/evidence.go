@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -61,10 +62,11 @@ type Evidence struct {
 	counts   map[string]int // disturbances of other replicas
 	unnoted  time.Time      // when a replica last had agents without a record that it could not note
 	traffic  traffic
-	crowded  map[string]bool       // replicas that have such agents
-	specs    map[string]plan.Spec  // as read last, by group
-	tallies  map[string]plan.Tally // of groups with anything to count
-	tallied  plan.Tally            // their sum
+	readings map[string]map[string]query.Reading // by group and source
+	crowded  map[string]bool                     // replicas that have such agents
+	specs    map[string]plan.Spec                // as read last, by group
+	tallies  map[string]plan.Tally               // of groups with anything to count
+	tallied  plan.Tally                          // their sum
 
 	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
 	recheck    map[string]bool            // groups whose damage may have changed
@@ -92,7 +94,8 @@ func New(cfg Config) *Evidence {
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
 		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
 		crowded: map[string]bool{}, traffic: newTraffic(cfg.Balancers),
-		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
+		readings: map[string]map[string]query.Reading{},
+		specs:    map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
 		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(),

@@ -118,7 +118,7 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 		Name: name, Turn: c.Turns[name], Spec: e.spec(c, name), Unreadable: e.unreadable(c, name),
 		Status: c.Status[name],
 		Due:    e.dueOf(owner{kind: store.KindStatus, name: name}), SlotDue: map[int]plan.Due{},
-		Requests: e.requests(c, name), Extras: e.wanted(c, name),
+		Requests: e.requests(c, name), Extras: e.wanted(c, name), Readings: e.readingsOf(name),
 	}
 	g.Status.Key = e.cfg.Keys.Status(name)
 	g.Damaged = e.damage[name]

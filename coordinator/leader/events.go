@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -61,6 +62,13 @@ type (
 		Made bool
 		Err  error
 	}
+	// Queried answers Query.
+	Queried struct {
+		Key   query.Key
+		Begun time.Time
+		Value float64
+		Err   error
+	}
 	// Answered answers Invoke.
 	Answered struct {
 		Operation int
@@ -82,6 +90,7 @@ func (Answered) event()      {}
 
 func (BalancerListed) event()   {}
 func (BalancerAnswered) event() {}
+func (Queried) event()          {}
 
 // Command is something to do. Those without an answer are done at once.
 type Command interface{ command() }
@@ -152,6 +161,12 @@ type (
 		Deadline time.Time
 	}
 
+	// Query asks a source for a number. Answered by Queried.
+	Query struct {
+		Key   query.Key
+		Begun time.Time
+	}
+
 	// Dequeued reports that a call left its queue.
 	Dequeued struct {
 		Kind   plan.CallKind
@@ -188,6 +203,7 @@ func (Resign) command()   {}
 
 func (ListMembers) command() {}
 func (CallMember) command()  {}
+func (Query) command()       {}
 
 // Method is a method of a provider.
 type Method int

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
@@ -30,6 +31,7 @@ type Config struct {
 	Evidence     *evidence.Evidence
 	Capabilities map[string]provider.Capabilities // by provider
 	Balancers    map[string]balancer.Capabilities // of the load balancers
+	Sources      map[string]query.Settings        // of numbers from outside
 	Settings     store.ShardSettings              // at the beginning of the term
 	Began        time.Time
 	Jitter       func(most time.Duration) time.Duration
@@ -44,6 +46,7 @@ type Leader struct {
 	names []string // of the providers, in order
 
 	traffic traffic
+	queries queries
 
 	round  *round // under way; nil: none
 	again  bool   // something happened that the round does not know
@@ -62,6 +65,7 @@ func New(cfg Config) *Leader {
 		cfg: cfg, lists: map[string]*Lists{}, names: slices.Sorted(maps.Keys(cfg.Capabilities)),
 		pass:       cfg.Began.Add(fullPass),
 		operations: map[int]*operation{}, traffic: newTraffic(cfg.Balancers),
+		queries: queries{of: cfg.Sources, asks: map[query.Key]*ask{}},
 	}
 	l.calls = NewCalls(l.names, cfg.Settings, cfg.Jitter)
 	for _, name := range l.names {
@@ -117,10 +121,13 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 		l.balancerListed(now, v, e)
 	case BalancerAnswered:
 		l.balancerAnswered(e)
+	case Queried:
+		l.queried(now, e)
 	}
 	l.beginLists(now)
 	l.beginMemberLists(now, v)
 	l.beginCalls(now, v)
+	l.beginQueries(now)
 	l.beginMemberCalls(now, v)
 	commands := l.commands
 	l.commands = nil
@@ -130,7 +137,7 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 // Next returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
 // means that only another event can change anything.
 func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
-	tick = earlier(earlier(l.pass, l.queued), l.nextMemberList())
+	tick = earlier(earlier(l.pass, l.queued), earlier(l.nextMemberList(), l.nextQuery()))
 	for _, name := range l.names {
 		if at, ok := l.lists[name].Next(); ok && at.Before(tick) {
 			tick = at
@@ -225,6 +232,10 @@ func (l *Leader) begin(now time.Time, v View) {
 		return
 	}
 	l.round = &round{groups: groups, snapshot: l.cfg.Evidence.Snapshot(v.Content, groups)}
+	for i := range l.round.snapshot.Groups {
+		g := &l.round.snapshot.Groups[i]
+		l.want(g.Name, g.Sources(), now)
+	}
 	l.do(Compute{Groups: groups, Snapshot: &l.round.snapshot})
 }
 

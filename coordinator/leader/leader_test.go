@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -30,6 +31,12 @@ type script struct {
 // newScript begins a term in a shard with one group, and has the provider list no machines.
 func newScript(t *testing.T, size int) *script {
 	t.Helper()
+	return newScriptWith(t, size, nil)
+}
+
+// newScriptWith is newScript, with sources of numbers from outside.
+func newScriptWith(t *testing.T, size int, sources map[string]query.Settings) *script {
+	t.Helper()
 	s := &script{t: t, now: start, heard: start, content: cache.NewContent()}
 	fence := store.Fence{Key: keys.Leader(7), Created: 1}
 	capabilities := map[string]provider.Capabilities{"mem": {
@@ -49,7 +56,8 @@ func newScript(t *testing.T, size int) *script {
 	s.evidence.Listed(s.content)
 	s.leader = leader.New(leader.Config{
 		Keys: keys, Fence: fence, Evidence: s.evidence, Capabilities: capabilities, Settings: shard.Settings,
-		Began: start, Jitter: half,
+		Sources: sources,
+		Began:   start, Jitter: half,
 	})
 	s.step(leader.Tick{})
 	s.step(leader.Listed{Provider: "mem", Begun: take[leader.List](s).Begun})

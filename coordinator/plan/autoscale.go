@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
 )
@@ -137,7 +138,7 @@ func (d *draft) scaleState(wish scale.Wish) scale.State {
 	}
 	latest := s.Wish
 	if wish.Unknown {
-		latest = 0
+		latest = -1
 	}
 	if s.Wishes = d.wished(s.Wishes, latest); len(s.Wishes) > 0 {
 		st.Largest = max(spec.Within(s.Wishes[0].Size), s.Wish)
@@ -145,7 +146,7 @@ func (d *draft) scaleState(wish scale.Wish) scale.State {
 	return st
 }
 
-// wished adds a wish to those that count still, and drops those that do not; 0: nothing is known.
+// wished adds a wish to those that count still, and drops those that do not; -1: nothing is known.
 // One that none before is smaller than takes their place. As long as nothing is known after all of
 // them have ended, the present size is taken for wished.
 func (d *draft) wished(list []store.ScaleWish, size int) []store.ScaleWish {
@@ -160,7 +161,7 @@ func (d *draft) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 			d.wake(due)
 		}
 	}
-	if size == 0 {
+	if size < 0 {
 		if len(kept) > 0 {
 			return kept
 		}
@@ -214,6 +215,9 @@ func (d *draft) load() scale.Load {
 	targets := d.spec.Scale.Targets
 	load := scale.Load{Metrics: make([]scale.Numbers, len(targets))}
 	warmup := d.spec.Scale.Complete().Warmup.D()
+	for i := range targets {
+		load.Metrics[i].Outside = d.outside(&targets[i])
+	}
 	slots, warm := 0, make([]bool, len(targets))
 	for _, sl := range d.order {
 		clear(warm)
@@ -236,7 +240,11 @@ func (d *draft) load() scale.Load {
 				starts = true
 			default:
 				for i, t := range targets {
-					if value, told := d.tells(m, t.Metric); told {
+					value, told := load.Metrics[i].Outside.Value, t.Per == store.PerInstance
+					if t.From == "" {
+						value, told = d.tells(m, t.Metric)
+					}
+					if told {
 						load.Metrics[i].Sum += value
 						load.Metrics[i].Warm++
 						warm[i] = true
@@ -260,6 +268,23 @@ func (d *draft) load() scale.Load {
 	}
 	load.OnTheWay += max(0, d.spec.Size-slots)
 	return load
+}
+
+// outside is what is known of a number from outside; nothing, of a metric that agents report.
+func (d *draft) outside(t *store.ScaleTarget) (o scale.Outside) {
+	if t.From == "" {
+		return o
+	}
+	r := d.g.Readings[t.From]
+	if !r.Asked.IsZero() {
+		d.wake(r.Asked.Add(query.Fresh))
+		o.Age = d.now.Sub(r.Asked)
+	}
+	o.Value, o.Known = r.Fresh(d.now)
+	if o.Why = r.Problem; !o.Known && o.Why == "" {
+		o.Why = "it was not asked for yet"
+	}
+	return o
 }
 
 // tells is what a member tells of a metric, if that is fresh. A bare zero is what an agent reports

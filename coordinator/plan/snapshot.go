@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -110,6 +111,8 @@ type Group struct {
 	Slots      []store.Versioned[store.Slot] // in order of number
 	Instances  []Instance                    // in order of ID
 	Requests   []store.Versioned[store.Request]
+	// Readings are what is known of the numbers from outside that the group names, by source.
+	Readings map[string]query.Reading
 	// SlotDue is when the timers of each slot end.
 	SlotDue map[int]Due
 	// Extras are the machines with the group's tag and no record that an operator wants adopted.
@@ -135,6 +138,17 @@ type Group struct {
 type SpoiledSlot struct {
 	store.Versioned[store.Slot]
 	Why string
+}
+
+// Sources are the sources of numbers from outside that the group names, by the spec in force.
+func (g *Group) Sources() []string {
+	if max(g.Spec.Modified, g.Spec.StaticModified) != 0 && g.Spec.Problem == "" {
+		return g.Spec.Group.Sources()
+	}
+	if accepted := g.Status.Record.Accepted; accepted != nil {
+		return accepted.Sources()
+	}
+	return nil
 }
 
 // Due says when the timers of a record end, by name, on our clock: SAFE-13.

@@ -2,6 +2,7 @@ package reason
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,9 +11,20 @@ import (
 )
 
 // Numbers says what instances tell of the targets of a group's size.
-func Numbers(list []store.ScaleNumber) string {
+func Numbers(list []store.ScaleNumber) string { return numbers(list, 0) }
+
+// NumbersNow says the same of the numbers in a status, as old as they are now.
+func NumbersNow(s *store.Scale, now time.Time) string {
+	return numbers(s.Numbers, max(0, now.Sub(s.At)))
+}
+
+func numbers(list []store.ScaleNumber, since time.Duration) string {
 	var parts []string
 	for _, n := range list {
+		if n.Per != "" {
+			parts = append(parts, outside(n, since))
+			continue
+		}
 		unit := "%"
 		if n.Metric == store.MetricNetwork {
 			unit = " MB/s"
@@ -31,6 +43,26 @@ func Numbers(list []store.ScaleNumber) string {
 	return strings.Join(parts, "; ")
 }
 
+// outside says what is known of a number from outside.
+func outside(n store.ScaleNumber, since time.Duration) string {
+	figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	told := figure(n.Value) + " on average"
+	if n.Per == store.PerGroup {
+		told = figure(n.Value) + " in all"
+	}
+	if n.Old {
+		told = "not known"
+	}
+	if n.Age > 0 {
+		told += ", asked for " + Span(n.Age.D()+since) + " ago"
+	}
+	told = fmt.Sprintf("%s %s, target %s", n.Metric, told, figure(n.Target))
+	if n.Why != "" {
+		told += " (" + n.Why + ")"
+	}
+	return told
+}
+
 // SizeStays says why the size of a group is not what load asks for; "" if it is.
 func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	in := func(t *store.Timer) string {
@@ -43,8 +75,14 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	case "":
 		return ""
 	case store.ScaleUnknown:
+		if i := slices.IndexFunc(s.Numbers, func(n store.ScaleNumber) bool { return n.Old }); i >= 0 {
+			return fmt.Sprintf("%s is not known, and it is not taken for zero (AUTO-2)", s.Numbers[i].Metric)
+		}
 		return "most instances have told no load in the last 3 minutes (AUTO-2)"
 	case store.ScaleSilent:
+		if i := slices.IndexFunc(s.Numbers, func(n store.ScaleNumber) bool { return n.Old }); i >= 0 {
+			return fmt.Sprintf("it does not shrink while %s is not known (AUTO-2)", s.Numbers[i].Metric)
+		}
 		return "it does not shrink while most instances tell nothing of a target (AUTO-2)"
 	case store.ScaleStarting:
 		return fmt.Sprintf("no instance has been healthy for scale.warmup (%s) yet (AUTO-2)", *spec.Complete().Warmup)

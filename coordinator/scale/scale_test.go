@@ -17,6 +17,8 @@ func spec(least, most int, targets ...store.ScaleTarget) *store.ScaleSpec {
 var (
 	cpu     = store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
 	memory  = store.ScaleTarget{Metric: store.MetricMemory, Value: 80}
+	queue   = store.ScaleTarget{From: "queue", Value: 100}
+	perOne  = store.ScaleTarget{From: "delay", Per: store.PerInstance, Value: 50}
 	network = store.ScaleTarget{Metric: store.MetricNetwork, Value: 2}
 
 	onCPU          = []store.ScaleTarget{cpu}
@@ -29,6 +31,9 @@ var (
 //
 // proves AUTO-1, AUTO-2
 func TestWish(t *testing.T) {
+	told := func(sum float64, warm, missing int) scale.Numbers {
+		return scale.Numbers{Sum: sum, Warm: warm, Missing: missing}
+	}
 	type numbers = []scale.Numbers
 	for name, test := range map[string]struct {
 		targets     []store.ScaleTarget
@@ -37,37 +42,96 @@ func TestWish(t *testing.T) {
 		want        int
 		flags       string // unknown, silent
 	}{
-		"on target":                  {onCPU, 4, 0, numbers{{200, 4, 0}}, 4, ""},
-		"tolerated above":            {onCPU, 4, 0, numbers{{220, 4, 0}}, 4, ""},
-		"above":                      {onCPU, 4, 0, numbers{{220.1, 4, 0}}, 5, ""},
-		"far above":                  {onCPU, 4, 0, numbers{{400, 4, 0}}, 8, ""},
-		"tolerated below":            {onCPU, 10, 0, numbers{{450, 10, 0}}, 10, ""},
-		"below":                      {onCPU, 10, 0, numbers{{440, 10, 0}}, 9, ""},
-		"idle":                       {onCPU, 10, 0, numbers{{0, 10, 0}}, 0, ""},
-		"no hair too many":           {onCPU, 10, 0, numbers{{150.00000000001, 10, 0}}, 3, ""},
-		"more are on the way":        {onCPU, 8, 4, numbers{{400, 4, 0}}, 8, ""},
-		"too few are on the way":     {onCPU, 6, 2, numbers{{400, 4, 0}}, 8, ""},
-		"those on the way carry":     {onCPU, 8, 4, numbers{{40, 4, 0}}, 5, ""},
-		"missing carry for down":     {onCPU, 5, 0, numbers{{30, 3, 2}}, 3, ""},
-		"missing do not for up":      {onCPU, 5, 0, numbers{{300, 3, 2}}, 6, ""},
-		"lost ones count":            {onCPU, 8, 0, numbers{{400, 5, 3}}, 8, ""},
-		"half is not most":           {onCPU, 4, 0, numbers{{200, 2, 2}}, 4, "unknown silent"},
-		"none tells":                 {onCPU, 4, 0, numbers{{0, 0, 4}}, 4, "unknown silent"},
-		"none is warm":               {onCPU, 4, 4, numbers{{0, 0, 0}}, 4, "unknown silent"},
-		"size 0":                     {onCPU, 0, 0, numbers{{0, 0, 0}}, 0, "unknown silent"},
-		"memory grows":               {onMemory, 4, 0, numbers{{400, 4, 0}}, 5, ""},
-		"memory does not shrink":     {onMemory, 4, 0, numbers{{40, 4, 0}}, 4, ""},
-		"the largest wins":           {onBoth, 4, 0, numbers{{40, 4, 0}, {13, 4, 0}}, 7, ""},
-		"the largest below":          {onBoth, 4, 0, numbers{{40, 4, 0}, {4, 4, 0}}, 2, ""},
-		"memory holds a shrink up":   {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {200, 4, 0}}, 3, ""},
-		"memory lets it shrink":      {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {20, 4, 0}}, 1, ""},
-		"one is silent, for growth":  {onBoth, 4, 0, numbers{{400, 4, 0}, {0, 0, 4}}, 8, "silent"},
-		"one is silent, for a dip":   {onBoth, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, "silent"},
-		"memory is silent":           {onCPUAndMemory, 4, 0, numbers{{40, 4, 0}, {0, 0, 4}}, 1, ""},
-		"only memory, cpu is silent": {onCPUAndMemory, 4, 0, numbers{{0, 0, 4}, {40, 4, 0}}, 4, "silent"},
+		"on target":                  {onCPU, 4, 0, numbers{told(200, 4, 0)}, 4, ""},
+		"tolerated above":            {onCPU, 4, 0, numbers{told(220, 4, 0)}, 4, ""},
+		"above":                      {onCPU, 4, 0, numbers{told(220.1, 4, 0)}, 5, ""},
+		"far above":                  {onCPU, 4, 0, numbers{told(400, 4, 0)}, 8, ""},
+		"tolerated below":            {onCPU, 10, 0, numbers{told(450, 10, 0)}, 10, ""},
+		"below":                      {onCPU, 10, 0, numbers{told(440, 10, 0)}, 9, ""},
+		"idle":                       {onCPU, 10, 0, numbers{told(0, 10, 0)}, 0, ""},
+		"no hair too many":           {onCPU, 10, 0, numbers{told(150.00000000001, 10, 0)}, 3, ""},
+		"more are on the way":        {onCPU, 8, 4, numbers{told(400, 4, 0)}, 8, ""},
+		"too few are on the way":     {onCPU, 6, 2, numbers{told(400, 4, 0)}, 8, ""},
+		"those on the way carry":     {onCPU, 8, 4, numbers{told(40, 4, 0)}, 5, ""},
+		"missing carry for down":     {onCPU, 5, 0, numbers{told(30, 3, 2)}, 3, ""},
+		"missing do not for up":      {onCPU, 5, 0, numbers{told(300, 3, 2)}, 6, ""},
+		"lost ones count":            {onCPU, 8, 0, numbers{told(400, 5, 3)}, 8, ""},
+		"half is not most":           {onCPU, 4, 0, numbers{told(200, 2, 2)}, 4, "unknown silent"},
+		"none tells":                 {onCPU, 4, 0, numbers{told(0, 0, 4)}, 4, "unknown silent"},
+		"none is warm":               {onCPU, 4, 4, numbers{told(0, 0, 0)}, 4, "unknown silent"},
+		"size 0":                     {onCPU, 0, 0, numbers{told(0, 0, 0)}, 0, "unknown silent"},
+		"memory grows":               {onMemory, 4, 0, numbers{told(400, 4, 0)}, 5, ""},
+		"memory does not shrink":     {onMemory, 4, 0, numbers{told(40, 4, 0)}, 4, ""},
+		"the largest wins":           {onBoth, 4, 0, numbers{told(40, 4, 0), told(13, 4, 0)}, 7, ""},
+		"the largest below":          {onBoth, 4, 0, numbers{told(40, 4, 0), told(4, 4, 0)}, 2, ""},
+		"memory holds a shrink up":   {onCPUAndMemory, 4, 0, numbers{told(40, 4, 0), told(200, 4, 0)}, 3, ""},
+		"memory lets it shrink":      {onCPUAndMemory, 4, 0, numbers{told(40, 4, 0), told(20, 4, 0)}, 1, ""},
+		"one is silent, for growth":  {onBoth, 4, 0, numbers{told(400, 4, 0), told(0, 0, 4)}, 8, "silent"},
+		"one is silent, for a dip":   {onBoth, 4, 0, numbers{told(40, 4, 0), told(0, 0, 4)}, 1, "silent"},
+		"memory is silent":           {onCPUAndMemory, 4, 0, numbers{told(40, 4, 0), told(0, 0, 4)}, 1, ""},
+		"only memory, cpu is silent": {onCPUAndMemory, 4, 0, numbers{told(0, 0, 4), told(40, 4, 0)}, 4, "silent"},
 	} {
 		load := scale.Load{OnTheWay: test.onWay, Metrics: test.metrics}
 		got := scale.WishOf(spec(1, 100, test.targets...), test.size, load)
+		flags := ""
+		if got.Unknown {
+			flags = "unknown "
+		}
+		if got.Silent {
+			flags += "silent"
+		}
+		if got.Size != test.want || flags != test.flags {
+			t.Errorf("%s: %+v, want %d %s", name, got, test.want, test.flags)
+		}
+	}
+}
+
+// What numbers from outside ask for. One that is not known asks for nothing and keeps the group
+// from shrinking; with min: 0 they alone decide whether there is any instance.
+//
+// proves AUTO-1, AUTO-2
+func TestWishFromOutside(t *testing.T) {
+	known := func(value float64) scale.Numbers {
+		return scale.Numbers{Outside: scale.Outside{Known: true, Value: value}}
+	}
+	average := func(value float64, warm, missing int) scale.Numbers {
+		n := known(value)
+		n.Sum, n.Warm, n.Missing = value*float64(warm), warm, missing
+		return n
+	}
+	type numbers = []scale.Numbers
+	for name, test := range map[string]struct {
+		targets     []store.ScaleTarget
+		size, onWay int
+		metrics     numbers
+		want        int
+		flags       string
+	}{
+		"on target":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{known(430)}, 4, ""},
+		"above":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(441)}, 5, ""},
+		"below":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(210)}, 3, ""},
+		"those on the way are known":  {[]store.ScaleTarget{queue}, 8, 8, numbers{known(800)}, 8, ""},
+		"beyond all bounds":           {[]store.ScaleTarget{queue}, 4, 0, numbers{known(1e300)}, store.MaxSize, ""},
+		"less than nothing":           {[]store.ScaleTarget{queue}, 4, 0, numbers{known(-5)}, 0, ""},
+		"nothing to do":               {[]store.ScaleTarget{queue}, 4, 0, numbers{known(0)}, 0, ""},
+		"something to do":             {[]store.ScaleTarget{queue}, 0, 0, numbers{known(0.5)}, 1, ""},
+		"much to do":                  {[]store.ScaleTarget{queue}, 0, 0, numbers{known(950)}, 10, ""},
+		"not known":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{{}}, 4, "unknown silent"},
+		"not known at 0":              {[]store.ScaleTarget{queue}, 0, 0, numbers{{}}, 0, "unknown silent"},
+		"not known, and cpu is high":  {[]store.ScaleTarget{queue, cpu}, 4, 0, numbers{{}, {Sum: 400, Warm: 4}}, 8, "silent"},
+		"not known, and cpu is low":   {[]store.ScaleTarget{queue, cpu}, 4, 0, numbers{{}, {Sum: 40, Warm: 4}}, 1, "silent"},
+		"idle machines":               {[]store.ScaleTarget{queue, cpu}, 1, 0, numbers{known(0), {Sum: 2, Warm: 1}}, 0, ""},
+		"idle machines, and work":     {[]store.ScaleTarget{queue, cpu}, 1, 0, numbers{known(5), {Sum: 2, Warm: 1}}, 1, ""},
+		"idle, and it is not known":   {[]store.ScaleTarget{queue, cpu}, 1, 0, numbers{{}, {Sum: 2, Warm: 1}}, 1, "silent"},
+		"busy machines":               {[]store.ScaleTarget{queue, cpu}, 2, 0, numbers{known(0), {Sum: 190, Warm: 2}}, 4, ""},
+		"waking up":                   {[]store.ScaleTarget{queue, cpu}, 0, 0, numbers{known(250), {}}, 3, "silent"},
+		"an average":                  {[]store.ScaleTarget{perOne}, 4, 0, numbers{average(100, 4, 0)}, 8, ""},
+		"an average, some are coming": {[]store.ScaleTarget{perOne}, 8, 4, numbers{average(100, 4, 0)}, 8, ""},
+		"an average that is low":      {[]store.ScaleTarget{perOne}, 4, 0, numbers{average(10, 4, 0)}, 1, ""},
+		"an average of a few":         {[]store.ScaleTarget{perOne}, 4, 0, numbers{average(10, 2, 2)}, 4, "unknown silent"},
+	} {
+		s := spec(0, 100, test.targets...)
+		got := scale.WishOf(s, test.size, scale.Load{OnTheWay: test.onWay, Metrics: test.metrics})
 		flags := ""
 		if got.Unknown {
 			flags = "unknown "

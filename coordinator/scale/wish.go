@@ -1,7 +1,10 @@
 package scale
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -17,6 +20,17 @@ type Numbers struct {
 	Sum     float64 // of the warm ones
 	Warm    int     // instances with a fresh number
 	Missing int     // instances that should tell and do not: lost, unhealthy, or their number is old
+	// Outside is what is known of a number from outside. Of one for each instance, Sum is it times
+	// Warm.
+	Outside Outside
+}
+
+// Outside is what is known of a number from outside.
+type Outside struct {
+	Known bool // and not too old
+	Value float64
+	Age   time.Duration // since it was asked for; 0: it never was answered
+	Why   string        // the last question was not answered
 }
 
 // Wish is the size that load asks for.
@@ -33,14 +47,20 @@ type Wish struct {
 // WishOf is the size that load asks for, without bounds. The largest that a target asks for wins.
 func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 	w, growsOnly := Wish{Unknown: true, Starting: true}, true
+	none := spec.Least() == 0 && slices.ContainsFunc(spec.Targets, store.ScaleTarget.ForGroup)
 	for i, t := range spec.Targets {
 		n := load.Metrics[i]
-		told := store.ScaleNumber{Metric: t.Metric, Target: t.Value, Fresh: n.Warm, Of: n.Warm + n.Missing}
-		if n.Warm > 0 {
-			told.Value = rounded(n.Sum / float64(n.Warm))
-		}
-		w.Starting = w.Starting && told.Of == 0
+		told := toldOf(t, n)
+		w.Starting = w.Starting && told.Of == 0 && t.From == ""
 		switch {
+		case t.From != "" && !n.Outside.Known:
+			w.Silent, none = true, false
+		case t.ForGroup():
+			told.Wish = asksTogether(t.Value, spec.Tolerance, size, n.Outside.Value)
+			if w.Unknown || told.Wish > w.Size {
+				w.Size = told.Wish
+			}
+			w.Unknown, growsOnly, none = false, false, none && told.Wish == 0
 		case 2*n.Warm <= told.Of: // not from most of them
 			w.Silent = w.Silent || t.Metric != store.MetricMemory
 		default:
@@ -52,15 +72,44 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 		}
 		w.Numbers = append(w.Numbers, told)
 	}
-	if w.Unknown {
+	switch {
+	case w.Unknown:
 		w.Size = size
-	} else {
+	case none && w.Size == 1:
+		w.Size, w.Starting = 0, false // an idle machine has some load, too
+	default:
 		w.Starting = false
 	}
 	if w.Size < size && growsOnly {
 		w.Size = size // so far as memory alone tells
 	}
 	return w
+}
+
+// toldOf is what is shown of a target.
+func toldOf(t store.ScaleTarget, n Numbers) store.ScaleNumber {
+	told := store.ScaleNumber{Metric: t.Metric, Target: t.Value, Fresh: n.Warm, Of: n.Warm + n.Missing}
+	if t.From != "" {
+		told.Metric, told.Per = t.From, cmp.Or(t.Per, store.PerGroup)
+		told.Value, told.Old, told.Why = rounded(n.Outside.Value), !n.Outside.Known, n.Outside.Why
+		told.Age = store.Duration(n.Outside.Age.Truncate(time.Second))
+		if t.ForGroup() {
+			told.Fresh, told.Of = 0, 0
+		}
+	} else if n.Warm > 0 {
+		told.Value = rounded(n.Sum / float64(n.Warm))
+	}
+	return told
+}
+
+// asksTogether is the size that a number for the whole group asks for. It does not depend on who
+// can be heard: instances that start and those that are lost have their part in the size.
+func asksTogether(target float64, tolerance, size int, value float64) int {
+	tolerated, carried := float64(tolerance)/100, float64(size)*target
+	if value > carried*(1+tolerated) || value < carried*(1-tolerated) {
+		return needed(value, target)
+	}
+	return size
 }
 
 // asks is the size that one target asks for.
@@ -79,7 +128,9 @@ func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int
 
 // needed is how many instances carry a load with the target each. A hair more than a whole number
 // comes of rounding.
-func needed(sum, target float64) int { return int(math.Ceil(sum/target - 1e-6)) }
+func needed(sum, target float64) int {
+	return int(math.Ceil(min(max(0, sum/target-1e-6), store.MaxSize)))
+}
 
 // rounded is a number as it is shown, with three figures.
 func rounded(x float64) float64 {

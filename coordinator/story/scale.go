@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -42,7 +43,10 @@ func scaleLine(st store.Status, now time.Time) string {
 		line += ": " + stays
 	}
 	if len(s.Numbers) > 0 {
-		line += fmt.Sprintf("; %s, %s ago", reason.Numbers(s.Numbers), reason.Age(now, s.At))
+		line += "; " + reason.NumbersNow(s, now)
+		if slices.ContainsFunc(s.Numbers, func(n store.ScaleNumber) bool { return n.Per == "" }) {
+			line += fmt.Sprintf(", %s ago", reason.Age(now, s.At))
+		}
 	}
 	return line
 }

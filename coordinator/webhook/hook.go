@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -82,22 +80,10 @@ func New(name, formName string, c Config) (*Hook, error) {
 	if _, err := h.keys(); err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	var err error
+	if h.client, err = outward.Client(c.CACert, requestTime); err != nil {
+		return nil, err
 	}
-	if c.CACert != "" {
-		text, err := os.ReadFile(c.CACert)
-		if err != nil {
-			return nil, fmt.Errorf("cacert: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("cacert: %s holds no certificate in PEM", c.CACert)
-		}
-		transport.TLSClientConfig.RootCAs = pool
-	}
-	h.client = &http.Client{Transport: transport, Timeout: requestTime, CheckRedirect: outward.Stay}
 	return h, nil
 }
 

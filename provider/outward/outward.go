@@ -3,13 +3,37 @@
 package outward
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 )
+
+// Client asks by HTTP, with bounds: see Dialer and Stay. CACert is a file with the certificate
+// authority of the servers; empty: the system's.
+func Client(caCert string, timeout time.Duration) (*http.Client, error) {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: Dialer().DialContext, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if caCert != "" {
+		text, err := os.ReadFile(caCert)
+		if err != nil {
+			return nil, fmt.Errorf("cacert: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("cacert: %s holds no certificate in PEM", caCert)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	return &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: Stay}, nil
+}
 
 // Dialer refuses link-local addresses, whatever name leads to them: metadata services of clouds are
 // there, which hand out the credentials of the coordinator's own machine.

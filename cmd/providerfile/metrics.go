@@ -1,0 +1,51 @@
+package providerfile
+
+import (
+	"log/slog"
+
+	"github.com/leasehold/leasehold/coordinator/query/source"
+)
+
+// metricKinds are the kinds of source for numbers from outside that the file may name, and how one
+// is opened from its settings.
+var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Source, error){
+	"exec": func(settings []byte, log *slog.Logger) (source.Source, error) {
+		var c source.ProgramConfig
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		c.Logger = log
+		return source.NewProgram(c)
+	},
+	"http": func(settings []byte, _ *slog.Logger) (source.Source, error) {
+		var c source.HTTPConfig
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return source.NewHTTP(c)
+	},
+	"prometheus": func(settings []byte, _ *slog.Logger) (source.Source, error) {
+		var c source.PrometheusConfig
+		if err := decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return source.NewPrometheus(c)
+	},
+}
+
+// OpenMetrics opens the sources of numbers from outside that a file names: none is no error.
+// Nothing is asked.
+func OpenMetrics(path string, log *slog.Logger) (map[string]source.Source, error) {
+	f, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	by := map[string]source.Source{}
+	for _, i := range f.metrics {
+		if by[i.Name], err = metricKinds[i.Kind](i.settings, log.With("metric", i.Name)); err != nil {
+			return nil, i.in("metrics", err)
+		}
+		log.Info("metric opened", "metric", i.Name, "kind", i.Kind)
+	}
+	return by, nil
+}

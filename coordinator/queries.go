@@ -1,0 +1,33 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/leader"
+	"github.com/leasehold/leasehold/coordinator/query"
+)
+
+// query asks a source for a number, beside the leader's loop. What goes wrong is logged once.
+func (t *term) query(ctx context.Context, c leader.Query) leader.Queried {
+	value, err := t.r.deps.Sources.Ask(ctx, c.Key)
+	t.r.deps.Meter.Called(c.Key.Source, "query", time.Since(c.Begun), err)
+	kind := query.KindOf(err)
+	t.mu.Lock()
+	before, failed := t.unanswered[c.Key]
+	if err == nil {
+		delete(t.unanswered, c.Key)
+	} else {
+		t.unanswered[c.Key] = kind
+	}
+	t.mu.Unlock()
+	log := t.log.With("metric", c.Key.Source, "group", c.Key.Group)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && (!failed || before != kind):
+		log.Warn("number from outside is not known: no size shrinks for want of it", "error", err)
+	case err == nil && failed:
+		log.Info("number from outside is known again", "value", value)
+	}
+	return leader.Queried{Key: c.Key, Begun: c.Begun, Value: value, Err: err}
+}

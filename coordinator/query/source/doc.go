@@ -1,0 +1,15 @@
+// Package source answers questions for numbers from outside; see package query.
+//
+//	set.go         the sources of a replica, with bounds on time and number
+//	config.go      what an operator sets, in the replica's own configuration (SEC-7)
+//	http.go        requests with bounds, and a value from a JSON document
+//	prometheus.go  the value of a Prometheus query
+//	program.go     a program of the user's
+//
+// # Invariants
+//
+//   - A request follows no redirect and reaches no link-local address.
+//   - What is read of an answer is bounded. An answer that hangs or floods harms its own question
+//     alone.
+//   - Errors hold neither URLs nor tokens: they reach the journal.
+package source
