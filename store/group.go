@@ -128,6 +128,8 @@ type RolloutSpec struct {
 	Bake           Duration  `json:"bake,omitempty"`            // ROLL-8
 	Order          string    `json:"order,omitempty"`           // "" or OrderZone
 	AutoRollback   bool      `json:"auto_rollback,omitempty"`   // ROLL-5
+
+	Analysis []Analysis `json:"analysis,omitempty"` // ROLL-5
 }
 
 // DefaultCanaryDuration is how long canaries have to be healthy.

@@ -148,6 +148,8 @@ const (
 	BlockedByClocks BlockedKind = "clocks"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
+	// Name: the source of the number; Text: what it is, or why it is missing
+	BlockedByAnalysis BlockedKind = "analysis"
 	// Name: the budget_group; Limit; Count instances down; Text: in which groups
 	BlockedBySharedBudget BlockedKind = "shared_budget"
 )
@@ -166,7 +168,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
-	BlockedBySharedBudget,
+	BlockedBySharedBudget, BlockedByAnalysis,
 }
 
 // Works are all kinds of work.

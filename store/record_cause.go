@@ -154,6 +154,7 @@ const (
 	CauseSomeOutdated    CauseKind = "some_outdated"    // Count instances
 	CauseUpdated         CauseKind = "updated"          // Count of Limit are healthy and up to date
 	CauseNoProgress      CauseKind = "no_progress"      // of a roll within For
+	CauseAnalysis        CauseKind = "analysis"         // of Name; Text: what it says
 	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
@@ -180,7 +181,7 @@ var CauseKinds = []CauseKind{
 	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
-	CauseNoProgress, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
+	CauseNoProgress, CauseTemplateFails, CauseAnalysis, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
 	CauseHoldEnded, CauseUnreadable, CauseLoad,
 }
 

@@ -226,6 +226,11 @@ type Rollout struct {
 	Promoted string `json:"promoted,omitempty"` // how, once it is
 	Zone     string `json:"zone,omitempty"`     // that it is in, if it goes zone by zone (ROLL-8)
 	Rests    *Timer `json:"rests,omitempty"`    // after its canaries or a zone it goes on when this ends
+	// Doubt is how long the analysis of the source Doubted has to be out of its bounds for the roll to
+	// stop; Failed: it was, and the roll has.
+	Doubt   *Timer `json:"doubt,omitempty"`
+	Doubted string `json:"doubted,omitempty"`
+	Failed  bool   `json:"failed,omitempty"`
 	// Back names the template from which it leads back, if the coordinator began it (ROLL-5).
 	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.
@@ -275,6 +280,7 @@ func (s *Status) Timers() []NamedTimer {
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)
 		add(TimerRests, s.Rollout.Rests)
+		add(TimerDoubt, s.Rollout.Doubt)
 	}
 	if s.Rebalance != nil {
 		add(TimerRebalance, s.Rebalance.Wait)

@@ -40,13 +40,18 @@ func (t ScaleTarget) ForGroup() bool { return t.From != "" && t.Per != PerInstan
 
 // Sources are the sources of numbers from outside that the group names, each once.
 func (g *Group) Sources() (names []string) {
-	if g.Scale == nil {
-		return nil
-	}
-	for _, t := range g.Scale.Targets {
-		if t.From != "" && !slices.Contains(names, t.From) {
-			names = append(names, t.From)
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
+	}
+	if g.Scale != nil {
+		for _, t := range g.Scale.Targets {
+			add(t.From)
+		}
+	}
+	for i := range g.Rollout.Analysis {
+		add(g.Rollout.Analysis[i].From)
 	}
 	return names
 }

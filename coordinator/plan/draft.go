@@ -47,6 +47,7 @@ type draft struct {
 	rests bool
 	// the canaries are promoted by this plan, so that the others wait for the next one
 	promotes bool
+	awaits   *awaited                         // the analysis for which the roll waits; nil: none
 	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
 	notes    []Note                           // journal entries of what is new in the status
 

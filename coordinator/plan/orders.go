@@ -82,6 +82,12 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	switch {
 	case n == 0 && more:
 		return
+	case n == 0 && d.rollout != nil && d.rollout.Failed:
+		d.rollout.Failed, d.rollout.Blamed = false, ""
+		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
+		d.advance()
+		d.settled = append(d.settled, r)
+		return
 	case n == 0:
 		d.actions = append(d.actions, refuse(r, "no slot flaps or is given up"))
 		return

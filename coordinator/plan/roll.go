@@ -119,7 +119,11 @@ func (d *draft) rollOut() {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
-	for _, m := range d.inWindow(d.staged(d.outdatedInTurn())) {
+	list := d.inWindow(d.staged(d.outdatedInTurn()))
+	if len(list) > 0 && d.awaitsAnalysis() {
+		return
+	}
+	for _, m := range list {
 		if !d.update(m) {
 			return
 		}

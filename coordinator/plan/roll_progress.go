@@ -88,6 +88,7 @@ func (d *draft) track() {
 		d.follow(r)
 	}
 	d.rollout.Total = d.spec.Size
+	d.analyze()
 	d.followStages()
 	d.blame()
 	d.stall()
@@ -105,7 +106,9 @@ func (d *draft) follow(r *store.Rollout) {
 	switch {
 	case done > most:
 		r.Progress = d.now.UTC()
-		r.Blamed = ""
+		if !r.Failed {
+			r.Blamed = ""
+		}
 		d.advance()
 	case r.Stalls == nil && r.Stalled == "":
 		d.advance()
@@ -118,7 +121,7 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.spec.Rollout.Strategy != store.StrategyProactive {
+	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.awaits != nil || d.spec.Rollout.Strategy != store.StrategyProactive {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {
@@ -142,7 +145,7 @@ func (d *draft) stall() {
 func (d *draft) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
-	if r.Blamed != "" && slots == 0 {
+	if r.Blamed != "" && slots == 0 && !r.Failed {
 		r.Blamed = "" // the operator has had the slots start over
 	}
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {

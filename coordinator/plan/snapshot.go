@@ -140,15 +140,22 @@ type SpoiledSlot struct {
 	Why string
 }
 
-// Sources are the sources of numbers from outside that the group names, by the spec in force.
+// Sources are the sources of numbers from outside that the group asks now, by the spec in force: those
+// of its analyses only while a change is rolled out.
 func (g *Group) Sources() []string {
+	spec := g.Status.Record.Accepted
 	if max(g.Spec.Modified, g.Spec.StaticModified) != 0 && g.Spec.Problem == "" {
-		return g.Spec.Group.Sources()
+		spec = &g.Spec.Group
 	}
-	if accepted := g.Status.Record.Accepted; accepted != nil {
-		return accepted.Sources()
+	if spec == nil {
+		return nil
 	}
-	return nil
+	if g.Status.Record.Rollout == nil && len(spec.Rollout.Analysis) > 0 {
+		steady := *spec
+		steady.Rollout.Analysis = nil
+		spec = &steady
+	}
+	return spec.Sources()
 }
 
 // Due says when the timers of a record end, by name, on our clock: SAFE-13.

@@ -97,7 +97,12 @@ func (d *draft) followCanaries(r *store.Rollout) {
 		d.rests, r.Rests = true, nil
 		return
 	}
-	if d.rests = !d.restOver(wait); !d.rests {
+	rests := r.Rests
+	if d.rests = !d.restOver(wait); !d.rests && !d.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
+		d.rests, r.Rests = true, rests // the wait is over, and stays so
+		d.awaitsAnalysis()
+	}
+	if !d.rests {
 		r.Promoted = "healthy for " + store.Duration(wait).String()
 		d.tell("ROLL-5", "canaries promoted", store.Cause{
 			Kind: store.CauseCanariesHealthy, Count: done, Name: r.Template, For: store.Duration(wait),

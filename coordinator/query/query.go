@@ -54,6 +54,18 @@ func (r Reading) Fresh(now time.Time) (value float64, known bool) {
 	return r.Value, true
 }
 
+// Missing is why the number is not known.
+func (r Reading) Missing() string {
+	switch {
+	case r.Problem != "":
+		return r.Problem
+	case r.Asked.IsZero():
+		return "it was not asked for yet"
+	default:
+		return "the last answer is too old"
+	}
+}
+
 // Next is the reading after a question that was asked at a time.
 func (r Reading) Next(asked time.Time, value float64, err error) Reading {
 	if err == nil {

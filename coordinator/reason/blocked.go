@@ -217,6 +217,8 @@ func Why(b *store.Blocked) string {
 				number(of.Count, "slot"))
 		}
 		return fmt.Sprintf("%s %d is reached", of.Name, of.Limit)
+	case store.BlockedByAnalysis:
+		return fmt.Sprintf("analysis %s: %s", of.Name, of.Text)
 	case store.BlockedBySharedBudget:
 		if of.Count == 0 {
 			return fmt.Sprintf("budget_group %s allows none to be taken down", of.Name)
@@ -345,6 +347,8 @@ func Until(b *store.Blocked) string {
 		return "they differ by less than 30s"
 	case store.BlockedByLimit:
 		return "an instance is gone, or the limit is raised: leasehold config set"
+	case store.BlockedByAnalysis:
+		return "its source answers within the bounds of rollout.analysis"
 	case store.BlockedBySharedBudget:
 		if of.Limit == 0 {
 			return "its limit is raised: leasehold config set budget_groups=" + of.Name + ":1"

@@ -205,6 +205,8 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("%d of %d are healthy and up to date", c.Count, c.Limit)
 	case store.CauseNoProgress:
 		return "no further instance got healthy and up to date within " + c.For.String()
+	case store.CauseAnalysis:
+		return fmt.Sprintf("analysis %s: %s", c.Name, c.Text)
 	case store.CauseTemplateFails:
 		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
 			"the template is taken for the cause", c.Name, c.Count, c.Limit)

@@ -21,6 +21,9 @@ const (
 	badEnd   = "<!-- /bad templates -->\n"
 )
 
+// badAnalysis is healthy, and a number from outside says that it is bad.
+const badAnalysis sim.Flaw = "healthy, analysis bad"
+
 // setback is what a bad template did before the old state was back.
 type setback struct {
 	down int           // of twenty slots, at most at the same time
@@ -45,6 +48,7 @@ func playBad(t *testing.T, seed uint64, flaw sim.Flaw, roomFirst bool) setback {
 	}
 	g.Rollout.Canary, g.Rollout.AutoRollback = 3, true
 	g.Rollout.CanaryDuration = new(store.Duration(10 * time.Minute))
+	g.Rollout.Analysis = []store.Analysis{{From: "errors", Max: new(0.01)}}
 	g.Complete()
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
@@ -55,6 +59,12 @@ func playBad(t *testing.T, seed uint64, flaw sim.Flaw, roomFirst bool) setback {
 	w = sim.New(sim.Config{
 		Seed: seed, Groups: []store.Group{g},
 		Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b", "c")}}},
+		Sources: map[string]sim.Source{"errors": func(w *sim.World) (float64, error) {
+			if flaw == badAnalysis {
+				return float64(upOn(w)) / 20, nil
+			}
+			return 0, nil
+		}},
 		Observer: sim.Observer{
 			Stirred: func(string) {
 				if begun {
@@ -72,8 +82,10 @@ func playBad(t *testing.T, seed uint64, flaw sim.Flaw, roomFirst bool) setback {
 	old := sim.Read[store.Status](w, w.Keys().Status("web")).Record.LastGood.Template
 	begun = true
 	w.Edit("web", func(g *store.Group) {
-		g.Template.InstanceType = "bad"
-		w.SpoilTemplate(g.InstanceSpec().TemplateHash(), flaw)
+		g.Template.InstanceType = "large"
+		if flaw != badAnalysis {
+			w.SpoilTemplate(g.InstanceSpec().TemplateHash(), flaw)
+		}
 	})
 	start := w.Now()
 	for w.Now().Sub(start) < 2*time.Hour {
@@ -98,7 +110,7 @@ func TestBadTemplatesCostNoMoreThanTheirCanaries(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| Every machine of the new template | Replacements | Down at once | Machines made | Back after |\n" +
 		"|---|---|---|---|---|\n")
-	for _, flaw := range []sim.Flaw{sim.NeverBoots, sim.NeverRegisters, sim.NeverHealthy, sim.CrashesSoon} {
+	for _, flaw := range []sim.Flaw{sim.NeverBoots, sim.NeverRegisters, sim.NeverHealthy, sim.CrashesSoon, badAnalysis} {
 		for _, roomFirst := range []bool{false, true} {
 			var worst setback
 			for seed := range uint64(5) {
@@ -107,7 +119,7 @@ func TestBadTemplatesCostNoMoreThanTheirCanaries(t *testing.T) {
 			first, most := "first", 3
 			if roomFirst {
 				first = "after removal"
-			} else if flaw != sim.CrashesSoon {
+			} else if flaw != sim.CrashesSoon { // nothing goes before what replaces it is healthy
 				most = 0
 			}
 			if worst.down > most {

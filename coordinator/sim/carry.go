@@ -45,6 +45,11 @@ func (t *term) perform(c leader.Command) {
 		t.listMembers(c)
 	case leader.CallMember:
 		t.callMember(c)
+	case leader.Query:
+		t.after(100*time.Millisecond, true, func() {
+			value, err := t.w.cfg.Sources[c.Key.Source](t.w)
+			t.step(leader.Queried{Key: c.Key, Begun: c.Begun, Value: value, Err: err})
+		})
 	case leader.Refused:
 		if errors.Is(c.Err, store.ErrConflict) && o.Overtaken != nil {
 			o.Overtaken(t.w.Now(), c.Action)

@@ -17,9 +17,14 @@ type Config struct {
 	SessionTTL time.Duration
 	Providers  []Provider
 	Balancers  []Balancer
+	// Sources are those of numbers from outside, by name.
+	Sources map[string]Source
 	Groups     []store.Group
 	Observer   Observer
 }
+
+// Source is what a source of numbers from outside answers.
+type Source func(w *World) (float64, error)
 
 // Provider is one of the providers of a world.
 type Provider struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -71,11 +72,20 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 	})
 	t.leader = leader.New(leader.Config{
 		Keys: w.keys, Fence: t.fence, Evidence: t.evidence, Capabilities: capabilities,
-		Balancers: w.balancerCapabilities(),
+		Balancers: w.balancerCapabilities(), Sources: w.sources(),
 		Settings:  t.content.Shard.Record.Settings,
 		Began:     t.now(), Jitter: w.chance.upTo,
 	})
 	return t
+}
+
+// sources are how the sources of numbers are asked.
+func (w *World) sources() map[string]query.Settings {
+	all := map[string]query.Settings{}
+	for name := range w.cfg.Sources {
+		all[name] = query.Settings{Every: query.DefaultEvery, Timeout: query.DefaultTimeout}
+	}
+	return all
 }
 
 func (w *World) validate(_ string, g store.Group) string {

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/query"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// awaited is an analysis that holds a roll up: its number is missing, or out of its bounds.
+type awaited struct{ source, why string }
+
+// analyzed reports whether the roll is judged by numbers from outside. The way back is not.
+func (d *draft) analyzed() bool {
+	return len(d.spec.Rollout.Analysis) > 0 && d.rollout.Back == "" &&
+		d.spec.Rollout.Strategy == store.StrategyProactive
+}
+
+// analyze follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
+// enough, as two answers say, stops the roll once an instance has the new template. One that is
+// missing proves nothing, good or bad: the roll waits for it.
+func (d *draft) analyze() {
+	r := d.rollout
+	if !d.analyzed() || r.Failed {
+		r.Doubt, r.Doubted = nil, ""
+		return
+	}
+	d.awaits = nil
+	doubted := false
+	for i := range d.spec.Rollout.Analysis {
+		a := &d.spec.Rollout.Analysis[i]
+		reading := d.g.Readings[a.From]
+		value, known := reading.Fresh(d.now)
+		if known {
+			d.wake(reading.Asked.Add(query.Fresh))
+		}
+		switch {
+		case !known:
+			d.lacks(a.From, "no number: "+reading.Missing())
+			continue
+		case a.Holds(value):
+			continue
+		}
+		says := fmt.Sprintf("it is %v, and %s is allowed", value, a.Bounds())
+		d.lacks(a.From, says)
+		if doubted || !d.tried() || !d.mayAct() || d.now.Before(d.s.GraceEnd) {
+			continue
+		}
+		doubted = true
+		if due := d.doubt(a); reading.Asked.Before(due) {
+			d.wake(due)
+			continue
+		}
+		why := store.Cause{Kind: store.CauseAnalysis, Name: a.From, Text: says}
+		r.Failed, r.Blamed = true, reason.Short(why)
+		d.tell("ROLL-5", "roll stopped", why)
+		doubted = false
+		break
+	}
+	if !doubted {
+		r.Doubt, r.Doubted = nil, ""
+	}
+}
+
+func (d *draft) lacks(source, why string) {
+	if d.awaits == nil {
+		d.awaits = &awaited{source, why}
+	}
+}
+
+// doubt returns when an analysis that has been out of its bounds since then is taken for true.
+func (d *draft) doubt(a *store.Analysis) time.Time {
+	r, known := d.rollout, d.g.Due
+	if r.Doubt == nil || r.Doubted != a.From || r.Doubt.For != a.Patience() {
+		t := d.timer(a.Patience().D())
+		r.Doubt, r.Doubted, known = &t, a.From, nil
+	}
+	return d.ends(known, store.TimerDoubt, r.Doubt)
+}
+
+// tried reports whether an instance has the new template and is up: before that no number is about
+// it.
+func (d *draft) tried() bool {
+	return d.rollout.Doubt != nil || slices.ContainsFunc(d.members, func(m *member) bool {
+		return m.Record.Managed && m.Record.Template == d.rollout.Template && m.phase == store.Running
+	})
+}
+
+// passes reports whether all analyses have been answered since a time, within their bounds.
+func (d *draft) passes(since time.Time) bool {
+	if !d.analyzed() {
+		return true
+	}
+	for i := range d.spec.Rollout.Analysis {
+		if a := &d.spec.Rollout.Analysis[i]; d.g.Readings[a.From].Asked.Before(since) {
+			d.lacks(a.From, "no answer yet since the canaries have been healthy for long enough")
+		}
+	}
+	return d.awaits == nil
+}
+
+// awaitsAnalysis reports whether a roll takes no further step before an analysis allows it, and
+// records that.
+func (d *draft) awaitsAnalysis() bool {
+	if d.awaits == nil {
+		return false
+	}
+	d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByAnalysis,
+		store.BlockedFacts{Name: d.awaits.source, Text: d.awaits.why})
+	return true
+}

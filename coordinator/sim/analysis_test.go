@@ -1,0 +1,149 @@
+package sim_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/store"
+)
+
+// analyzed is a world with a group of six whose rolls are judged by its rate of errors.
+func analyzed(answer sim.Source, change func(*store.Group)) *sim.World {
+	g := web(6)
+	g.Rollout.Analysis = []store.Analysis{{From: "errors", Max: new(0.01)}}
+	g.Rollout.AutoRollback = true
+	g.Rollout.Canary, g.Rollout.CanaryDuration = 2, new(store.Duration(2*time.Minute))
+	if change != nil {
+		change(&g)
+	}
+	g.Complete()
+	if err := g.Validate(); err != nil {
+		panic(err)
+	}
+	w := sim.New(sim.Config{Seed: 7, Groups: []store.Group{g}, Sources: map[string]sim.Source{"errors": answer}})
+	w.RunUntil(w.Now().Add(3 * time.Minute))
+	w.Edit("web", func(g *store.Group) { g.Template.InstanceType = "large" })
+	return w
+}
+
+// upOn is how many instances work that were made from the new template.
+func upOn(w *sim.World) (n int) {
+	for _, id := range w.Instances() {
+		if w.Instance(id).Record.Spec.Template.InstanceType == "large" && w.Works(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// A roll is judged by a number from outside: what is out of its bounds while canaries are tried, or
+// afterwards, stops it and brings the old template back. One bad answer is not believed, and a
+// number that is missing proves nothing: the roll waits, is not stalled, and says so.
+//
+// proves ROLL-5, ROLL-4
+func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
+	missing := errors.New("connection refused")
+	noCanary := func(g *store.Group) { g.Rollout.Canary, g.Rollout.CanaryDuration = 0, nil }
+	for _, test := range []struct {
+		name   string
+		answer sim.Source
+		change func(*store.Group)
+		after  time.Duration // the roll began
+		on     int           // instances on the new template then
+		is     string        // the roll: done, waits or back
+	}{
+		{name: "good", answer: func(*sim.World) (float64, error) { return 0.001, nil }, on: 6, is: "done"},
+		{name: "bad on the canaries", answer: func(w *sim.World) (float64, error) {
+			return float64(upOn(w)) * 0.1, nil
+		}, is: "back"},
+		{name: "bad after the canaries", answer: func(w *sim.World) (float64, error) {
+			return max(0, float64(upOn(w)-2)) * 0.1, nil
+		}, is: "back"},
+		{name: "bad before anything has changed", answer: func(*sim.World) (float64, error) { return 0.5, nil }, is: "waits"},
+		{name: "missing", answer: func(*sim.World) (float64, error) { return 0, missing }, is: "waits"},
+		{name: "missing without canaries", answer: func(*sim.World) (float64, error) { return 0, missing }, change: noCanary,
+			is: "waits"},
+		{name: "good without canaries", answer: func(*sim.World) (float64, error) { return 0.01, nil }, change: noCanary,
+			on: 6, is: "done"},
+		{name: "missing once the canaries are there", answer: func(w *sim.World) (float64, error) {
+			if upOn(w) > 0 {
+				return 0, missing
+			}
+			return 0, nil
+		}, on: -1, is: "waits"},
+		{name: "one bad answer, then none", answer: oneBad(missing), on: -1, is: "waits"},
+		{name: "one bad answer, then good ones", answer: oneBad(nil), on: 6, is: "done"},
+		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World) (float64, error) {
+			return float64(upOn(w)) * 0.1, nil
+		}, change: func(g *store.Group) { g.Rollout.AutoRollback = false }, on: -1, is: "stopped"},
+	} {
+		w := analyzed(test.answer, test.change)
+		w.RunUntil(w.Now().Add(40 * time.Minute))
+		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		on := upOn(w)
+		is := "done"
+		g, _ := w.Group("web")
+		switch r := st.Rollout; {
+		case g.Template.InstanceType != "large":
+			is = "back"
+		case r == nil:
+		case r.Blamed != "":
+			is = "stopped"
+		case r.Stalled == "" && slices.ContainsFunc(st.Blocked,
+			func(b store.Blocked) bool { return b.Kind == store.BlockedByAnalysis && strings.Contains(b.Why, "errors: ") }):
+			is = "waits"
+		default:
+			is = "neither done nor waiting"
+		}
+		if is != test.is || test.on >= 0 && on != test.on || test.on < 0 && (on < 1 || on > 2) {
+			t.Errorf("%s: the roll is %s, with %d on the new template: %+v, %+v", test.name, is, on, st.Rollout, st.Blocked)
+		}
+		if n := w.Working("web"); n != 6 {
+			t.Errorf("%s: %d of 6 work", test.name, n)
+		}
+	}
+}
+
+// oneBad is bad once when the first canary is up; what follows is good, or the error.
+func oneBad(then error) sim.Source {
+	told := false
+	return func(w *sim.World) (float64, error) {
+		switch {
+		case upOn(w) == 0:
+			return 0, nil
+		case !told:
+			told = true
+			return 1, nil
+		default:
+			return 0, then
+		}
+	}
+}
+
+// A roll that an analysis has stopped goes on when an operator says so, and is judged again.
+//
+// proves ROLL-5
+func TestARollThatWasStoppedByAnAnalysisIsRetried(t *testing.T) {
+	bad := true
+	w := analyzed(func(w *sim.World) (float64, error) {
+		if bad && upOn(w) > 0 {
+			return 1, nil
+		}
+		return 0, nil
+	}, func(g *store.Group) { g.Rollout.AutoRollback = false })
+	w.RunUntil(w.Now().Add(10 * time.Minute))
+	st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+	if r := st.Rollout; r == nil || r.Blamed != "analysis errors: it is 1, and at most 0.01 is allowed" {
+		t.Fatalf("the roll is %+v", r)
+	}
+	bad = false
+	w.Order(store.Request{Kind: store.RequestRetry, Group: "web", By: "ada"})
+	w.RunUntil(w.Now().Add(20 * time.Minute))
+	if n := upOn(w); n != 6 {
+		t.Errorf("%d of 6 have the new template", n)
+	}
+}
