@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
+	"github.com/leasehold/leasehold/cmd/adapters"
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/server"
-	"golang.org/x/term"
 )
 
 // version is set by the linker.
@@ -45,6 +47,7 @@ func environment() cli.Env {
 		User:           user(),
 		Settings:       settings(),
 		Version:        version,
+		Adapters:       adapters.All(),
 		Open:           program.OpenEtcd,
 		OpenAs:         program.OpenEtcdAs,
 		Rights:         openRights,
