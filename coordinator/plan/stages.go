@@ -264,9 +264,7 @@ func (d *draft) rollBack() {
 	}
 	g := *d.spec
 	g.Size = d.asked // load and operators choose theirs beside the spec
-	g.Provider, g.Template, g.Workload, g.Vars = good.Spec.Provider, good.Spec.Template, good.Spec.Workload, good.Spec.Vars
-	g.Busy.BusyProbe = good.Spec.Busy
-	g.Secrets, g.Checks, g.Files, g.Slots = good.Spec.Secrets, good.Spec.Checks, good.Spec.Files, good.Spec.Slots
+	g.Restore(good.Spec)
 	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
 		return
 	}
