@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// healFields say when an instance has failed, how it is replaced, within which budgets, and how slots
-// that keep failing wait.
+// healFields say when an instance has failed, how it is replaced, within which budgets, and how
+// slots that keep failing wait.
 var healFields = []Field{
 	durationField("registration_timeout", "5m", "DET-11",
 		"An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
