@@ -43,6 +43,8 @@ type Env struct {
 	Version    string
 	// Adapters are what a coordinator of this program can talk to.
 	Adapters services.Adapters
+	// Etcd is the version of the etcd that leasehold server runs.
+	Etcd string
 
 	// Open opens the store. The returned function closes it.
 	Open func(context.Context, Connection) (store.Store, func() error, error)

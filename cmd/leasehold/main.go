@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/leasehold/leasehold/cmd/adapters"
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/server"
+	"github.com/leasehold/leasehold/store/embedetcd"
+	"golang.org/x/term"
 )
 
 // version is set by the linker.
@@ -48,6 +48,7 @@ func environment() cli.Env {
 		Settings:       settings(),
 		Version:        version,
 		Adapters:       adapters.All(),
+		Etcd:           embedetcd.Version,
 		Open:           program.OpenEtcd,
 		OpenAs:         program.OpenEtcdAs,
 		Rights:         openRights,
