@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon is when everything in these tests happens.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// kinds are those of a file of providers here: few, because each cloud is large to link.
+// kinds are what a file of providers may name here: few, because each cloud is large to link.
 var kinds = providerfile.Kinds{Providers: map[string]providerfile.OpenProvider{
 	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		c := exec.Config{Logger: log}
