@@ -18,6 +18,7 @@ func All() services.Adapters {
 	}
 }
 
-func xds(listen string, files access.Config, d *discovery.Directory, log *slog.Logger) (services.DiscoveryServer, error) {
+func xds(listen string, files access.Config, d *discovery.Directory, log *slog.Logger,
+) (services.DiscoveryServer, error) {
 	return xdsserver.New(xdsserver.Config{Listen: listen, Access: files}, d, log)
 }

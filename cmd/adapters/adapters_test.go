@@ -106,7 +106,8 @@ balancers:
 			t.Errorf("%s: %+v", entries[i].Name, b.Capabilities())
 		}
 	}
-	if entries, err := All().Kinds.ReadBalancers(write(t, "providers: {near: {process: {}}}")); err != nil || len(entries) != 0 {
+	entries, err = All().Kinds.ReadBalancers(write(t, "providers: {near: {process: {}}}"))
+	if err != nil || len(entries) != 0 {
 		t.Errorf("a file without balancers: %v, %v", entries, err)
 	}
 	user := ""
