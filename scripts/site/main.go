@@ -62,7 +62,8 @@ func build(root, out string) error {
 	}
 	s := &site{
 		root: root, out: out, page: layout, pages: map[string]*page{},
-		markdown: goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID())),
+		markdown: goldmark.New(goldmark.WithExtensions(extension.GFM),
+			goldmark.WithParserOptions(parser.WithAutoHeadingID())),
 	}
 	sources, err := s.sources()
 	if err != nil {
@@ -130,7 +131,8 @@ func (s *site) render(source string) (*page, error) {
 		return nil, err
 	}
 	p := &page{Source: source, anchors: map[string]bool{"": true}}
-	tree := s.markdown.Parser().Parse(text.NewReader(content), parser.WithContext(parser.NewContext(parser.WithIDs(&slugs{p.anchors}))))
+	ids := parser.NewContext(parser.WithIDs(&slugs{p.anchors}))
+	tree := s.markdown.Parser().Parse(text.NewReader(content), parser.WithContext(ids))
 	err = ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil

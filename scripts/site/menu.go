@@ -14,7 +14,8 @@ var menu = []section{
 		"docs/discovery.md", "docs/gitops.md", "docs/webhooks.md", "docs/report.md", "docs/drill.md", "docs/page.md",
 	}},
 	{"Production", []string{
-		"docs/production.md", "docs/packages.md", "docs/operations.md", "docs/backup.md", "docs/damage.md", "docs/security.md",
+		"docs/production.md", "docs/packages.md", "docs/operations.md", "docs/backup.md", "docs/damage.md",
+		"docs/security.md",
 	}},
 	{"Machines and load balancers", []string{
 		"docs/providers/from-nothing.md", "docs/providers/lxd.md", "docs/providers/libvirt.md", "docs/providers/ec2.md",
