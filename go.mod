@@ -84,6 +84,7 @@ require (
 	github.com/miekg/dns v1.1.73
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/theory/jsonpath v0.12.3
+	github.com/yuin/goldmark v1.8.7
 )
 
 require (
