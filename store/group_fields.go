@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,14 +107,19 @@ var (
 
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
+<<<<<<< HEAD
 var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields,
 	busyFields, fieldsAfter, scaleFields, scheduleFields)
+=======
+var Fields = slices.Concat(baseFields, checkFields(), fileFields(), balancerFields, windowFields, busyFields,
+	healFields, rolloutFields, stormFields, leavingFields, machineFields, scaleFields)
+>>>>>>> origin/auto
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10
 
-// fieldsBefore are those that stand before the checks.
-var fieldsBefore = []Field{
+// baseFields say what is made and run, and how it reports.
+var baseFields = []Field{
 	{
 		Path: "name", Type: "string", Rule: "", Doc: "The group's name. Instances are named after it.",
 		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
@@ -225,303 +228,6 @@ var fieldsBefore = []Field{
 		value: func(g *Group) any { return g.Report.OnLeaseLost },
 		ok:    func(g *Group) bool { return g.Report.OnLeaseLost.ok() },
 	},
-}
-
-// fieldsAfter are those that stand after the checks.
-var fieldsAfter = []Field{
-	durationField("registration_timeout", "5m", "DET-11",
-		"An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
-		func(g *Group) Duration { return g.RegistrationTimeout }),
-	durationField("max_checking_health_duration", "10m", "DET-10",
-		"An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
-		func(g *Group) Duration { return g.MaxChecking }),
-	{
-		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate", "restart" or "none"`,
-		Rule: "HEAL-1",
-		Doc: "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, " +
-			"before it is replaced. none: it is left alone.",
-		value: func(g *Group) any { return g.Heal.Policy },
-		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
-	},
-	{
-		Path: "heal.on_load_balancer", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "LB-2",
-		Doc: "An instance that a load balancer has confirmed and later calls down has failed, " +
-			"unless it calls most of its members down: then the balancer has.",
-		value: func(g *Group) any { return g.Heal.OnLoadBalancer },
-		ok:    func(*Group) bool { return true },
-	},
-	amountField("heal.max_unhealthy", "none: however many fail", "ROLL-7",
-		"The breaker: while more instances than this fail their checks, and at least three, none is healed for failing "+
-			"checks: what they depend on is broken, and new machines would not mend it. The dead and the lost still are. "+
-			"After each storm.probe_after one of them is healed, to see whether that helps.",
-		func(g *Group) *Amount { return g.Heal.MaxUnhealthy }),
-	amountField("budget.max_expansion", "1", "HEAL-2",
-		"How many machines above size may exist at once, those that are being deleted included; the dead do not count. "+
-			"A percentage is rounded up.",
-		func(g *Group) *Amount { return &g.Budget.MaxExpansion }),
-	amountField("budget.max_unavailable", "0; 1 where instances are restarted in their place", "HEAL-3",
-		"How many instances may be taken down at once: restarted, or removed before their replacement is healthy. "+
-			"Those that are down already count. A percentage is rounded down, though to 1 where budget.max_expansion is 0.",
-		func(g *Group) *Amount { return g.Budget.MaxUnavailable }),
-	intField("budget.max_creating", "0", "HEAL-7",
-		"How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
-		func(g *Group) int { return g.Budget.MaxCreating }),
-	intField("budget.max_deleting", "0", "HEAL-7",
-		"How many instances may be going down at once; 0: no limit of its own.", 0, 100,
-		func(g *Group) int { return g.Budget.MaxDeleting }),
-	{
-		Path: "budget_group", Type: "string", Rule: "REC-18",
-		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
-		Doc: "Groups that name the same budget_group are not taken down together: nothing takes an instance down while as " +
-			"many are down in all of them as the shard's setting budget_groups allows, 1 unless it says otherwise.",
-		value: func(g *Group) any { return g.BudgetGroup },
-		ok:    func(g *Group) bool { return g.BudgetGroup == "" || nameForm.MatchString(g.BudgetGroup) },
-	},
-	amountField("budget.heal.max_expansion", ofTheGroup, "REC-18",
-		"Healing makes no replacement first while more than this is in use of budget.max_expansion, whatever uses it.",
-		func(g *Group) *Amount { return g.Budget.Heal.MaxExpansion }),
-	amountField("budget.heal.max_unavailable", ofTheGroup, "REC-18",
-		"Healing takes no instance down while so many are down, whatever the reason.",
-		func(g *Group) *Amount { return g.Budget.Heal.MaxUnavailable }),
-	amountField("budget.roll.max_expansion", ofTheGroup, "REC-18",
-		"A roll makes no replacement first while so much is in use of budget.max_expansion, whatever uses it.",
-		func(g *Group) *Amount { return g.Budget.Roll.MaxExpansion }),
-	amountField("budget.roll.max_unavailable", ofTheGroup, "REC-18",
-		"A roll takes no instance down while so many are down, whatever the reason.",
-		func(g *Group) *Amount { return g.Budget.Roll.MaxUnavailable }),
-	amountField("budget.expiry.max_expansion", ofTheGroup, "REC-18",
-		"No instance that has grown too old is replaced while so much is in use of budget.max_expansion, whatever uses it.",
-		func(g *Group) *Amount { return g.Budget.Expiry.MaxExpansion }),
-	amountField("budget.expiry.max_unavailable", ofTheGroup, "REC-18",
-		"No instance past expiry.forced_age is taken down, because no replacement can be had, while so many are down.",
-		func(g *Group) *Amount { return g.Budget.Expiry.MaxUnavailable }),
-	{
-		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`,
-		Rule: "REC-17",
-		Doc: "at_creation: new instances keep the zones even, and nothing that runs is moved. even: " +
-			"instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
-		value: func(g *Group) any { return string(cmp.Or(g.Spread, SpreadAtCreation)) },
-		ok:    func(g *Group) bool { return g.Spread.IsZero() || g.Spread == SpreadEven },
-	},
-	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,
-		func(g *Group) int { return g.Flap.Failures }),
-	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second,
-		24*time.Hour,
-		func(g *Group) Duration { return g.Flap.Window }),
-	atMost(durationField("flap.min_delay", "30s", "FLAP-2",
-		"The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
-		func(g *Group) Duration { return g.Flap.MinDelay }),
-		"flap.max_delay", func(g *Group) (least, most Duration, both bool) {
-			return g.Flap.MinDelay, g.Flap.MaxDelay, g.Flap.MaxDelay.D() >= time.Second
-		}),
-	durationField("flap.max_delay", "16m", "FLAP-2", "The longest wait of a flapping slot.", time.Second, 24*time.Hour,
-		func(g *Group) Duration { return g.Flap.MaxDelay }),
-	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.",
-		time.Second, 24*time.Hour,
-		func(g *Group) Duration { return g.Flap.Reset }),
-	durationField("flap.noise", "5s", "FLAP-2",
-		"At most so much is added to a wait, or taken from it, so that slots do not try in step.", 0, time.Minute,
-		func(g *Group) Duration { return g.Flap.Noise }),
-	intField("flap.give_up_after", "0", "FLAP-3", "A flapping slot with more failures than this is given up; 0: never.",
-		0, 1_000_000,
-		func(g *Group) int { return g.Flap.GiveUpAfter }),
-	durationField("flap.give_up_time", "72h", "FLAP-3", "A slot that flaps for longer is given up; 0: never.", 0,
-		365*24*time.Hour,
-		func(g *Group) Duration { return g.Flap.GiveUpTime }),
-	{
-		Path: "rollout.strategy", Type: "string", Default: StrategyProactive, Allowed: `"proactive" or "opportunistic"`,
-		Rule: "ROLL-1",
-		Doc: "proactive: a change of the template is brought to all instances, under the budgets. opportunistic: " +
-			"only to those that are replaced for another reason.",
-		value: func(g *Group) any { return g.Rollout.Strategy },
-		ok:    func(g *Group) bool { return oneOf(g.Rollout.Strategy, StrategyProactive, StrategyOpportunistic) },
-	},
-	{
-		Path: "rollout.minimal_action", Type: "string", Default: ActionLiveUpdate,
-		Allowed: `"live_update", "restart" or "recreate"`, Rule: "ROLL-2",
-		Doc:   "The least that is done to bring a change to an instance; more is done where the change needs it.",
-		value: func(g *Group) any { return g.Rollout.MinimalAction },
-		ok: func(g *Group) bool {
-			return oneOf(g.Rollout.MinimalAction, ActionLiveUpdate, ActionRestart, ActionRecreate)
-		},
-	},
-	durationField("rollout.startup_duration", "0s", "ROLL-3",
-		"An instance must have been healthy for so long before it counts.", 0, time.Hour,
-		func(g *Group) Duration { return g.Rollout.StartupDuration }),
-	durationField("rollout.progress_deadline", "10m", "ROLL-4",
-		"A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
-		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
-	amountField("rollout.canary", "0", "ROLL-5",
-		"So many instances get a new template first, one in each zone before two in one, and always fewer than size. The "+
-			"others follow when these have been healthy for rollout.canary_duration, or by leasehold group promote. A "+
-			"percentage is rounded up; 0: no canary.",
-		func(g *Group) *Amount { return &g.Rollout.Canary }),
-	{
-		Path: "rollout.canary_duration", Type: "duration", Default: "10m", Allowed: "0s to 168h0m0s", Rule: "ROLL-5",
-		Doc: "How long the canaries have to be healthy, all at once, before the roll goes on; 0: it waits for leasehold " +
-			"group promote.",
-		value: func(g *Group) any {
-			if d := g.Rollout.CanaryDuration; d != nil {
-				return *d
-			}
-			return DefaultCanaryDuration
-		},
-		ok: func(g *Group) bool {
-			d := g.Rollout.CanaryDuration
-			return d == nil || *d >= 0 && d.D() <= 7*24*time.Hour
-		},
-	},
-	durationField("rollout.bake", "0s", "ROLL-8",
-		"How long the roll waits after its canaries and, with rollout.order zone, after each zone, while these are healthy.",
-		0, 7*24*time.Hour,
-		func(g *Group) Duration { return g.Rollout.Bake }),
-	{
-		Path: "rollout.order", Type: "string", Default: OrderAny, Allowed: `"any" or "zone"`, Rule: "ROLL-8",
-		Doc:   "zone: a roll goes through one zone after the other, in order of name.",
-		value: func(g *Group) any { return cmp.Or(g.Rollout.Order, OrderAny) },
-		ok:    func(g *Group) bool { return oneOf(g.Rollout.Order, "", OrderAny, OrderZone) },
-	},
-	{
-		Path: "rollout.auto_rollback", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "ROLL-5",
-		Doc: "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, " +
-			"template, workload, vars, secrets, checks, files, slots and the probe of busy as they were when the whole group " +
-			"was last healthy, as leasehold group rollback does. Not for a group from a shard's file.",
-		value: func(g *Group) any { return g.Rollout.AutoRollback },
-		ok:    func(*Group) bool { return true },
-	},
-	intField("storm.min", "3", "SAFE-2", "Fewer losses than this are no storm.", 2, MaxSize,
-		func(g *Group) int { return g.Storm.Min }),
-	intField("storm.percent", "50", "SAFE-2", "A smaller share of the group than this is no storm.", 1, 100,
-		func(g *Group) int { return g.Storm.Percent }),
-	durationField("storm.window", "1m", "SAFE-2", "Suspicions count that began within this time.", time.Second,
-		time.Hour,
-		func(g *Group) Duration { return g.Storm.Window }),
-	durationField("storm.cooldown", "1m", "SAFE-2", "A storm ends when losses have been few for so long.", time.Second,
-		time.Hour,
-		func(g *Group) Duration { return g.Storm.Cooldown }),
-	durationField("storm.probe_after", "5m", "SAFE-2",
-		"After so long in a storm one lost instance at a time is replaced, to see whether that helps; 0: never.", 0,
-		24*time.Hour,
-		func(g *Group) Duration { return g.Storm.ProbeAfter }),
-	atMost(ageField("expiry.eligible_age", "EXP-1",
-		"Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
-		func(g *Group) *Duration { return g.Expiry.EligibleAge }),
-		"expiry.forced_age", func(g *Group) (eligible, forced Duration, both bool) {
-			if !aged(g.Expiry.EligibleAge) || !aged(g.Expiry.ForcedAge) { // one of them is off, or the shard's
-				return 0, 0, false
-			}
-			return *g.Expiry.EligibleAge, *g.Expiry.ForcedAge, true
-		}),
-	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
-		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
-	durationField("drain.timeout", "5m", "DRAIN-1", "How long the connections through load balancers and the drain hook "+
-		"may take; 0: they are not waited for.", 0,
-		24*time.Hour,
-		func(g *Group) Duration { return g.Drain.Timeout }),
-	{
-		Path: "drain.hook", Type: "list of strings", Default: "none",
-		Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Rule: "DRAIN-1",
-		Doc:   "What the agent runs before its machine is removed; its end is waited for.",
-		value: func(g *Group) any { return g.Drain.Hook },
-		ok:    func(g *Group) bool { return runOK(g.Drain.Hook) },
-	},
-	{
-		Path: "spot.enabled", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "SPOT-3",
-		Doc:   "The provider may take the machines away: none gets older than spot.max_lifetime.",
-		value: func(g *Group) any { return g.Spot.Enabled },
-		ok:    func(*Group) bool { return true },
-	},
-	durationField("spot.max_lifetime", "24h", "SPOT-3",
-		"Machines of a spot group are replaced at a random age, at most this old and at least 11/12 of it.",
-		time.Minute, 365*24*time.Hour,
-		func(g *Group) Duration { return g.Spot.MaxLifetime }),
-	{
-		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`,
-		Rule: "SPOT-1",
-		Doc: "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, " +
-			"or a file that another program writes. It looks whether spot.enabled is set or not.",
-		value: func(g *Group) any { return g.Spot.Source },
-		ok: func(g *Group) bool {
-			return oneOf(g.Spot.Source, NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure, NoticeFile)
-		},
-	},
-	{
-		Path: "spot.file", Type: "string", Default: "none",
-		Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
-		Doc: "A file on the machine: once it is there the machine is given up, also if it goes again. " +
-			"All machines of the process provider see the same file. It may say kind, why, " +
-			"and in (2m) or at (a time), as JSON or line by line.",
-		value: func(g *Group) any { return g.Spot.File },
-		ok: func(g *Group) bool {
-			n := g.Spot.NoticeSpec
-			return n.Source == NoticeFile && path.IsAbs(n.File) && len(n.File) <= 4096 || n.Source != NoticeFile &&
-				n.File == ""
-		},
-	},
-	{
-		Path: "spot.endpoint", Type: "string", Default: "the cloud's own",
-		Allowed: "a URL like http://127.0.0.1:8080, with source aws, gcp or azure", Rule: "SPOT-1",
-		Doc:   "Where the metadata service is, if not where the cloud has it.",
-		value: func(g *Group) any { return g.Spot.Endpoint },
-		ok: func(g *Group) bool {
-			n := g.Spot.NoticeSpec
-			return n.Endpoint == "" || oneOf(n.Source, NoticeAWS, NoticeGCP, NoticeAzure) &&
-				endpointForm.MatchString(n.Endpoint) && len(n.Endpoint) <= 500
-		},
-	},
-	{
-		Path: "slots.name", Type: "string", Default: "the instance's ID",
-		Allowed: "a host name of at most 63 lower-case letters, digits and hyphens, with ${slot} unless " +
-			"size is 1; ${group} and the variables of vars are filled in too",
-		Rule: "SLOT-1",
-		Doc: "The name of the machine in a slot, which its replacement gets as well: the fact ${name}, " +
-			"LEASEHOLD_NAME for the workload, and the host's name where cloud-init sets that.",
-		value: func(g *Group) any { return g.Slots.Name },
-		ok:    func(g *Group) bool { return g.slotNameOK() },
-	},
-	{
-		Path: "capacity.on_demand_base", Type: "integer", Default: "0", Allowed: "0 to size", Rule: "SPOT-4",
-		Doc:   "So many instances are always on demand; capacity.spot is a share of the others.",
-		value: func(g *Group) any { return g.Capacity.OnDemandBase },
-		ok:    func(g *Group) bool { n := g.Capacity.OnDemandBase; return n == 0 || n > 0 && n <= g.Size },
-	},
-	{
-		Path: "capacity.spot", Type: "integer", Default: "0", Allowed: "0 to 100, and 0 with spot.enabled", Rule: "SPOT-4",
-		Doc: "The percentage of spot machines, which the provider may take away, among the instances beyond " +
-			"capacity.on_demand_base. Unlike spot.enabled, it can fall back to machines on demand.",
-		value: func(g *Group) any { return g.Capacity.Spot },
-		ok: func(g *Group) bool {
-			n := g.Capacity.Spot
-			return n >= 0 && n <= 100 && (n == 0 || !g.Spot.Enabled)
-		},
-	},
-	{
-		Path: "capacity.fallback", Type: "string", Default: FallbackOnDemand, Allowed: `"on_demand" or "wait"`,
-		Rule: "SPOT-4",
-		Doc: "What becomes of an instance for which there is no spot capacity: on_demand makes it on demand after " +
-			"capacity.fallback_after, wait keeps trying.",
-		value: func(g *Group) any { return cmp.Or(g.Capacity.Fallback, FallbackOnDemand) },
-		ok:    func(g *Group) bool { return oneOf(g.Capacity.Fallback, "", FallbackOnDemand, FallbackWait) },
-	},
-	durationField("capacity.fallback_after", "2m", "SPOT-4",
-		"How long spot capacity is asked for, in every zone, before an instance is made on demand instead.", 0, time.Hour,
-		func(g *Group) Duration { return Duration(g.Capacity.Patience()) }),
-	{
-		Path: "capacity.return_after", Type: "duration", Default: "30m", Allowed: "0s, or 5m0s to 24h0m0s", Rule: "SPOT-4",
-		Doc: "How long after a fallback one instance tries to return to spot; each failure doubles it, up to 24h. " +
-			"Until then no spot machine is asked for. 0: nothing returns.",
-		value: func(g *Group) any { return Duration(g.Capacity.Return()) },
-		ok: func(g *Group) bool {
-			d := g.Capacity.Return()
-			return d == 0 || d >= 5*time.Minute && d <= MostReturnAfter
-		},
-	},
-	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0,
-		365*24*time.Hour,
-		func(g *Group) Duration { return g.OnDemandAge }),
-	durationField("stop_timeout", "30s", "HEAL-14",
-		"How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
-		func(g *Group) Duration { return g.StopTimeout }),
 }
 
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an

@@ -11,7 +11,7 @@ import (
 var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Source, error){
 	"exec": func(settings []byte, log *slog.Logger) (source.Source, error) {
 		var c source.ProgramConfig
-		if err := decode(settings, &c); err != nil {
+		if err := Decode(settings, &c); err != nil {
 			return nil, err
 		}
 		c.Logger = log
@@ -19,14 +19,14 @@ var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Sou
 	},
 	"http": func(settings []byte, _ *slog.Logger) (source.Source, error) {
 		var c source.HTTPConfig
-		if err := decode(settings, &c); err != nil {
+		if err := Decode(settings, &c); err != nil {
 			return nil, err
 		}
 		return source.NewHTTP(c)
 	},
 	"prometheus": func(settings []byte, _ *slog.Logger) (source.Source, error) {
 		var c source.PrometheusConfig
-		if err := decode(settings, &c); err != nil {
+		if err := Decode(settings, &c); err != nil {
 			return nil, err
 		}
 		return source.NewPrometheus(c)
@@ -35,8 +35,8 @@ var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Sou
 
 // OpenMetrics opens the sources of numbers from outside that a file names: none is no error.
 // Nothing is asked.
-func OpenMetrics(path string, log *slog.Logger) (map[string]source.Source, error) {
-	f, err := readFile(path)
+func (k Kinds) OpenMetrics(path string, log *slog.Logger) (map[string]source.Source, error) {
+	f, err := k.readFile(path)
 	if err != nil {
 		return nil, err
 	}

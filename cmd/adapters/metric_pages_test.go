@@ -1,4 +1,4 @@
-package providerfile
+package adapters
 
 import (
 	"log/slog"
@@ -32,7 +32,7 @@ func TestThePageOfMetrics(t *testing.T) {
 		case strings.Contains(block, "metrics:\n"):
 			text := strings.NewReplacer("/usr/lib/leasehold/orders", "/bin/cat", "user: orders", "user: "+self.Username,
 				"/etc/leasehold/queue.token", token, "      cacert: /etc/leasehold/internal-ca.pem ", "      # ").Replace(block)
-			all, err := OpenMetrics(write(t, text), slog.New(slog.DiscardHandler))
+			all, err := All().Kinds.OpenMetrics(write(t, text), slog.New(slog.DiscardHandler))
 			if err != nil || len(all) != 3 {
 				t.Fatal(all, err)
 			}
@@ -67,7 +67,7 @@ func TestThePageOfMetrics(t *testing.T) {
 		"metrics.queue.prometheus: query: is missing":        "metrics: {queue: {prometheus: {url: \"http://a\"}}}",
 		"is no kind of metric; the kinds are exec, http, pr": "metrics: {queue: {htpt: {}}}",
 	} {
-		if _, err := OpenMetrics(write(t, text), slog.New(slog.DiscardHandler)); err == nil ||
+		if _, err := All().Kinds.OpenMetrics(write(t, text), slog.New(slog.DiscardHandler)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
