@@ -166,7 +166,7 @@ var scheduleFields = []Field{
 			"in force when the schedule is applied.",
 		wrong: wrongSchedule,
 	},
-	changeField("cron", "string", "", "minute hour day month weekday, like 0 8 * * 1-5",
+	changeField("cron", "string", "", "minute hour day month weekday: 0 8 * * 1-5",
 		"When it comes, by the clock of its time zone. A time that the clock leaves out is when it jumps; of one that "+
 			"comes twice the first counts.", func(c *ScaleChange) any { return c.Cron },
 		func(_ *ScaleSpec, c *ScaleChange) bool { _, err := cron.Parse(c.Cron); return err == nil }),
