@@ -77,7 +77,7 @@ const (
 	ScaleStalled ScaleStays = "stalled" // the roll is
 	ScaleGrace   ScaleStays = "grace"
 	ScaleSilent  ScaleStays = "silent" // a metric has no fresh numbers
-	ScaleClocks  ScaleStays = "clocks" // those of the replicas differ (SAFE-13)
+	ScaleClocks  ScaleStays = "clocks" // the clocks of the replicas differ (SAFE-13)
 )
 
 // AllScaleStays are all of them.

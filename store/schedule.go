@@ -179,7 +179,8 @@ var scheduleFields = []Field{
 			least, most := s.scheduled(c)
 			return c.Min == nil || c.Size == nil && least >= s.mayBe() && (least <= most || most < 1)
 		}),
-	changeField("max", "integer", "scale.max", fmt.Sprintf("1 to %d, and min at least", MaxSize), "scale.max from then on.",
+	changeField("max", "integer", "scale.max", fmt.Sprintf("1 to %d, and min at least", MaxSize),
+		"scale.max from then on.",
 		func(c *ScaleChange) any { return shown(c.Max) },
 		func(s *ScaleSpec, c *ScaleChange) bool {
 			least, most := s.scheduled(c)
@@ -201,7 +202,8 @@ func shown(n *int) any {
 }
 
 // changeField is a field of each change.
-func changeField(path, kind, def, allowed, doc string, get func(*ScaleChange) any, ok func(*ScaleSpec, *ScaleChange) bool,
+func changeField(path, kind, def, allowed, doc string, get func(*ScaleChange) any,
+	ok func(*ScaleSpec, *ScaleChange) bool,
 ) Field {
 	return Field{
 		Path: "scale.schedule[]." + path, Type: kind, Default: def, Allowed: allowed, Rule: "AUTO-3", Doc: doc,

@@ -81,7 +81,8 @@ func TestSchedules(t *testing.T) {
 func TestSizesUnderASchedule(t *testing.T) {
 	n := func(n int) *int { return &n }
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	g := store.Group{Scale: &store.ScaleSpec{Min: n(2), Max: 10, Schedule: []store.ScaleChange{{Cron: "0 8 * * *", Size: n(0)}}}}
+	g := store.Group{Scale: &store.ScaleSpec{Min: n(2), Max: 10}}
+	g.Scale.Schedule = []store.ScaleChange{{Cron: "0 8 * * *", Size: n(0)}}
 	at := func(since time.Duration, c store.Scheduled) *store.Scale {
 		c.Since = now.Add(-since)
 		return &store.Scale{Size: 5, Scheduled: &c}

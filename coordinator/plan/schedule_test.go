@@ -27,9 +27,11 @@ func TestTheScheduleIsFollowed(t *testing.T) {
 		want  *store.Scheduled
 		waits store.ScaleStays
 	}{
-		"it comes":           {night, byDay, 12, nil, byNight, ""},
-		"it is in force":     {day, byDay, 12, nil, byDay, ""},
-		"clocks that differ": {night, byDay, 12, func(d *draft) { d.s.ClocksApart = 30 * time.Second }, byDay, store.ScaleClocks},
+		"it comes":       {night, byDay, 12, nil, byNight, ""},
+		"it is in force": {day, byDay, 12, nil, byDay, ""},
+		"clocks that differ": {
+			night, byDay, 12, func(d *draft) { d.s.ClocksApart = 30 * time.Second }, byDay, store.ScaleClocks,
+		},
 		"clocks that differ little": {
 			night, byDay, 12, func(d *draft) { d.s.ClocksApart = 30*time.Second - 1 }, byNight, "",
 		},
@@ -43,13 +45,15 @@ func TestTheScheduleIsFollowed(t *testing.T) {
 	} {
 		d := &draft{
 			s: &Snapshot{}, g: &Group{Name: "web"}, now: test.now, rollout: &store.Rollout{},
-			spec: &store.Group{Name: "web", Scale: spec, Size: test.size}, scale: &store.Scale{Size: test.size, Scheduled: test.old},
+			spec:  &store.Group{Name: "web", Scale: spec, Size: test.size},
+			scale: &store.Scale{Size: test.size, Scheduled: test.old},
 		}
 		if test.edit != nil {
 			test.edit(d)
 		}
 		changed := d.followSchedule()
-		if !samePart(d.scale.Scheduled, test.want) || d.scale.Waits != test.waits || changed != !samePart(test.old, test.want) {
+		if !samePart(d.scale.Scheduled, test.want) || d.scale.Waits != test.waits ||
+			changed != !samePart(test.old, test.want) {
 			t.Errorf("%s: %+v, waits %q, changed %v", name, d.scale.Scheduled, d.scale.Waits, changed)
 		}
 	}

@@ -63,7 +63,8 @@ func scaleProblem(group string, st store.Status) *Problem {
 	}
 	return &Problem{
 		About: group, Rule: "AUTO-1",
-		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks, st.Accepted.Scale.Under(s.Scheduled).Max,
+		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks,
+			st.Accepted.Scale.Under(s.Scheduled).Max,
 			reason.Numbers(s.Numbers)),
 		Next: "leasehold group edit " + group + ", for scale.max", Looks: 0,
 	}
