@@ -29,13 +29,15 @@ var bans = []ban{
 		name: "contracts stand alone",
 		why: "store and provider are the words that everything else is written in, and durable is for all who write files: " +
 			"what they import, every part of the project imports. Only the standard library is stable enough for that, and " +
-			"what checks the templates in a group, which is a part of the store's contract",
+			"what checks the templates and schedules in a group, which is a part of the store's contract",
 		find: refuseImports(
 			func(f sourceFile) bool {
 				return slices.Contains([]string{"store", "store/filetemplate", "provider", "provider/durable"}, f.folder()) &&
 					!f.test()
 			},
-			func(_ sourceFile, p string) bool { return !standard(p) && p != module+"/store/filetemplate" }),
+			func(_ sourceFile, p string) bool {
+				return !standard(p) && p != module+"/store/filetemplate" && p != module+"/store/cron"
+			}),
 	},
 	{
 		name: "plan knows records alone",
