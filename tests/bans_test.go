@@ -406,13 +406,13 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // settings checks a template against its provider's schema, suite plays the contract, turns keep a
 // machine's calls apart, userdata makes the script for a machine without an agent, program runs a
 // user's program once per call, amazon holds what several services of Amazon share,
-// filetemplate checks and renders templates of files.
+// filetemplate checks and renders templates of files, cron reads times.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata",
 	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
 	module + "/provider/proof",
-	module + "/store/filetemplate", module + "/provider/fake",
+	module + "/store/filetemplate", module + "/store/cron", module + "/provider/fake",
 }
 
 // imaginary reports whether a file is part of the fake cloud itself, whose time comes from outside.
