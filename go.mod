@@ -81,6 +81,7 @@ require (
 	github.com/envoyproxy/go-control-plane v0.14.0
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/gophercloud/gophercloud/v2 v2.15.0
+	github.com/hashicorp/cronexpr v1.1.3
 	github.com/miekg/dns v1.1.73
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/theory/jsonpath v0.12.3

@@ -30,7 +30,8 @@ func TestAnalyses(t *testing.T) {
 		},
 		{
 			[]store.Analysis{{From: "http://x", Max: new(1.0)}},
-			"rollout.analysis[0].from: http://x: must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter (ROLL-5)",
+			"rollout.analysis[0].from: http://x: must be a name of at most 40 of a-z, 0-9 and -, " +
+				"beginning with a letter (ROLL-5)",
 		},
 		{
 			[]store.Analysis{{From: "errors", Max: new(1.0), For: store.Duration(2 * time.Hour)}},

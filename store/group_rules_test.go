@@ -28,7 +28,7 @@ func TestDefaultsAreTold(t *testing.T) {
 		"checks[].exec.run", "load_balancers[].name", "files[].path",
 		"windows[].from", "windows[].for", "files[].certificate.authority", "files[].certificate.names",
 		"files[].certificate.key",
-		"scale.max", "scale.targets[].metric", "scale.targets[].value", "rollout.analysis[].from",
+		"scale.max", "scale.targets[].metric", "scale.targets[].value", "scale.schedule[].cron", "rollout.analysis[].from",
 	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {

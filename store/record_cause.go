@@ -63,6 +63,7 @@ const (
 	CauseNoSpot         CauseKind = "no_spot"        // For so long
 	CauseNoSpotServes   CauseKind = "no_spot_serves" // what it replaces serves
 	CauseEven           CauseKind = "even"
+	CauseScheduled      CauseKind = "scheduled"      // by cron Name in zone Text, from size Count to Limit
 	CauseLoad           CauseKind = "load"           // asks for size Limit instead of Count: Load
 	CauseUneven         CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
 	CauseFullZone       CauseKind = "full_zone"      // Name
@@ -182,7 +183,7 @@ var CauseKinds = []CauseKind{
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
 	CauseNoProgress, CauseTemplateFails, CauseAnalysis, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
-	CauseHoldEnded, CauseUnreadable, CauseLoad,
+	CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
 }
 
 // Counterfactual is what would have prevented a decision.

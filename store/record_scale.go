@@ -27,6 +27,10 @@ type Scale struct {
 	Grown  *Timer      `json:"grown,omitempty"`  // no further growth before
 	Shrunk *Timer      `json:"shrunk,omitempty"` // no shrinking before
 	Pace   *Timer      `json:"pace,omitempty"`   // the wish is not written anew before
+	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
+	// has come since does not shrink the group yet; "" if none waits.
+	Scheduled *Scheduled `json:"scheduled,omitempty"`
+	Waits     ScaleStays `json:"waits,omitempty"`
 	// Advice is the size that it would be, of a group that is only advised (AUTO-4); 0: the one that
 	// it has.
 	Advice int `json:"advice,omitempty"`
@@ -73,12 +77,13 @@ const (
 	ScaleStalled ScaleStays = "stalled" // the roll is
 	ScaleGrace   ScaleStays = "grace"
 	ScaleSilent  ScaleStays = "silent" // a metric has no fresh numbers
+	ScaleClocks  ScaleStays = "clocks" // the clocks of the replicas differ (SAFE-13)
 )
 
 // AllScaleStays are all of them.
 var AllScaleStays = []ScaleStays{
 	ScaleUnknown, ScaleStarting, ScaleWindowUp, ScaleWindowDown, ScaleRateUp, ScaleRateDown, ScaleAtMost, ScaleHeld,
-	ScaleAdvised, ScaleStorm, ScaleBreaker, ScaleStalled, ScaleGrace, ScaleSilent,
+	ScaleAdvised, ScaleStorm, ScaleBreaker, ScaleStalled, ScaleGrace, ScaleSilent, ScaleClocks,
 }
 
 // The names of the timers of Scale.

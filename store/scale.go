@@ -14,6 +14,7 @@ type ScaleSpec struct {
 	Min       *int          `json:"min,omitempty"` // nil: 1
 	Max       int           `json:"max"`
 	Targets   []ScaleTarget `json:"targets,omitempty"`
+	Schedule  []ScaleChange `json:"schedule,omitempty"`  // AUTO-3
 	Warmup    *Duration     `json:"warmup,omitempty"`    // nil: DefaultWarmup
 	Tolerance int           `json:"tolerance,omitempty"` // percent; 0: DefaultTolerance
 	Up        ScaleUp       `json:"up,omitzero"`
@@ -118,6 +119,15 @@ func (s *ScaleSpec) Least() int {
 	return *s.Min
 }
 
+// mayBe is the smallest number that scale.min may be: without a number from outside, nothing tells
+// a group without instances that it needs one.
+func (s *ScaleSpec) mayBe() int {
+	if slices.ContainsFunc(s.Targets, ScaleTarget.ForGroup) {
+		return 0
+	}
+	return 1
+}
+
 // Within is a size, or the bound nearest to it.
 func (s *ScaleSpec) Within(size int) int { return max(s.Least(), min(s.Max, size)) }
 
@@ -125,7 +135,7 @@ func (s *ScaleSpec) Within(size int) int { return max(s.Least(), min(s.Max, size
 func (s *ScaleSpec) Advises() bool { return s.Mode == ScaleAdvise }
 
 // ScaleHold is a size that an operator chose over what load chooses (AUTO-3). It holds until Until,
-// or until the group is changed.
+// or until the group or its schedule changes something.
 type ScaleHold struct {
 	Size  int       `json:"size"`
 	By    string    `json:"by"`
@@ -138,20 +148,28 @@ func (h *ScaleHold) HoldsAt(now time.Time) bool {
 	return h != nil && (h.Until.IsZero() || now.Before(h.Until))
 }
 
+// HeldAt reports whether a size that an operator chose is in force. Without --until it is so until
+// the schedule changes something.
+func (g *Group) HeldAt(chosen *Scale, now time.Time) bool {
+	h := g.ScaleHold
+	return h.HoldsAt(now) && (!h.Until.IsZero() || chosen == nil || chosen.Scheduled == nil ||
+		g.Scale == nil || len(g.Scale.Schedule) == 0 || !chosen.Scheduled.Since.After(h.At))
+}
+
 // SizeAt is the size in force of a group whose status has this part: the operator's, or what load
 // chose, or the spec's.
 func (g *Group) SizeAt(chosen *Scale, now time.Time) int {
 	switch s := g.Scale; {
 	case s == nil:
 		return g.Size
-	case g.ScaleHold.HoldsAt(now):
+	case g.HeldAt(chosen, now):
 		return g.ScaleHold.Size
 	case s.Advises():
 		return g.Size
 	case chosen == nil:
 		return s.Within(g.Size)
 	default:
-		return s.Within(chosen.Size)
+		return s.Under(chosen.Scheduled).Within(chosen.Size)
 	}
 }
 
@@ -168,11 +186,7 @@ var scaleFields = []Field{
 			"is any instance: without one, nothing else could tell that one is needed.",
 		func(s *ScaleSpec) any { return s.Least() },
 		func(s *ScaleSpec) bool {
-			least := 1
-			if slices.ContainsFunc(s.Targets, ScaleTarget.ForGroup) {
-				least = 0
-			}
-			return s.Least() >= least && (s.Least() <= s.Max || s.Max < 1)
+			return s.Least() >= s.mayBe() && (s.Least() <= s.Max || s.Max < 1)
 		}),
 	scaleField("scale.max", "integer", "", "AUTO-1", fmt.Sprintf("1 to %d", MaxSize),
 		"The largest size that load chooses. With scale, size is only where the group begins: it is 0 (scale.min) or "+
@@ -180,7 +194,7 @@ var scaleFields = []Field{
 		func(s *ScaleSpec) any { return s.Max }, func(s *ScaleSpec) bool { return s.Max >= 1 && s.Max <= MaxSize }),
 	{
 		Path: "scale.targets", Type: "list of targets", Default: "none", Rule: "AUTO-1",
-		Allowed: fmt.Sprintf("1 to %d with different metrics", mostTargets),
+		Allowed: fmt.Sprintf("1 to %d with different metrics, or none beside a schedule", mostTargets),
 		Doc: "What the load of the instances is to be: of a metric that agents report, or of a number from outside. " +
 			"The largest size that one of them asks for wins.",
 		wrong: wrongTargets,
@@ -293,7 +307,7 @@ func wrongTargets(g *Group) (out []FieldError) {
 	wrong := func(path, value, allowed string) {
 		out = append(out, FieldError{Path: path, Value: value, Allowed: allowed, Rule: "AUTO-1"})
 	}
-	if n := len(s.Targets); n == 0 || n > mostTargets {
+	if n := len(s.Targets); n == 0 && len(s.Schedule) == 0 || n > mostTargets {
 		wrong("scale.targets", number(n, "target"), fmt.Sprintf("1 to %d targets", mostTargets))
 	}
 	if g.Lifecycle == LifecycleTask {
@@ -322,6 +336,9 @@ func wrongTargets(g *Group) (out []FieldError) {
 
 // growsOnly reports whether nothing can make the group shrink.
 func (s *ScaleSpec) growsOnly() bool {
+	if len(s.Targets) == 0 {
+		return false // the schedule can
+	}
 	for _, t := range s.Targets {
 		if t.Metric != MetricMemory {
 			return false

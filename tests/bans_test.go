@@ -29,13 +29,15 @@ var bans = []ban{
 		name: "contracts stand alone",
 		why: "store and provider are the words that everything else is written in, and durable is for all who write files: " +
 			"what they import, every part of the project imports. Only the standard library is stable enough for that, and " +
-			"what checks the templates in a group, which is a part of the store's contract",
+			"what checks the templates and schedules in a group, which is a part of the store's contract",
 		find: refuseImports(
 			func(f sourceFile) bool {
 				return slices.Contains([]string{"store", "store/filetemplate", "provider", "provider/durable"}, f.folder()) &&
 					!f.test()
 			},
-			func(_ sourceFile, p string) bool { return !standard(p) && p != module+"/store/filetemplate" }),
+			func(_ sourceFile, p string) bool {
+				return !standard(p) && p != module+"/store/filetemplate" && p != module+"/store/cron"
+			}),
 	},
 	{
 		name: "plan knows records alone",
@@ -121,7 +123,7 @@ var bans = []ban{
 				own := slices.Contains([]string{
 					module + "/store", module + "/provider", module + "/provider/balancer", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
-					module + "/coordinator/leader", module + "/provider/fake",
+					module + "/coordinator/leader", module + "/coordinator/query", module + "/provider/fake",
 				}, p)
 				return !standard(p) && !own ||
 					withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
@@ -404,13 +406,13 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // settings checks a template against its provider's schema, suite plays the contract, turns keep a
 // machine's calls apart, userdata makes the script for a machine without an agent, program runs a
 // user's program once per call, amazon holds what several services of Amazon share,
-// filetemplate checks and renders templates of files.
+// filetemplate checks and renders templates of files, cron reads times.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/turns", module + "/provider/outward", module + "/provider/userdata",
 	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
 	module + "/provider/proof",
-	module + "/store/filetemplate", module + "/provider/fake",
+	module + "/store/filetemplate", module + "/store/cron", module + "/provider/fake",
 }
 
 // imaginary reports whether a file is part of the fake cloud itself, whose time comes from outside.

@@ -125,7 +125,8 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return w.command(f, value)
 		}
 		return w.text(f.Path, value)
-	case "list of checks", "list of load balancers", "list of files", "list of windows", "list of targets":
+	case "list of checks", "list of load balancers", "list of files", "list of windows", "list of targets",
+		"list of changes":
 		if empty {
 			return nil, false
 		}

@@ -57,7 +57,13 @@ func (d *draft) followScale() {
 	if !d.mayAct() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return
 	}
-	if h := d.spec.ScaleHold; h.HoldsAt(d.now) {
+	moved := d.followSchedule()
+	held := d.spec.HeldAt(s, d.now)
+	if spec = spec.Under(s.Scheduled); moved && !held && !spec.Advises() {
+		s.Size = spec.Within(s.Size) // what load asks for is judged anew
+		s.Pace = nil
+	}
+	if h := d.spec.ScaleHold; held {
 		d.wake(h.Until)
 	} else if old != nil && old.Stays == store.ScaleHeld {
 		d.tell("AUTO-3", "size follows the load again", store.Cause{Kind: store.CauseHoldEnded, By: old.By})
@@ -69,10 +75,10 @@ func (d *draft) followScale() {
 	was := *s
 	wish := scale.WishOf(spec, s.Size, d.load())
 	s.Asks, s.Wish = wish.Size, spec.Within(wish.Size)
-	size, stays := scale.Step(spec, wish, d.scaleState(wish))
+	size, stays := scale.Step(spec, wish, d.scaleState(spec, wish))
 	s.By, s.Until, s.Advice = "", time.Time{}, 0
 	switch h := d.spec.ScaleHold; {
-	case h.HoldsAt(d.now):
+	case held:
 		stays, s.By, s.Until = store.ScaleHeld, h.By, h.Until
 	case spec.Advises():
 		if stays = store.ScaleAdvised; size != s.Size {
@@ -107,8 +113,8 @@ func (d *draft) showNumbers(was *store.Scale, wish scale.Wish) {
 
 // scaleState is what the next step depends on, by the clock. It takes timers that have ended out of
 // the record.
-func (d *draft) scaleState(wish scale.Wish) scale.State {
-	s, spec := d.scale, d.spec.Scale
+func (d *draft) scaleState(spec *store.ScaleSpec, wish scale.Wish) scale.State {
+	s := d.scale
 	over := func(name string, t **store.Timer) bool {
 		if *t == nil {
 			return true

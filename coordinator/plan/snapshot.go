@@ -140,8 +140,8 @@ type SpoiledSlot struct {
 	Why string
 }
 
-// Sources are the sources of numbers from outside that the group asks now, by the spec in force: those
-// of its analyses only while a change is rolled out.
+// Sources are the sources of numbers from outside that are asked for the group now, by the spec in
+// force: for its analyses only while a change is rolled out.
 func (g *Group) Sources() []string {
 	spec := g.Status.Record.Accepted
 	if max(g.Spec.Modified, g.Spec.StaticModified) != 0 && g.Spec.Problem == "" {

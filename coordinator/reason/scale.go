@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,6 +64,28 @@ func outside(n store.ScaleNumber, since time.Duration) string {
 	return told
 }
 
+// Schedule says what the schedule of a group has put in force, and when it changes next; "" if
+// there is none.
+func Schedule(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
+	if len(spec.Schedule) == 0 {
+		return ""
+	}
+	text := "schedule: nothing yet"
+	if c := s.Scheduled; c != nil {
+		text = fmt.Sprintf("schedule: %s since %s", c.Sets(), c.Since.Format("2006-01-02 15:04Z"))
+	}
+	if at, next := spec.NextChange(now); next != nil {
+		text += fmt.Sprintf(", %s from %s, in %s (AUTO-3)", cmp.Or(next.Sets(), "as scale says"),
+			at.Format("2006-01-02 15:04Z"), Span(at.Sub(now)))
+	}
+	if s.Waits != "" {
+		waits := *s
+		waits.Stays = s.Waits
+		text += "; the last change waits: " + SizeStays(&waits, spec, now)
+	}
+	return text
+}
+
 // SizeStays says why the size of a group is not what load asks for; "" if it is.
 func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	in := func(t *store.Timer) string {
@@ -102,9 +125,12 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 		down := spec.Complete().Down
 		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))
 	case store.ScaleAtMost:
-		return fmt.Sprintf("scale.max is %d (AUTO-1)", spec.Max)
+		return fmt.Sprintf("scale.max is %d (AUTO-1)", spec.Under(s.Scheduled).Max)
 	case store.ScaleHeld:
 		until := "until the group is changed"
+		if len(spec.Schedule) > 0 {
+			until = "until the group or its schedule changes"
+		}
 		if !s.Until.IsZero() {
 			until = "for " + Span(s.Until.Sub(now))
 		}
@@ -117,6 +143,8 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 		return "it does not shrink while the breaker is open (AUTO-5)"
 	case store.ScaleStalled:
 		return "it does not shrink while its roll is stopped or stalled (AUTO-5)"
+	case store.ScaleClocks:
+		return "it does not shrink while the clocks of the coordinators differ (SAFE-13)"
 	case store.ScaleGrace:
 		return "it does not shrink while agents have time to return after a disturbance (AUTO-5)"
 	default:

@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/leasehold/leasehold/store"
@@ -96,6 +97,12 @@ func Sentence(c store.Cause) string {
 		return fmt.Sprintf("%d of %d wanted instances are spot machines", c.Count, c.Limit)
 	case store.CauseNoSpot:
 		return "there was no spot capacity for " + c.For.String()
+	case store.CauseScheduled:
+		text := "scale.schedule says so at " + c.Name + " in " + cmp.Or(c.Text, "UTC")
+		if c.Count != c.Limit {
+			text += fmt.Sprintf(": size %d -> %d", c.Count, c.Limit)
+		}
+		return text
 	case store.CauseLoad:
 		if c.Load == nil {
 			return c.Text

@@ -46,6 +46,9 @@ type Wish struct {
 
 // WishOf is the size that load asks for, without bounds. The largest that a target asks for wins.
 func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
+	if len(spec.Targets) == 0 {
+		return Wish{Size: size} // a schedule alone changes it
+	}
 	w, growsOnly := Wish{Unknown: true, Starting: true}, true
 	none := spec.Least() == 0 && slices.ContainsFunc(spec.Targets, store.ScaleTarget.ForGroup)
 	for i, t := range spec.Targets {

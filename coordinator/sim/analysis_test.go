@@ -30,8 +30,8 @@ func analyzed(answer sim.Source, change func(*store.Group)) *sim.World {
 	return w
 }
 
-// upOn is how many instances work that were made from the new template.
-func upOn(w *sim.World) (n int) {
+// newWorking is how many instances work that were made from the new template.
+func newWorking(w *sim.World) (n int) {
 	for _, id := range w.Instances() {
 		if w.Instance(id).Record.Spec.Template.InstanceType == "large" && w.Works(id) {
 			n++
@@ -58,10 +58,10 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 	}{
 		{name: "good", answer: func(*sim.World) (float64, error) { return 0.001, nil }, on: 6, is: "done"},
 		{name: "bad on the canaries", answer: func(w *sim.World) (float64, error) {
-			return float64(upOn(w)) * 0.1, nil
+			return float64(newWorking(w)) * 0.1, nil
 		}, is: "back"},
 		{name: "bad after the canaries", answer: func(w *sim.World) (float64, error) {
-			return max(0, float64(upOn(w)-2)) * 0.1, nil
+			return max(0, float64(newWorking(w)-2)) * 0.1, nil
 		}, is: "back"},
 		{name: "bad before anything has changed", answer: func(*sim.World) (float64, error) { return 0.5, nil }, is: "waits"},
 		{name: "missing", answer: func(*sim.World) (float64, error) { return 0, missing }, is: "waits"},
@@ -70,7 +70,7 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		{name: "good without canaries", answer: func(*sim.World) (float64, error) { return 0.01, nil }, change: noCanary,
 			on: 6, is: "done"},
 		{name: "missing once the canaries are there", answer: func(w *sim.World) (float64, error) {
-			if upOn(w) > 0 {
+			if newWorking(w) > 0 {
 				return 0, missing
 			}
 			return 0, nil
@@ -78,13 +78,13 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		{name: "one bad answer, then none", answer: oneBad(missing), on: -1, is: "waits"},
 		{name: "one bad answer, then good ones", answer: oneBad(nil), on: 6, is: "done"},
 		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World) (float64, error) {
-			return float64(upOn(w)) * 0.1, nil
+			return float64(newWorking(w)) * 0.1, nil
 		}, change: func(g *store.Group) { g.Rollout.AutoRollback = false }, on: -1, is: "stopped"},
 	} {
 		w := analyzed(test.answer, test.change)
 		w.RunUntil(w.Now().Add(40 * time.Minute))
 		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
-		on := upOn(w)
+		on := newWorking(w)
 		is := "done"
 		g, _ := w.Group("web")
 		switch r := st.Rollout; {
@@ -94,7 +94,9 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		case r.Blamed != "":
 			is = "stopped"
 		case r.Stalled == "" && slices.ContainsFunc(st.Blocked,
-			func(b store.Blocked) bool { return b.Kind == store.BlockedByAnalysis && strings.Contains(b.Why, "errors: ") }):
+			func(b store.Blocked) bool {
+				return b.Kind == store.BlockedByAnalysis && strings.Contains(b.Why, "errors: ")
+			}):
 			is = "waits"
 		default:
 			is = "neither done nor waiting"
@@ -113,7 +115,7 @@ func oneBad(then error) sim.Source {
 	told := false
 	return func(w *sim.World) (float64, error) {
 		switch {
-		case upOn(w) == 0:
+		case newWorking(w) == 0:
 			return 0, nil
 		case !told:
 			told = true
@@ -130,7 +132,7 @@ func oneBad(then error) sim.Source {
 func TestARollThatWasStoppedByAnAnalysisIsRetried(t *testing.T) {
 	bad := true
 	w := analyzed(func(w *sim.World) (float64, error) {
-		if bad && upOn(w) > 0 {
+		if bad && newWorking(w) > 0 {
 			return 1, nil
 		}
 		return 0, nil
@@ -143,7 +145,7 @@ func TestARollThatWasStoppedByAnAnalysisIsRetried(t *testing.T) {
 	bad = false
 	w.Order(store.Request{Kind: store.RequestRetry, Group: "web", By: "ada"})
 	w.RunUntil(w.Now().Add(20 * time.Minute))
-	if n := upOn(w); n != 6 {
+	if n := newWorking(w); n != 6 {
 		t.Errorf("%d of 6 have the new template", n)
 	}
 }

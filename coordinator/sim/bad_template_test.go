@@ -61,7 +61,7 @@ func playBad(t *testing.T, seed uint64, flaw sim.Flaw, roomFirst bool) setback {
 		Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b", "c")}}},
 		Sources: map[string]sim.Source{"errors": func(w *sim.World) (float64, error) {
 			if flaw == badAnalysis {
-				return float64(upOn(w)) / 20, nil
+				return float64(newWorking(w)) / 20, nil
 			}
 			return 0, nil
 		}},

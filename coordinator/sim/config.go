@@ -17,10 +17,10 @@ type Config struct {
 	SessionTTL time.Duration
 	Providers  []Provider
 	Balancers  []Balancer
-	// Sources are those of numbers from outside, by name.
-	Sources map[string]Source
-	Groups     []store.Group
-	Observer   Observer
+	// Sources give numbers from outside, by name.
+	Sources  map[string]Source
+	Groups   []store.Group
+	Observer Observer
 }
 
 // Source is what a source of numbers from outside answers.

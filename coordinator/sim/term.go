@@ -73,8 +73,8 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 	t.leader = leader.New(leader.Config{
 		Keys: w.keys, Fence: t.fence, Evidence: t.evidence, Capabilities: capabilities,
 		Balancers: w.balancerCapabilities(), Sources: w.sources(),
-		Settings:  t.content.Shard.Record.Settings,
-		Began:     t.now(), Jitter: w.chance.upTo,
+		Settings: t.content.Shard.Record.Settings,
+		Began:    t.now(), Jitter: w.chance.upTo,
 	})
 	return t
 }

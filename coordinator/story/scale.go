@@ -35,7 +35,8 @@ func scaleNow(st store.Status) string {
 // scaleLine describes how the size of a group follows its load.
 func scaleLine(st store.Status, now time.Time) string {
 	s, spec := st.Scale, st.Accepted.Scale
-	line := fmt.Sprintf("scale: size %d (%d to %d)", s.Size, spec.Least(), spec.Max)
+	in := spec.Under(s.Scheduled)
+	line := fmt.Sprintf("scale: size %d (%d to %d)", s.Size, in.Least(), in.Max)
 	if s.Stays != store.ScaleUnknown && s.Stays != store.ScaleStarting {
 		line += fmt.Sprintf(", load asks for %d", s.Asks)
 	}
@@ -48,6 +49,9 @@ func scaleLine(st store.Status, now time.Time) string {
 			line += fmt.Sprintf(", %s ago", reason.Age(now, s.At))
 		}
 	}
+	if schedule := reason.Schedule(s, spec, now); schedule != "" {
+		line += "; " + schedule
+	}
 	return line
 }
 
@@ -59,7 +63,8 @@ func scaleProblem(group string, st store.Status) *Problem {
 	}
 	return &Problem{
 		About: group, Rule: "AUTO-1",
-		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks, st.Accepted.Scale.Max,
+		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks,
+			st.Accepted.Scale.Under(s.Scheduled).Max,
 			reason.Numbers(s.Numbers)),
 		Next: "leasehold group edit " + group + ", for scale.max", Looks: 0,
 	}

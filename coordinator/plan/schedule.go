@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// followSchedule puts in force what the schedule of the group says now, and reports whether that is
+// new (AUTO-3). It goes by the wall clock, which may be wrong: while the clocks of the replicas
+// differ, a change that shrinks the group waits (SAFE-13); so it does while nothing else may shrink
+// it (AUTO-5). One that is late is not made up for: only the last one counts.
+func (d *draft) followSchedule() (changed bool) {
+	s, spec := d.scale, d.spec.Scale
+	s.Waits = ""
+	if len(spec.Schedule) == 0 {
+		s.Scheduled = nil
+		return false
+	}
+	if next, _ := spec.NextChange(d.now); !next.IsZero() {
+		d.wake(next)
+	}
+	due := spec.ScheduledAt(d.now)
+	if samePart(due, s.Scheduled) {
+		return false
+	}
+	if after := spec.Under(due).Within(s.Size); after < s.Size || spec.Under(due).Max < spec.Under(s.Scheduled).Max ||
+		spec.Under(due).Least() < spec.Under(s.Scheduled).Least() {
+		if s.Waits = d.holdsSize(); d.s.ClocksApart >= clocksApart {
+			s.Waits = store.ScaleClocks
+			d.wake(d.now.Add(clocksApart))
+		}
+		if s.Waits != "" {
+			return false
+		}
+	}
+	s.Scheduled = due
+	if due != nil {
+		d.tell("AUTO-3", fmt.Sprintf("by schedule %s", due.Sets()), store.Cause{
+			Kind: store.CauseScheduled, Name: due.Cron, Text: due.TimeZone, Count: d.spec.Size,
+			Limit: spec.Under(due).Within(s.Size),
+		})
+	}
+	return true
+}
