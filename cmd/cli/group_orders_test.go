@@ -236,6 +236,7 @@ func TestRollbackToARevision(t *testing.T) {
 	out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--confirm", "web")
 	for _, says := range []string{
 		fmt.Sprintf("web: back to the spec of revision %d\n", then),
+		"not brought back: what the workloads have written, and the values of secrets\n",
 		"~ size                  5 -> 3", `+ vars.colour           "red"`, "web rolled back rev",
 	} {
 		if !strings.Contains(out, says) {
