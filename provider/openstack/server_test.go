@@ -148,8 +148,12 @@ func TestTemplatesAreChecked(t *testing.T) {
 		t.Errorf("without defaults: %v", err)
 	}
 	for want, change := range map[string]func(*provider.CreateRequest){
-		"settings.image: Glance has no active image": func(r *provider.CreateRequest) { r.Template.Settings = map[string]any{"image": "debian-9"} },
-		"instance_type: Nova has no flavor":          func(r *provider.CreateRequest) { r.Template.InstanceTypes = []string{"m9"} },
+		"settings.image: Glance has no active image": func(r *provider.CreateRequest) {
+			r.Template.Settings = map[string]any{"image": "debian-9"}
+		},
+		"instance_type: Nova has no flavor": func(r *provider.CreateRequest) {
+			r.Template.InstanceTypes = []string{"m9"}
+		},
 		"settings.networks: Neutron has no network": func(r *provider.CreateRequest) {
 			r.Template.Settings = map[string]any{"networks": []any{"net-z"}}
 		},
