@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Breaks the planner on purpose, in one way after the other, and prints after how many simulated worlds tests/sim noticed. A simulator that
 # catches nothing proves nothing. Each fault is one sed expression on one file, applied to a copy of the last commit. A fault that no longer
-# changes anything is an error, and so is one that no world detects.
+# changes anything is an error, and so is one that no world detects. Those of sizes are for the tests of what decides on them.
 #
 #   scripts/break-planner.sh                all of them, at most WORLDS (5000) worlds each
 #   scripts/break-planner.sh budget hold    those whose names contain a word
@@ -38,6 +38,23 @@ retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min
 LIST
 }
 
+# What decides on sizes is caught by its own tests: none needs a world.
+sizes() {
+	cat <<'LIST'
+size-missing-number-is-zero|coordinator/query/query.go|s/return 0, false/return 0, true/
+size-old-number-counts|coordinator/query/query.go|s/ || now.Sub(r.Asked) > Fresh//
+size-unknown-number-shrinks|coordinator/scale/wish.go|s/w.Silent, none = true, false/w.Silent, none = false, false/
+size-half-of-the-instances-will-do|coordinator/scale/wish.go|s/case 2\*n.Warm <= told.Of:/case 2*n.Warm < told.Of:/
+size-starting-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := n.Missing/
+size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := onTheWay/
+size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/
+size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storm != nil:/case false:/
+size-window-forgotten|coordinator/scale/step.go|s/case s.Largest >= s.Size:/case false:/
+size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= clocksApart/false/
+size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
+LIST
+}
+
 tmp=$(mktemp -d)
 trap 'git worktree remove --force "$tmp/copy" 2>/dev/null || true; rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
@@ -57,6 +74,16 @@ while IFS='|' read -r name file change; do
 		missed=1
 		continue
 	fi
+	if [[ $name == size-* ]]; then
+		if (cd "$tmp/copy" && go test ./store ./coordinator/scale ./coordinator/leader ./coordinator/plan \
+			-run 'Scale|Size|Schedule|Wish|Step|Numbers|Load' >"$tmp/out" 2>&1); then
+			printf '%-46s no test\n' "$name"
+			missed=1
+		else
+			printf '%-46s %s\n' "$name" "$(grep -m1 -oE -e '--- FAIL: [A-Za-z]+' "$tmp/out" || tail -1 "$tmp/out")"
+		fi
+		continue
+	fi
 	if (cd "$tmp/copy" && go test ./tests/sim -run TestWorlds -worlds "$worlds" >"$tmp/out" 2>&1); then
 		printf '%-46s none of %s\n' "$name" "$worlds"
 		missed=1
@@ -68,5 +95,5 @@ while IFS='|' read -r name file change; do
 		tail -5 "$tmp/out"
 		missed=1
 	fi
-done < <(faults)
+done < <(faults; sizes)
 exit "$missed"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -176,4 +177,27 @@ func (c *GroupApply) moved(ch change) error {
 	}
 	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()),
 		"%s: the other edit stands, and nothing was written", what)
+}
+
+// warnOfProviders warns if no running coordinator has what a group names: its provider, load
+// balancers and authorities.
+func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
+	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return err
+	}
+	replicas, err := decodeAll[store.Replica](listing)
+	if err != nil {
+		return err
+	}
+	had := foresee.HadBy(replicas)
+	for _, ch := range changes {
+		for _, lacks := range had.Lacks(&ch.after) {
+			s.warn("%s: %s", ch.name, lacks)
+		}
+		for _, w := range had.Foreign(&ch.after) {
+			s.warn("%s: %s", ch.name, w)
+		}
+	}
+	return nil
 }

@@ -6,29 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/suggest"
-	"github.com/leasehold/leasehold/store"
 )
-
-// warnOfProviders warns if no running coordinator has the provider of a group: it may be there
-// later.
-func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
-	replicas, err := s.replicas(ctx)
-	if err != nil {
-		return err
-	}
-	var had []string
-	for _, r := range replicas {
-		had = append(had, r.Record.Providers...)
-	}
-	had = sorted(had)
-	for _, ch := range changes {
-		if len(had) > 0 && ch.after.Provider != store.ProviderNone && !slices.Contains(had, ch.after.Provider) {
-			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider,
-				strings.Join(had, ", "))
-		}
-	}
-	return nil
-}
 
 // judgeSources refuses a group that names a metric which no running coordinator has: its size would
 // follow nothing (AUTO-1).

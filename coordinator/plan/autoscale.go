@@ -244,6 +244,11 @@ func (d *draft) load() scale.Load {
 			case d.now.Before(due):
 				d.wake(due)
 				starts = true
+				for i, t := range targets {
+					if value, told := d.tells(m, t.Metric); told && t.From == "" {
+						load.Metrics[i].Warming = append(load.Metrics[i].Warming, value)
+					}
+				}
 			default:
 				for i, t := range targets {
 					value, told := load.Metrics[i].Outside.Value, t.Per == store.PerInstance

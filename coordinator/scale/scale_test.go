@@ -84,6 +84,21 @@ func TestWish(t *testing.T) {
 			t.Errorf("%s: %+v, want %d %s", name, got, test.want, test.flags)
 		}
 	}
+	for name, test := range map[string]struct {
+		sum     float64
+		warming []float64
+		want    int
+	}{
+		"those that warm up bear their part":    {400, []float64{100, 100, 100}, 14},
+		"none has load yet":                     {400, []float64{0, 0, 0}, 8},
+		"their start costs more than load":      {240, []float64{100, 100, 100}, 9},
+		"on target, whatever their start costs": {200, []float64{100, 100, 100}, 7},
+	} {
+		load := scale.Load{OnTheWay: 3, Metrics: []scale.Numbers{{Sum: test.sum, Warm: 4, Warming: test.warming}}}
+		if got := scale.WishOf(spec(1, 100, cpu), 7, load); got.Size != test.want {
+			t.Errorf("%s: %+v, want %d", name, got, test.want)
+		}
+	}
 }
 
 // What numbers from outside ask for. One that is not known asks for nothing and keeps the group

@@ -20,6 +20,10 @@ type Numbers struct {
 	Sum     float64 // of the warm ones
 	Warm    int     // instances with a fresh number
 	Missing int     // instances that should tell and do not: lost, unhealthy, or their number is old
+	// Warming are the numbers of instances that are healthy and warm up. For growth each counts as
+	// it is, and at most as much as a warm one: load that moves to them stays in the sum, and what
+	// their own start costs does not look like load.
+	Warming []float64
 	// Outside is what is known of a number from outside. Of one for each instance, Sum is it times
 	// Warm.
 	Outside Outside
@@ -118,8 +122,12 @@ func asksTogether(target float64, tolerance, size int, value float64) int {
 // asks is the size that one target asks for.
 func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int {
 	tolerated := float64(tolerance) / 100
-	if n.Sum/float64(n.Warm) > t.Value*(1+tolerated) {
-		return max(size, needed(n.Sum, t.Value))
+	if mean := n.Sum / float64(n.Warm); mean > t.Value*(1+tolerated) {
+		sum := n.Sum
+		for _, value := range n.Warming {
+			sum += min(value, mean)
+		}
+		return max(size, needed(sum, t.Value))
 	}
 	unknown := n.Missing + onTheWay
 	sum, of := n.Sum+float64(unknown)*t.Value, n.Warm+unknown

@@ -1,0 +1,39 @@
+package autoscale
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table in docs/autoscaling.md anew")
+
+// The table on the page is what the comparison gives.
+//
+// proves AUTO-2
+func TestTheTable(t *testing.T) {
+	const page, begin, end = "../../../docs/autoscaling.md", "<!-- comparison -->\n", "<!-- end of comparison -->\n"
+	rows, err := Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := Table(rows)
+	t.Log("\n" + table)
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(content), begin)
+	shown, after, found := strings.Cut(rest, end)
+	switch {
+	case !found:
+		t.Fatal("the page has no place for the table")
+	case *update:
+		if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	case shown != table:
+		t.Errorf("%s is not what is measured: run go test ./cmd/bench/autoscale -update", page)
+	}
+}
