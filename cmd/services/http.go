@@ -55,6 +55,9 @@ func (s *side) open(ctx context.Context, f HTTP, h *Host, id string, r *coordina
 	cfg := f.config()
 	cfg.Shard, cfg.ReplicaID = h.Shard, id
 	deps := web.Deps{Replica: r, Metrics: s.metrics, Store: st, Logger: s.log}
+	if h.Members != nil {
+		deps.Members = func(ctx context.Context) (store.Members, error) { return h.Members(ctx, f.etcd) }
+	}
 	if f.API {
 		deps.Login = h.Login(f.etcd)
 	}

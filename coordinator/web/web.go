@@ -46,6 +46,8 @@ type Deps struct {
 	Store   store.Store // of which the journal is followed, for the page
 	Logger  *slog.Logger
 	Login   api.Login // of users of etcd, for the API; nil: there is no API
+	// Members asks etcd's members how they are; nil: they are not asked.
+	Members func(context.Context) (store.Members, error)
 }
 
 // The bounds of what a caller can have us spend.
@@ -69,6 +71,8 @@ type Server struct {
 	api      *api.Handler // nil: off
 	endAPI   func()
 	journal  *journal.Memory
+	views    *view.Source
+	ask      func(context.Context) (store.Members, error) // nil: etcd's members are not asked
 	store    store.Store
 	metrics  *Metrics
 	access   *access.Access
@@ -99,9 +103,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.health = &health{replica: deps.Replica, certificates: certificates}
 	s.targets = targets{deps.Replica}
 	s.store, s.journal = deps.Store, journal.New(store.KeysOf(cfg.Shard), journal.MostEntries)
+	s.views, s.ask = view.New(cfg.Shard, deps.Replica.Cache(), s.journal), deps.Members
 	pages, err := page.New(page.Config{Shard: cfg.Shard, Replica: cfg.ReplicaID}, page.Deps{
-		Replica: deps.Replica,
-		Journal: s.journal,
+		Replica: deps.Replica, Journal: s.journal, Views: s.views,
 	})
 	if err != nil {
 		return nil, err
@@ -111,7 +115,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.endAPI = func() {}
 	if deps.Login != nil {
 		s.api, s.endAPI = api.New(api.Deps{
-			Views: view.New(cfg.Shard, deps.Replica.Cache(), s.journal), Cache: deps.Replica.Cache(), Journal: s.journal,
+			Views: s.views, Cache: deps.Replica.Cache(), Journal: s.journal,
 			Login: deps.Login,
 		})
 	}
@@ -199,6 +203,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { _ = s.journal.Run(following, s.store) })
 	beside.Go(func() { s.live.run(following) })
+	beside.Go(func() { view.Observe(following, s.views, s.cfg.ReplicaID, s.ask) })
 	defer beside.Wait()
 	defer stop()
 	served := make(chan error, 1)
