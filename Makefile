@@ -154,9 +154,9 @@ containers: ## cause faults in groups of containers of a real LXD, by seed (SEED
 	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
 
 .PHONY: failover
-failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
+failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 SESSION=5s STILL=200ms FIGURES=file)
 	scripts/test-needs.sh
-	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -session $(or $(SESSION),5s) -still $(or $(STILL),0s) -figures '$(abspath $(FIGURES))'
 
 .PHONY: soak
 soak: ## run an hour of faults, edits and rest, after which no resource usage may have grown (FOR=1h FIRST=1)

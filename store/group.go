@@ -401,6 +401,13 @@ func decodeGroup(value []byte) (Group, error) {
 	return g, nil
 }
 
+// Restore puts back what instances were made from: what a rollback restores (ROLL-4).
+func (g *Group) Restore(good InstanceSpec) {
+	g.Provider, g.Template, g.Workload, g.Vars, g.Secrets = good.Provider, good.Template, good.Workload, good.Vars,
+		good.Secrets
+	g.Checks, g.Files, g.Slots, g.Busy.BusyProbe = good.Checks, good.Files, good.Slots, good.Busy
+}
+
 // InstanceSpec is the part of the spec that a machine is made from. Of a group that is divided
 // between spot machines and others, it is a spot machine's.
 func (g Group) InstanceSpec() InstanceSpec {

@@ -376,8 +376,8 @@ var fieldsAfter = []Field{
 	{
 		Path: "rollout.auto_rollback", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "ROLL-5",
 		Doc: "When a roll is stopped because its template is blamed, or is stalled, the coordinator restores provider, " +
-			"template, workload, vars, secrets, files and checks as they were when the whole group was last healthy, as " +
-			"leasehold group rollback does. Not for a group from a shard's file.",
+			"template, workload, vars, secrets, checks, files, slots and the probe of busy as they were when the whole group " +
+			"was last healthy, as leasehold group rollback does. Not for a group from a shard's file.",
 		value: func(g *Group) any { return g.Rollout.AutoRollback },
 		ok:    func(*Group) bool { return true },
 	},

@@ -40,6 +40,8 @@ type Env struct {
 	// SecretsKey holds keys for secrets from the environment; "": none.
 	SecretsKey string
 	Version    string
+	// Etcd is the version of the etcd that leasehold server runs.
+	Etcd string
 
 	// Open opens the store. The returned function closes it.
 	Open func(context.Context, Connection) (store.Store, func() error, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/server"
+	"github.com/leasehold/leasehold/store/embedetcd"
 	"golang.org/x/term"
 )
 
@@ -45,6 +46,7 @@ func environment() cli.Env {
 		User:           user(),
 		Settings:       settings(),
 		Version:        version,
+		Etcd:           embedetcd.Version,
 		Open:           program.OpenEtcd,
 		OpenAs:         program.OpenEtcdAs,
 		Rights:         openRights,

@@ -44,9 +44,11 @@ type draft struct {
 	roll                  rollCount
 	shut                  map[string]*closed // by kind of planned work: see closedFor
 	// the roll waits for time or a promotion, and has nothing else to do
-	rests   bool
-	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes   []Note                           // journal entries of what is new in the status
+	rests bool
+	// the canaries are promoted by this plan, so that the others wait for the next one
+	promotes bool
+	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes    []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call
