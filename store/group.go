@@ -31,7 +31,8 @@ type Group struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
 	Budget              Budget            `json:"budget"`
-	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
+	BudgetGroup         string            `json:"budget_group,omitzero"` // see ShardSettings.BudgetGroups (REC-18)
+	Spread              Spread            `json:"spread,omitzero"`       // over the zones (REC-17)
 	Rollout             RolloutSpec       `json:"rollout"`
 	Windows             []Window          `json:"windows,omitempty"` // ROLL-6
 	Freeze              FreezeSpec        `json:"freeze,omitzero"`

@@ -269,6 +269,14 @@ var fieldsAfter = []Field{
 	intField("budget.max_deleting", "0", "HEAL-7",
 		"How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
+	{
+		Path: "budget_group", Type: "string", Rule: "REC-18",
+		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
+		Doc: "Groups that name the same budget_group are not taken down together: nothing takes an instance down while as " +
+			"many are down in all of them as the shard's setting budget_groups allows, 1 unless it says otherwise.",
+		value: func(g *Group) any { return g.BudgetGroup },
+		ok:    func(g *Group) bool { return g.BudgetGroup == "" || nameForm.MatchString(g.BudgetGroup) },
+	},
 	amountField("budget.heal.max_expansion", ofTheGroup, "REC-18",
 		"Healing makes no replacement first while more than this is in use of budget.max_expansion, whatever uses it.",
 		func(g *Group) *Amount { return g.Budget.Heal.MaxExpansion }),

@@ -148,6 +148,8 @@ const (
 	BlockedByClocks BlockedKind = "clocks"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
+	// Name: the budget_group; Limit; Count instances down; Text: in which groups
+	BlockedBySharedBudget BlockedKind = "shared_budget"
 )
 
 // BlockedKinds are all kinds.
@@ -164,6 +166,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
+	BlockedBySharedBudget,
 }
 
 // Works are all kinds of work.

@@ -62,6 +62,7 @@ type draft struct {
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
 	damaged  int             // records that are lost or unreadable, less what was acknowledged
+	shared   *sharedBudget   // with other groups; nil: none
 	room     *room           // what the limits of the shard leave; nil: there are none
 	drafted  map[string]bool // keys of the instances that this plan makes
 	made     int             // how many IDs this plan has given out for the group

@@ -43,6 +43,10 @@ type Snapshot struct {
 	// every creation writes while there are any: see Turns (CAP-1).
 	Limits     []Limit
 	LimitsTurn store.Revision
+	// BudgetTurns are the revisions of the keys of the budgets that groups share, by budget_group, and
+	// DownElsewhere is what is down in groups beside those in this snapshot that share one (REC-18).
+	BudgetTurns   map[string]store.Revision
+	DownElsewhere map[string]Down
 	// Balancers are the load balancers of this coordinator, Configured also other replicas'.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool

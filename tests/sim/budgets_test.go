@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
@@ -266,6 +267,37 @@ func (in *inquiry) unavailable(members []store.Instance) {
 			in.tr.fail("%s is taken down, and %d of %d slots of %s have no booted instance then, max_unavailable is %d: "+
 				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}
+		if !covered {
+			in.shared(max(0, spec.Size-len(up)))
+		}
+	}
+}
+
+// shared: nothing is taken down that leaves more slots without a booted instance in all groups with
+// the same budget_group than the shard's setting allows (REC-18).
+func (in *inquiry) shared(down int) {
+	own := in.force.spec.BudgetGroup
+	if own == "" || in.s == nil {
+		return
+	}
+	where := fmt.Sprintf("%d in %s", down, in.a.Group)
+	for _, name := range in.tr.groups() {
+		f := in.tr.inForce(name)
+		if name == in.a.Group || !f.there || f.spec.BudgetGroup != own || f.spec.Stopped || f.spec.Deleting {
+			continue
+		}
+		up := map[int]bool{}
+		for _, m := range in.tr.members(name) {
+			if in.up(m) {
+				up[m.Slot] = true
+			}
+		}
+		if n := max(0, f.spec.Size-len(up)); n > 0 {
+			down, where = down+n, where+fmt.Sprintf(", %d in %s", n, name)
+		}
+	}
+	if most := in.tr.w.Shard().Settings.BudgetOf(own); down > most {
+		in.tr.fail("budget_group %s allows %d down, and there are %s: %s %s", own, most, where, in.a.Rule, in.a.What)
 	}
 }
 

@@ -56,8 +56,9 @@ func (tr *trial) settle() {
 		w.Release()
 	}
 	if w.Shard().Settings.LimitInstances > 0 {
-		w.Limit(0)
+		w.Set("limit_instances", "0")
 	}
+	w.Set("budget_groups", "shop:100") // a group that stays down holds up the others for good
 	for _, name := range tr.groups() {
 		f := tr.inForce(name)
 		if !f.there || w.Value(w.Keys().Group(name)) == nil {
