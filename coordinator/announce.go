@@ -20,7 +20,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest,
 		Since: since, Downloads: r.cfg.AdvertiseDownloads, Agents: r.deps.Agents.Sums(),
 		Providers: r.providerNames(), Balancers: r.balancerNames(), Capabilities: r.capabilities,
-		Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
+		Disturbances: r.disturbances, Last: r.last, Waits: r.waits, Page: r.page,
 	}
 	if r.gateway == nil {
 		rec.Address = "" // no agent is served yet
@@ -44,6 +44,13 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		return fmt.Errorf("announce replica: %w", err)
 	}
 	return nil
+}
+
+// ShowPage has the replica announce where browsers reach its page. It is called before Run.
+func (r *Replica) ShowPage(origin string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.page = origin
 }
 
 func (r *Replica) unnoted() int {

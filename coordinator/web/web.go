@@ -29,6 +29,7 @@ type Config struct {
 	Access     access.Config
 	Shard      string
 	ReplicaID  string // of the replica whose state is served
+	Advertise  string // HOST:PORT at which browsers reach it; "": where it listens
 }
 
 // Replica is the coordinator whose state is served.
@@ -64,6 +65,7 @@ const (
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
+	replica  Replica
 	health   *health
 	targets  targets
 	people   *people
@@ -92,7 +94,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = deps.Metrics
+	s.metrics, s.replica = deps.Metrics, deps.Replica
 	certificates := func() []coordinator.Certificate {
 		all := deps.Replica.Certificates()
 		if leaf := s.access.Certificate(); leaf != nil {
@@ -110,7 +112,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.people = newPeople(pages)
+	s.people = newPeople(pages, s.siblings)
 	s.live = newLive(pages, deps.Replica.Cache(), s.journal)
 	s.endAPI = func() {}
 	if deps.Login != nil {
@@ -188,6 +190,22 @@ func (s *Server) URL() string {
 	return "http://" + s.Address()
 }
 
+// Page is where browsers on other machines reach the page, as replicas announce it; "": nowhere, as
+// far as is known.
+func (s *Server) Page() string {
+	scheme, at := "http://", s.cfg.Advertise
+	if s.access.TLS() != nil {
+		scheme = "https://"
+	}
+	if at == "" {
+		at = s.Address()
+		if a, ok := s.listener.Addr().(*net.TCPAddr); !ok || a.IP.IsUnspecified() {
+			return ""
+		}
+	}
+	return scheme + at
+}
+
 // Run serves until ctx ends. Listen comes before.
 func (s *Server) Run(ctx context.Context) error {
 	var protocols http.Protocols
@@ -227,6 +245,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// readyPath answers whether the replica is ready.
+const readyPath = "/readyz"
+
 // endpoint is one of the things for programs that can be asked for.
 type endpoint struct {
 	path string
@@ -241,7 +262,7 @@ func (s *Server) endpoints() []endpoint {
 	never := func(*http.Request) bool { return false }
 	return []endpoint{
 		{"/livez", oneBit, s.health.live},
-		{"/readyz", oneBit, s.health.ready},
+		{readyPath, oneBit, s.health.ready},
 		{"/metrics", never, s.metrics.serve(s.log)},
 		{"/discovery/prometheus", never, s.targets.serve},
 		{"/live", never, s.live.serve},
