@@ -62,6 +62,10 @@ agents: ## build the agent for each architecture into bin/, for coordinators tha
 packages: ## build deb, rpm, archive, SBOM and container image for amd64 and arm64 into dist/
 	VERSION=$(VERSION) scripts/packages.sh
 
+.PHONY: site
+site: ## render README.md and docs as a site of static files into bin/site/; a dead link fails
+	go run ./tests/site
+
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## run all checks except the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"

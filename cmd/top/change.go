@@ -138,7 +138,8 @@ func (s *screen) load(v *view.Group, now time.Time) {
 		}
 		s.wrapped(line{}, "  ", text, plain)
 		if c := sc.Last; c != nil {
-			s.wrapped(line{}, "  ", fmt.Sprintf("changed %s ago, %d → %d: %s", output.Age(now, c.At), c.From, c.To, c.Why), s.Dim)
+			s.wrapped(line{}, "  ",
+				fmt.Sprintf("changed %s ago, %d → %d: %s", output.Age(now, c.At), c.From, c.To, c.Why), s.Dim)
 		}
 	}
 	if len(v.Trend) < 2 {
@@ -179,8 +180,8 @@ func (s *screen) blocks(trend []view.Moment, most float64, of func(view.Moment) 
 
 // axis shows what was decided in the last hour, and what went on, a column for some minutes.
 func (s *screen) axis(v view.Axis) {
-	s.title(fmt.Sprintf("time, from %s to %s UTC, a column for %s", v.From.UTC().Format("15:04"), v.To.UTC().Format("15:04"),
-		output.Age(v.To, v.To.Add(-v.Step))))
+	s.title(fmt.Sprintf("time, from %s to %s UTC, a column for %s", v.From.UTC().Format("15:04"),
+		v.To.UTC().Format("15:04"), output.Age(v.To, v.To.Add(-v.Step))))
 	for _, l := range v.Lanes {
 		most := slices.Max(l.Counts)
 		if most == 0 {

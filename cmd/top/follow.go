@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/observe"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -31,7 +32,7 @@ func follow(ctx context.Context, cfg Config, st store.Store) (f *follower, wait 
 	var all sync.WaitGroup
 	all.Go(func() { _ = f.cache.Run(ctx, st) })
 	all.Go(func() { _ = f.journal.Run(ctx, st) })
-	all.Go(func() { view.Observe(ctx, f.views, "", cfg.Members) })
+	all.Go(func() { observe.Run(ctx, f.views, "", cfg.Members) })
 	all.Go(func() {
 		for {
 			moved := f.journal.Moved()

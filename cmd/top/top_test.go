@@ -294,7 +294,8 @@ func TestChangeInATerminal(t *testing.T) {
 	x.sees("web ")
 	x.m.enter(place{kind: ofGroup, group: "web"})
 	for _, want := range []string{
-		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open", "expiry     not by its windows",
+		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open",
+		"expiry     not by its windows",
 		"size 4, from 2 to 6; load asks for 8: load has to ask for more", "time, from", "roll   ", "rolling  ",
 	} {
 		x.knows(want)

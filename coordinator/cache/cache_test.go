@@ -148,7 +148,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 		}
 		w.View(func(c *cache.Content) {
 			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+
-				len(c.Tokens)+len(c.Joined)+len(c.Unreadable)+len(c.Webhooks)+len(c.Extras) != 0 || c.Shard.Present() || c.Backup.Present() {
+				len(c.Tokens)+len(c.Joined)+len(c.Unreadable)+len(c.Webhooks)+len(c.Extras) != 0 ||
+				c.Shard.Present() || c.Backup.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
 		})

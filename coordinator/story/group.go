@@ -68,7 +68,8 @@ var worstFirst = []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.
 func Of(st store.Status) Group {
 	g := Group{
 		Rests:   st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
-		Breaker: st.Breaker, Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st), Acknowledged: acknowledged(st),
+		Breaker: st.Breaker, Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st),
+		Acknowledged: acknowledged(st),
 	}
 	switch {
 	case st.Storm == nil:

@@ -29,7 +29,8 @@ var Spans = []struct {
 	Name string
 	For  time.Duration
 }{
-	{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
+	{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour},
+	{"7d", 7 * 24 * time.Hour},
 }
 
 // Axis is what was decided in a group over time, and what went on.
@@ -47,7 +48,7 @@ type Lane struct {
 }
 
 // Band is when something went on: a storm, a roll, an open breaker, a hold, a freeze, or when a
-// window was open. Windows and freezes are those of now.
+// window was open. The windows and freezes are the present ones.
 type Band struct {
 	Name    string
 	Periods []store.Period

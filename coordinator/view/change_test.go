@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/observe"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
@@ -183,7 +184,8 @@ func TestWhenPlannedWorkMayBegin(t *testing.T) {
 			Schema: store.Schema, ID: "x1", Name: "test", Settings: store.DefaultShardSettings(), Freeze: freeze,
 		})
 		roll = x.see().Planned[0]
-		if !roll.Opens.Equal(opens.Add(48*time.Hour)) || roll.Freeze == nil || roll.Freeze.By != "ada" || len(roll.Periods) != 5 {
+		if !roll.Opens.Equal(opens.Add(48*time.Hour)) || roll.Freeze == nil || roll.Freeze.By != "ada" ||
+			len(roll.Periods) != 5 {
 			t.Errorf("in a freeze: %+v", roll)
 		}
 	})
@@ -250,8 +252,8 @@ func TestWhatIsLeftAlone(t *testing.T) {
 		}
 		v := x.see()
 		end := x.now.Add(time.Hour)
-		if want := []view.Protected{{ID: "web-3-a", By: "ada", Why: "a dump", Until: end, Heal: true}}; !slices.Equal(v.Protects,
-			want) {
+		protected := []view.Protected{{ID: "web-3-a", By: "ada", Why: "a dump", Until: end, Heal: true}}
+		if !slices.Equal(v.Protects, protected) {
 			t.Errorf("protected: %+v", v.Protects)
 		}
 		if want := []view.Busy{{ID: "web-0-a", Until: end}, {ID: "web-1-a"}}; !slices.Equal(v.Busy, want) {
@@ -277,10 +279,12 @@ func TestProblemsOfTheShard(t *testing.T) {
 			t.Errorf("got %s", found)
 		}
 		x.put(x.keys.Backup(), store.Backup{Schema: store.Schema, At: x.now, By: "ada", To: "x"})
-		x.put(x.keys.Webhook("chat"), store.Webhook{Schema: store.Schema, Name: "chat", Since: x.now.Add(-time.Hour), Why: "503"})
+		x.put(x.keys.Webhook("chat"), store.Webhook{
+			Schema: store.Schema, Name: "chat", Since: x.now.Add(-time.Hour), Why: "503",
+		})
 		x.put(x.keys.Of(store.KindExtras)+"web-9-z", store.Extra{Schema: store.Schema, Provider: "mem", Since: x.now})
 		ctx, stop := context.WithCancel(x.t.Context())
-		go view.Observe(ctx, x.views, "coord-a", func(context.Context) (store.Members, error) {
+		go observe.Run(ctx, x.views, "coord-a", func(context.Context) (store.Members, error) {
 			return store.Members{
 				CertificateEnds: x.now.Add(time.Hour),
 				All:             []store.Member{{Name: "one", Down: "connection refused"}, {Name: "two", Version: "3.7.1"}},
@@ -289,7 +293,8 @@ func TestProblemsOfTheShard(t *testing.T) {
 		synctest.Wait()
 		found := problems()
 		for _, want := range []string{
-			"webhook chat WEB-3 it has taken no event for 1h: 503", "1 machine has the shard's tag, no record and no agent: web-9-z",
+			"webhook chat WEB-3 it has taken no event for 1h: 503",
+			"1 machine has the shard's tag, no record and no agent: web-9-z",
 			"etcd one DAY-3 it does not answer", "coord-a DAY-3 its certificate for etcd ends",
 		} {
 			if !strings.Contains(found, want) {

@@ -33,6 +33,9 @@ func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
 	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
 }
 
+// Members notes what etcd's members said when they were asked last.
+func (s *Source) Members(m store.Members) { s.members.Store(&m) }
+
 // Truth is how far what is shown can be relied on.
 type Truth struct {
 	Shard  string    `json:"shard"`

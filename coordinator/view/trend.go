@@ -1,7 +1,6 @@
 package view
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -18,41 +17,6 @@ const (
 	// minutes.
 	trendFresh = 10 * time.Minute
 )
-
-// membersEvery is how often etcd's members are asked how they are.
-const membersEvery = time.Minute
-
-// Observe takes note of what no record says, until ctx ends: the load over time, and how etcd's
-// members are, if ask is not nil. By is the replica that asks; "": the reader's own command.
-func Observe(ctx context.Context, s *Source, by string, ask func(context.Context) (store.Members, error)) {
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	if ask != nil {
-		asking.Go(func() {
-			for {
-				if m, err := ask(ctx); err == nil {
-					m.By = by
-					s.members.Store(&m)
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(membersEvery):
-				}
-			}
-		})
-	}
-	tick := time.NewTicker(TrendEvery)
-	defer tick.Stop()
-	for {
-		s.Sample(time.Now())
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
 
 // Moment is how a group was at a time.
 type Moment struct {

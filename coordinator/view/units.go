@@ -121,7 +121,7 @@ func (u Unit) Label() string {
 	return text
 }
 
-// Sick reports whether a kind is that of an instance that does not work.
+// Sick reports whether instances of a kind do not work.
 func Sick(kind string) bool { return Worst(kind) <= Worst("unhealthy") }
 
 // Worst is where a kind stands in the order of the table.

@@ -77,7 +77,9 @@ func (x *exhibit) fair() {
 	})
 	x.tell(-9*time.Minute, store.JournalEntry{
 		Rule: "AUTO-1", What: "size 40", Group: "jobs", Cause: store.Cause{Kind: store.CauseLoad, Count: 34, Limit: 40,
-			Load: &store.CauseNumbers{Numbers: []store.ScaleNumber{{Metric: store.MetricCPU, Value: 71, Target: 60, Fresh: 34, Of: 34}}}},
+			Load: &store.CauseNumbers{Numbers: []store.ScaleNumber{
+				{Metric: store.MetricCPU, Value: 71, Target: 60, Fresh: 34, Of: 34},
+			}}},
 	})
 	status("api", 12, func(st *store.Status) {
 		st.Health, st.Healthy, st.OK, st.Since = 50, 6, false, x.now.Add(-41*time.Second)
@@ -119,8 +121,9 @@ func (x *exhibit) fair() {
 	for n := range 87 {
 		x.put(map[string]any{x.keys.Instance(id("web", n)): store.Instance{
 			Schema: store.Schema, ID: id("web", n), Group: "web", Slot: n, Phase: store.Running, Managed: true,
-			Zone: fmt.Sprint("eu-", n%3), Since: x.now.Add(-9 * time.Minute), Created: x.now.Add(-time.Duration(n) * time.Minute),
-			Template: "t9f3a77c1", Spec: store.InstanceSpec{Provider: "mem"},
+			Zone: fmt.Sprint("eu-", n%3), Since: x.now.Add(-9 * time.Minute),
+			Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t9f3a77c1",
+			Spec: store.InstanceSpec{Provider: "mem"},
 		}})
 	}
 	for n := range 2 {
@@ -160,7 +163,8 @@ func (x *exhibit) day(group string, size int) {
 		for n := range size {
 			id := fmt.Sprintf("%s-%d-%06x", group, n, n*7919%(1<<24))
 			records[x.keys.Report(id)] = store.Report{
-				Schema: store.Schema, Instance: id, BootID: "b", Healthy: true, Received: at,
+				Schema: store.Schema, Instance: id, BootID: "b", Healthy: true,
+				Received: at,
 				Host: store.HostReport{CPUPercent: cpu, MemoryPercent: 44},
 			}
 		}
@@ -195,7 +199,8 @@ func TestShots(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			tab := b.Tab(t, browser.Look{Width: width, Height: 900, Dark: scheme == "dark"})
 			for name, path := range map[string]string{
-				"shard": "/", "group": "/g/web", "storm": "/g/api", "scale": "/g/jobs", "instance": "/i/api-0-000000", "events": "/events?group=api",
+				"shard": "/", "group": "/g/web", "storm": "/g/api", "scale": "/g/jobs",
+				"instance": "/i/api-0-000000", "events": "/events?group=api",
 				"past": "/g/web?at=" + url.QueryEscape(x.now.Add(-5*time.Minute).Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)

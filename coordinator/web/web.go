@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/observe"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/coordinator/web/page"
 	"github.com/leasehold/leasehold/store"
@@ -221,7 +222,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { _ = s.journal.Run(following, s.store) })
 	beside.Go(func() { s.live.run(following) })
-	beside.Go(func() { view.Observe(following, s.views, s.cfg.ReplicaID, s.ask) })
+	beside.Go(func() { observe.Run(following, s.views, s.cfg.ReplicaID, s.ask) })
 	defer beside.Wait()
 	defer stop()
 	served := make(chan error, 1)

@@ -41,10 +41,9 @@ func calendarOf(all []view.Planned, now time.Time) *calendar {
 	x := func(at time.Time) int {
 		return max(0, min(across, int(float64(at.Sub(start))/float64(view.PlannedAhead)*across)))
 	}
-	for day := start.UTC().Truncate(24 * time.Hour); day.Before(start.Add(view.PlannedAhead)); day = day.Add(24 * time.Hour) {
-		if !day.Before(start) {
-			c.Days = append(c.Days, mark{x(day), day.Format("Mon 01-02")})
-		}
+	const day = 24 * time.Hour
+	for at := start.UTC().Truncate(day).Add(day); at.Before(start.Add(view.PlannedAhead)); at = at.Add(day) {
+		c.Days = append(c.Days, mark{x(at), at.Format("Mon 01-02")})
 	}
 	for n, p := range all {
 		if i := slices.IndexFunc(all[:n], func(q view.Planned) bool { return slices.Equal(p.Periods, q.Periods) }); i >= 0 {
@@ -167,7 +166,8 @@ func chartOf(trend []view.Moment, scale *view.Scale) *chart {
 	}
 	last := trend[len(trend)-1]
 	c := &chart{
-		From: last.At.Add(-view.TrendFor), To: last.At, Told: last.Told, CPU: int(last.CPU + .5), Memory: int(last.Memory + .5),
+		From: last.At.Add(-view.TrendFor), To: last.At, Told: last.Told, CPU: int(last.CPU + .5),
+		Memory: int(last.Memory + .5),
 	}
 	most := 1
 	for _, m := range trend {
