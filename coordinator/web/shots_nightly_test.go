@@ -165,7 +165,7 @@ func (x *exhibit) day(group string, size int) {
 			records[x.keys.Report(id)] = store.Report{
 				Schema: store.Schema, Instance: id, BootID: "b", Healthy: true,
 				Received: at,
-				Host: store.HostReport{CPUPercent: cpu, MemoryPercent: 44},
+				Host:     store.HostReport{CPUPercent: cpu, MemoryPercent: 44},
 			}
 		}
 		accepted, scale := *st.Accepted, *st.Scale
