@@ -52,8 +52,8 @@ func isOrigin(text string) bool {
 		strings.EqualFold(text, u.Scheme+"://"+u.Host) && !strings.ContainsAny(text, " ;,'\"")
 }
 
-// askedBySibling reports whether another replica's page asks whether this one is ready: a page whose
-// replica is gone moves to one that is. It learns one bit, as everyone does.
+// askedBySibling reports whether another replica's page asks whether this one is ready: a page
+// whose replica is gone moves to one that is. It learns one bit, as everyone does.
 func (s *Server) askedBySibling(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if r.Method != http.MethodGet || r.URL.EscapedPath() != readyPath || r.URL.RawQuery != "" || origin == "" ||

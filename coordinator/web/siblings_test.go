@@ -293,7 +293,7 @@ func linear(c color.Color) (out [3]float64) {
 	return out
 }
 
-// contrast is that of WCAG, from 1 to 21.
+// contrast is WCAG's contrast ratio, from 1 to 21.
 func contrast(a, b color.Color) float64 {
 	light := func(c color.Color) float64 { l := linear(c); return 0.2126*l[0] + 0.7152*l[1] + 0.0722*l[2] + 0.05 }
 	x, y := light(a), light(b)

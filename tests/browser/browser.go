@@ -108,7 +108,7 @@ type Vision = emulation.SetEmulatedVisionDeficiencyType
 // Ordinary vision, and the deficiencies of colour vision.
 const Ordinary Vision = "none"
 
-// Deficiencies are those of colour vision that a browser can imitate.
+// Deficiencies are the deficiencies of colour vision that a browser can imitate.
 var Deficiencies = []Vision{"protanopia", "deuteranopia", "tritanopia", "achromatopsia"}
 
 // See has the page shown as a reader with a deficiency of colour vision sees it.
