@@ -34,7 +34,7 @@ func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read boo
 }
 
 // InstanceAt works out how an instance was at a moment, and how it had come to that; false: nothing
-// was read yet. It has no record and no report: those of the past are not kept.
+// was read yet. It has no record and no report, which are not kept.
 func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool) {
 	present, read := s.Instance(id, now)
 	if !read {
