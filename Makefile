@@ -64,7 +64,7 @@ packages: ## build deb, rpm, archive, SBOM and container image for amd64 and arm
 
 .PHONY: site
 site: ## render README.md and docs as a site of static files into bin/site/; a dead link fails
-	go run ./scripts/site
+	go run ./tests/site
 
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## run all checks except the tests: format, vet, lint, generated code, protocol, tidy, import rules

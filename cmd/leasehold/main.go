@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/adapters"
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/server"
@@ -46,6 +47,7 @@ func environment() cli.Env {
 		User:           user(),
 		Settings:       settings(),
 		Version:        version,
+		Adapters:       adapters.All(),
 		Etcd:           embedetcd.Version,
 		Open:           program.OpenEtcd,
 		OpenAs:         program.OpenEtcdAs,
