@@ -118,7 +118,7 @@ const (
 	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Cause: the judgment
 	BlockedByAgent            BlockedKind = "agent"             // Cause: the judgment
 	BlockedByConfirmations    BlockedKind = "confirmations"     // Count
-	BlockedByBlamedTemplate   BlockedKind = "blamed_template"   // Cause; Name: what is used; Text: why the last good one is not
+	BlockedByBlamedTemplate   BlockedKind = "blamed_template"   // Cause; Name is used; Text: why the good one is not
 	BlockedByDrain            BlockedKind = "drain"             // Cause; For; Flag: it has a hook
 	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
 	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text: its report; Slot; Cause: why it is given up

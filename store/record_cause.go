@@ -195,8 +195,8 @@ var CauseKinds = []CauseKind{
 	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
-	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
-	CauseHoldEnded, CauseUnreadable, CauseLoad, CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
+	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseCanariesHealthy,
+	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
 	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,
 }
 

@@ -81,8 +81,10 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			Ref: x.Ref, Site: x.Site, Called: true,
 			Since: now.UTC(), Created: now.UTC(),
 			Spec: store.InstanceSpec{Provider: x.Provider},
-			Last: store.Decision{Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why), Cause: why, Revision: s.Revision,
-				At: now.UTC()},
+			Last: store.Decision{
+				Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why), Cause: why, Revision: s.Revision,
+				At: now.UTC(),
+			},
 		}
 		key := s.Keys.Instance(x.Instance)
 		actions = append(actions, Action{

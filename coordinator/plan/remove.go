@@ -34,8 +34,8 @@ func (d *draft) end(m *member, e ending) *Action {
 	m.touched = true
 	keys := d.s.Keys
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: reason.Short(e.why), Cause: e.why,
-		Facts: e.facts, From: store.Deleting,
+		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone",
+		Why: reason.Short(e.why), Cause: e.why, Facts: e.facts, From: store.Deleting,
 		Conditions: append([]store.Condition{m.Unchanged()}, e.conditions...),
 		Writes: append([]store.Write{
 			store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),

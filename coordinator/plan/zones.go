@@ -223,7 +223,8 @@ func (d *draft) rebalance() {
 	case wait.After(d.now):
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
-		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
+		d.block("REC-17", what, store.BlockedByWithdrawal,
+			store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
 	case d.mayAdd(what):
 		d.rebalanceOne(from, to, what)
 	}
@@ -336,7 +337,9 @@ func (d *draft) followRebalance() *store.Rebalance {
 				return nil // it takes its place
 			case m.ID() != last && !m.fills() && replaced.fills():
 				why, t := d.lastCause(m), d.timer(min(rebalanceWait<<min(tries, 10), rebalanceWaitMost))
-				return &store.Rebalance{Withdrawn: tries + 1, Last: m.ID(), Why: reason.Short(why), Cause: reason.Recorded(why), Wait: &t}
+				return &store.Rebalance{
+					Withdrawn: tries + 1, Last: m.ID(), Why: reason.Short(why), Cause: reason.Recorded(why), Wait: &t,
+				}
 			}
 		}
 	}

@@ -422,8 +422,8 @@ func Command(b *store.Blocked) string {
 	}
 }
 
-// blamed says why a template is blamed, and what is used meanwhile. A release before wrote all of it
-// as Text.
+// blamed says why a template is blamed, and what is used meanwhile. The release before wrote all of
+// it as Text.
 func blamed(of *store.BlockedFacts) string {
 	text := Short(of.Cause)
 	switch {
