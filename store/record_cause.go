@@ -196,7 +196,8 @@ var CauseKinds = []CauseKind{
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
 	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseCanariesHealthy,
-	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
+	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad,
+	CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
 	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,
 }
 
