@@ -64,7 +64,7 @@ func imagine(t *testing.T, c ec2test.Config, faults ...faultproxy.Fault) *imagin
 func (w *imagined) provider(change func(*Config)) *Provider {
 	w.t.Helper()
 	c := configuration("http://ec2.test")
-	c.PollInterval, c.Consistency, c.CallTimeout, c.CallsPerMinute = "3s", "1m", "5m", defaultCalls
+	c.PollInterval, c.Consistency, c.CallTimeout, c.CallsPerMinute = "3s", "1m", "5m", amazon.DefaultCalls
 	client := w.pipes.Client(requestTimeout)
 	w.t.Cleanup(client.CloseIdleConnections)
 	c.Client = client
