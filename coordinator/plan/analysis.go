@@ -55,7 +55,7 @@ func (d *draft) analyze() {
 			continue
 		}
 		why := store.Cause{Kind: store.CauseAnalysis, Name: a.From, Text: says}
-		r.Failed, r.Blamed = true, reason.Short(why)
+		r.Failed, r.BlamedCause, r.Blamed = true, why, reason.Short(why)
 		d.tell("ROLL-5", "roll stopped", why)
 		doubted = false
 		break

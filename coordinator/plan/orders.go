@@ -74,7 +74,8 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 			continue
 		}
 		rec := &sl.Record
-		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping = nil, nil, nil, 0
+		rec.Errored, rec.ErroredCause = "", store.Cause{}
 		sl.retry, sl.giveUp = time.Time{}, time.Time{}
 		d.writeSlot(&a, sl)
 		n++
@@ -83,7 +84,8 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	case n == 0 && more:
 		return
 	case n == 0 && d.rollout != nil && d.rollout.Failed:
-		d.rollout.Failed, d.rollout.Blamed = false, ""
+		d.rollout.Failed = false
+		absolve(d.rollout)
 		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
 		d.advance()
 		d.settled = append(d.settled, r)
