@@ -21,7 +21,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		Since: since, Downloads: r.cfg.AdvertiseDownloads, Agents: r.deps.Agents.Sums(),
 		Providers: r.providerNames(), Balancers: r.balancerNames(), Capabilities: r.capabilities,
 		Authorities:  r.deps.Authorities.Limits(),
-		Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
+		Disturbances: r.disturbances, Last: r.last, Waits: r.waits, Page: r.page,
 	}
 	if r.gateway == nil {
 		rec.Address = "" // no agent is served yet
@@ -45,6 +45,13 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		return fmt.Errorf("announce replica: %w", err)
 	}
 	return nil
+}
+
+// ShowPage has the replica announce where browsers reach its page. It is called before Run.
+func (r *Replica) ShowPage(origin string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.page = origin
 }
 
 func (r *Replica) unnoted() int {
