@@ -110,7 +110,7 @@ var (
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
 var Fields = slices.Concat(fieldsBefore, checkFields(), fileFields(), balancerFields, windowFields,
-	busyFields, fieldsAfter, scaleFields)
+	busyFields, fieldsAfter, scaleFields, agentFields)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10

@@ -73,7 +73,8 @@ const (
 	WorkRebalance       Work = "rebalance" // from Zone to To
 	WorkToSpot          Work = "to_spot"   // of one instance
 	WorkToOnDemand      Work = "to_on_demand"
-	WorkMore            Work = "more" // Count more, which the list leaves out
+	WorkUpgrade         Work = "agent_upgrade" // of the group's agents
+	WorkMore            Work = "more"          // Count more, which the list leaves out
 )
 
 // BlockedKind is why work is blocked.
@@ -148,6 +149,12 @@ const (
 	BlockedByClocks BlockedKind = "clocks"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
+	// Name: the version, which no coordinator serves, signed
+	BlockedByNoRelease BlockedKind = "no_release"
+	// Name: the version; Other: a coordinator; Text: its version, which is earlier
+	BlockedByOldCoordinator BlockedKind = "old_coordinator"
+	// Name: the version; Other: the instance that is not of it; Text: why
+	BlockedByUpgradeStopped BlockedKind = "upgrade_stopped"
 )
 
 // BlockedKinds are all kinds.
@@ -164,11 +171,12 @@ var BlockedKinds = []BlockedKind{
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
+	BlockedByNoRelease, BlockedByOldCoordinator, BlockedByUpgradeStopped,
 }
 
 // Works are all kinds of work.
 var Works = []Work{
 	WorkAll, WorkInstance, WorkSlot, WorkCreateAll, WorkCreateMissing, WorkCreateRemaining, WorkFill, WorkRemove,
 	WorkReplace, WorkUpdate, WorkRestart, WorkExpire, WorkWithdraw, WorkDelete, WorkForget, WorkHealth, WorkPhase,
-	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkToSpot, WorkToOnDemand, WorkMore,
+	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkToSpot, WorkToOnDemand, WorkUpgrade, WorkMore,
 }

@@ -157,9 +157,14 @@ const (
 	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
-	CauseStateBefore     CauseKind = "state_before" // of the group: Name
-	CauseHoldEnded       CauseKind = "hold_ended"   // of its size, which By had chosen
-	CauseUnreadable      CauseKind = "unreadable"   // a record; Text: the error
+	CauseStateBefore     CauseKind = "state_before"   // of the group: Name
+	CauseHoldEnded       CauseKind = "hold_ended"     // of its size, which By had chosen
+	CauseUnreadable      CauseKind = "unreadable"     // a record; Text: the error
+	CauseAgentWanted     CauseKind = "agent_wanted"   // version Name; Text: that of the agent
+	CauseAgentUpgraded   CauseKind = "agent_upgraded" // to version Name
+	CauseAgentStays      CauseKind = "agent_stays"    // not of version Name; Text: why
+	CauseAgentLeft       CauseKind = "agent_left"     // the offer of version Name is withdrawn
+	CauseUpgrading       CauseKind = "upgrading"      // its agent tries version Name
 )
 
 // CauseKinds are all of them.
@@ -181,7 +186,8 @@ var CauseKinds = []CauseKind{
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
 	CauseNoProgress, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
-	CauseHoldEnded, CauseUnreadable, CauseLoad,
+	CauseHoldEnded, CauseUnreadable, CauseLoad, CauseAgentWanted, CauseAgentUpgraded, CauseAgentStays,
+	CauseAgentLeft, CauseUpgrading,
 }
 
 // Counterfactual is what would have prevented a decision.
@@ -217,6 +223,7 @@ const (
 	UnlessManyLost      Counterfactual = "many_lost"      //
 	UnlessDamaged       Counterfactual = "damaged"        //
 	UnlessUnrecorded    Counterfactual = "unrecorded"     //
+	UnlessUnoffered     Counterfactual = "unoffered"      // agent.version
 )
 
 // Counterfactuals are all of them.
@@ -225,7 +232,7 @@ var Counterfactuals = []Counterfactual{
 	UnlessProvider, UnlessFilled, UnlessKept, UnlessAdopted, UnlessStarted, UnlessEndedBadly, UnlessOrdered,
 	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger,
 	UnlessNoticed, UnlessLoad,
-	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded,
+	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded, UnlessUnoffered,
 }
 
 // Awaited is what a suspicion waits for.
