@@ -62,6 +62,10 @@ agents: ## build the agent for each architecture into bin/, for coordinators tha
 packages: ## build deb, rpm, archive, SBOM and container image for amd64 and arm64 into dist/
 	VERSION=$(VERSION) scripts/packages.sh
 
+.PHONY: site
+site: ## render README.md and docs as a site of static files into bin/site/; a dead link fails
+	go run ./tests/site
+
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## run all checks except the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"
@@ -154,9 +158,9 @@ containers: ## cause faults in groups of containers of a real LXD, by seed (SEED
 	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
 
 .PHONY: failover
-failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
+failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 SESSION=5s STILL=200ms FIGURES=file)
 	scripts/test-needs.sh
-	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -session $(or $(SESSION),5s) -still $(or $(STILL),0s) -figures '$(abspath $(FIGURES))'
 
 .PHONY: soak
 soak: ## run an hour of faults, edits and rest, after which no resource usage may have grown (FOR=1h FIRST=1)

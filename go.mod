@@ -83,6 +83,7 @@ require (
 	github.com/gophercloud/gophercloud/v2 v2.15.0
 	github.com/miekg/dns v1.1.73
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+	github.com/yuin/goldmark v1.8.7
 	golang.org/x/mod v0.42.0
 )
 

@@ -73,6 +73,8 @@ func windows(s host.Sample) []*protocol.HostWindow {
 				Span: durationpb.New(w.Span), Covered: durationpb.New(w.Covered),
 				CpuPercent: w.CPUPercent, MemoryPercent: w.MemoryPercent, DiskPercent: w.DiskPercent,
 				NetworkSent: w.NetworkSent, NetworkReceived: w.NetworkReceived,
+				CpuIdle:     w.CPUMeasured && w.CPUPercent == 0,
+				NetworkIdle: w.NetworkMeasured && w.NetworkSent == 0 && w.NetworkReceived == 0,
 			})
 		}
 	}

@@ -30,6 +30,10 @@ protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members
 pause-ignored|coordinator/plan/plan.go|s/ && !d.spec.Paused && / \&\& /
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
 no-turns|coordinator/plan/budget.go|s/if !a.Turn {/if true {/
+shared-budget-ignored|coordinator/plan/shared_budget.go|s/if d.shared == nil || /if true || /
+canaries-off-by-one|coordinator/plan/stages.go|s/range min(r.Canary-len(r.Canaries), len(rest))/range min(r.Canary-len(r.Canaries)+1, len(rest))/
+windows-ignored|coordinator/plan/windows.go|s/if len(d.spec.Windows) == 0 {/if true {/
+freeze-ignored|coordinator/plan/windows.go|s/if f.At(d.now) {/if f.At(d.now) \&\& false {/
 retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return 1000*whole + 0*passed/
 LIST
 }

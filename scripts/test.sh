@@ -135,7 +135,8 @@ if [ "$tier" = everyday ]; then
 else
 	wait "$computing" || true # at night nothing is in a hurry
 	[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
-	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3
+	# End to end includes packages, built twice for each architecture, on an empty cache for some twenty minutes.
+	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3 -timeout 75m
 	[ -z "$senses" ] || phase 'senses' in_list_clusters "$senses"
 fi
 [ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m

@@ -31,7 +31,8 @@ type Group struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
 	Budget              Budget            `json:"budget"`
-	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
+	BudgetGroup         string            `json:"budget_group,omitzero"` // see ShardSettings.BudgetGroups (REC-18)
+	Spread              Spread            `json:"spread,omitzero"`       // over the zones (REC-17)
 	Rollout             RolloutSpec       `json:"rollout"`
 	Windows             []Window          `json:"windows,omitempty"` // ROLL-6
 	Freeze              FreezeSpec        `json:"freeze,omitzero"`
@@ -406,6 +407,13 @@ func decodeGroup(value []byte) (Group, error) {
 	}
 	g.Complete()
 	return g, nil
+}
+
+// Restore puts back what instances were made from: what a rollback restores (ROLL-4).
+func (g *Group) Restore(good InstanceSpec) {
+	g.Provider, g.Template, g.Workload, g.Vars, g.Secrets = good.Provider, good.Template, good.Workload, good.Vars,
+		good.Secrets
+	g.Checks, g.Files, g.Slots, g.Busy.BusyProbe = good.Checks, good.Files, good.Slots, good.Busy
 }
 
 // InstanceSpec is the part of the spec that a machine is made from. Of a group that is divided

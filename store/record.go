@@ -82,19 +82,26 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 var asWritten = fmt.Appendf(nil, `{"schema":%d,`, Schema)
 
 func checkSchema(value []byte) error {
+	schema, err := SchemaOf(value)
+	if err != nil {
+		return err
+	}
+	if schema > Schema {
+		return fmt.Errorf("%w: it has %d, this program knows up to %d: upgrade it", ErrSchema, schema, Schema)
+	}
+	return nil
+}
+
+// SchemaOf returns the schema of a record.
+func SchemaOf(value []byte) (int, error) {
 	if bytes.HasPrefix(value, asWritten) {
-		return nil
+		return Schema, nil
 	}
 	var head struct {
 		Schema int `json:"schema"`
 	}
-	if err := json.Unmarshal(value, &head); err != nil {
-		return err
-	}
-	if head.Schema > Schema {
-		return fmt.Errorf("%w: it has %d, this program knows up to %d: upgrade it", ErrSchema, head.Schema, Schema)
-	}
-	return nil
+	err := json.Unmarshal(value, &head)
+	return head.Schema, err
 }
 
 // Encode writes a record as JSON that a person can read in etcdctl. A record of this package can

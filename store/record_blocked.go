@@ -155,6 +155,8 @@ const (
 	BlockedByOldCoordinator BlockedKind = "old_coordinator"
 	// Name: the version; Other: the instance that is not of it; Text: why
 	BlockedByUpgradeStopped BlockedKind = "upgrade_stopped"
+	// Name: the budget_group; Limit; Count instances down; Text: in which groups
+	BlockedBySharedBudget BlockedKind = "shared_budget"
 )
 
 // BlockedKinds are all kinds.
@@ -172,6 +174,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
 	BlockedByNoRelease, BlockedByOldCoordinator, BlockedByUpgradeStopped,
+	BlockedBySharedBudget,
 }
 
 // Works are all kinds of work.

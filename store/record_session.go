@@ -212,6 +212,11 @@ type HostWindow struct {
 	DiskPercent   float64 `json:"disk_percent"`
 	NetworkSent   uint64  `json:"network_sent"`
 	NetworkRecv   uint64  `json:"network_received"`
+
+	// CPUIdle and NetworkIdle: measured, and exactly zero. A zero without them was not measured, or
+	// comes from an agent that is older than they are.
+	CPUIdle     bool `json:"cpu_idle,omitempty"`
+	NetworkIdle bool `json:"network_idle,omitempty"`
 }
 
 // WorkloadExit is how a workload ended.

@@ -94,6 +94,8 @@ type ShardSettings struct {
 	LimitInstances  int    `json:"limit_instances,omitzero"`
 	LimitByProvider Limits `json:"limit_by_provider,omitzero"`
 	LimitByLabel    Limits `json:"limit_by_label,omitzero"` // by label and value of the group: team=shop
+	// how many instances may be down at once in all groups that name the same budget_group (REC-18)
+	BudgetGroups Limits `json:"budget_groups,omitzero"`
 
 	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
 	// value here: the last good one, if it is known, else its default.

@@ -92,6 +92,25 @@ var Settings = []Setting{
 		func(s *ShardSettings) *Limits { return &s.LimitByProvider }),
 	limitsSetting("limit_by_label", "team=shop:50", "The same for the instances of all groups that have a label.",
 		func(s *ShardSettings) *Limits { return &s.LimitByLabel }),
+	budgetGroups(),
+}
+
+// budgetGroups is the setting for the budgets that groups share.
+func budgetGroups() Setting {
+	s := limitsSetting("budget_groups", "shop:1",
+		"How many instances may be down at once in all groups together that name the same budget_group, for another "+
+			"one to be taken down; 1 for those that are not in the list.",
+		func(s *ShardSettings) *Limits { return &s.BudgetGroups })
+	s.Rule = "REC-18"
+	return s
+}
+
+// BudgetOf is how many instances may be down in all groups that share a budget.
+func (s ShardSettings) BudgetOf(group string) int {
+	if most, set := s.BudgetGroups.ByName()[group]; set {
+		return most
+	}
+	return 1
 }
 
 func limitsSetting(name, example, doc string, field func(*ShardSettings) *Limits) Setting {

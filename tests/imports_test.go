@@ -17,6 +17,12 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// clouds reports whether a package is one of the large ones, or links them.
+func clouds(p string) bool {
+	return withinAny(p, module+"/cmd/adapters", module+"/coordinator/discovery/xdsserver", "github.com/envoyproxy",
+		"github.com/aws", "github.com/gophercloud", "github.com/digitalocean/go-libvirt")
+}
+
 // TestImportsLinked checks what a program must not link, however many packages lie between.
 func TestImportsLinked(t *testing.T) {
 	root := projectRoot(t)
@@ -37,6 +43,18 @@ func TestImportsLinked(t *testing.T) {
 			why: "operators and coordinators run it: load generators and a client that cuts corners are in leasehold-bench " +
 				"(size, attack surface)",
 			refused: func(p string) bool { return within(p, module+"/cmd/bench") },
+		},
+		{
+			path: "./tests/stage/cast",
+			why: "it is built twice, once with a library of Go that is changed for it, and all that it links is compiled " +
+				"again for that: the clouds' modules alone take minutes",
+			refused: clouds,
+		},
+		{
+			path: "./cmd/cli",
+			why: "tests of the command line are linked with it each time: package cmd/adapters, which cmd/leasehold alone " +
+				"imports, has the large modules",
+			refused: clouds,
 		},
 	} {
 		list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-deps", program.path)

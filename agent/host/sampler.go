@@ -144,6 +144,7 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 		now.sent, now.received, now.network = sent, received, true
 		if s.before.network {
 			did.sent, did.received = grown(s.before.sent, sent), grown(s.before.received, received)
+			did.hasNetwork = true
 		}
 	}
 	if uptime, err := s.sources.Uptime(ctx); s.works("uptime", err) {

@@ -17,6 +17,9 @@ type Window struct {
 	DiskPercent     float64 // the mean over the time
 	NetworkSent     uint64  // bytes within the time covered
 	NetworkReceived uint64
+
+	CPUMeasured     bool // so a zero is a measurement
+	NetworkMeasured bool
 }
 
 // step is what happened between two samples. What a source did not tell is missing from its sums,
@@ -29,6 +32,7 @@ type step struct {
 	hasMemory      bool
 	hasDisk        bool
 	sent, received float64 // bytes
+	hasNetwork     bool
 }
 
 // past holds the steps of the longest span.
@@ -91,6 +95,7 @@ type sum struct {
 	memory, memoryTime float64
 	disk, diskTime     float64
 	sent, received     float64
+	hasNetwork         bool
 }
 
 func (a *sum) add(s *step, share float64) {
@@ -104,6 +109,7 @@ func (a *sum) add(s *step, share float64) {
 		a.disk, a.diskTime = a.disk+length*s.disk, a.diskTime+length
 	}
 	a.sent, a.received = a.sent+share*s.sent, a.received+share*s.received
+	a.hasNetwork = a.hasNetwork || s.hasNetwork
 }
 
 func (a *sum) window(span time.Duration) Window {
@@ -117,5 +123,6 @@ func (a *sum) window(span time.Duration) Window {
 		Span: span, Covered: min(span, a.covered), CPUPercent: min(100, max(0, 100*of(a.busy, a.total))),
 		MemoryPercent: of(a.memory, a.memoryTime), DiskPercent: of(a.disk, a.diskTime),
 		NetworkSent: uint64(a.sent), NetworkReceived: uint64(a.received),
+		CPUMeasured: a.total > 0, NetworkMeasured: a.hasNetwork,
 	}
 }

@@ -165,3 +165,27 @@ func BenchmarkWindows(b *testing.B) {
 		s.past.windows(now)
 	}
 }
+
+// A zero that was measured is told from one that was not: a group that follows its load shrinks
+// only on the first.
+//
+// proves DET-13, AUTO-2
+func TestAnIdleMachineIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every = 5 * time.Second
+		m := &machineOf{busy: 1, total: 10}
+		s := m.sampler(t, every)
+		s.sample(t.Context())
+		w := m.passes(t, s, every, 0, 0).Windows[0]
+		if !w.CPUMeasured || !w.NetworkMeasured || w.CPUPercent != 0 || w.NetworkSent != 0 {
+			t.Errorf("idle: %+v", w)
+		}
+		m = &machineOf{failing: errors.New("no such file")}
+		s = m.sampler(t, every)
+		s.sample(t.Context())
+		<-time.After(every)
+		if w = s.sample(t.Context()).Windows[0]; w.CPUMeasured || w.NetworkMeasured || w.Covered != every {
+			t.Errorf("not measured: %+v", w)
+		}
+	})
+}

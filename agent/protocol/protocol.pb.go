@@ -3779,8 +3779,12 @@ type HostWindow struct {
 	DiskPercent     float64                `protobuf:"fixed64,5,opt,name=disk_percent,json=diskPercent,proto3" json:"disk_percent,omitempty"`
 	NetworkSent     uint64                 `protobuf:"varint,6,opt,name=network_sent,json=networkSent,proto3" json:"network_sent,omitempty"`
 	NetworkReceived uint64                 `protobuf:"varint,7,opt,name=network_received,json=networkReceived,proto3" json:"network_received,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Measured, and exactly zero. Without these a zero means that nothing was measured, as it does from agents older than
+	// the fields.
+	CpuIdle       bool `protobuf:"varint,8,opt,name=cpu_idle,json=cpuIdle,proto3" json:"cpu_idle,omitempty"`
+	NetworkIdle   bool `protobuf:"varint,9,opt,name=network_idle,json=networkIdle,proto3" json:"network_idle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostWindow) Reset() {
@@ -3860,6 +3864,20 @@ func (x *HostWindow) GetNetworkReceived() uint64 {
 		return x.NetworkReceived
 	}
 	return 0
+}
+
+func (x *HostWindow) GetCpuIdle() bool {
+	if x != nil {
+		return x.CpuIdle
+	}
+	return false
+}
+
+func (x *HostWindow) GetNetworkIdle() bool {
+	if x != nil {
+		return x.NetworkIdle
+	}
+	return false
 }
 
 type WorkloadExit struct {
@@ -4294,7 +4312,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\fdisk_percent\x18\x03 \x01(\x01R\vdiskPercent\x12!\n" +
 	"\fnetwork_sent\x18\x04 \x01(\x04R\vnetworkSent\x12)\n" +
 	"\x10network_received\x18\x05 \x01(\x04R\x0fnetworkReceived\x128\n" +
-	"\awindows\x18\x06 \x03(\v2\x1e.leasehold.agent.v1.HostWindowR\awindows\"\xa9\x02\n" +
+	"\awindows\x18\x06 \x03(\v2\x1e.leasehold.agent.v1.HostWindowR\awindows\"\xe7\x02\n" +
 	"\n" +
 	"HostWindow\x12-\n" +
 	"\x04span\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04span\x123\n" +
@@ -4304,7 +4322,9 @@ const file_protocol_proto_rawDesc = "" +
 	"\x0ememory_percent\x18\x04 \x01(\x01R\rmemoryPercent\x12!\n" +
 	"\fdisk_percent\x18\x05 \x01(\x01R\vdiskPercent\x12!\n" +
 	"\fnetwork_sent\x18\x06 \x01(\x04R\vnetworkSent\x12)\n" +
-	"\x10network_received\x18\a \x01(\x04R\x0fnetworkReceived\"~\n" +
+	"\x10network_received\x18\a \x01(\x04R\x0fnetworkReceived\x12\x19\n" +
+	"\bcpu_idle\x18\b \x01(\bR\acpuIdle\x12!\n" +
+	"\fnetwork_idle\x18\t \x01(\bR\vnetworkIdle\"~\n" +
 	"\fWorkloadExit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12*\n" +

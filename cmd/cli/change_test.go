@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -235,6 +236,14 @@ func TestConfirmAtATerminal(t *testing.T) {
 		if !strings.Contains(stderr, "type web to continue: ") {
 			t.Errorf("not asked: %s", stderr)
 		}
+	}
+}
+
+// Answers that arrive together, as from a pipe at a terminal, are each the answer to one question.
+func TestEachQuestionHasItsAnswer(t *testing.T) {
+	s := &Session{env: Env{Stdin: strings.NewReader("web\ndb\n"), Stderr: io.Discard, StdinTerminal: true}}
+	if err := s.confirmAll(t.Context(), nil, []act{{"web", "web ends"}, {"db", "db ends"}}); err != nil {
+		t.Error(err)
 	}
 }
 

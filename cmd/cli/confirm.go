@@ -48,9 +48,12 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 			"%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
 	}
 	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
+	if s.answers == nil {
+		s.answers = bufio.NewReader(s.env.Stdin)
+	}
 	typed := make(chan string, 1)
 	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
-		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // an incomplete line is not the name
+		line, _ := s.answers.ReadString('\n') // an incomplete line is not the name
 		typed <- strings.TrimSpace(line)
 	}()
 	select {

@@ -10,11 +10,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/rights"
+	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Env is what a command needs from its process. All fields are required, except Columns, Settings,
-// SecretsKey, ServerSettings, DevData and Members.
+// SecretsKey, ServerSettings, DevData, Adapters and Members.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -40,6 +41,10 @@ type Env struct {
 	// SecretsKey holds keys for secrets from the environment; "": none.
 	SecretsKey string
 	Version    string
+	// Adapters are what a coordinator of this program can talk to.
+	Adapters services.Adapters
+	// Etcd is the version of the etcd that leasehold server runs.
+	Etcd string
 
 	// Open opens the store. The returned function closes it.
 	Open func(context.Context, Connection) (store.Store, func() error, error)

@@ -24,8 +24,8 @@ type verdict struct {
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
-// verdictNow returns the verdict on an instance: the leader's last one if it agrees with etcd,
-// since the leader knows more, such as the provider's answers.
+// verdictNow returns the verdict on an instance: the leader's last one if it agrees with etcd or
+// stands, since the leader knows more, such as the provider's answers.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments.Of(id)
 	v := verdict{
@@ -33,8 +33,8 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 		Revision: sc.content.Revision, Evidence: j.EvidenceOfRecords(), // this program did not ask the provider
 	}
 	told, found := verdicts[id]
-	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)
-	if found && agrees && (sc.leads() || told.Verdict.Failed()) {
+	agrees := told.Verdict == j.Verdict || story.Ailing(told.Verdict) && story.Ailing(j.Verdict)
+	if found && (agrees && (sc.leads() || told.Verdict.Failed()) || sc.leads() && sc.stands(id, &told)) {
 		v = verdict{
 			Verdict: told.Verdict, Rule: told.Rule, Why: reason.Text(told.Cause, told.Why), Told: &told.At,
 			Cause:  reason.Known(told.Cause, told.Why),
@@ -45,8 +45,11 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	return v
 }
 
-// ailing reports whether an instance with this verdict is unhealthy.
-func ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
+// stands reports whether the leader's last verdict holds although the records do not show it.
+func (sc *scene) stands(id string, told *store.JournalEntry) bool {
+	st, c := sc.status(), sc.content
+	return story.Stands(told, &st, c.Instances[id].Modified, c.Alive[id].Modified, c.Reports[id].Modified)
+}
 
 // shown reports whether the verdict says more than the phase does.
 func (v verdict) shown() bool { return v.Verdict != "" && v.Verdict != store.Unborn }
@@ -69,7 +72,7 @@ func (v verdict) lines(now time.Time) []string {
 		return nil
 	}
 	lines := []string{fmt.Sprintf("verdict: %s (%s): %s", v.Verdict, v.source(now), v.Why)}
-	if ailing(v.Verdict) && len(v.Evidence) > 0 {
+	if story.Ailing(v.Verdict) && len(v.Evidence) > 0 {
 		lines = append(lines, "evidence: "+strings.Join(v.Evidence, "; "))
 	}
 	return lines

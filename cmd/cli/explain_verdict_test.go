@@ -57,6 +57,14 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 			": by then agents have had time to return, unless there is another disturbance; " +
 				"ID is lost if its agent has not (SAFE-1)",
 		},
+		"the provider says that it crashed, and its stream is open": {
+			func(w *shard, id string) {
+				w.provider.Crash(id, "exit 1")
+				w.until("it is suspect", func() bool { return w.status("web").Verdicts[store.Suspect] == 1 })
+			},
+			"suspect (DET-4, recorded *, rev *): *\nevidence: provider: crashed*; stream open since rev *, epoch 1 at coord-a",
+			": by then the provider has been asked about ID once more (DET-12)",
+		},
 		"unhealthy": {
 			func(w *shard, id string) { w.run("group", "pause", "web"); w.falls(id, "it feels unwell") },
 			"unhealthy (DET-9, recorded *, rev *): it feels unwell\nevidence: stream open since rev *, epoch 1 at coord-a",

@@ -166,6 +166,7 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	w.serve()
 	good, bad := webGroup(3), webGroup(5)
 	good.Vars = map[string]string{"colour": "red"}
+	good.Slots.Name, bad.Slots.Name = "web-${slot}", "www-${slot}"
 	bad.Workload.Run, bad.Template.InstanceType = []string{"./new"}, "large"
 	bad.Paused = true
 	w.put(store.KindGroups, "web", bad)
@@ -185,7 +186,7 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	for _, says := range []string{
 		"of revision 4\n", `- template.instance_type  "large"`,
 		`~ workload.run[0]         "./new" -> "./web"`, `+ vars.colour             "red"`, "web rolled back rev",
-		"web is paused",
+		`~ slots.name              "www-${slot}" -> "web-${slot}"`, "web is paused",
 	} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is missing in\n%s", says, out)

@@ -19,8 +19,9 @@ type GroupRollback struct {
 }
 
 // Run restores what the instances were made from when the whole group was last healthy: provider,
-// template, workload, vars, secrets and checks. Everything else stays as it is. With --to it
-// restores a whole spec; only fields that commands set stay as they are.
+// template, workload, vars, secrets, checks, files, slots and the probe of busy. Everything else
+// stays as it is. With --to it restores a whole spec; only fields that commands set stay as they
+// are.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	var ch change
@@ -82,10 +83,7 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 	if err := rollbackOf(ch, good); err != nil {
 		return ch, "", err
 	}
-	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
-	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars,
-		good.Spec.Secrets, good.Spec.Checks
-	ch.after.Files, ch.after.Busy.BusyProbe = good.Spec.Files, good.Spec.Busy
+	ch.after.Restore(good.Spec)
 	if err := ch.after.Validate(); err != nil {
 		return ch, "", failure(Failed, "leasehold group edit "+name,
 			"group %s: with the template %s, of revision %d, its spec would be invalid: %s", name, good.Template,

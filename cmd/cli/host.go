@@ -14,12 +14,13 @@ func (s *Session) host() *services.Host {
 	return &services.Host{
 		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
 		Version: s.env.Version, Shard: s.flags.Shard, SecretsKey: s.env.SecretsKey,
-		Args:    s.args,
-		Service: supervised.Open(),
-		Open:    s.connect,
-		Login:   s.login,
-		Allowed: s.allowed,
-		Line:    func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
+		Args:     s.args,
+		Service:  supervised.Open(),
+		Adapters: s.env.Adapters,
+		Open:     s.connect,
+		Login:    s.login,
+		Allowed:  s.allowed,
+		Line:     func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
 	}
 }
 

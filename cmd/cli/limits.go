@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,6 +16,13 @@ func (s *Session) foresee(ctx context.Context, group string, own store.Listing, 
 	error,
 ) {
 	world := foresee.New(s.keys(), group, own, edits, s.env.Now())
+	if spec, known := world.Spec(); known && spec.BudgetGroup != "" {
+		down, err := s.downBeside(ctx, group, spec.BudgetGroup, own.Revision)
+		if err != nil {
+			return nil, err
+		}
+		world.Sharing(down)
+	}
 	content := cache.FromListing(s.keys(), own)
 	if len(evidence.Limits(content)) == 0 {
 		return world, nil
@@ -31,4 +39,26 @@ func (s *Session) foresee(ctx context.Context, group string, own store.Listing, 
 	}
 	world.Beside(evidence.Limits(cache.FromListing(s.keys(), all)))
 	return world, nil
+}
+
+// downBeside is what is down in other groups with the same budget_group, as their statuses say
+// (REC-18).
+func (s *Session) downBeside(ctx context.Context, group, budget string, at store.Revision) (map[string]plan.Down,
+	error,
+) {
+	l, err := s.list(ctx, s.keys().Of(store.KindStatus), at)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]plan.Down{}
+	for name, st := range cache.FromListing(s.keys(), l).Status {
+		g := st.Record.Accepted
+		if name == group || g == nil || g.BudgetGroup != budget || g.Stopped || g.Deleting || g.Unstarted {
+			continue
+		}
+		all[name] = plan.Down{
+			Unavailable: max(0, g.Size-st.Record.Phases[store.Running]), Unwell: max(0, g.Size-st.Record.Healthy),
+		}
+	}
+	return all, nil
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/sealed"
@@ -86,7 +85,7 @@ func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
 
 // open opens the selected provider.
 func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider, error) {
-	entries, err := providerfile.Read(c.Providers)
+	entries, err := s.env.Adapters.Kinds.Read(c.Providers)
 	if err != nil {
 		var problems yamlfile.Problems
 		if errors.As(err, &problems) {

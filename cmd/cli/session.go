@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Session struct {
 	st       store.Store
 	close    func() error
 	waited   bool          // the user was told that the command waits for etcd
+	answers  *bufio.Reader // of questions; one for all, since it reads ahead
 	api      *requestOfAPI // nil: a command
 }
 

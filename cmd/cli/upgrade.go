@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Upgrades are the commands about upgrades of Leasehold itself.
@@ -32,7 +34,17 @@ func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	state.Etcd = <-members
-	u := story.PlanUpgrade(&state.Shard, to, s.env.Now())
+	found, err := s.formats(ctx)
+	if err != nil {
+		return err
+	}
+	release := story.Release{Version: to}
+	if to == s.env.Version {
+		release.Formats = &story.Formats{
+			Schema: store.Schema, Oldest: protocol.Oldest, Newest: protocol.Newest, Etcd: s.env.Etcd,
+		}
+	}
+	u := story.PlanUpgrade(&state.Shard, release, found, s.env.Now())
 	done, err := s.records(u)
 	if err != nil {
 		return err
@@ -47,6 +59,35 @@ func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 			"the upgrade to %s cannot begin: %s", output.OneLine(to), counted(n, "problem", "problems"))
 	}
 	return nil
+}
+
+// formats reads of which schema the records are, and what agents speak.
+func (s *Session) formats(ctx context.Context) (found story.Found, err error) {
+	keys := s.keys()
+	kinds := append(store.DurableKinds(), store.KindReplicas, store.KindAlive)
+	for _, kind := range kinds {
+		prefix := keys.Of(kind)
+		if kind == store.KindShard || kind == store.KindServed {
+			prefix = keys.Prefix() + kind
+		}
+		l, err := s.list(ctx, prefix, 0)
+		if err != nil {
+			return found, err
+		}
+		for _, kv := range l.KVs {
+			if is, _, _ := keys.Split(kv.Key); is != kind {
+				continue
+			}
+			// A record that cannot be read at all is a problem of status.
+			if schema, err := store.SchemaOf(kv.Value); err == nil && schema > store.Schema {
+				found.Newer = append(found.Newer, story.Newer{Key: kv.Key[len(keys.Prefix()):], Schema: schema})
+			}
+			if v, err := store.Decode[store.Alive](kv); err == nil && kind == store.KindAlive {
+				found.Agents = append(found.Agents, v.Record)
+			}
+		}
+	}
+	return found, nil
 }
 
 func (s *Session) showUpgrade(u story.Upgrade) error {
@@ -68,6 +109,10 @@ func (s *Session) showUpgrade(u story.Upgrade) error {
 		if err := t.Write(scr, s.wide()); err != nil {
 			return err
 		}
+	}
+	if u.Unchecked {
+		s.note("formats of records, the agents' protocol and etcd were not compared: leasehold upgrade check of %s itself "+
+			"does that", output.OneLine(u.To))
 	}
 	return writeProblems(scr, u.Against)
 }

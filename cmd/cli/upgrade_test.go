@@ -22,6 +22,14 @@ func TestUpgradeCheck(t *testing.T) {
 	if strings.Contains(out, "downgrade") {
 		t.Errorf("it goes up:\n%s", out)
 	}
+	if _, _, err := w.run("upgrade", "check", "--to", "v0.9.0"); !strings.Contains(err, "upgrade check of v0.9.0 itself") {
+		t.Errorf("of formats that it cannot know it says %q", err)
+	}
+	w.put(store.KindGroups, "later", `{"schema":2,"name":"later"}`)
+	if code, out, err := w.run("upgrade", "check"); code != Failed || !strings.Contains(out, "groups/later") ||
+		!strings.Contains(out, "it has schema 2, and this release reads up to 1") {
+		t.Errorf("over a record of a newer schema: exit %d\n%s%s", code, out, err)
+	}
 	if code, out, err := w.run("upgrade", "check"); code != Failed || !strings.Contains(out, "it is no release") {
 		t.Errorf("to a version that is none: exit %d\n%s%s", code, out, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/store"
@@ -58,7 +57,7 @@ type WebhookTest struct {
 
 // Run sends a test event.
 func (c *WebhookTest) Run(ctx context.Context, s *Session) error {
-	hooks, err := providerfile.Webhooks(c.Providers)
+	hooks, err := s.env.Adapters.Kinds.Webhooks(c.Providers)
 	if err != nil {
 		return failure(Usage, "correct "+c.Providers, "%s", err)
 	}

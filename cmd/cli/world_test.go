@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/cmd/rights"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/exec"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 	"go.uber.org/goleak"
@@ -20,6 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // noon is when everything in these tests happens.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// kinds are what a file of providers may name here: few, because each cloud is large to link.
+var kinds = providerfile.Kinds{Providers: map[string]providerfile.OpenProvider{
+	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
+		c := exec.Config{Logger: log}
+		if err := providerfile.Decode(settings, &c); err != nil {
+			return nil, err
+		}
+		return exec.New(ctx, c)
+	},
+}}
 
 // world is a store in memory and an operator before it.
 type world struct {
@@ -59,9 +75,10 @@ func (w *world) env(out, err io.Writer) Env {
 		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal,
 		StderrTerminal: w.terminal,
 		Now:            w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) },
-		User:    "eve@desk",
-		Version: "v0",
-		Open:    open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
+		User:     "eve@desk",
+		Version:  "v0",
+		Adapters: services.Adapters{Kinds: kinds},
+		Open:     open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
 			return nil, nil, errors.New("there are no rights in memory")
 		},
 		Edit:       func(_ context.Context, path string) error { return w.edit(path) },

@@ -32,6 +32,7 @@ type World struct {
 	machines map[string]*machine
 	suspect  func(provider string) // has its machines listed
 	others   []plan.Limit          // what other groups use of the limits of the shard
+	down     map[string]plan.Down  // in groups that share a budget with it
 }
 
 // New creates the world of a group. The listing holds the keys of the group and of the shard in
@@ -82,6 +83,9 @@ func (w *World) Beside(all []plan.Limit) {
 	w.others = all
 }
 
+// Sharing adds what is down in other groups that share a budget with it (REC-18).
+func (w *World) Sharing(down map[string]plan.Down) { w.down = down }
+
 // Plan returns what the planner decides on the present records.
 func (w *World) Plan() plan.Plan {
 	s := w.evidence.Snapshot(w.content, []string{w.group})
@@ -90,7 +94,7 @@ func (w *World) Plan() plan.Plan {
 
 // plan makes a plan of a snapshot.
 func (w *World) plan(s *plan.Snapshot) plan.Plan {
-	s.GraceEnd, s.GraceWhy = time.Time{}, ""
+	s.GraceEnd, s.GraceWhy, s.DownElsewhere = time.Time{}, "", w.down
 	for i := range s.Limits {
 		for _, o := range w.others {
 			if o.Name == s.Limits[i].Name {
@@ -120,6 +124,9 @@ func waits(s store.Status) bool {
 
 // Spec returns the group's spec in force, with the edits; false if it has no usable spec.
 func (w *World) Spec() (store.Group, bool) {
+	if w.group == "" {
+		return store.Group{}, false
+	}
 	s := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0]
 	switch {
 	case s.Spec.Problem == "" && max(s.Spec.Modified, s.Spec.StaticModified) > 0:

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/adapters"
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/server"
+	"github.com/leasehold/leasehold/store/embedetcd"
 	"golang.org/x/term"
 )
 
@@ -45,6 +47,8 @@ func environment() cli.Env {
 		User:           user(),
 		Settings:       settings(),
 		Version:        version,
+		Adapters:       adapters.All(),
+		Etcd:           embedetcd.Version,
 		Open:           program.OpenEtcd,
 		OpenAs:         program.OpenEtcdAs,
 		Rights:         openRights,

@@ -12,7 +12,7 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 	error){
 	"exec": func(settings []byte, _ string, log *slog.Logger) (authority.Authority, error) {
 		var c authority.ProgramConfig
-		if err := decode(settings, &c); err != nil {
+		if err := Decode(settings, &c); err != nil {
 			return nil, err
 		}
 		c.Logger = log
@@ -20,7 +20,7 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 	},
 	"own": func(settings []byte, certificates string, log *slog.Logger) (authority.Authority, error) {
 		var c authority.OwnConfig
-		if err := decode(settings, &c); err != nil {
+		if err := Decode(settings, &c); err != nil {
 			return nil, err
 		}
 		return authority.NewOwn(c, certificates, log)
@@ -29,8 +29,8 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 
 // OpenAuthorities opens the authorities for workloads' certificates that a file names: none is no
 // error. No program is run before the authorities are.
-func OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]authority.Authority, error) {
-	f, err := readFile(path)
+func (k Kinds) OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]authority.Authority, error) {
+	f, err := k.readFile(path)
 	if err != nil {
 		return nil, err
 	}

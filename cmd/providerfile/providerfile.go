@@ -32,83 +32,30 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/ec2"
-	"github.com/leasehold/leasehold/provider/exec"
-	"github.com/leasehold/leasehold/provider/libvirt"
-	"github.com/leasehold/leasehold/provider/lxd"
-	"github.com/leasehold/leasehold/provider/openstack"
-	"github.com/leasehold/leasehold/provider/process"
-	"go.yaml.in/yaml/v4"
+	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// kinds are the kinds of provider that the file may name, and how to open one from its settings.
-var kinds = map[string]func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error){
-	"ec2": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		c := ec2.Config{Logger: log}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return opened(ec2.New(ctx, c))
-	},
-	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		c := exec.Config{Logger: log}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return exec.New(ctx, c)
-	},
-	"libvirt": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		c := libvirt.Config{Logger: log}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return opened(libvirt.New(c))
-	},
-	"lxd": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		c := lxd.Config{Logger: log}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return opened(lxd.New(c))
-	},
-	"openstack": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		c := openstack.Config{Logger: log}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return opened(openstack.New(c))
-	},
-	"process": func(_ context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
-		var c struct {
-			Dir      string   `json:"dir"`
-			Agent    []string `json:"agent"` // the program and its arguments
-			Zones    []string `json:"zones"`
-			PortFrom int      `json:"port_from"`
-			PortTo   int      `json:"port_to"`
-		}
-		if err := decode(settings, &c); err != nil {
-			return nil, err
-		}
-		return opened(process.New(process.Config{
-			Dir: c.Dir, AgentCommand: c.Agent, Zones: c.Zones, PortFrom: c.PortFrom, PortTo: c.PortTo, Logger: log,
-		}))
-	},
+// Kinds are the kinds of provider and of load balancer that a file may name. A program chooses them
+// (package adapters has all), so that none links more clouds than it uses.
+type Kinds struct {
+	Providers map[string]OpenProvider
+	Balancers map[string]OpenBalancer
 }
 
-// opened returns a provider, or the error of opening it: never a nil provider.
-func opened[P provider.Provider](p P, err error) (provider.Provider, error) {
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
+// OpenProvider opens a provider from its settings, in JSON.
+type OpenProvider func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error)
 
-// decode decodes settings. An unknown one is an error.
-func decode(settings []byte, to any) error {
+// OpenBalancer opens a load balancer from its name and its settings, in JSON.
+type OpenBalancer func(ctx context.Context, name string, settings []byte, log *slog.Logger) (balancer.Balancer, error)
+
+// Decode decodes settings. An unknown one is an error.
+func Decode(settings []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(settings))
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
@@ -142,7 +89,10 @@ func shape(t reflect.Type) string {
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // Entry is one provider of a file that is not open yet.
-type Entry struct{ item }
+type Entry struct {
+	item
+	open OpenProvider
+}
 
 // item is a name, a kind and its settings.
 type item struct {
@@ -153,14 +103,33 @@ type item struct {
 }
 
 // Read reads which providers a file names: none is no error. It runs nothing.
-func Read(path string) ([]Entry, error) {
-	f, err := readFile(path)
+func (k Kinds) Read(path string) ([]Entry, error) {
+	f, err := k.readFile(path)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(f.providers))
 	for i, p := range f.providers {
-		entries[i] = Entry{p}
+		entries[i] = Entry{p, k.Providers[p.Kind]}
+	}
+	return entries, nil
+}
+
+// BalancerEntry is one load balancer of a file that is not open yet.
+type BalancerEntry struct {
+	item
+	open OpenBalancer
+}
+
+// ReadBalancers reads which load balancers a file names: none is no error. Nothing is run.
+func (k Kinds) ReadBalancers(path string) ([]BalancerEntry, error) {
+	f, err := k.readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]BalancerEntry, len(f.balancers))
+	for i, b := range f.balancers {
+		entries[i] = BalancerEntry{b, k.Balancers[b.Kind]}
 	}
 	return entries, nil
 }
@@ -174,7 +143,7 @@ type file struct {
 	webhooks    []item
 }
 
-func readFile(path string) (file, error) {
+func (k Kinds) readFile(path string) (file, error) {
 	opened, err := os.Open(path)
 	if err != nil {
 		return file{}, fmt.Errorf("read the file of providers: %w", err)
@@ -186,7 +155,7 @@ func readFile(path string) (file, error) {
 		return f, err
 	}
 	for _, root := range roots {
-		f.list(root)
+		f.list(root, k)
 	}
 	if len(f.reader.Problems) > 0 {
 		return f, f.reader.Problems.Sorted()
@@ -194,17 +163,17 @@ func readFile(path string) (file, error) {
 	return f, nil
 }
 
-func (f *file) list(root *yaml.Node) {
+func (f *file) list(root *yaml.Node, k Kinds) {
 	r := f.reader
 	if root.Kind != yaml.MappingNode {
 		r.Wrong(root, "", "must have at least one of the fields providers, balancers, authorities and webhooks")
 		return
 	}
 	r.Fields("", root, func(key, value *yaml.Node) {
-		section, to, of, known := key.Value, &f.providers, "provider", slices.Sorted(maps.Keys(kinds))
+		section, to, of, known := key.Value, &f.providers, "provider", slices.Sorted(maps.Keys(k.Providers))
 		switch {
 		case section == "balancers":
-			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(balancerKinds))
+			to, of, known = &f.balancers, "balancer", slices.Sorted(maps.Keys(k.Balancers))
 		case section == "authorities":
 			to, of, known = &f.authorities, "authority", slices.Sorted(maps.Keys(authorityKinds))
 		case section == "webhooks":
@@ -266,9 +235,18 @@ func (i item) in(section string, err error) error {
 
 // Open opens the provider.
 func (e Entry) Open(ctx context.Context, log *slog.Logger) (provider.Provider, error) {
-	p, err := kinds[e.Kind](ctx, e.settings, log.With("provider", e.Name))
+	p, err := e.open(ctx, e.settings, log.With("provider", e.Name))
 	if err != nil {
 		return nil, e.in("providers", err)
 	}
 	return p, nil
+}
+
+// Open opens the load balancer.
+func (e BalancerEntry) Open(ctx context.Context, log *slog.Logger) (balancer.Balancer, error) {
+	b, err := e.open(ctx, e.Name, e.settings, log.With("balancer", e.Name))
+	if err != nil {
+		return nil, e.in("balancers", err)
+	}
+	return b, nil
 }

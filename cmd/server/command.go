@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -22,7 +21,7 @@ import (
 type Command struct {
 	Name      string        `help:"Name of this host in the cluster." placeholder:"NAME"`
 	Init      bool          `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
-	NoShard   bool          `help:"With --init: make no shard. It is restored from a backup."`
+	NoShard   bool          `help:"With --init: make no shard. It is restored from a backup, with the authorities that are in the data directory."`
 	Join      string        `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
 	Token     string        `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
 	Address   string        `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`
@@ -72,6 +71,11 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 			"--init: %s is empty, and a service makes no cluster", place.Dir)
 	}
 	fresh := isNew(err)
+	if fresh && c.NoShard && !place.hasAuthorities() {
+		h.Logger(c.LogLevel).Warn("this cluster gets new authorities: agents of a shard that is restored do not trust them, "+
+			"and their machines will have to be replaced", "next", "if there is a copy of pki and secrets.key: end this, "+
+			"remove "+place.Dir+", put the copy there, and start again")
+	}
 	var wanted Record
 	if fresh {
 		if wanted, err = c.wanted(ctx, h.Shard); err != nil {
@@ -110,8 +114,9 @@ func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
 	if c.Join != "" {
 		return place.join(ctx, wanted, c.Join, c.Token)
 	}
-	if _, err := os.Stat(place.credentials().Dir); err == nil {
-		return problem("choose another directory with --data-dir, or remove "+place.Dir,
+	if place.hasAuthorities() && !c.NoShard { // with --no-shard the restored shard has them
+		return problem("choose another directory with --data-dir, or remove "+place.Dir+
+			"; to restore a shard with these authorities, add --no-shard",
 			"--init: %s has certificates already, and no record of a server", place.credentials().Dir)
 	}
 	if err := place.begin(wanted); err != nil {
@@ -198,6 +203,10 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 			return err
 		}
 		defer admin.Close()
+		if c.NoShard {
+			fmt.Fprintf(&b, "restore the shard now: leasehold restore FILE --confirm=%s; other hosts are ready after that\n",
+				r.Shard)
+		}
 		b.WriteString("to bear the loss of a host, run on two others, each command once and within an hour:\n")
 		for _, name := range following(r.Name) {
 			token, err := admin.Token(ctx, "leasehold server --init")

@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,4 +99,50 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// proves DAY-2: a cluster that is made for a shard of a backup has the authorities that its agents
+// know; --init alone takes over no certificates
+func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
+	lost, r := first(t)
+	place := Place{Dir: t.TempDir()}
+	if err := os.Chmod(place.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	was := map[pki.Kind]string{}
+	for _, kind := range []pki.Kind{pki.Agents, pki.Operators} {
+		was[kind] = authority(t, lost, kind)
+	}
+	if err := os.Rename(lost.credentials().Dir, place.credentials().Dir); err != nil {
+		t.Fatal(err)
+	}
+	err := (&Command{Init: true}).first(t.Context(), place, r)
+	var refused *services.Problem
+	if !errors.As(err, &refused) || !strings.Contains(refused.Next, "--no-shard") {
+		t.Fatalf("--init over certificates: %v", err)
+	}
+	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r); err != nil {
+		t.Fatal(err)
+	}
+	r, err = place.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := place.prepare(r); err != nil {
+		t.Fatal(err)
+	}
+	for kind, before := range was {
+		if authority(t, place, kind) != before {
+			t.Errorf("the authority of %s is another one", kind)
+		}
+	}
+}
+
+func authority(t *testing.T, p Place, kind pki.Kind) string {
+	t.Helper()
+	a, err := pki.Load(p.credentials().Dir, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Issuer.Fingerprint()
 }

@@ -35,6 +35,12 @@ func (p Place) credentials() services.Credentials {
 	return services.Credentials{Dir: p.file("pki")}
 }
 
+// hasAuthorities reports whether there are certificate authorities here, also without a record.
+func (p Place) hasAuthorities() bool {
+	_, err := os.Stat(p.credentials().Dir)
+	return err == nil
+}
+
 // phase is how far a host has come.
 type phase string
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/program"
-	"github.com/leasehold/leasehold/cmd/providerfile"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
@@ -82,7 +81,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := openWebhooks(c.Providers, log)
+	webhooks, err := openWebhooks(h, c.Providers, log)
 	if err != nil {
 		return err
 	}
@@ -147,7 +146,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.Discovery.open(ctx, h.Shard, r, c.HTTP.access(), log)
+	found, err := c.Discovery.open(ctx, h, r, c.HTTP.access(), log)
 	if err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func beside(advertise, listen string) string {
 // are none.
 func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) (map[string]provider.Provider, error) {
 	if c.Providers != "" {
-		if named, err := openProviders(ctx, c.Providers, log); err != nil || len(named) > 0 {
+		if named, err := openProviders(ctx, h, c.Providers, log); err != nil || len(named) > 0 {
 			return named, err
 		}
 	}
@@ -233,8 +232,8 @@ func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) 
 }
 
 // openProviders opens the providers that a file names.
-func openProviders(ctx context.Context, file string, log *slog.Logger) (map[string]provider.Provider, error) {
-	entries, err := providerfile.Read(file)
+func openProviders(ctx context.Context, h *Host, file string, log *slog.Logger) (map[string]provider.Provider, error) {
+	entries, err := h.Adapters.Kinds.Read(file)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
@@ -258,7 +257,7 @@ func openBalancers(ctx context.Context, h *Host, file string, log *slog.Logger) 
 	if file == "" {
 		return all, nil
 	}
-	entries, err := providerfile.ReadBalancers(file)
+	entries, err := h.Adapters.Kinds.ReadBalancers(file)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
@@ -281,7 +280,7 @@ func openBalancers(ctx context.Context, h *Host, file string, log *slog.Logger) 
 func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*authority.Set, error) {
 	all := map[string]authority.Authority{}
 	if file != "" {
-		named, err := providerfile.OpenAuthorities(file, certificates, log)
+		named, err := h.Adapters.Kinds.OpenAuthorities(file, certificates, log)
 		if err != nil {
 			return nil, problem("correct the file that --providers names", "%s", err)
 		}
@@ -292,16 +291,16 @@ func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*aut
 }
 
 // openWebhooks returns the webhooks that a file names.
-func openWebhooks(file string, log *slog.Logger) ([]*webhook.Hook, error) {
+func openWebhooks(h *Host, file string, log *slog.Logger) ([]*webhook.Hook, error) {
 	if file == "" {
 		return nil, nil
 	}
-	hooks, err := providerfile.Webhooks(file)
+	hooks, err := h.Adapters.Kinds.Webhooks(file)
 	if err != nil {
 		return nil, problem("correct the file that --providers names", "%s", err)
 	}
-	for _, h := range hooks {
-		log.Info("decisions are sent to a webhook while this coordinator leads", "webhook", h.Name())
+	for _, hook := range hooks {
+		log.Info("decisions are sent to a webhook while this coordinator leads", "webhook", hook.Name())
 	}
 	return hooks, nil
 }

@@ -85,7 +85,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	providers := h.providers(processes)
 	if d.Providers != "" {
-		more, err := openProviders(ctx, d.Providers, log)
+		more, err := openProviders(ctx, h, d.Providers, log)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	webhooks, err := openWebhooks(d.Providers, log)
+	webhooks, err := openWebhooks(h, d.Providers, log)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	found, err := d.findable(ctx, h.Shard, replica, log)
+	found, err := d.findable(ctx, h, replica, log)
 	if err != nil {
 		return err
 	}
@@ -329,14 +329,14 @@ func (d *Dev) httpAddress() (HTTP, error) {
 }
 
 // findable opens the servers for clients that look for instances, on this machine alone.
-func (d *Dev) findable(ctx context.Context, shard string, r *coordinator.Replica, log *slog.Logger) (*guide, error) {
+func (d *Dev) findable(ctx context.Context, h *Host, r *coordinator.Replica, log *slog.Logger) (*guide, error) {
 	for flag, address := range map[string]string{"--dns": d.DNS, "--xds": d.XDS} {
 		if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
 			return nil, problem(fmt.Sprintf("leasehold dev %s 127.0.0.1:0, or run leasehold coordinator", flag),
 				"%s: %s: leasehold dev listens only on this machine", flag, address)
 		}
 	}
-	return d.Discovery.open(ctx, shard, r, access.Config{}, log)
+	return d.Discovery.open(ctx, h, r, access.Config{}, log)
 }
 
 func loopback(host string) bool {

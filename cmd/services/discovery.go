@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/discovery"
 	"github.com/leasehold/leasehold/coordinator/discovery/dnsserver"
-	"github.com/leasehold/leasehold/coordinator/discovery/xdsserver"
 )
 
 // Discovery are the flags of the servers that tell clients which instances are in service.
@@ -27,21 +26,21 @@ type Discovery struct {
 type guide struct {
 	directory *discovery.Directory
 	dns       *dnsserver.Server // nil: off
-	xds       *xdsserver.Server // nil: off
+	xds       DiscoveryServer   // nil: off
 	log       *slog.Logger
 }
 
 func off(address string) bool { return address == "" || address == "off" }
 
 // open opens the listening addresses.
-func (d Discovery) open(ctx context.Context, shard string, r *coordinator.Replica, files access.Config,
+func (d Discovery) open(ctx context.Context, h *Host, r *coordinator.Replica, files access.Config,
 	log *slog.Logger,
 ) (*guide, error) {
 	g := &guide{directory: discovery.NewDirectory(r.Cache()), log: log}
 	if !off(d.DNS) {
 		zone := d.Zone
 		if zone == "" {
-			zone = shard + ".leasehold"
+			zone = h.Shard + ".leasehold"
 		}
 		server, err := dnsserver.New(dnsserver.Config{Listen: d.DNS, Zone: zone, Allow: d.Allow}, g.directory, log)
 		if err != nil {
@@ -54,7 +53,10 @@ func (d Discovery) open(ctx context.Context, shard string, r *coordinator.Replic
 		g.dns = server
 	}
 	if !off(d.XDS) {
-		server, err := xdsserver.New(xdsserver.Config{Listen: d.XDS, Access: files}, g.directory, log)
+		if h.Adapters.XDS == nil {
+			return nil, problem("leave --xds out, or run leasehold itself", "--xds: this program has no server of xDS")
+		}
+		server, err := h.Adapters.XDS(d.XDS, files, g.directory, log)
 		if err == nil {
 			err = server.Listen(ctx)
 		}

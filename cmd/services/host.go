@@ -46,6 +46,8 @@ type Host struct {
 	Login func(*program.Connection) api.Login
 	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
+	// Adapters are what the program links for a coordinator.
+	Adapters Adapters
 	// Providers are those that a coordinator has besides the process provider; may be nil.
 	Providers map[string]provider.Provider
 	// Balancers are those that a coordinator has besides the ones that its file names; may be nil.

@@ -14,9 +14,10 @@ import (
 const aBite = 1000
 
 // TakeDirty hands over the groups that are to be planned on a cache of this revision, in order.
-// Groups whose last write by us is not in the cache yet stay behind, until the cache wakes
-// us. What a full pass has planned comes a bite at a time, and only when nothing has happened to
-// any group, or at every other turn (REC-1): so no group waits for the whole of it, and it ends.
+// Groups whose last write by us is not in the cache yet stay behind, until the cache wakes us.
+// Groups that share a budget come together, and stay behind together. What a full pass has planned
+// comes a bite at a time, and only when nothing has happened to any group, or at every other turn
+// (REC-1): so no group waits for the whole of it, and it ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -32,10 +33,11 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	} else {
 		e.yielded = len(e.pass) > 0
 	}
+	late := e.sharing.together(e.dirty, func(group string) bool { return e.written[group] > rev })
 	var out []string
 	behind := map[string]bool{} // a new one: a map that once was large stays slow to walk
 	for _, name := range slices.Sorted(maps.Keys(e.dirty)) {
-		if e.written[name] > rev {
+		if e.written[name] > rev || late[name] {
 			behind[name] = true
 			continue
 		}

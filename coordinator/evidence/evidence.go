@@ -79,6 +79,7 @@ type Evidence struct {
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
 	yielded bool                      // the pass was passed over at the last turn
+	sharing sharing                   // of budgets
 	due     agenda                    // when to plan groups unasked
 	written map[string]store.Revision // our last write to them
 }
@@ -96,7 +97,7 @@ func New(cfg Config) *Evidence {
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
 		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(),
-		written: map[string]store.Revision{},
+		written: map[string]store.Revision{}, sharing: newSharing(),
 	}
 	for name, c := range cfg.Capabilities {
 		e.zones[name] = c.Zones

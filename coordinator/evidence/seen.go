@@ -44,6 +44,10 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	for group := range c.Status {
 		e.seeStatus(c, group, first)
 	}
+	e.sharing = newSharing()
+	for group := range c.GroupNames() {
+		e.seeSharing(c, group)
+	}
 	for id, r := range c.Replicas {
 		e.counts[id] = r.Record.Disturbances
 	}
@@ -118,12 +122,14 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 	case store.KindRequests:
 		e.markOrders(c, []string{change.Name})
 	case store.KindGroups, store.KindStatic:
+		e.seeSharing(c, change.Group)
 		if len(e.tagged[change.Group]) > 0 {
 			e.dirty[""] = true // it may be paused, or no more, and so may its extra machines be left
 		}
 		e.markOrders(c, c.ToGroup[change.Group])
 	case store.KindStatus:
 		e.seeStatus(c, change.Name, false)
+		e.seeSharing(c, change.Name)
 		e.markOrders(c, c.ToGroup[change.Group])
 	case store.KindStrays:
 		e.seeStray(c, change.Name)

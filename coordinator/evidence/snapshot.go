@@ -42,6 +42,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	}
 	s.Refusals, s.ClocksApart, s.Agents = e.refused(), clocksApart(c), agents(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
+	s.BudgetTurns = e.budgetTurns(c)
 	for _, name := range groups {
 		if name == "" {
 			e.shard(c, &s)

@@ -312,6 +312,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()),
 				DiskPercent: finite(w.GetDiskPercent()),
 				NetworkSent: w.GetNetworkSent(), NetworkRecv: w.GetNetworkReceived(),
+				CPUIdle:     w.GetCpuIdle() && w.GetCpuPercent() == 0,
+				NetworkIdle: w.GetNetworkIdle() && w.GetNetworkSent() == 0 && w.GetNetworkReceived() == 0,
 			})
 		}
 	}

@@ -377,3 +377,29 @@ func TestLoadThatASizeFollowsIsPersistedMoreOften(t *testing.T) {
 		}
 	})
 }
+
+// A zero that was measured stays one in the record; what only says so does not.
+//
+// proves AUTO-2
+func TestAnIdleMachineIsRecordedAsMeasured(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		span := durationpb.New(time.Minute)
+		a.report(&protocol.Report{Healthy: true, Host: &protocol.Host{Windows: []*protocol.HostWindow{
+			{Span: span, Covered: span, CpuIdle: true, NetworkIdle: true}, // idle
+			{Span: span, Covered: span},                                   // not measured, or by an older agent
+			{ // wrong
+				Span: span, Covered: span, CpuPercent: 3, NetworkSent: 1, CpuIdle: true, NetworkIdle: true,
+			},
+		}}})
+		for i, idle := range []bool{true, false, false} {
+			if got := w.report("web-0").Record.Host.Windows[i]; got.CPUIdle != idle || got.NetworkIdle != idle {
+				t.Errorf("window %d: %+v, want idle: %t", i, got, idle)
+			}
+		}
+	})
+}

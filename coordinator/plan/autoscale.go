@@ -262,8 +262,8 @@ func (d *draft) load() scale.Load {
 	return load
 }
 
-// tells is what a member tells of a metric, if that is fresh. Zero is what an agent reports that
-// could not measure: no machine that runs it has no load at all.
+// tells is what a member tells of a metric, if that is fresh. A bare zero is what an agent reports
+// that could not measure.
 func (d *draft) tells(m *member, metric string) (value float64, told bool) {
 	if m.ReportSeen.IsZero() || d.now.Sub(m.ReportSeen) > loadFresh {
 		return 0, false
@@ -273,15 +273,16 @@ func (d *draft) tells(m *member, metric string) (value float64, told bool) {
 	if i < 0 || windows[i].Covered.D() < loadCovered {
 		return 0, false
 	}
+	idle := false
 	switch w := windows[i]; metric {
 	case store.MetricCPU:
-		value = w.CPUPercent
+		value, idle = w.CPUPercent, w.CPUIdle
 	case store.MetricMemory:
 		value = w.MemoryPercent
 	case store.MetricNetwork:
-		value = float64(w.NetworkSent+w.NetworkRecv) / w.Covered.D().Seconds() / 1e6
+		value, idle = float64(w.NetworkSent+w.NetworkRecv)/w.Covered.D().Seconds()/1e6, w.NetworkIdle
 	}
-	return value, value > 0
+	return value, value > 0 || idle
 }
 
 // tellSize notes a change of size with the numbers that it rests on.

@@ -41,7 +41,7 @@ func TestWhichLoadCounts(t *testing.T) {
 		metric string
 		seen   time.Time
 		edit   func(*store.HostWindow)
-		want   float64 // 0: it does not count
+		want   float64 // 0: it does not count, unless it is idle
 	}{
 		"cpu":                {store.MetricCPU, epoch, nil, 40},
 		"memory":             {store.MetricMemory, epoch, nil, 50},
@@ -52,6 +52,10 @@ func TestWhichLoadCounts(t *testing.T) {
 		"another window":     {store.MetricCPU, epoch, func(w *store.HostWindow) { w.Span *= 5 }, 0},
 		"too little covered": {store.MetricCPU, epoch, func(w *store.HostWindow) { w.Covered-- }, 0},
 		"not measured":       {store.MetricCPU, epoch, func(w *store.HostWindow) { w.CPUPercent = 0 }, 0},
+		"idle":               {store.MetricCPU, epoch, func(w *store.HostWindow) { w.CPUPercent, w.CPUIdle = 0, true }, 0},
+		"no network traffic": {store.MetricNetwork, epoch, func(w *store.HostWindow) {
+			w.NetworkSent, w.NetworkRecv, w.NetworkIdle = 0, 0, true
+		}, 0},
 	} {
 		w := window
 		if test.edit != nil {
@@ -60,7 +64,7 @@ func TestWhichLoadCounts(t *testing.T) {
 		m := &member{Instance: &Instance{ReportSeen: test.seen}}
 		m.Report.Record.Host.Windows = []store.HostWindow{w}
 		value, told := (&draft{now: epoch}).tells(m, test.metric)
-		if told != (test.want > 0) || told && value != test.want {
+		if told != (test.want > 0 || w.CPUIdle || w.NetworkIdle) || told && value != test.want {
 			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
 		}
 	}

@@ -223,6 +223,9 @@ func NewTurns(s *Snapshot) Turns {
 		t.last[s.Groups[i].Name] = s.Groups[i].Turn
 	}
 	t.last[LimitsTurn] = s.LimitsTurn
+	for name, rev := range s.BudgetTurns {
+		t.last[BudgetTurn(name)] = rev
+	}
 	return t
 }
 
@@ -242,10 +245,14 @@ func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 
 // turns are the names of the keys that it compares and writes.
 func (a *Action) turns() []string {
+	names := []string{a.Group}
 	if a.Limited {
-		return []string{a.Group, LimitsTurn}
+		names = append(names, LimitsTurn)
 	}
-	return []string{a.Group}
+	if a.BudgetGroup != "" {
+		names = append(names, BudgetTurn(a.BudgetGroup))
+	}
+	return names
 }
 
 // TxnOf is what actions compare and write that share a transaction.
@@ -275,5 +282,8 @@ func (d *draft) takeTurns() {
 		a.Limited = len(d.s.Limits) > 0 && slices.ContainsFunc(a.Writes, func(w store.Write) bool { return d.drafted[w.Key] })
 		a.Turn = a.Limited || slices.Contains(a.Conditions, d.s.Shard.Unchanged()) &&
 			!slices.ContainsFunc(a.Writes, func(w store.Write) bool { return w.Delete && w.Key == d.specKey() })
+		if a.Turn && d.shared != nil {
+			a.BudgetGroup = d.shared.name
+		}
 	}
 }

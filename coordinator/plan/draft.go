@@ -47,9 +47,11 @@ type draft struct {
 	roll                  rollCount
 	shut                  map[string]*closed // by kind of planned work: see closedFor
 	// the roll waits for time or a promotion, and has nothing else to do
-	rests   bool
-	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes   []Note                           // journal entries of what is new in the status
+	rests bool
+	// the canaries are promoted by this plan, so that the others wait for the next one
+	promotes bool
+	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
+	notes    []Note                           // journal entries of what is new in the status
 
 	actions []Action
 	calls   []Call
@@ -63,6 +65,7 @@ type draft struct {
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
 	damaged  int             // records that are lost or unreadable, less what was acknowledged
+	shared   *sharedBudget   // with other groups; nil: none
 	room     *room           // what the limits of the shard leave; nil: there are none
 	drafted  map[string]bool // keys of the instances that this plan makes
 	made     int             // how many IDs this plan has given out for the group

@@ -92,6 +92,8 @@ func (d *draft) cannotBear(members []*member) string {
 		return fmt.Sprintf("it would leave none of %s", number(d.spec.Size, "instance"))
 	case len(members) > down:
 		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
+	case d.shared != nil && !d.shared.bears(len(members)):
+		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down", d.shared.name)
 	}
 	for _, m := range d.members {
 		if m.Record.Drilled(d.now) && m.phase.Fills() {

@@ -100,7 +100,7 @@ func (d *draft) mend(sl *slot, m *member) {
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
-			if d.mayDelete(m.task(store.WorkRestart), m) {
+			if what := m.task(store.WorkRestart); !d.overShared(what, m) && d.mayDelete(what, m) {
 				d.mendByRestart(sl, m, level)
 			} else {
 				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
@@ -219,7 +219,7 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.unavailable()))
 		return false, false
 	}
-	if !d.mayDelete(what, m) {
+	if d.overShared(what, m) || !d.mayDelete(what, m) {
 		return false, false
 	}
 	return true, true

@@ -391,7 +391,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
 		return
 	}
-	if d.mayDelete(old.task(store.WorkExpire), old) {
+	if what := old.task(store.WorkExpire); !d.overShared(what, old) && d.mayDelete(what, old) {
 		why := old.age.cause
 		why.Text = tried.Calls.Problem
 		a := d.retire(old, old.age.rule, "deleting", why, old.evidence(), old.proof(d.s.Keys)...)

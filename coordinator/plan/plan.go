@@ -52,6 +52,8 @@ type Action struct {
 	Turn bool
 	// Limited is set if it makes an instance, and there are limits of the shard (CAP-1).
 	Limited bool
+	// BudgetGroup is set if it uses a budget that its group shares with others (REC-18).
+	BudgetGroup string
 	// NoJournal actions leave no journal entry: they change nothing for a machine.
 	NoJournal bool
 	// Notes are further journal entries in the same transaction, so that each is written once.
@@ -138,6 +140,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	for _, d := range drafts {
 		d.room = limits
 	}
+	shareBudgets(&s, drafts)
 	hold, damaged := holdForDamage(&s, now)
 	for _, d := range drafts {
 		if !damaged {

@@ -292,7 +292,7 @@ func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
-	if !d.mayDelete(m.task(store.WorkRestart), m) {
+	if what := m.task(store.WorkRestart); d.overShared(what, m) || !d.mayDelete(what, m) {
 		return false
 	}
 	if d.awaitsIdle(m, why) {
@@ -332,7 +332,7 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 		d.block("ROLL-1", what, store.BlockedByBudget, d.usedUp(m, b, d.unwell()))
 		return false
 	}
-	if !d.mayDelete(what, m) {
+	if d.overShared(what, m) || !d.mayDelete(what, m) {
 		return false
 	}
 	d.removeFirst(m.slot, m, "ROLL-1", why)

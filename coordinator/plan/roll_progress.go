@@ -118,7 +118,7 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	if idle || d.rests || d.rollRests() || d.spec.Rollout.Strategy != store.StrategyProactive {
+	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.spec.Rollout.Strategy != store.StrategyProactive {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {

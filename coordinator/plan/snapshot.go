@@ -45,6 +45,10 @@ type Snapshot struct {
 	LimitsTurn store.Revision
 	// Agents are the versions of the agent that coordinators serve, the latest last (PROV-7).
 	Agents []AgentVersion
+	// BudgetTurns are the revisions of the keys of the budgets that groups share, by budget_group, and
+	// DownElsewhere is what is down in groups beside those in this snapshot that share one (REC-18).
+	BudgetTurns   map[string]store.Revision
+	DownElsewhere map[string]Down
 	// Balancers are the load balancers of this coordinator, Configured also other replicas'.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool

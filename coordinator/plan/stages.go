@@ -102,6 +102,7 @@ func (d *draft) followCanaries(r *store.Rollout) {
 		d.tell("ROLL-5", "canaries promoted", store.Cause{
 			Kind: store.CauseCanariesHealthy, Count: done, Name: r.Template, For: store.Duration(wait),
 		})
+		d.promotes = true
 		d.advance()
 	}
 }
@@ -168,6 +169,8 @@ func (d *draft) staged(list []*member) []*member {
 	switch {
 	case len(list) == 0 || d.spec.Rollout.Strategy != store.StrategyProactive:
 		return list
+	case d.promotes:
+		return nil // the roll goes on once the promotion is written
 	case d.testsCanaries():
 		return d.pickCanaries(list)
 	case r.Zone == "":
@@ -235,7 +238,7 @@ func (d *draft) promote(r store.Versioned[store.Request]) {
 		return
 	}
 	d.rollout.Promoted, d.rollout.Rests = "promoted by "+r.Record.By, nil
-	d.rests = false
+	d.rests, d.promotes = false, true
 	d.tell("ROLL-5", "canaries promoted", orderedBy(r.Record.By))
 	d.advance()
 	d.settled = append(d.settled, r)
@@ -264,9 +267,7 @@ func (d *draft) rollBack() {
 	}
 	g := *d.spec
 	g.Size = d.asked // load and operators choose theirs beside the spec
-	g.Provider, g.Template, g.Workload, g.Vars = good.Spec.Provider, good.Spec.Template, good.Spec.Workload, good.Spec.Vars
-	g.Busy.BusyProbe = good.Spec.Busy
-	g.Secrets, g.Checks, g.Files, g.Slots = good.Spec.Secrets, good.Spec.Checks, good.Spec.Files, good.Spec.Slots
+	g.Restore(good.Spec)
 	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
 		return
 	}

@@ -228,6 +228,11 @@ func Why(b *store.Blocked) string {
 				number(of.Count, "slot"))
 		}
 		return fmt.Sprintf("%s %d is reached", of.Name, of.Limit)
+	case store.BlockedBySharedBudget:
+		if of.Count == 0 {
+			return fmt.Sprintf("budget_group %s allows none to be taken down", of.Name)
+		}
+		return fmt.Sprintf("budget_group %s allows %d down at once, and %d are: %s", of.Name, of.Limit, of.Count, of.Text)
 	case store.BlockedByRefusal:
 		return fmt.Sprintf("provider %s: %s (%s)", of.Name, of.Text, machines(of.Count))
 	case store.BlockedByCopies:
@@ -357,6 +362,11 @@ func Until(b *store.Blocked) string {
 		return "they differ by less than 30s"
 	case store.BlockedByLimit:
 		return "an instance is gone, or the limit is raised: leasehold config set"
+	case store.BlockedBySharedBudget:
+		if of.Limit == 0 {
+			return "its limit is raised: leasehold config set budget_groups=" + of.Name + ":1"
+		}
+		return "one of them is healthy again"
 	case store.BlockedByRefusal:
 		return "the provider accepts one: it is asked with one machine every 20s"
 	case store.BlockedByCopies:

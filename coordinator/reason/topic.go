@@ -36,6 +36,7 @@ var topics = map[store.BlockedKind]Topic{
 	store.BlockedByHealing: TopicBudget, store.BlockedByUnhealthy: TopicBudget, store.BlockedByAgent: TopicBudget,
 	store.BlockedByConfirmations: TopicBudget, store.BlockedByUnprovedTemplate: TopicBudget,
 	store.BlockedByUnsettled: TopicBudget, store.BlockedByNoSpot: TopicSpot,
+	store.BlockedBySharedBudget: TopicBudget,
 }
 
 // olderTopics are the topics of what a release without kinds wrote.

@@ -126,6 +126,7 @@ func (a *agent) tellLoad() {
 			window.MemoryPercent += share[store.MetricMemory] / n
 			window.NetworkSent += uint64(share[store.MetricNetwork] * 1e6 * loadSample.Seconds())
 		}
+		window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
 		a.host.Windows = []store.HostWindow{window}
 	}
 	rec := a.said

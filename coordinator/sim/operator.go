@@ -78,10 +78,14 @@ func (w *World) Release() {
 	w.editShard(func(s *store.Shard) { s.Release(w.Now()) })
 }
 
-// Limit sets how many instances there may be in the shard; 0: as many as are wanted (CAP-1).
-func (w *World) Limit(instances int) {
-	w.note("limit_instances is %d", instances)
-	w.editShard(func(s *store.Shard) { s.Settings.LimitInstances = instances })
+// Set changes a setting of the shard, as leasehold config set does.
+func (w *World) Set(name, value string) {
+	w.note("%s is %s", name, value)
+	w.editShard(func(s *store.Shard) {
+		if err := s.Settings.Set(name, value); err != nil {
+			w.broken(err.Error())
+		}
+	})
 }
 
 func (w *World) editShard(change func(*store.Shard)) {

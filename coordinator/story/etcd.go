@@ -10,13 +10,26 @@ import (
 )
 
 const (
-	// triedEtcd are the releases of etcd that the tests run on.
-	triedEtcd = "3.7"
 	// nearlyFull is the part of its quota, in percent, from which etcd's database is a problem.
 	nearlyFull = 80
 	// certificateNear is how long before its end a certificate is a problem.
 	certificateNear = 14 * 24 * time.Hour
 )
+
+// triedEtcd are the releases of etcd that Leasehold was tried with, the newest last.
+var triedEtcd = []string{"3.5", "3.6", "3.7"}
+
+func tried(version string) bool {
+	return slices.ContainsFunc(triedEtcd, func(release string) bool { return strings.HasPrefix(version, release+".") })
+}
+
+func untried(m store.Member) Problem {
+	return Problem{
+		About: m.Title(), Rule: "DAY-3", Next: "install a release " + triedEtcd[len(triedEtcd)-1] + " of etcd",
+		What: fmt.Sprintf("it is of version %s, and Leasehold was tried with %s alone", m.Version,
+			strings.Join(triedEtcd, ", ")),
+	}
+}
 
 // EtcdProblems are what is wrong with etcd's members (DAY-3).
 func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
@@ -51,9 +64,8 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 		if m.Learner {
 			add(m.Title(), "etcdctl member promote, once it has caught up", "it is a learner, and counts for no quorum")
 		}
-		if !strings.HasPrefix(m.Version, triedEtcd+".") {
-			add(m.Title(), "install a release "+triedEtcd+" of etcd",
-				"it is of version %s, and Leasehold was tried with %s alone", m.Version, triedEtcd)
+		if !tried(m.Version) {
+			found = append(found, untried(m))
 		}
 		if ends := m.CertificateEnds; !ends.IsZero() && ends.Sub(now) < certificateNear {
 			add(m.Title(), "where it was issued: leasehold pki issue NAME --host HOST --renew",

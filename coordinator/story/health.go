@@ -50,3 +50,18 @@ func HealthOf(i store.Instance, a *store.Alive, r *LastReport) Health {
 		return Health{Word: "healthy"}
 	}
 }
+
+// Ailing reports whether an instance with this verdict is not well.
+func Ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
+
+// Stands reports whether the verdict that the leader journaled last on an instance still holds,
+// although its records do not show it: the leader knows more, such as the provider's answers. It
+// does while the group's status counts it, and none of the records that could take it back is
+// newer.
+func Stands(told *store.JournalEntry, status *store.Status, instance, alive, report store.Revision) bool {
+	newest := max(instance, alive)
+	if told.Verdict != store.Suspect {
+		newest = max(newest, report)
+	}
+	return Ailing(told.Verdict) && status.Verdicts[told.Verdict] > 0 && newest <= told.Revision
+}

@@ -355,6 +355,9 @@ func heldProblem(group string, b Blockage) Problem {
 		About: group, Rule: b.Rule, What: what, Next: "leasehold events -g " + group, Looks: 1,
 		Topic: reason.TopicOf(&b.Blocked),
 	}
+	if b.Kind == store.BlockedByMissingList {
+		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator has to have it; it is asked again by itself"
+	}
 	if b.Instance != "" {
 		p.Next, p.Looks = "leasehold instance show "+b.Instance, 0
 	}

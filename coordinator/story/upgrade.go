@@ -11,9 +11,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// Release is the release that an upgrade goes to.
+type Release struct {
+	Version string
+	// Formats are what it reads and speaks: a program knows only its own. nil: it is another one.
+	Formats *Formats
+}
+
 // Upgrade is what stands against an upgrade, and its order.
 type Upgrade struct {
 	To string `json:"to"`
+	// Unchecked: what the release reads and speaks is not known to this program.
+	Unchecked bool `json:"unchecked,omitempty"`
 	// Down: something is of a later version.
 	Down bool `json:"downgrade,omitempty"`
 	// Against must be put right before it begins.
@@ -58,9 +67,11 @@ func (r release) before(o release) bool {
 }
 
 // PlanUpgrade says what stands against an upgrade of a shard to a version, and its order:
-// coordinators, the leader last, then agents; and back the other way round.
-func PlanUpgrade(st *Shard, to string, now time.Time) Upgrade {
-	u := Upgrade{To: to, Against: []Problem{}, Steps: []Step{}}
+// coordinators, the leader last, then agents; and back the other way round. Hosts of leasehold
+// server are upgraded with their member of etcd.
+func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade {
+	to := release.Version
+	u := Upgrade{To: to, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
 	against := func(about, next, what string, args ...any) {
 		u.Against = append(u.Against, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
 	}
@@ -107,11 +118,15 @@ func PlanUpgrade(st *Shard, to string, now time.Time) Upgrade {
 		if r.Version == to {
 			continue
 		}
-		how := "install the package, and wait until leasehold status shows it with the new version"
+		what, how := "coordinator "+r.ID, "install the package, and wait until leasehold status shows it with the new version"
+		if _, isHost := memberOf(st, r); isHost {
+			what = "host " + r.ID
+			how = "install the package: coordinator and etcd member start again; wait until leasehold status has no problem"
+		}
 		if leads(r) && len(replicas) > 1 {
 			how = "the leader, last: another one takes over within a second, then the same"
 		}
-		u.Steps = append(u.Steps, Step{What: "coordinator " + r.ID, From: r.Version, How: how})
+		u.Steps = append(u.Steps, Step{What: what, From: r.Version, How: how})
 	}
 	slices.Sort(agents)
 	if old := slices.DeleteFunc(agents, func(v string) bool { return v == to }); len(old) > 0 {
@@ -125,6 +140,10 @@ func PlanUpgrade(st *Shard, to string, now time.Time) Upgrade {
 			u.Steps = append(u.Steps, step)
 		}
 	}
+	if release.Formats != nil {
+		u.Against = append(u.Against, release.Formats.against(st, found)...)
+	}
+	u.Against = append(u.Against, mixedEtcd(st.Etcd)...)
 	if len(u.Steps) > 0 || len(st.Replicas) == 0 {
 		u.Against = append(u.Against, notNow(st, now)...)
 	}

@@ -67,12 +67,12 @@ func TestUpgradeIsPlanned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := story.PlanUpgrade(c.of, c.to, now)
+			u := story.PlanUpgrade(c.of, story.Release{Version: c.to}, story.Found{}, now)
 			var steps []string
 			for _, s := range u.Steps {
 				steps = append(steps, s.What)
 			}
-			if got := strings.Join(steps, ", "); got != c.steps || u.Down != c.down {
+			if got := strings.Join(steps, ", "); got != c.steps || u.Down != c.down || !u.Unchecked {
 				t.Errorf("steps %q, down %t", got, u.Down)
 			}
 			if len(u.Against) != len(c.against) {
@@ -82,6 +82,81 @@ func TestUpgradeIsPlanned(t *testing.T) {
 				if got := u.Against[i].About + ": " + u.Against[i].What; !strings.HasPrefix(got, want) {
 					t.Errorf("against it: %q, want %q", got, want)
 				}
+			}
+		})
+	}
+}
+
+// proves DAY-3: a release that could not read what is stored, or not be spoken to, is named before
+// anything of it is installed
+func TestUpgradeComparesFormats(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	own := story.Formats{Schema: 1, Oldest: 2, Newest: 3, Etcd: "3.7.3"}
+	agent := func(replica string, protocol uint32, goodbye store.Goodbye) store.Alive {
+		return store.Alive{Replica: replica, Protocol: protocol, Agent: "v0.7.0", Goodbye: goodbye}
+	}
+	etcd := func(versions ...string) (all []store.Member) {
+		for i, v := range versions {
+			all = append(all, store.Member{Name: string(rune('a' + i)), Version: v})
+		}
+		return all
+	}
+	elsewhere := etcd("3.4.30")
+	elsewhere[0].Name = "infra"
+	for name, c := range map[string]struct {
+		found   story.Found
+		etcd    []store.Member
+		against []string
+	}{
+		"all goes together": {
+			found: story.Found{Newer: []story.Newer{{Key: "groups/web", Schema: 1}}, Agents: []store.Alive{agent("a", 2, "")}},
+			etcd:  etcd("3.7.1", "3.7.3"),
+		},
+		"newer records": {
+			found: story.Found{Newer: []story.Newer{{Key: "groups/web", Schema: 2}, {Key: "slots/web/0", Schema: 2}}},
+			against: []string{
+				"groups/web: it has schema 2, and this release reads up to 1, and 1 more record",
+			},
+		},
+		"agents that are too old": {
+			found: story.Found{Agents: []store.Alive{
+				agent("a", 1, ""), agent("b", 1, ""), agent("b", 0, store.GoodbyeRefused),
+			}},
+			against: []string{"agents: 2 agents of v0.7.0 cannot speak version 2"}, // b speaks no newer version itself
+		},
+		"hosts whose etcd is too old": {
+			etcd: etcd("3.5.35"), against: []string{"host a: its etcd is 3.5.35, this release's is 3.7.3"},
+		},
+		"the next etcd": {etcd: etcd("3.6.16", "3.6.16")},
+		"hosts whose etcd would go back": {
+			etcd: etcd("3.8.0"), against: []string{"host a: its etcd is 3.8.0", "etcd a: it is of version 3.8.0"},
+		},
+		"an etcd between two releases": {
+			etcd: etcd("3.6.16", "3.7.3"), against: []string{"etcd: its members are of 3.6 and 3.7"},
+		},
+		"an etcd of one's own, not tried": {etcd: elsewhere, against: []string{"etcd infra: it is of version 3.4.30"}},
+		"a member that does not say":      {etcd: etcd("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := &story.Shard{Name: "default", Leads: true, Etcd: &store.Members{All: c.etcd}}
+			st.Leader.Record.Replica = "a"
+			st.Backup.Record.At = now.Add(-time.Hour)
+			for i, id := range []string{"a", "b"} {
+				st.Replicas = append(st.Replicas, store.Versioned[store.Replica]{
+					Record: store.Replica{ID: id, Version: "v0.8.0", Protocol: uint32(2 - i)},
+				})
+			}
+			u := story.PlanUpgrade(st, story.Release{Version: "v0.9.0", Formats: &own}, c.found, now)
+			if u.Unchecked || len(u.Against) != len(c.against) {
+				t.Fatalf("against it: %+v", u.Against)
+			}
+			for i, want := range c.against {
+				if got := u.Against[i].About + ": " + u.Against[i].What; !strings.HasPrefix(got, want) {
+					t.Errorf("against it: %q, want %q", got, want)
+				}
+			}
+			if len(c.etcd) == 2 && (u.Steps[0].What != "host b" || u.Steps[1].What != "host a") {
+				t.Errorf("steps: %+v", u.Steps)
 			}
 		})
 	}

@@ -59,6 +59,12 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 		last = &story.LastReport{BootID: v.Record.BootID, Healthy: v.Record.Healthy, Why: v.Record.Why}
 	}
 	health := story.HealthOf(i, alive, last)
+	verdict, told := s.journal.Verdict(id)
+	st := c.Status[i.Group].Record
+	if told && !health.Ill() && i.Phase == store.Running && verdict.Verdict == store.Suspect &&
+		story.Stands(&verdict.JournalEntry, &st, c.Instances[id].Modified, c.Alive[id].Modified, 0) {
+		health = story.Health{Word: "SUSPECT", Rule: verdict.Rule, Why: reason.OneLine(verdict.Why)}
+	}
 	u := Unit{
 		ID: i.ID, Group: i.Group, Zone: i.Zone, Phase: string(i.Phase), Health: strings.ToLower(health.Word), Slot: i.Slot,
 		Now: story.InstanceNow(i, now), Template: i.Template, Address: i.Address, Replaces: i.Replaces,
@@ -67,7 +73,6 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	if alive != nil {
 		u.Agent = string(alive.State)
 	}
-	verdict, told := s.journal.Verdict(id)
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
 	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that nothing is heard

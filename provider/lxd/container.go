@@ -97,6 +97,12 @@ func (c *container) up() bool {
 	return slices.Contains([]string{isRunning, isFrozen, "Ready", "Freezing", "Thawed"}, c.Status)
 }
 
+// neverStarted: our own note and LXD's both say so.
+func (c *container) neverStarted() bool {
+	what, _ := c.step()
+	return what == stepNew && c.down() && c.start() == ""
+}
+
 func (c *container) down() bool { return c.Status == isStopped }
 
 // machine is what a container is to the contract. A start or restart that was intended more than

@@ -56,7 +56,21 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	return m, nil
 }
 
+// create makes the container anew, once, if LXD does not get the bootstrap document into it.
 func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (*container, error) {
+	for anew := false; ; anew = true {
+		c, err := p.createOnce(ctx, req)
+		if anew || !errors.Is(err, errHangs) || !c.neverStarted() {
+			return c, err
+		}
+		p.log.Warn("a container takes no files, so it is made anew", "instance", req.Bootstrap.Instance, "error", err)
+		if err := p.discard(ctx, c); err != nil {
+			return c, err
+		}
+	}
+}
+
+func (p *Provider) createOnce(ctx context.Context, req provider.CreateRequest) (*container, error) {
 	b := req.Bootstrap
 	name := nameOf(b.Instance)
 	c, ok, err := p.look(ctx, name)
@@ -226,10 +240,14 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 			// Another call has started it, or ours whose answer was lost.
 			return p.noteStarted(ctx, c)
 		}
+		// The document comes before the intent to start: a container that takes none is still marked
+		// as new, and so may be made anew.
+		if err := p.push(ctx, c.Name, b); err != nil {
+			return c, err
+		}
 		now, err := p.note(ctx, c, map[string]string{keyStep: noteOf(stepStarting, time.Now()), keyWhy: ""})
 		if err == nil {
-			c = now
-			break
+			return p.startUp(ctx, now)
 		}
 		if !changed(err) {
 			return c, err
@@ -241,10 +259,21 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 			return c, nil
 		}
 	}
-	if err := p.push(ctx, c.Name, b); err != nil {
-		return c, err
+}
+
+// discard removes a container that was never started. Noting the step again compares that no other
+// call has begun a start since the container was read; LXD itself refuses to delete one that runs.
+func (p *Provider) discard(ctx context.Context, c *container) error {
+	c, err := p.again(ctx, c)
+	if err == nil && c.neverStarted() {
+		if _, err = p.note(ctx, c, map[string]string{keyStep: noteOf(stepNew, time.Now())}); err == nil {
+			err = p.remove(ctx, c.Name)
+		}
 	}
-	return p.startUp(ctx, c)
+	if changed(err) || says(err, running) {
+		return nil // another call goes on with it, and so does ours
+	}
+	return gone(err)
 }
 
 // again looks once more at a container that has to be there.
@@ -293,17 +322,23 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 }
 
 // pushTimeout is far longer than LXD needs for a file. Its server of files, which it starts for
-// each container anew, hangs now and then, and does not when it is asked again.
-const pushTimeout = 10 * time.Second
+// each container anew, hangs now and then, and mostly does not when it is asked again.
+const (
+	pushTimeout = 10 * time.Second
+	pushTries   = 2
+)
 
-var errHangs = &failure{text: "forkfile.sock: no answer within " + pushTimeout.String()}
+var errHangs = fmt.Errorf("LXD's server of files (forkfile) gave no answer within %s, %d times", pushTimeout, pushTries)
 
 func (p *Provider) pushOne(ctx context.Context, r request) error {
-	limited, cancel := context.WithTimeout(ctx, pushTimeout)
-	defer cancel()
-	_, err := p.client.call(limited, r, nil)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return errHangs
+	for range pushTries {
+		limited, cancel := context.WithTimeout(ctx, pushTimeout)
+		_, err := p.client.call(limited, r, nil)
+		hangs := err != nil && limited.Err() != nil
+		cancel()
+		if !hangs || ctx.Err() != nil {
+			return err
+		}
 	}
-	return err
+	return errHangs
 }

@@ -101,11 +101,7 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 					return err
 				}
 			}
-			err = retry(ctx, func() error {
-				_, err := p.client.call(ctx, request{method: http.MethodDelete, path: path(name)}, nil)
-				return err
-			})
-			if !says(err, []string{"instance is running"}) {
+			if err = p.remove(ctx, name); !says(err, running) {
 				return err
 			}
 		}
@@ -120,6 +116,14 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	}
 	p.mu.Unlock()
 	return nil
+}
+
+// remove deletes a container that is down.
+func (p *Provider) remove(ctx context.Context, name string) error {
+	return retry(ctx, func() error {
+		_, err := p.client.call(ctx, request{method: http.MethodDelete, path: path(name)}, nil)
+		return err
+	})
 }
 
 // Restart ends the container, in order if it does so within its stop timeout and half a call, and

@@ -45,8 +45,9 @@ var (
 		"forkfile.sock",             // the server of the container's files is just ending
 		"operation timed out after", // LXD missed the end of a container: it has ended, or is to be asked again
 	}
-	taken = []string{"already exists"}
-	full  = []string{
+	taken   = []string{"already exists"}
+	running = []string{"instance is running"}
+	full    = []string{
 		"no space left on device", "disk quota exceeded", "out of space", "out of disk space", "not enough space",
 		"cannot allocate memory",
 		"couldn't find a cluster member", "no suitable cluster member", "failed getting cluster member",

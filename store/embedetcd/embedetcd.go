@@ -13,9 +13,13 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 )
+
+// Version is the version of etcd that members are of.
+var Version = version.Version
 
 // Config says where a member keeps its data and where it listens.
 type Config struct {

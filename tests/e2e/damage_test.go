@@ -17,7 +17,7 @@ import (
 )
 
 // workloads returns the processes of instances' workloads.
-func (c *cluster) workloads(ids []string) map[string]int {
+func (c *world) workloads(ids []string) map[string]int {
 	c.t.Helper()
 	pids := map[string]int{}
 	for _, id := range ids {
@@ -35,7 +35,7 @@ func (c *cluster) nothingStopped(running map[string]int, ids []string) {
 }
 
 // allRun reports whether workloads run in the same processes as before.
-func (c *cluster) allRun(pids map[string]int) bool {
+func (c *world) allRun(pids map[string]int) bool {
 	for id, pid := range pids {
 		if c.workload(id) != pid {
 			return false
@@ -45,7 +45,7 @@ func (c *cluster) allRun(pids map[string]int) bool {
 }
 
 // made returns the machines that ever existed.
-func (c *cluster) made() []string {
+func (c *world) made() []string {
 	c.t.Helper()
 	entries, err := os.ReadDir(c.machines)
 	if err != nil {

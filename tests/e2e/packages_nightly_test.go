@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
@@ -20,14 +21,24 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
+
+// packagesTimeout is for one build: it compiles all programs for each architecture, on an empty
+// cache beside other tests.
+const packagesTimeout = 20 * time.Minute
 
 // buildPackages builds a release's packages into a directory.
 func buildPackages(t *testing.T, version, architectures string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), version)
-	cmd := exec.Command("../../scripts/packages.sh", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), packagesTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "../../scripts/packages.sh", dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its compilers end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env = append(os.Environ(), "VERSION="+version, "ARCHITECTURES="+architectures)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the packages: %v: %s", err, out)
@@ -195,7 +206,6 @@ func newDebian(t *testing.T) *debian {
 		out, _ := d.try("systemctl is-system-running")
 		return out != "" && !strings.Contains(out, "bus") && !strings.Contains(out, "offline")
 	})
-	d.do("systemctl mask --now systemd-networkd-wait-online") // it has no network but itself
 	return d
 }
 

@@ -18,11 +18,15 @@ type guideHosts struct {
 	*hosts
 	prefix string
 	names  []string
+	flags  []string          // more flags of every server
+	tokens map[string]string // by the host that may join with it
 }
 
 func newGuideHosts(t *testing.T, names ...string) *guideHosts {
 	t.Helper()
-	g := &guideHosts{hosts: newHosts(t), prefix: "lh" + strings.ToLower(rand.Text()[:6]), names: names}
+	g := &guideHosts{
+		hosts: newHosts(t), prefix: "lh" + strings.ToLower(rand.Text()[:6]), names: names, tokens: map[string]string{},
+	}
 	t.Cleanup(func() {
 		for _, n := range append([]string{"net"}, names...) {
 			_ = exec.Command("ip", "netns", "delete", g.prefix+n).Run() // its links go with it
@@ -30,6 +34,9 @@ func newGuideHosts(t *testing.T, names ...string) *guideHosts {
 	})
 	script := "set -e\nip netns add $1net\nip -n $1net link add name switch type bridge\nip -n $1net link set switch up\n"
 	hosts := "127.0.0.1 localhost\n"
+	if err := os.Mkdir(filepath.Join(g.dir, "vault"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for i, n := range names {
 		script += fmt.Sprintf("ip netns add $1%[1]s\nip -n $1%[1]s link add eth0 type veth peer name p%[1]s netns $1net\n"+
 			"ip -n $1net link set p%[1]s master switch up\nip -n $1%[1]s address add 198.51.100.%[2]d/24 dev eth0\n"+
@@ -51,10 +58,12 @@ func newGuideHosts(t *testing.T, names ...string) *guideHosts {
 
 // on is a command on a host.
 func (g *guideHosts) on(host string, command ...string) *exec.Cmd {
-	const enter = `mount --bind "$1" /etc/hosts && mount -t tmpfs none /var/lib && mkdir /var/lib/leasehold && mount --bind "$2" /var/lib/leasehold && shift 2 && exec "$@"`
+	const enter = `mount --bind "$1" /etc/hosts && mount -t tmpfs none /var/lib && mkdir /var/lib/leasehold && ` +
+		`mount --bind "$2" /var/lib/leasehold && mount -t tmpfs none /mnt && mkdir /mnt/vault && mount --bind "$3" /mnt/vault && ` +
+		`shift 3 && exec "$@"`
 	cmd := g.command("nsenter", append([]string{
 		"--net=/run/netns/" + g.prefix + host, "unshare", "--mount", "sh", "-c", enter, "sh",
-		filepath.Join(g.dir, "hosts"), filepath.Join(g.dir, host),
+		filepath.Join(g.dir, "hosts"), filepath.Join(g.dir, host), filepath.Join(g.dir, "vault"),
 	}, command...)...)
 	cmd.Env = []string{
 		"PATH=" + filepath.Dir(bin("leasehold")) + ":" + os.Getenv("PATH"), "HOME=" + g.dir, "NO_COLOR=1", "SHELL=/bin/bash",
@@ -68,25 +77,22 @@ var (
 	printsFor = regexp.MustCompile(`leasehold server --name (\w+) --join \S+ --token (\S+)`)
 )
 
-// The commands of the production guide do what it says, in its order, on hosts with nothing but the
-// programs.
-//
-// proves DAY-1
-func TestProductionGuide(t *testing.T) {
-	t.Parallel()
-	g := newGuideHosts(t, "a", "b", "c", "d")
-	tokens := map[string]string{}
+// follow runs the commands of a page, in its order, and compares what they print with what it says.
+// Before a host is replaced it is lost.
+func (g *guideHosts) follow(steps []step) {
+	t := g.t
+	t.Helper()
 	learn := func(printed string) {
 		for _, m := range printsFor.FindAllStringSubmatch(printed, -1) {
-			tokens[m[1]] = m[2]
+			g.tokens[m[1]] = m[2]
 		}
 	}
-	for _, s := range stepsOf(t, filepath.Join("..", "..", "docs", "production.md")) {
+	for _, s := range steps {
 		command := s.command
 		if m := runsOn.FindStringSubmatch(command); m != nil {
 			h := g.all[m[1]]
-			words := strings.Fields(strings.Replace(command, "…", tokens[h.name], 1))
-			h.run = g.start("server-"+h.name, g.on(s.host, words...))
+			words := strings.Fields(strings.Replace(command, "…", g.tokens[h.name], 1))
+			h.run = g.start("server-"+h.name, g.on(s.host, append(words, g.flags...)...))
 			g.await(h.name+" printing what the page says", func() bool {
 				if h.run.HasEnded() {
 					t.Fatalf("$ %s: exit %d: %s", command, h.run.ExitCode(), h.run.stderr.String())
@@ -105,7 +111,7 @@ func TestProductionGuide(t *testing.T) {
 			out, err := g.on(s.host, "script", "-qec", "stty cols 110; "+command, "/dev/null").Output()
 			printed = string(out)
 			if err != nil {
-				return []string{describe(err)}
+				return []string{printed + describe(err)}
 			}
 			return missing(s.prints, printed)
 		}
@@ -117,6 +123,16 @@ func TestProductionGuide(t *testing.T) {
 		learn(printed)
 		t.Logf("%s$ %s", s.host, command)
 	}
+}
+
+// The commands of the production guide do what it says, in its order, on hosts with nothing but the
+// programs.
+//
+// proves DAY-1
+func TestProductionGuide(t *testing.T) {
+	t.Parallel()
+	g := newGuideHosts(t, "a", "b", "c", "d")
+	g.follow(stepsOf(t, filepath.Join("..", "..", "docs", "production.md")))
 	// The host that was removed has ended by itself.
 	gone := g.all["d"]
 	g.waitEnd(gone.run)

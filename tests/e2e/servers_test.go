@@ -118,7 +118,7 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.settings = "LEASEHOLD_CONFIG=" + filepath.Join(helper.dir, "config.yaml")
 		complains(t, c.cli(lost.args(c)...), 1, "holds no server", "replace NAME")
 		complains(t, c.cli("server", "remove", third.name, "--confirm", third.name, "--data-dir", helper.dir), 1,
-			"without it there would be no quorum", "leasehold server replace "+lost.name+" first")
+			"without it there would be no quorum", "if it is gone for good: leasehold server replace "+lost.name)
 		printed := c.must("server", "replace", lost.name, "--confirm", lost.name, "--data-dir", helper.dir)
 		c.begin(lost, c.joinCommand(printed, lost.name)...)
 		if got := c.list(helper); got != "a member, b member, c member" {

@@ -53,12 +53,15 @@ func last(all []span) span {
 
 // figures are what was measured, and what was counted.
 type figures struct {
-	Agents     int `json:"agents"`
-	Operations int `json:"operations"`
+	Agents     int  `json:"agents"`
+	Operations int  `json:"operations"`
+	Session    span `json:"session"` // TTL of the replicas' sessions
+	Still      span `json:"still"`   // for so long at a time etcd's disk took no write
 
 	LoadBefore string `json:"load_before"` // of the machine: over one minute, and five
 	LoadAfter  string `json:"load_after"`
 
+	Deposed    int      `json:"deposed"` // leaders that lost their place without having been killed
 	LeasesLost []string `json:"leases_lost"`
 	Judged     []string `json:"judged"`
 
@@ -94,8 +97,9 @@ func (f *figures) rows() (names []string, times [][]span) {
 
 func (f figures) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight; load %s before, %s after\n", len(f.Kills), f.Agents,
-		f.Operations, f.LoadBefore, f.LoadAfter)
+	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight, sessions of %s; "+
+		"etcd's disk stands still for %s at a time; load %s before, %s after\n%d leaders were deposed that lived\n",
+		len(f.Kills), f.Agents, f.Operations, f.Session, f.Still, f.LoadBefore, f.LoadAfter, f.Deposed)
 	fmt.Fprintf(&b, "%-42s %6s %8s %8s %8s %8s\n", "time from SIGKILL until", "n", "p50", "p90", "p99", "max")
 	names, times := f.rows()
 	for i, name := range names {

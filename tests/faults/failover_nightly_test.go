@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/disk"
 	"github.com/leasehold/leasehold/tests/faults/history"
 	"github.com/leasehold/leasehold/tests/stage"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
@@ -20,6 +21,8 @@ var (
 	killsFlag      = flag.Int("kills", 2, "how often the leader is killed")
 	agentsFlag     = flag.Int("agents", 60, "how many agents report meanwhile")
 	operationsFlag = flag.Int("operations", 10, "how many operations are in flight at each kill, 100 at most")
+	sessionFlag    = flag.Duration("session", 5*time.Second, "TTL of the replicas' sessions")
+	stillFlag      = flag.Duration("still", 0, "for how long at a time etcd's disk takes no write; 0: it is not slow")
 	figuresFlag    = flag.String("figures", "", "a file for what was measured, as JSON; none: it is shown alone")
 )
 
@@ -39,6 +42,8 @@ const (
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
+	// thawed is for how long a slow disk takes writes, between the times for which it does not.
+	thawed = 20 * time.Millisecond
 )
 
 // The leader is killed while many agents report and many operations are in flight, again and again.
@@ -76,10 +81,23 @@ func newFailover(t *testing.T) *failover {
 	t.Helper()
 	plan := stage.Plan{
 		Programs: built, Replicas: 3, Members: 3, Interval: reports, CallTimeout: callTimeout,
-		Again: fmt.Sprintf("make failover KILLS=%d AGENTS=%d OPERATIONS=%d", *killsFlag, *agentsFlag, *operationsFlag),
+		SessionTTL: *sessionFlag,
+		Again: fmt.Sprintf("make failover KILLS=%d AGENTS=%d OPERATIONS=%d SESSION=%s STILL=%s", *killsFlag, *agentsFlag,
+			*operationsFlag, *sessionFlag, *stillFlag),
+	}
+	var slow *disk.Ext4
+	if *stillFlag > 0 {
+		var err error
+		slow, err = disk.MountExt4(3 << 30) // sparse
+		must(t, err)
+		plan.Disk = slow.Dir
+		t.Cleanup(func() { must(t, slow.Close()) })
 	}
 	f := &failover{Stage: stage.New(t, plan)}
-	f.figures = figures{Agents: *agentsFlag, Operations: *operationsFlag, LoadBefore: load(t)}
+	f.figures = figures{
+		Agents: *agentsFlag, Operations: *operationsFlag, LoadBefore: load(t), Session: span(*sessionFlag),
+		Still: span(*stillFlag),
+	}
 	for size := min(applyStep, *agentsFlag); ; size = min(size+applyStep, *agentsFlag) {
 		f.Apply(calmGroup, size)
 		if size == *agentsFlag {
@@ -89,6 +107,9 @@ func newFailover(t *testing.T) *failover {
 	f.Apply(busyGroup, *operationsFlag, fmt.Sprintf("budget: {max_expansion: %d}", *operationsFlag))
 	f.agents = f.Members(calmGroup)
 	f.seen = see(f.Stage)
+	if slow != nil {
+		slow.Slow(*stillFlag, thawed)
+	}
 	return f
 }
 
@@ -96,6 +117,7 @@ func newFailover(t *testing.T) *failover {
 func (f *failover) tell() {
 	f.figures.LoadAfter = load(f.T)
 	f.figures.LeasesLost, f.figures.Judged = f.seen.losses()
+	f.figures.Deposed = f.seen.elections() - len(f.figures.Kills)
 	f.T.Logf("\n%s", f.figures)
 	if *figuresFlag == "" {
 		return

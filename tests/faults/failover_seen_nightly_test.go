@@ -24,6 +24,8 @@ type seen struct {
 	instances map[string]store.Instance
 	alive     map[string]store.Alive
 	line      map[string]store.KV // who stands for election
+	leads     string              // the key that is first in line
+	changes   int                 // how often another key came first in line
 	lost      []string            // leases that ended though their instance was to stay
 	judged    []string            // instances that were taken for failed
 
@@ -47,6 +49,7 @@ func see(s *stage.Stage) *seen {
 			w.take(store.Event{KV: kv})
 		}
 	}
+	w.changes = 0 // the list is in no order
 	ctx, end := context.WithCancel(s.T.Context())
 	done := make(chan struct{})
 	leave := s.Leave
@@ -118,6 +121,12 @@ func (w *seen) since() span { return span(history.Now().Sub(w.at)) }
 // elected looks who is first in line.
 func (w *seen) elected() {
 	first, there := store.LeaderNow(slices.Collect(maps.Values(w.line)))
+	if there && first.Key != w.leads {
+		if w.leads != "" {
+			w.changes++
+		}
+		w.leads = first.Key
+	}
 	if !there || w.at == 0 || w.present.Next != "" {
 		return
 	}
@@ -206,4 +215,11 @@ func (w *seen) losses() (leases, judged []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.lost), slices.Clone(w.judged)
+}
+
+// elections is how often the lead has changed hands.
+func (w *seen) elections() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changes
 }

@@ -1,8 +1,10 @@
 package sim_test
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
@@ -44,24 +46,26 @@ func (in *inquiry) limits() {
 	}
 }
 
-// canaries: a roll goes to no more slots than its canaries before these are promoted (ROLL-5).
+// canaries: a roll goes to no more slots than its canaries before these are promoted (ROLL-5). Only
+// a proactive one has canaries; the strategy may have changed since it began.
 func (in *inquiry) canaries() {
 	r := sim.Read[store.Status](in.tr.w, in.tr.w.Keys().Status(in.a.Group)).Record.Rollout
-	if r == nil || r.Canary == 0 || r.Promoted != "" || in.a.Slot == nil ||
-		in.a.Rule != "ROLL-1" && in.a.Rule != "ROLL-2" {
+	if r == nil || r.Canary == 0 || r.Promoted != "" || !rollsSlot(in.a) ||
+		in.force.spec.Rollout.Strategy != store.StrategyProactive {
 		return
 	}
 	reached := map[int]bool{}
 	for _, n := range r.Canaries {
-		reached[n] = true
+		if sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(in.a.Group, n)).Present() {
+			reached[n] = true // the status still names slots that have been removed since
+		}
 	}
 	has := map[int]bool{} // by healing, where the last good template does not help: their originals go for the roll
 	for _, m := range in.tr.members(in.a.Group) {
 		has[m.Slot] = has[m.Slot] || m.Template == r.Template
 	}
 	for i := range in.p.Actions {
-		if a := &in.p.Actions[i]; a.Group == in.a.Group && a.Slot != nil && (a.Rule == "ROLL-1" || a.Rule == "ROLL-2") &&
-			!has[*a.Slot] {
+		if a := &in.p.Actions[i]; a.Group == in.a.Group && rollsSlot(a) && !has[*a.Slot] {
 			reached[*a.Slot] = true
 		}
 	}
@@ -69,6 +73,12 @@ func (in *inquiry) canaries() {
 		in.tr.fail("the roll of %s goes to %d slots, and %d canaries are not promoted yet: %s %s", in.a.Group, len(reached),
 			r.Canary, in.a.Rule, in.a.What)
 	}
+}
+
+// rollsSlot reports whether an action brings a roll to a slot. The end of a restart does not: a
+// roll before this one may have begun it.
+func rollsSlot(a *plan.Action) bool {
+	return a.Slot != nil && (a.Rule == "ROLL-1" || a.Rule == "ROLL-2") && a.To != store.Starting && a.To != store.Checking
 }
 
 // exempt: the dead wait for no budget, nor do those that a notice has doomed; and an operator's
@@ -257,6 +267,37 @@ func (in *inquiry) unavailable(members []store.Instance) {
 			in.tr.fail("%s is taken down, and %d of %d slots of %s have no booted instance then, max_unavailable is %d: "+
 				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
 		}
+		if !covered {
+			in.shared(max(0, spec.Size-len(up)))
+		}
+	}
+}
+
+// shared: nothing is taken down that leaves more slots without a booted instance in all groups with
+// the same budget_group than the shard's setting allows (REC-18).
+func (in *inquiry) shared(down int) {
+	own := in.force.spec.BudgetGroup
+	if own == "" || in.s == nil {
+		return
+	}
+	where := fmt.Sprintf("%d in %s", down, in.a.Group)
+	for _, name := range in.tr.groups() {
+		f := in.tr.inForce(name)
+		if name == in.a.Group || !f.there || f.spec.BudgetGroup != own || f.spec.Stopped || f.spec.Deleting {
+			continue
+		}
+		up := map[int]bool{}
+		for _, m := range in.tr.members(name) {
+			if in.up(m) {
+				up[m.Slot] = true
+			}
+		}
+		if n := max(0, f.spec.Size-len(up)); n > 0 {
+			down, where = down+n, where+fmt.Sprintf(", %d in %s", n, name)
+		}
+	}
+	if most := in.tr.w.Shard().Settings.BudgetOf(own); down > most {
+		in.tr.fail("budget_group %s allows %d down, and there are %s: %s %s", own, most, where, in.a.Rule, in.a.What)
 	}
 }
 

@@ -56,8 +56,9 @@ func (tr *trial) settle() {
 		w.Release()
 	}
 	if w.Shard().Settings.LimitInstances > 0 {
-		w.Limit(0)
+		w.Set("limit_instances", "0")
 	}
+	w.Set("budget_groups", "shop:100") // a group that stays down holds up the others for good
 	for _, name := range tr.groups() {
 		f := tr.inForce(name)
 		if !f.there || w.Value(w.Keys().Group(name)) == nil {
@@ -144,6 +145,11 @@ func (tr *trial) tolerant(g store.Group) bool {
 		false) == 0
 }
 
+// mayRoll reports whether any budget lets a roll replace what works.
+func mayRoll(g store.Group) bool {
+	return g.MaxExpansionFor(g.Budget.Roll) > 0 || g.MaxUnavailableFor(g.Budget.Roll, false) > 0
+}
+
 func (tr *trial) missingOf(name string) string {
 	w := tr.w
 	f := tr.inForce(name)
@@ -217,7 +223,7 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 	}
 	proactive := f.spec.Rollout.Strategy == store.StrategyProactive
 	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) &&
-		tr.w.Works(m.ID) {
+		mayRoll(f.spec) && tr.w.Works(m.ID) {
 		return "is outdated"
 	}
 	return ""

@@ -32,6 +32,9 @@ func (tr *trial) conditions() sim.Config {
 	if apart := rand.New(rand.NewPCG(tr.plot.seed, 1)); apart.IntN(5) == 0 {
 		cfg.Settings.LimitInstances = 4 + apart.IntN(16)
 	}
+	if apart := rand.New(rand.NewPCG(tr.plot.seed, 5<<32)); apart.IntN(2) == 0 {
+		cfg.Settings.BudgetGroups = store.Limits(fmt.Sprintf("shop:%d", apart.IntN(4)))
+	}
 	for i := range tr.between(1, 2) {
 		p := sim.Provider{
 			Name: []string{"cloud", "metal"}[i],
@@ -196,4 +199,7 @@ func (tr *trial) budget(g *store.Group) {
 		g.Budget.MaxUnavailable = new(store.Amount(tr.between(0, 3)))
 	}
 	tr.percentages(g)
+	if apart := rand.New(rand.NewPCG(tr.plot.seed, 4<<32)); apart.IntN(3) == 0 { // in all groups of the world
+		g.BudgetGroup = "shop"
+	}
 }

@@ -116,7 +116,7 @@ func (s *Stage) StartReplica(id string) {
 	s.Replicas[id] = s.start(fmt.Sprintf("replica-%s-%d", id, len(s.programs)), build, append([]string{
 		"coordinator", "-id", id, "-listen", s.Addresses[id], "-advertise", s.gates[id],
 		"-endpoints", endpoints, "-swarm", s.socket(), "-pki", s.PKI, "-dir", s.Dir, "-session-ttl",
-		sessionTTL.String(),
+		s.plan.SessionTTL.String(),
 	}, more...)...)
 }
 

@@ -37,9 +37,10 @@ type Plan struct {
 	// time limit of the provider's calls; 0: 40s. A new leader waits for it before it believes that
 	// a machine is gone for good
 	CallTimeout time.Duration
-	Disk        string     // etcd's data directory; "": below Dir
-	Dir         string     // directory of the stage; "": a temporary one
-	Elsewhere   *Elsewhere // replaces the swarm and the network
+	SessionTTL  time.Duration // of replicas; 0: 5s
+	Disk        string        // etcd's data directory; "": below Dir
+	Dir         string        // directory of the stage; "": a temporary one
+	Elsewhere   *Elsewhere    // replaces the swarm and the network
 	Settings    func(*store.ShardSettings)
 	// programs run on one processor: if many stages share two, that costs a quarter less
 	Narrow bool
@@ -96,6 +97,9 @@ func New(t *testing.T, p Plan) *Stage {
 	}
 	if p.Interval == 0 {
 		p.Interval = time.Second
+	}
+	if p.SessionTTL == 0 {
+		p.SessionTTL = sessionTTL
 	}
 	if p.WrongClocks {
 		if err := p.Programs.wrongClock(); err != nil {

@@ -216,7 +216,9 @@ func (c Cluster) MayRemove(name string) *Refusal {
 	case len(rest) == 0:
 		return refuse("stop leasehold server on it; the shard ends with it", "%s: is the last member", m.Label())
 	case !rest.hasMajority():
-		return refuse("leasehold server replace "+rest.Silent()[0].Label()+" first",
+		silent := rest.Silent()[0].Label()
+		return refuse(fmt.Sprintf("start leasehold server on %s again; if it is gone for good: leasehold server replace %s",
+			silent, silent),
 			"%s: without it there would be no quorum: %s would not answer, and %d of the %d left must", m.Label(),
 			rest.Silent().Labels(), Majority(len(rest)), len(rest))
 	}

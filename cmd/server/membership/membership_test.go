@@ -130,7 +130,8 @@ func TestWhatIsSafeIsAllowed(t *testing.T) {
 	if r := three.MayReplace("b"); r != nil {
 		t.Errorf("replace b: %s", r.What)
 	}
-	if r := three.MayRemove("c"); r == nil || !strings.Contains(r.What, "b would not answer, and 2 of the 2 left must") {
+	if r := three.MayRemove("c"); r == nil || !strings.Contains(r.What, "b would not answer, and 2 of the 2 left must") ||
+		r.Next != "start leasehold server on b again; if it is gone for good: leasehold server replace b" {
 		t.Errorf("remove c beside a dead b: %v", r)
 	}
 	three[2].Answers = false

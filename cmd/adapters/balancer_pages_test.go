@@ -1,4 +1,4 @@
-package providerfile
+package adapters
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ func TestThePagesOfBalancers(t *testing.T) {
 				continue // of a group
 			}
 			files++
-			entries, err := ReadBalancers(write(t, block))
+			entries, err := All().Kinds.ReadBalancers(write(t, block))
 			if err != nil || len(entries) != 1 {
 				t.Fatalf("%s: %v, %v", page, entries, err)
 			}

@@ -1,4 +1,4 @@
-package providerfile
+package adapters
 
 import (
 	"log/slog"
@@ -32,7 +32,7 @@ func TestThePageOfAuthorities(t *testing.T) {
 	}
 	text := strings.NewReplacer("/etc/leasehold/pki", dir, "/usr/lib/leasehold/corp-ca", "/bin/cat", "user: corp-ca",
 		"user: "+self.Username).Replace(shown[0])
-	all, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler))
+	all, err := All().Kinds.OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler))
 	if err != nil || len(all) != 2 || all["corp"] == nil || all["web"] == nil {
 		t.Fatal(all, err)
 	}
@@ -60,7 +60,7 @@ func TestThePageOfAuthorities(t *testing.T) {
 		"authorities.web.own: domains[0]: \"*.web\": must be a host name in lower case w": "authorities: {web: {own: {dir: " +
 			dir + ", domains: [\"*.web\"]}}}",
 	} {
-		if _, err := OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler)); err == nil ||
+		if _, err := All().Kinds.OpenAuthorities(write(t, text), dir, slog.New(slog.DiscardHandler)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

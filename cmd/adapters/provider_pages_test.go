@@ -1,4 +1,4 @@
-package providerfile
+package adapters
 
 import (
 	"encoding/json"

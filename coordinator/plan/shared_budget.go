@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// BudgetTurn is the name of the key below turns/ that every change compares and writes which uses
+// the budget of a group with a budget_group: of two that were planned with room for one, the second
+// finds the key changed (REC-18). No group has such a name.
+func BudgetTurn(budgetGroup string) string { return "@budget-" + budgetGroup }
+
+// Down is how many of the wanted slots of a group have no instance that has fully booted, and how
+// many have none that is healthy.
+type Down struct{ Unavailable, Unwell int }
+
+// sharedBudget is what groups may have down together that name the same budget_group (REC-18).
+type sharedBudget struct {
+	name   string
+	most   int
+	drafts []*draft
+	others map[string]Down // groups that are not in the snapshot
+}
+
+// shareBudgets joins the drafts whose groups share a budget. Evidence has all of them planned
+// together.
+func shareBudgets(s *Snapshot, drafts []*draft) {
+	var shared map[string]*sharedBudget
+	for _, d := range drafts {
+		if d.spec == nil || d.spec.BudgetGroup == "" {
+			continue
+		}
+		name := d.spec.BudgetGroup
+		b := shared[name]
+		if b == nil {
+			b = &sharedBudget{name: name, most: s.Shard.Record.Settings.BudgetOf(name), others: s.DownElsewhere}
+			if shared == nil {
+				shared = map[string]*sharedBudget{}
+			}
+			shared[name] = b
+		}
+		b.drafts, d.shared = append(b.drafts, d), b
+	}
+}
+
+// down is how much of the group is down. What an operator stopped or deletes is wanted no more, and
+// of what cannot be read nothing is known: it counts as down.
+func (d *draft) down() Down {
+	switch {
+	case d.spec.Stopped || d.spec.Deleting || d.spec.Unstarted:
+		return Down{}
+	case d.g.Unreadable != "":
+		return Down{d.spec.Size, d.spec.Size}
+	default:
+		return Down{d.unavailable(), d.unwell()}
+	}
+}
+
+// all is how much is down in all groups together, and where.
+func (b *sharedBudget) all() (sum Down, where string) {
+	var groups []string
+	add := func(name string, down Down) {
+		sum.Unavailable, sum.Unwell = sum.Unavailable+down.Unavailable, sum.Unwell+down.Unwell
+		if n := max(down.Unavailable, down.Unwell); n > 0 {
+			groups = append(groups, fmt.Sprintf("%d in %s", n, name))
+		}
+	}
+	for _, d := range b.drafts {
+		add(d.g.Name, d.down())
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.others)) {
+		add(name, b.others[name])
+	}
+	return sum, strings.Join(groups, ", ")
+}
+
+// overShared reports whether the budget that the group shares with others keeps a member from being
+// taken down, and records that: one that is down already takes nothing down (HEAL-5).
+func (d *draft) overShared(what task, m *member) bool {
+	if d.shared == nil || !m.healthy() && !d.booted(m) {
+		return false
+	}
+	sum, where := d.shared.all()
+	if (!m.healthy() || sum.Unwell < d.shared.most) && (!d.booted(m) || sum.Unavailable < d.shared.most) {
+		return false
+	}
+	d.block("REC-18", what, store.BlockedBySharedBudget, store.BlockedFacts{
+		Name: d.shared.name, Limit: d.shared.most, Count: max(sum.Unavailable, sum.Unwell), Text: where,
+	})
+	return true
+}
+
+// bears reports whether so many more may be down.
+func (b *sharedBudget) bears(more int) bool {
+	sum, _ := b.all()
+	return more+max(sum.Unavailable, sum.Unwell) <= max(1, b.most)
+}
+
+// waitsForOthers reports whether work of the group waited for the shared budget when it was last
+// planned: that is no stall of its roll (ROLL-4).
+func (d *draft) waitsForOthers() bool {
+	return d.shared != nil && slices.ContainsFunc(d.g.Status.Record.Blocked,
+		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget })
+}
