@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,7 +38,7 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 	if _, err := rand.Read(id); err != nil {
 		return store.Write{}, err
 	}
-	e.Schema, e.By = store.Schema, j.r.cfg.ID
+	e.Schema, e.By, e.Evidence = store.Schema, j.r.cfg.ID, reason.Evidence(&e)
 	if e.At.IsZero() {
 		e.At = j.now()
 	}

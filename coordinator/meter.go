@@ -20,8 +20,8 @@ type Meter interface {
 	Planned(took time.Duration)
 	// Decided reports a committed action, with its journal entries.
 	Decided(a *plan.Action)
-	// Held reports work that a rule holds back, once for each.
-	Held(rule string)
+	// Held reports work that is due and blocked, once for each.
+	Held(b *store.Blocked)
 	// Refused reports why the leader did not do what it would have done.
 	Refused(why Refusal)
 	// Asked reports how long a call waited in its queue.
@@ -54,7 +54,7 @@ func (Unmetered) Led(bool)                                    {}
 func (Unmetered) Disturbed()                                  {}
 func (Unmetered) Planned(time.Duration)                       {}
 func (Unmetered) Decided(*plan.Action)                        {}
-func (Unmetered) Held(string)                                 {}
+func (Unmetered) Held(*store.Blocked)                         {}
 func (Unmetered) Refused(Refusal)                             {}
 func (Unmetered) Asked(string, time.Duration)                 {}
 func (Unmetered) Called(string, string, time.Duration, error) {}

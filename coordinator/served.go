@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -243,7 +242,7 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 		why, "next", "start etcd with --auto-compaction-retention="+keep.String())
 	s.t.tell(ctx, store.JournalEntry{
 		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why,
-		Evidence: []string{fmt.Sprintf("it keeps at least %s of it", age.Round(time.Second))},
+		Facts: []store.Fact{{Kind: store.FactKeptHistory, For: store.Duration(age.Round(time.Second))}},
 	})
 }
 

@@ -278,7 +278,7 @@ func (t *term) tellHeld(planned []string, p plan.Plan) {
 			key := b.Rule + " " + b.What
 			held[key] = true
 			if !t.held[group][key] {
-				t.r.deps.Meter.Held(b.Rule)
+				t.r.deps.Meter.Held(&b)
 				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why,
 					"until", b.Until)
 			}
@@ -311,7 +311,7 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			t.meterVerdict(id, before, now)
 			if known && before.Verdict == now.Verdict &&
 				(now.Verdict != store.Suspect || before.Rule == now.Rule &&
-					before.Provider == now.Provider) {
+					now.HeardSame(&before)) {
 				continue
 			}
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
@@ -328,7 +328,7 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 				Rule: now.Rule, What: string(now.Verdict), Why: now.Why(),
 				Cause: reason.Recorded(now.Cause), Group: g.Name, Instance: id,
 				Slot: in.Record.Place(), Verdict: now.Verdict,
-				Evidence: now.Evidence, Revision: s.Revision,
+				Facts: now.Facts, Revision: s.Revision,
 			})
 		}
 	}

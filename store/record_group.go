@@ -96,11 +96,13 @@ type JournalEntry struct {
 	Awaits Awaited `json:"awaits,omitempty"`
 	// Claimed: Instance is only the name given by a client that was refused. Nothing proves that it
 	// was this instance.
-	Claimed  bool     `json:"claimed,omitempty"`
-	Slot     *int     `json:"slot,omitempty"`
-	From     Phase    `json:"from,omitempty"`
-	To       Phase    `json:"to,omitempty"`
-	Verdict  Verdict  `json:"verdict,omitempty"`
+	Claimed bool    `json:"claimed,omitempty"`
+	Slot    *int    `json:"slot,omitempty"`
+	From    Phase   `json:"from,omitempty"`
+	To      Phase   `json:"to,omitempty"`
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Facts are what it rests on. Evidence is the same as text: a release without Facts reads that.
+	Facts    []Fact   `json:"facts,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	// Counterfactual is what would have prevented it. Otherwise is the same as text: a release
 	// without Counterfactual reads that.

@@ -109,7 +109,7 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 		return strings.Join([]string{
 			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What),
 			output.OneLine(reason.Text(e.Cause, e.Why)),
-			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(e.Evidence, "; ")),
+			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(reason.Evidence(&e), "; ")),
 		}, "\t") + "\n"
 	}
 	at := e.At.In(now.Location())
@@ -124,7 +124,7 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	}
 	if wide {
 		line += scr.Dim("  [" + revisionBy(e) + "]")
-		for _, ev := range e.Evidence {
+		for _, ev := range reason.Evidence(&e) {
 			line += "\n    " + scr.Dim(output.OneLine(ev))
 		}
 	}

@@ -31,7 +31,7 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 	for i, e := range entries {
 		lines[i] = storyLine{
 			At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: reason.Text(e.Cause, e.Why), Rule: e.Rule,
-			Revision: e.Revision, Evidence: e.Evidence,
+			Revision: e.Revision, Evidence: reason.Evidence(&e),
 		}
 	}
 	return lines

@@ -30,7 +30,7 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	j := sc.plan.Judgments.Of(id)
 	v := verdict{
 		Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits,
-		Revision: sc.content.Revision, Evidence: j.EvidenceOfRecords(), // this program did not ask the provider
+		Revision: sc.content.Revision, Evidence: reason.Lines(j.FactsOfRecords()), // this program did not ask the provider
 	}
 	told, found := verdicts[id]
 	agrees := told.Verdict == j.Verdict || story.Ailing(told.Verdict) && story.Ailing(j.Verdict)
@@ -39,7 +39,7 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 			Verdict: told.Verdict, Rule: told.Rule, Why: reason.Text(told.Cause, told.Why), Told: &told.At,
 			Cause:  reason.Known(told.Cause, told.Why),
 			Awaits: reason.Awaits(&told), Revision: told.Revision,
-			Evidence: told.Evidence,
+			Evidence: reason.Evidence(&told),
 		}
 	}
 	return v
@@ -55,7 +55,7 @@ func (sc *scene) stands(id string, told *store.JournalEntry) bool {
 func (v verdict) shown() bool { return v.Verdict != "" && v.Verdict != store.Unborn }
 
 func (v verdict) judgment() plan.Judgment {
-	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Cause: v.Cause, Evidence: v.Evidence}
+	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Cause: v.Cause}
 }
 
 // source returns who judged, when, and on which revision.

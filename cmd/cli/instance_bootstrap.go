@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/bootstrap"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/userdata"
 	"github.com/leasehold/leasehold/store"
@@ -186,17 +186,12 @@ func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Reques
 	}
 	for _, kv := range entries {
 		v, err := store.Decode[store.JournalEntry](kv)
-		if err == nil && v.Record.Kind == store.EntryRefusal && refuses(v.Record, r) {
+		if err == nil && reason.IsRefusal(&v.Record) && reason.Follows(&v.Record, r.ID) {
 			return store.Instance{}, failure(Failed, "leasehold group show "+c.Group, "the leader refused: %s", v.Record.Why)
 		}
 	}
 	return store.Instance{}, failure(Failed, "leasehold events -g "+c.Group,
 		"the order was not carried out, and nothing was made")
-}
-
-// refuses reports whether an entry is about an order.
-func refuses(e store.JournalEntry, r store.Request) bool {
-	return slices.ContainsFunc(e.Evidence, func(text string) bool { return strings.HasPrefix(text, "request "+r.ID) })
 }
 
 // print writes what the machine needs on the standard output, so that it can be piped to the

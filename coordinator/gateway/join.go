@@ -194,7 +194,8 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 		}, store.JournalEntry{
 			Rule: "SEC-2", What: "machine joined", Why: "it used its token", Group: in.Group, Instance: in.ID,
 			Slot:     in.Place(),
-			Evidence: []string{"from " + address, "key " + rec.Key}, Revision: j.instance.Modified,
+			Facts:    []store.Fact{{Kind: store.FactFrom, Name: address}, {Kind: store.FactKey, Name: rec.Key}},
+			Revision: j.instance.Modified,
 		})
 		return err
 	})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -271,7 +272,7 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 					}
 				}
 				if e := r.entries(); len(e) != 1 || e[0].Rule != "SEC-2" || e[0].What != "join refused" ||
-					e[0].Why != c.why || !strings.Contains(fmt.Sprint(e[0].Evidence), "from bufconn") {
+					e[0].Why != c.why || !strings.Contains(fmt.Sprint(reason.Lines(e[0].Facts)), "from bufconn") {
 					t.Errorf("the journal has %+v, want one refusal, because %s", e, c.why)
 				}
 				pass(time.Minute)

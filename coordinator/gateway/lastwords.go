@@ -30,7 +30,7 @@ func (s *session) keepOutput(rec *store.Report) {
 	s.g.deps.Cache.View(func(c *cache.Content) { group = c.Instances[s.instance].Record.Group })
 	entry := store.JournalEntry{
 		Rule: "DET-19", What: "workload ended", Why: end, Group: group, Instance: s.instance, Workload: w,
-		Evidence: []string{"boot " + rec.BootID, "replica " + s.g.cfg.Replica},
+		Facts: []store.Fact{{Kind: store.FactBoot, Name: rec.BootID}, {Kind: store.FactReplica, Name: s.g.cfg.Replica}},
 	}
 	s.g.goDo(func(ctx context.Context) { s.g.deps.Journal(ctx, entry) })
 }

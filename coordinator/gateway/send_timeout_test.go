@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -94,7 +95,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		entries := r.entriesOf("SEC-5")
 		if len(entries) != 1 || entries[0].Instance != "web-0" ||
 			entries[0].Why != "it does not read what it is told" ||
-			!slices.Contains(entries[0].Evidence, "its certificate names web-0") || entries[0].Claimed {
+			!slices.Contains(reason.Lines(entries[0].Facts), "its certificate names web-0") || entries[0].Claimed {
 			t.Errorf("the journal has %+v", entries)
 		}
 		if a := w.alive("web-0"); a.Present() && a.Record.State != store.StreamLost {

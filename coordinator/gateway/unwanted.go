@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -206,9 +205,10 @@ func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive
 	g.deps.Journal(ctx, store.JournalEntry{
 		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream",
 		Instance: s.instance,
-		Evidence: []string{
-			"boot " + s.bootID + " from " + s.from(),
-			fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica),
+		Facts: []store.Fact{
+			{Kind: store.FactBoot, Name: s.bootID},
+			{Kind: store.FactFrom, Name: s.from()},
+			{Kind: store.FactBoot, Name: open.BootID, Count: int(open.Epoch), By: open.Replica},
 		},
 	})
 }

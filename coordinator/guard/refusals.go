@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -55,14 +56,14 @@ type Refusals struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter // of entries about a single refusal
 	tallies map[tallyKey]*tally
-	rest    map[reason]*tally // of refusals that found no room in tallies
+	rest    map[refusalKind]*tally // of refusals that found no room in tallies
 }
 
-// reason is what was refused and why.
-type reason struct{ rule, what, why string }
+// refusalKind is what was refused and why.
+type refusalKind struct{ rule, what, why string }
 
 type tallyKey struct {
-	reason reason
+	kind   refusalKind
 	source string
 }
 
@@ -78,7 +79,7 @@ func NewRefusals(log *slog.Logger, journal func(ctx context.Context, entry store
 	return &Refusals{
 		log: log, journal: journal, entries: make(chan store.JournalEntry, journalBurst),
 		limiter: rate.NewLimiter(rate.Every(journalEvery), journalBurst),
-		tallies: map[tallyKey]*tally{}, rest: map[reason]*tally{},
+		tallies: map[tallyKey]*tally{}, rest: map[refusalKind]*tally{},
 	}
 }
 
@@ -97,7 +98,7 @@ func (r *Refusals) Add(f Refusal) {
 func (r *Refusals) count(f Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	why := reason{f.Rule, f.What, f.Why}
+	why := refusalKind{f.Rule, f.What, f.Why}
 	key := tallyKey{why, Clip(SourceOf(f.Address), protocol.MostName)}
 	t, known := r.tallies[key]
 	if !known && len(r.tallies) >= mostTallies {
@@ -129,20 +130,22 @@ func (r *Refusals) count(f Refusal) bool {
 
 // entry returns the journal entry about one refusal.
 func (f Refusal) entry() store.JournalEntry {
-	e := store.JournalEntry{Rule: f.Rule, What: f.What, Why: f.Why, Evidence: []string{"from " + f.Address}}
+	e := store.JournalEntry{
+		Rule: f.Rule, What: f.What, Why: f.Why, Facts: []store.Fact{{Kind: store.FactFrom, Name: f.Address}},
+	}
 	switch {
 	case identity.IsName(f.Claimed):
 		e.Instance, e.Claimed = f.Claimed, !f.Proved
-		who := "it says that it is "
+		who := store.Fact{Kind: store.FactSays, Name: f.Claimed}
 		if f.Proved {
-			who = "its certificate names "
+			who.Kind = store.FactCertificate
 		}
-		e.Evidence = append(e.Evidence, who+f.Claimed)
+		e.Facts = append(e.Facts, who)
 	case f.Claimed != "":
-		e.Evidence = append(e.Evidence, "it says that it is "+f.Claimed)
+		e.Facts = append(e.Facts, store.Fact{Kind: store.FactSays, Name: f.Claimed})
 	}
 	if f.Detail != "" {
-		e.Evidence = append(e.Evidence, f.Detail)
+		e.Facts = append(e.Facts, store.Fact{Text: f.Detail})
 	}
 	return e
 }
@@ -180,7 +183,8 @@ func (r *Refusals) writeSums(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.log.Warn("refused", "what", e.What, "rule", e.Rule, "why", e.Why, "from", strings.Join(e.Evidence, "; "))
+		r.log.Warn("refused", "what", e.What, "rule", e.Rule, "why", e.Why, "from",
+			strings.Join(reason.Lines(e.Facts), "; "))
 		r.write(ctx, e)
 	}
 }
@@ -192,12 +196,12 @@ func (r *Refusals) takeSums() []store.JournalEntry {
 		source string
 		tally
 	}
-	parts, total := map[reason][]part{}, map[reason]int{}
+	parts, total := map[refusalKind][]part{}, map[refusalKind]int{}
 	r.mu.Lock()
 	for key, t := range r.tallies {
 		if t.count > 0 {
-			parts[key.reason] = append(parts[key.reason], part{key.source, *t})
-			total[key.reason] += t.count
+			parts[key.kind] = append(parts[key.kind], part{key.source, *t})
+			total[key.kind] += t.count
 		}
 		if t.idle {
 			delete(r.tallies, key)
@@ -207,7 +211,7 @@ func (r *Refusals) takeSums() []store.JournalEntry {
 	for why, t := range r.rest {
 		total[why] += t.count
 	}
-	r.rest = map[reason]*tally{}
+	r.rest = map[refusalKind]*tally{}
 	r.mu.Unlock()
 
 	out := make([]store.JournalEntry, 0, len(total))
@@ -222,15 +226,11 @@ func (r *Refusals) takeSums() []store.JournalEntry {
 		e := store.JournalEntry{Rule: why.rule, What: fmt.Sprintf("%s: %d more", why.what, n), Why: why.why}
 		named := 0
 		for _, p := range from[:min(len(from), mostNamed)] {
-			text := fmt.Sprintf("%d from %s", p.count, p.source)
-			if p.claimed != "" {
-				text += ", the last said that it is " + p.claimed
-			}
-			e.Evidence = append(e.Evidence, text)
+			e.Facts = append(e.Facts, store.Fact{Kind: store.FactFrom, Name: p.source, Count: p.count, By: p.claimed})
 			named += p.count
 		}
 		if named < n {
-			e.Evidence = append(e.Evidence, fmt.Sprintf("%d from other addresses", n-named))
+			e.Facts = append(e.Facts, store.Fact{Kind: store.FactFrom, Count: n - named})
 		}
 		out = append(out, e)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -58,13 +59,13 @@ func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
 		r.Add(tried("10.0.0.10:1", "web-1"))
 		got := journal()
 		if len(got) != 2 || got[0].Rule != "SEC-2" || got[0].Instance != "web-0" ||
-			got[0].Evidence[0] != "from 10.0.0.9:0" || got[1].Instance != "web-1" {
+			got[0].Facts[0].Name != "10.0.0.9:0" || got[1].Instance != "web-1" {
 			t.Fatalf("the journal has %+v, want one entry for each address", got)
 		}
 		pass(time.Minute)
 		got = journal()
 		if len(got) != 1 || got[0].What != "join refused: 499 more" ||
-			!strings.HasPrefix(got[0].Evidence[0], "499 from 10.0.0.9") {
+			!strings.HasPrefix(reason.Line(&got[0].Facts[0]), "499 from 10.0.0.9") {
 			t.Fatalf("after a minute the journal has %+v, want one sum", got)
 		}
 		pass(2 * time.Minute)
@@ -111,7 +112,7 @@ func TestRefusalsFromEverywhereFillNeitherMemoryNorJournal(t *testing.T) {
 					n = 1
 				}
 				told += n
-				if text := fmt.Sprint(e); e.Instance != "" || strings.Contains(text, "\x1b") || len(e.Evidence) > 10 {
+				if text := fmt.Sprint(e); e.Instance != "" || strings.Contains(text, "\x1b") || len(e.Facts) > 10 {
 					t.Fatalf("entry %+v", e)
 				}
 			}

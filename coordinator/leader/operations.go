@@ -159,7 +159,8 @@ func (l *Leader) recordHalt(op *operation, key string) Record {
 		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
 		Entries: []store.JournalEntry{{
 			Kind: store.EntryCall, Rule: "DAY-6", What: why, Why: reason.Short(cause), Cause: cause, Group: rec.Group,
-			Instance: rec.ID, Slot: rec.Place(), Evidence: []string{"request " + mark.Request}, Revision: op.call.Revision,
+			Instance: rec.ID, Slot: rec.Place(), Facts: []store.Fact{{Kind: store.FactRequest, Name: mark.Request}},
+			Revision: op.call.Revision,
 		}},
 	}
 }

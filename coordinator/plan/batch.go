@@ -12,6 +12,7 @@ const (
 	mostInBatch       = 32
 	mostTogetherBytes = 512 << 10
 	mostOtherwise     = 150 // bytes of a counterfactual as text
+	mostFact          = 120 // bytes of a fact in a journal entry, with its text, without what is written twice
 )
 
 // Batch puts the actions of a plan into transactions, in their order. Simple ones that follow
@@ -97,8 +98,8 @@ func (b *bundle) count(a *Action) {
 	for _, told := range a.JournalEntries() {
 		b.writes++
 		b.bytes += len(told.What) + 2*len(told.Why) + mostOtherwise
-		for _, line := range told.Evidence {
-			b.bytes += len(line)
+		for i := range told.Facts {
+			b.bytes += mostFact + 2*(len(told.Facts[i].Name)+len(told.Facts[i].Text))
 		}
 	}
 }

@@ -144,7 +144,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 		{"with as many entries as fit", func(a *Action) { a.Notes = make([]Note, store.MaxOps/2-2) }, 2},
 		{"with one more than fit", func(a *Action) { a.Notes = make([]Note, store.MaxOps/2-1) }, 1},
 		{"with large records", func(a *Action) { a.Writes[0].Value = make([]byte, mostTogetherBytes/4) }, 3},
-		{"with much to tell", func(a *Action) { a.Evidence = []string{strings.Repeat("x", mostTogetherBytes/4)} }, 3},
+		{"with much to tell", func(a *Action) { a.Facts = inWords(strings.Repeat("x", mostTogetherBytes/8)) }, 3},
 		{"alone too large", func(a *Action) { a.Writes[0].Value = make([]byte, 2*mostTogetherBytes) }, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

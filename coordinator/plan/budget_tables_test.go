@@ -224,7 +224,7 @@ func TestWhereACreationMoves(t *testing.T) {
 		w.evacuate(c.evacuated...)
 		a, next := w.decided("a")
 		if next.Zone != c.want || (a.Rule == "") != (c.want == "") ||
-			c.want != "" && (a.Rule != "REC-3" || !slices.Equal(a.Evidence, []string{"no room"})) {
+			c.want != "" && (a.Rule != "REC-3" || !slices.Equal(a.Facts, inWords("no room"))) {
 			t.Errorf("%s: it moves to %q by %s, want %q", name, next.Zone, a.Rule, c.want)
 		}
 	}

@@ -44,7 +44,7 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "PROV-9", What: "to be set up by hand", Why: rec.Last.Why, Cause: why,
 		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
-		Evidence:   []string{"request " + r.Record.ID},
+		Facts:      requested(r),
 		Conditions: append(d.common(), store.Absent(m.Key), store.Absent(token), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
 		Token:      &TokenGrant{Key: token, Instance: rec.ID, Valid: r.Record.Valid.D()},
@@ -61,7 +61,7 @@ func (d *draft) withdrawUnused() {
 			continue
 		}
 		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
-			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.evidence(), nil)
+			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.facts(), nil)
 		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
 	}
 }
@@ -80,7 +80,7 @@ func (d *draft) endedByHand(m *member) *ending {
 	case stopped != 0 && stopped == m.Modified:
 		return &ending{
 			why:        "its agent has confirmed that its workload was stopped",
-			evidence:   []string{fmt.Sprintf("report at rev %d", m.Report.Modified)},
+			facts:      []store.Fact{reportIs(m.Instance)},
 			conditions: []store.Condition{m.Report.Unchanged()}, writes: token,
 		}
 	default:
@@ -98,7 +98,7 @@ func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "its agent reports: the machine is there"))
 	case m.phase == store.Deleting:
 		a := d.end(m, ending{
-			why: "operator " + r.Record.By + " says that its machine is gone", evidence: []string{"request " + r.Record.ID},
+			why: "operator " + r.Record.By + " says that its machine is gone", facts: requested(r),
 			conditions: []store.Condition{r.Unchanged()},
 			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
 		})
@@ -106,7 +106,7 @@ func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
 	case d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.spec != nil && !d.mayAct():
 		// it waits: status says for what
 	default: // its record ends with the next plan
-		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), []string{"request " + r.Record.ID},
+		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), requested(r),
 			func(rec *store.Instance) {
 				rec.Condemned = &store.Condemned{By: r.Record.By, Why: "its machine is gone", At: d.now.UTC(), Now: true}
 			})

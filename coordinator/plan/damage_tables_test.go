@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -337,7 +338,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 			t.Errorf("%s: %v, %+v by %+v", name, err, rec, a)
 		}
 		if a.Instance != "m1" || a.To != store.Deleting || a.Counterfactual != store.UnlessAdopted ||
-			!slices.Equal(a.Evidence, []string{"provider cloud ref ref-1", "orphan_grace 10m0s"}) {
+			!slices.Equal(reason.Lines(a.Facts), []string{"provider cloud ref ref-1", "orphan_grace 10m0s"}) {
 			t.Errorf("%s: %+v", name, a)
 		}
 		if want := []store.Condition{

@@ -40,7 +40,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	flaps := d.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
-	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Cause, m.evidence(), m.proof(d.s.Keys)...)
+	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Cause, m.facts(), m.proof(d.s.Keys)...)
 	if needed && alone {
 		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -55,12 +54,12 @@ func (d *draft) hear(m *member) {
 			rec.Deadline = &t
 		}
 		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
-			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
+			[]store.Fact{reportIs(m.Instance), {Kind: store.FactNotice, Name: n.Kind}},
 			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	case m.Record.Doomed != nil:
 	case n != nil:
-		a := d.evacuated(m, n.Why, fmt.Sprintf("report rev %d", m.Report.Modified))
+		a := d.evacuated(m, n.Why, reportIs(m.Instance))
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft &&
 		m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
@@ -70,9 +69,9 @@ func (d *draft) hear(m *member) {
 }
 
 // evacuated records that a member's machine is to be emptied (DRAIN-3).
-func (d *draft) evacuated(m *member, text, evidence string) *Action {
+func (d *draft) evacuated(m *member, text string, on store.Fact) *Action {
 	why := store.Cause{Kind: store.CauseEmptied, Text: text}
-	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{evidence}, func(r *store.Instance) {
+	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []store.Fact{on}, func(r *store.Instance) {
 		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
 	})
 }
@@ -96,7 +95,7 @@ func (d *draft) saveNoticed() {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "deleting", m.doom.cause, m.evidence(), m.proof(d.s.Keys)...)
+			a := d.retire(m, "SPOT-2", "deleting", m.doom.cause, m.facts(), m.proof(d.s.Keys)...)
 			switch {
 			case needed && d.overLimit(true) != nil:
 				a.What += "; its slot is filled when there is room for it"

@@ -10,7 +10,7 @@ import (
 
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
-func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence []string,
+func (d *draft) retire(m *member, rule, what string, why store.Cause, facts []store.Fact,
 	also ...store.Condition,
 ) *Action {
 	var a *Action
@@ -31,9 +31,9 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence [
 			t := d.timer(patience)
 			rec.Busy = &t
 		}
-		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
+		a = d.step(m, store.Draining, rule, what, why, facts, func(r *store.Instance) { r.Drain = &rec })
 	} else {
-		a = d.step(m, store.Deleting, rule, what, why, evidence, nil)
+		a = d.step(m, store.Deleting, rule, what, why, facts, nil)
 	}
 	a.Conditions = append(a.Conditions, d.common()...)
 	a.Conditions = append(a.Conditions, also...)
@@ -126,7 +126,7 @@ func (d *draft) drains() {
 
 func (d *draft) drained(m *member, rule string, why store.Cause) *Action {
 	why = with(why, func(a *store.CauseAlso) { a.Left = drainedFor(m) })
-	a := d.step(m, store.Deleting, rule, "deleting", why, m.evidence(), nil)
+	a := d.step(m, store.Deleting, rule, "deleting", why, m.facts(), nil)
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
 }
@@ -152,7 +152,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
 		to = store.Running
 	}
-	a := d.step(m, to, "DET-15", "came back", of(store.CauseAgentBack), m.evidence(),
+	a := d.step(m, to, "DET-15", "came back", of(store.CauseAgentBack), m.facts(),
 		func(r *store.Instance) { r.Drain = nil })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
@@ -169,7 +169,7 @@ func (d *draft) drainsAfterAll(m *member) {
 	}
 	a := d.step(m, store.Draining, "DRAIN-1", "drains",
 		of(store.CauseCameBack),
-		m.evidence(), func(r *store.Instance) {
+		m.facts(), func(r *store.Instance) {
 			drain := *r.Drain
 			drain.Lost = false
 			drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now

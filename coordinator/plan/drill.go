@@ -31,7 +31,7 @@ func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
 	}
 	first := members[0]
 	a := d.step(first, first.phase, "DAY-6", "drill: "+number(len(members), "machine")+" to be ended",
-		orderedBy(r.Record.By), []string{"request " + r.Record.ID}, func(rec *store.Instance) { rec.Drill = &mark })
+		orderedBy(r.Record.By), requested(r), func(rec *store.Instance) { rec.Drill = &mark })
 	for _, m := range members[1:] {
 		rec := m.Record
 		rec.Drill = &mark
@@ -39,7 +39,7 @@ func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
 		m.touched = true
 		a.Conditions = append(a.Conditions, m.Unchanged())
 		a.Writes = append(a.Writes, store.Put(m.Key, store.Encode(rec)))
-		a.Evidence = append(a.Evidence, "instance "+m.ID())
+		a.Facts = append(a.Facts, store.Fact{Kind: store.FactInstance, Name: m.ID()})
 	}
 	a.Conditions = append(append(a.Conditions, r.Unchanged()), d.common()...)
 	a.Writes = append(a.Writes, store.Delete(r.Key))

@@ -84,7 +84,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		actions = append(actions, Action{
 			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why,
 			To: store.Deleting, Counterfactual: counterfactual("REC-8", ""),
-			Evidence: []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
+			Facts: []store.Fact{x.machine(), {Kind: store.FactOrphanGrace, For: store.Duration(grace)}},
 			Conditions: []store.Condition{
 				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
 				s.Shard.Unchanged(),
@@ -108,6 +108,10 @@ func laterOf(now, at time.Time) time.Time {
 		return at
 	}
 	return time.Time{}
+}
+
+func (x *Extra) machine() store.Fact {
+	return store.Fact{Kind: store.FactMachine, Name: x.Provider, Text: x.Ref}
 }
 
 // unwanted describes how it is known that the machine is not wanted.
@@ -142,7 +146,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 		templateUnknown
 	rec.Site = x.Site
 	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
-	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
+	facts := append(requested(r), x.machine())
 	if c := x.Claim; c != nil {
 		rec.Template, rec.Relaunch = c.Template, c.Relaunch
 		if d.divided() {
@@ -154,7 +158,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 		if !c.Created.IsZero() {
 			rec.Created = c.Created
 		}
-		evidence = append(evidence, fmt.Sprintf("claim of slot %d, template %s", c.Slot, c.Template))
+		facts = append(facts, store.Fact{Kind: store.FactClaim, Count: c.Slot, Name: c.Template})
 	}
 	what := "adopted on demand"
 	sl, wait := d.adoptInto(r, x)
@@ -170,7 +174,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	a := Action{
 		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why,
 		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
-		Evidence:   evidence,
+		Facts:      facts,
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes: []store.Write{
 			store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key),

@@ -15,7 +15,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, m.judgment.Cause, m.evidence(),
+	a := d.step(m, m.phase, rule, what, m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)

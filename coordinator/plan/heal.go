@@ -140,7 +140,7 @@ func (d *draft) replace(sl *slot, m *member) {
 		d.removeFirst(sl, m, rule, why)
 		return
 	}
-	a := d.step(m, m.phase, rule, replaced, why, m.evidence(), func(r *store.Instance) { r.Counted = failed })
+	a := d.step(m, m.phase, rule, replaced, why, m.facts(), func(r *store.Instance) { r.Counted = failed })
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	d.addReplacement(a, sl, m, rule, why)
 	d.writeSlot(a, sl)
@@ -167,7 +167,7 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why 
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
 func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
-	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
+	a := d.retire(m, rule, "deleting", why, m.facts(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
 	sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Roll: rule == "ROLL-1"}
 	switch {
@@ -288,7 +288,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		d.fail(sl, m)
 		a := d.retire(m, rule, "deleting",
 			followed(why, func(a *store.CauseAlso) { a.Until = keep.ID() }),
-			m.evidence(),
+			m.facts(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
 	}
@@ -350,7 +350,7 @@ func (d *draft) moveZone(m *member) {
 		return
 	}
 	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, store.Cause{Kind: store.CauseFullZone, Name: full},
-		[]string{m.Calls.Problem},
+		inWords(m.Calls.Problem),
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to

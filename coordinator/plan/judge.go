@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -21,7 +20,8 @@ const absenceStands = time.Second
 func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	j := proved(in, s, now)
 	if j.Verdict == store.Suspect {
-		j.Provider = providerSays(in)
+		says := providerSays(in)
+		j.Provider = &says
 	}
 	return j
 }
@@ -50,8 +50,8 @@ func proved(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if in.AliveUnreadable != "" {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-16",
-			Cause:    store.Cause{Kind: store.CauseAliveUnreadable, Text: in.AliveUnreadable},
-			Evidence: []string{providerSays(in)},
+			Cause: store.Cause{Kind: store.CauseAliveUnreadable, Text: in.AliveUnreadable},
+			Facts: []store.Fact{providerSays(in)},
 		}
 	}
 	if !in.Alive.Present() {
@@ -75,7 +75,7 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	if see.Listed && see.Down && !upSince(in, see.Begun) {
 		j := Judgment{
 			Verdict: store.Dead, Rule: "DET-4", Cause: store.Cause{Kind: store.CauseDown, Name: see.State},
-			Evidence: []string{providerSays(in), streamSays(in)},
+			Facts: []store.Fact{providerSays(in), streamSays(in)},
 		}
 		// Its agent may have come back since that List began, or the List describes an earlier
 		// boot.
@@ -97,7 +97,7 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
 		j := Judgment{
 			Verdict: store.Suspect, Rule: "DET-4", Cause: of(store.CauseUnlisted), Awaits: store.AwaitsList,
-			Evidence: []string{providerSays(in), streamSays(in)},
+			Facts: []store.Fact{providerSays(in), streamSays(in)},
 		}
 		streamGone := in.Alive.Present() && in.Alive.Record.State == store.StreamLost
 		if !in.Alive.Present() {
@@ -169,8 +169,8 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	return Judgment{
 		Verdict: store.Stuck, Rule: "DET-11",
-		Cause:    store.Cause{Kind: store.CauseNeverRegistered, For: in.Record.Spec.RegistrationTimeout},
-		Evidence: []string{providerSays(in), "alive absent"},
+		Cause: store.Cause{Kind: store.CauseNeverRegistered, For: in.Record.Spec.RegistrationTimeout},
+		Facts: []store.Fact{providerSays(in), {Kind: store.FactNoSession}},
 	}
 }
 
@@ -205,21 +205,18 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if last == "" {
 		last = "unknown"
 	}
-	evidence := []string{
-		fmt.Sprintf("alive absent, last state %s", last),
-		providerSays(in),
-	}
+	facts := []store.Fact{{Kind: store.FactNoSession, Name: string(last)}, providerSays(in)}
 	due := in.AliveGone.Add(wait)
 	if now.Before(due) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "DET-17",
-			Cause: store.Cause{Kind: store.CauseLeaseEnded, For: store.Duration(wait)}, Evidence: evidence, Until: due,
+			Cause: store.Cause{Kind: store.CauseLeaseEnded, For: store.Duration(wait)}, Facts: facts, Until: due,
 		}
 	}
 	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Facts: facts,
 			Until: s.GraceEnd,
 		}
 	}
@@ -232,8 +229,8 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	return Judgment{
 		Verdict: store.Lost, Rule: "DET-17",
-		Cause:    store.Cause{Kind: store.CauseNoReturn, For: in.Record.Spec.Report.LeaseTTL},
-		Evidence: evidence,
+		Cause: store.Cause{Kind: store.CauseNoReturn, For: in.Record.Spec.Report.LeaseTTL},
+		Facts: facts,
 	}
 }
 
@@ -253,8 +250,8 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if in.Calls.Missing {
 		return Judgment{
 			Verdict: store.Stuck, Rule: "HEAL-1",
-			Cause:    of(store.CauseUnknown),
-			Evidence: []string{providerSays(in), streamSays(in)},
+			Cause: of(store.CauseUnknown),
+			Facts: []store.Fact{providerSays(in), streamSays(in)},
 		}
 	}
 	limit := restartLimit(rec, r)
@@ -273,7 +270,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		Cause: store.Cause{
 			Kind: store.CauseNoRestart, Name: r.Level, For: store.Duration(limit), Text: in.Calls.Problem,
 		},
-		Evidence: []string{providerSays(in), streamSays(in)},
+		Facts: []store.Fact{providerSays(in), streamSays(in)},
 	}
 	return j
 }
@@ -291,33 +288,33 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	alive := &in.Alive.Record
 	if alive.State == store.StreamOpen && in.Record.Phase == store.Running && reportIsCurrent(in) &&
 		in.Report.Record.Healthy {
-		// as nearly all are: see member.evidence
+		// as nearly all are: see member.facts
 		return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseHealthy)}
 	}
-	evidence := []string{streamSays(in)}
+	facts := []store.Fact{streamSays(in)}
 	switch alive.State {
 	case store.StreamLost:
 		return Judgment{
 			Verdict: store.Suspect, Rule: "DET-3", Cause: store.Cause{Kind: store.CauseStreamLost, Text: alive.Why},
-			Evidence: append(evidence, providerSays(in)),
+			Facts: append(facts, providerSays(in)),
 		}
 	case store.StreamOverdue:
 		return Judgment{
 			Verdict: store.Suspect, Rule: "DET-6", Cause: of(store.CauseOverdue),
-			Evidence: append(evidence, providerSays(in)),
+			Facts: append(facts, providerSays(in)),
 		}
 	case store.StreamLeft:
 		if alive.Goodbye == store.GoodbyeRefused {
 			return Judgment{
 				Verdict: store.Suspect, Rule: "DET-8",
-				Cause:    store.Cause{Kind: store.CauseRefused, Text: alive.Why},
-				Evidence: append(evidence, providerSays(in)),
+				Cause: store.Cause{Kind: store.CauseRefused, Text: alive.Why},
+				Facts: append(facts, providerSays(in)),
 			}
 		}
 		return Judgment{
 			Verdict: store.Suspect, Rule: "DET-8",
-			Cause:    store.Cause{Kind: store.CauseGoodbye, Name: string(alive.Goodbye)},
-			Evidence: append(evidence, providerSays(in)),
+			Cause: store.Cause{Kind: store.CauseGoodbye, Name: string(alive.Goodbye)},
+			Facts: append(facts, providerSays(in)),
 		}
 	default: // open, or on its way to another replica
 	}
@@ -328,28 +325,28 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		case in.Report.Record.Healthy && !restartConfirmed(in):
 			notYet.Name, notYet.Text = reason.Unconfirmed, ""
 		case in.Report.Record.Healthy:
-			return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseHealthy), Evidence: evidence}
+			return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseHealthy), Facts: facts}
 		case rebooted(in):
 			notYet.Kind = store.CauseRebooted
-			return Judgment{Verdict: store.Live, Rule: "DET-10", Cause: notYet, Evidence: evidence}
+			return Judgment{Verdict: store.Live, Rule: "DET-10", Cause: notYet, Facts: facts}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
 			return Judgment{
 				Verdict: store.Unhealthy, Rule: "DET-9",
-				Cause:    store.Cause{Kind: store.CauseUnhealthy, Text: in.Report.Record.Why},
-				Evidence: append(evidence, checksSay(in.Report.Record)...),
+				Cause: store.Cause{Kind: store.CauseUnhealthy, Text: in.Report.Record.Why},
+				Facts: append(facts, checksSay(in.Report.Record)...),
 			}
 		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in):
 			// no time will make it healthy
 			return Judgment{
 				Verdict: store.Unhealthy, Rule: "DET-9",
-				Cause:    store.Cause{Kind: store.CauseWorkloadEnded, Text: in.Report.Record.Why},
-				Evidence: append(evidence, checksSay(in.Report.Record)...),
+				Cause: store.Cause{Kind: store.CauseWorkloadEnded, Text: in.Report.Record.Why},
+				Facts: append(facts, checksSay(in.Report.Record)...),
 			}
 		}
 	}
 	limit := in.Record.Spec.MaxChecking.D()
 	if in.Record.Phase != store.Checking || limit == 0 {
-		return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseReports), Evidence: evidence}
+		return Judgment{Verdict: store.Live, Rule: "DET-5", Cause: of(store.CauseReports), Facts: facts}
 	}
 	due := in.PhaseStart.Add(limit)
 	if due.Before(s.GraceEnd) {
@@ -357,13 +354,13 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(due) {
 		return Judgment{
-			Verdict: store.Live, Rule: "DET-10", Cause: notYet, Evidence: evidence, Until: due,
+			Verdict: store.Live, Rule: "DET-10", Cause: notYet, Facts: facts, Until: due,
 		}
 	}
 	notYet.Kind, notYet.For = store.CauseNeverHealthy, in.Record.Spec.MaxChecking
 	return Judgment{
 		Verdict: store.Stuck, Rule: "DET-10", Cause: notYet,
-		Evidence: append(evidence, checksSay(in.Report.Record)...),
+		Facts: append(facts, checksSay(in.Report.Record)...),
 	}
 }
 
@@ -398,48 +395,59 @@ func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
 
-// unasked is the evidence of a provider that has not listed its machines yet.
-const unasked = "provider: no list yet"
-
-func providerSays(in *Instance) string {
+// providerSays is what the provider's lists say about the machine.
+func providerSays(in *Instance) store.Fact {
 	see := &in.Sighting
 	switch {
 	case in.byHand():
-		return "no provider lists it: its machine was set up by hand"
+		return store.Fact{Kind: store.FactByHand}
 	case see.Begun.IsZero():
-		return unasked
-	case !see.Listed && see.Times > 1:
-		return "provider: not listed, again"
+		return store.Fact{Kind: store.FactNoList}
 	case !see.Listed:
-		return "provider: not listed"
+		f := store.Fact{Kind: store.FactUnlisted}
+		if see.Times > 1 {
+			f.Count = 2 // how often does not count: the next list would make another fact of it
+		}
+		return f
 	default:
-		return "provider: " + see.State
+		return store.Fact{Kind: store.FactListed, Name: see.State}
 	}
 }
 
-func streamSays(in *Instance) string {
+// streamSays is how the agent's session stands.
+func streamSays(in *Instance) store.Fact {
 	if !in.Alive.Present() {
-		return "alive absent"
+		return store.Fact{Kind: store.FactNoSession}
 	}
-	a := in.Alive.Record
-	return fmt.Sprintf("stream %s since rev %d, epoch %d at %s", a.State, in.Alive.Modified, a.Epoch, a.Replica)
+	a := &in.Alive.Record
+	return store.Fact{
+		Kind: store.FactStream, Name: string(a.State), Rev: in.Alive.Modified, Count: int(a.Epoch), By: a.Replica,
+	}
 }
 
-// evidence is what a verdict rests on. For one that is well it is put together only here, when
+// reportIs is the agent's last report as a fact.
+func reportIs(in *Instance) store.Fact {
+	return store.Fact{Kind: store.FactReport, Rev: in.Report.Modified}
+}
+
+// inWords is a fact in the words of a provider.
+func inWords(text string) []store.Fact { return []store.Fact{{Text: text}} }
+
+// facts are what a verdict rests on. For one that is well they are put together only here, when
 // an operator asks.
-func (m *member) evidence() []string {
-	if m.judgment.Evidence == nil && m.Alive.Present() {
-		return []string{streamSays(m.Instance)}
+func (m *member) facts() []store.Fact {
+	if m.judgment.Facts == nil && m.Alive.Present() {
+		return []store.Fact{streamSays(m.Instance)}
 	}
-	return m.judgment.Evidence
+	return m.judgment.Facts
 }
 
 // checksSay are the checks that make an instance unhealthy: no optional one does.
-func checksSay(r store.Report) []string {
-	var out []string
+func checksSay(r store.Report) []store.Fact {
+	var out []store.Fact
 	for _, c := range r.Checks {
 		if !c.Healthy && !c.Optional {
-			out = append(out, "check "+c.Name+": "+c.Why)
+			out = append(out, store.Fact{Kind: store.FactCheck, Name: c.Name, Text: c.Why})
 		}
 	}
 	return out

@@ -428,7 +428,7 @@ func TestJudge(t *testing.T) {
 			if until != c.until {
 				t.Errorf("may change in %s, want %s", until, c.until)
 			}
-			if j.Verdict.Failed() && (j.Why() == "" || len(j.Evidence) == 0) {
+			if j.Verdict.Failed() && (j.Why() == "" || len(j.Facts) == 0) {
 				t.Errorf("a failure is not explained: %+v", j)
 			}
 		})

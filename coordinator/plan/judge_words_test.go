@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -90,7 +91,7 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		"not registered": {
 			[]twist{phase(store.Booting), gone(0, ""), phaseFor(5 * time.Minute), noList},
 			"its agent did not register within 5m0s",
-			[]string{unasked, noStream},
+			[]string{"provider: no list yet", noStream},
 			"",
 		},
 		"its lease ended just now": {
@@ -205,9 +206,9 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		for _, twist := range c.twists {
 			twist(x)
 		}
-		if j := x.judge(); j.Why() != c.why || !slices.Equal(j.Evidence, c.evidence) || j.Awaits != c.awaits {
-			t.Errorf("%s: %s\n  on %q, awaits %q, want\n  %s\n  on %q, awaits %q", name, j.Why(), j.Evidence, j.Awaits, c.why,
-				c.evidence, c.awaits)
+		if j := x.judge(); j.Why() != c.why || !slices.Equal(reason.Lines(j.Facts), c.evidence) || j.Awaits != c.awaits {
+			t.Errorf("%s: %s\n  on %q, awaits %q, want\n  %s\n  on %q, awaits %q", name, j.Why(),
+				reason.Lines(j.Facts), j.Awaits, c.why, c.evidence, c.awaits)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -10,14 +11,14 @@ import (
 
 // Judgment is a verdict and what it rests on.
 type Judgment struct {
-	Verdict  store.Verdict
-	Rule     string
-	Cause    store.Cause
-	Evidence []string
-	Awaits   store.Awaited // what a suspicion waits for
-	Until    time.Time     // when it may change by the passing of time alone
+	Verdict store.Verdict
+	Rule    string
+	Cause   store.Cause
+	Facts   []store.Fact  // what it rests on
+	Awaits  store.Awaited // what a suspicion waits for
+	Until   time.Time     // when it may change by the passing of time alone
 	// Provider is what the provider says of a suspect.
-	Provider string
+	Provider *store.Fact
 	// Absent is set if it is dead because its provider no longer lists it, not because the provider
 	// says so (SAFE-2).
 	Absent bool
@@ -26,16 +27,18 @@ type Judgment struct {
 // Why is the judgment's cause as a sentence.
 func (j *Judgment) Why() string { return reason.Short(j.Cause) }
 
-// EvidenceOfRecords is the evidence of a program that asks no provider: without the word that none
-// has listed its machines yet.
-func (j *Judgment) EvidenceOfRecords() []string {
-	var out []string
-	for _, e := range j.Evidence {
-		if e != unasked {
-			out = append(out, e)
-		}
+// HeardSame reports whether the provider says the same of a suspect as in another judgment.
+func (j *Judgment) HeardSame(o *Judgment) bool {
+	if j.Provider == nil || o.Provider == nil {
+		return j.Provider == o.Provider
 	}
-	return out
+	return *j.Provider == *o.Provider
+}
+
+// FactsOfRecords are the facts that a program knows which asks no provider: without the one that no
+// list of machines has come yet.
+func (j *Judgment) FactsOfRecords() []store.Fact {
+	return slices.DeleteFunc(slices.Clone(j.Facts), func(f store.Fact) bool { return f.Kind == store.FactNoList })
 }
 
 // of is a cause without fields.

@@ -32,10 +32,10 @@ func TestOptionalChecksAreNoEvidence(t *testing.T) {
 	x := newSubject()
 	x.Report.Record = store.Report{BootID: "b", Why: "page: timed out", Checks: []store.CheckReport{ill, aside}}
 	j := x.judge()
-	if j.Verdict != store.Unhealthy || !slices.Contains(j.Evidence, "check page: timed out") {
-		t.Errorf("judged %s on %q", j.Verdict, j.Evidence)
+	if j.Verdict != store.Unhealthy || !slices.Contains(reason.Lines(j.Facts), "check page: timed out") {
+		t.Errorf("judged %s on %q", j.Verdict, reason.Lines(j.Facts))
 	}
-	if slices.Contains(j.Evidence, "check sidecar: not running") {
-		t.Errorf("an optional check is evidence: %q", j.Evidence)
+	if slices.Contains(reason.Lines(j.Facts), "check sidecar: not running") {
+		t.Errorf("an optional check is evidence: %q", reason.Lines(j.Facts))
 	}
 }

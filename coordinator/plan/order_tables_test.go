@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -153,7 +154,7 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 				what = strings.TrimPrefix(what, "order to "+string(r.Kind)+" ") + ": " + a.Why
 			}
 			got = append(got, what)
-			told := slices.Contains(a.Evidence, "request r") || slices.Equal(a.Evidence, []string{"request r by ada"})
+			told := reason.Follows(&store.JournalEntry{Facts: a.Facts}, "r")
 			if !told || !slices.Contains(a.Conditions, v.Unchanged()) || a.Rule != "REC-16" && a.Rule != "REC-2" {
 				t.Errorf("%s: told is %+v", name, a)
 			}
@@ -372,7 +373,7 @@ func TestWhatAnOrderForTheShardTells(t *testing.T) {
 	})
 	p := Compute(w.snapshot(), w.now)
 	if len(p.Actions) != 1 || p.Actions[0].What != "zone a is evacuated" || p.Actions[0].Why != "ordered by ada" ||
-		!slices.Equal(p.Actions[0].Evidence, []string{"request r"}) {
+		!slices.Equal(reason.Lines(p.Actions[0].Facts), []string{"request r"}) {
 		t.Errorf("told is %+v", p.Actions)
 	}
 }

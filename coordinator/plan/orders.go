@@ -63,7 +63,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-16", What: "slots start over",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
-		Evidence:       []string{"request " + r.Record.ID},
+		Facts:          requested(r),
 		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
 	}
 	n, more := 0, false
@@ -116,7 +116,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
 		Cause: orderedBy(r.Record.By),
 		To:    store.Pending, Counterfactual: counterfactual("REC-16", ""),
-		Evidence:   []string{"request " + r.Record.ID},
+		Facts:      requested(r),
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
 	}
@@ -188,7 +188,7 @@ func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
 
 // obey changes a record as ordered.
 func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
-	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), []string{"request " + r.Record.ID}, change)
+	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), requested(r), change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
@@ -211,7 +211,7 @@ func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 		return // carried out when things may be done again
 	}
 	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
-	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+	a.Facts = append(a.Facts, requested(r)...)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
@@ -229,13 +229,20 @@ func (d *draft) acknowledge(r store.Versioned[store.Request], m *member) {
 	})
 }
 
+// requested is the order as a fact.
+func requested(r store.Versioned[store.Request]) []store.Fact {
+	return []store.Fact{{Kind: store.FactRequest, Name: r.Record.ID}}
+}
+
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
 		Rule: "REC-16", Kind: store.EntryRefusal,
 		// An order may contain anything: the journal takes no more of it than helps.
 		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
-		Evidence:   []string{fmt.Sprintf("request %.60s by %.100s", r.Record.ID, r.Record.By)},
+		Facts: []store.Fact{{
+			Kind: store.FactRequest, Name: fmt.Sprintf("%.60s", r.Record.ID), By: fmt.Sprintf("%.100s", r.Record.By),
+		}},
 		Conditions: []store.Condition{r.Unchanged()},
 		Writes:     []store.Write{store.Delete(r.Key)},
 	}
@@ -360,7 +367,7 @@ func (d *draft) replaceOld(m *member) bool {
 	case !d.mayAdd(what):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.evidence(), nil)
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause)
 	d.writeSlot(a, m.slot)
@@ -394,7 +401,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	if what := old.task(store.WorkExpire); !d.overShared(what, old) && d.mayDelete(what, old) {
 		why := old.age.cause
 		why.Text = tried.Calls.Problem
-		a := d.retire(old, old.age.rule, "deleting", why, old.evidence(), old.proof(d.s.Keys)...)
+		a := d.retire(old, old.age.rule, "deleting", why, old.facts(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
@@ -408,7 +415,7 @@ func (d *draft) leftOver() {
 	d.drains()
 	for _, m := range d.members {
 		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.evidence())
+			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.facts())
 		}
 	}
 	d.withdrawUnused()
@@ -433,7 +440,7 @@ func (d *draft) removeOnDemand() {
 		if !d.mayDelete(m.task(store.WorkRemove), m) {
 			return
 		}
-		d.retire(m, rule, "deleting", why, m.evidence())
+		d.retire(m, rule, "deleting", why, m.facts())
 	}
 }
 

@@ -32,8 +32,8 @@ type Action struct {
 	Rule     string
 	What     string // a sentence for people, without the name of the instance
 	Why      string
-	Cause    store.Cause // why, in fields
-	Evidence []string
+	Cause    store.Cause  // why, in fields
+	Facts    []store.Fact // what it rests on
 	// Counterfactual is what would have prevented it.
 	Counterfactual store.Counterfactual
 	// Replacement is the instance that it requests in place of Instance.
@@ -391,7 +391,7 @@ func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Act
 	rec.Evacuated = maps.Clone(rec.Evacuated)
 	a := Action{
 		Rule: "DRAIN-3", Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
-		Evidence:       []string{"request " + r.Record.ID},
+		Facts:          requested(r),
 		Counterfactual: counterfactual("REC-16", ""),
 	}
 	switch {

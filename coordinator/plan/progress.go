@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -46,7 +45,7 @@ func (d *draft) finished(m *member) bool {
 		return false
 	}
 	a := d.step(m, store.Finished, "REC-12", "finished", of(store.CauseExitZero),
-		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+		[]store.Fact{reportIs(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	return true
 }
@@ -56,12 +55,12 @@ func (d *draft) created(m *member) {
 	switch {
 	case m.Calls.Made:
 		d.step(m, store.Booting, "SAFE-8", "machine exists", of(store.CauseMadeBy),
-			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
+			[]store.Fact{{Kind: store.FactMachine, Text: m.Calls.Ref}}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 			})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
 		d.step(m, store.Booting, "ELECT-3", "machine exists", of(store.CauseListedBy),
-			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+			[]store.Fact{providerSays(m.Instance)}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
 			})
 	}
@@ -73,7 +72,7 @@ func (d *draft) registered(m *member) {
 		return
 	}
 	a := d.step(m, store.Checking, "DET-11", "agent registered", d.after(m),
-		[]string{streamSays(m.Instance)}, nil)
+		[]store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
@@ -92,7 +91,7 @@ func (d *draft) healthyNow(m *member) {
 	why := passed(m.Report.Record.Checks)
 	why.For = store.Duration(d.since(m))
 	a := d.step(m, store.Running, "DET-9", "healthy", why,
-		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
+		[]store.Fact{streamSays(m.Instance), reportIs(m.Instance)},
 		func(r *store.Instance) { r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.opened(m) })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
@@ -104,7 +103,7 @@ func (d *draft) rebooted(m *member) bool {
 		return false
 	}
 	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
-		of(store.CauseBootUnordered), []string{streamSays(m.Instance)}, nil)
+		of(store.CauseBootUnordered), []store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
 }
@@ -138,7 +137,7 @@ func (d *draft) locate(m *member) {
 		return
 	}
 	a := d.step(m, m.phase, "DET-12", "is at "+see.Address, of(store.CauseListedThere),
-		[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+		[]store.Fact{providerSays(m.Instance)}, func(r *store.Instance) {
 			r.Address, r.Last = see.Address, m.Record.Last
 		})
 	a.NoJournal = m.Record.Address == ""
@@ -204,7 +203,7 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *draft) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Cause, m.evidence(),
+	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }

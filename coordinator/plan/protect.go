@@ -50,7 +50,7 @@ func (d *draft) endProtection(m *member) {
 		return
 	}
 	d.step(m, m.phase, "REC-13", "protected no more",
-		store.Cause{Kind: store.CauseProtectionOver, By: p.By, For: p.Ends.For}, m.evidence(), unprotected)
+		store.Cause{Kind: store.CauseProtectionOver, By: p.By, For: p.Ends.For}, m.facts(), unprotected)
 }
 
 // protectedUntil is until when a member is protected, by which operator, and why.

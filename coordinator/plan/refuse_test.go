@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -16,7 +17,8 @@ func TestARefusedOrderDoesNotFillTheJournal(t *testing.T) {
 	a := refuse(store.Versioned[store.Request]{Key: "k", Record: store.Request{
 		ID: long, Kind: store.RequestKind(long), Group: long, Instance: long, By: long,
 	}}, "this version knows no order "+long)
-	if n := len(a.Group) + len(a.Instance) + len(a.What) + len(a.Why) + len(strings.Join(a.Evidence, "")); n > 1<<10 {
+	told := strings.Join(reason.Lines(a.Facts), "")
+	if n := len(a.Group) + len(a.Instance) + len(a.What) + len(a.Why) + len(told); n > 1<<10 {
 		t.Errorf("%d bytes of it", n)
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/leasehold/leasehold/store"
@@ -24,7 +23,7 @@ func (d *draft) finishRemovals() {
 // ending is why the record of an instance may end, and what goes with it.
 type ending struct {
 	why        string
-	evidence   []string
+	facts      []store.Fact
 	conditions []store.Condition
 	writes     []store.Write
 }
@@ -35,7 +34,7 @@ func (d *draft) end(m *member, e ending) *Action {
 	keys := d.s.Keys
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: e.why,
-		Evidence: e.evidence, From: store.Deleting,
+		Facts: e.facts, From: store.Deleting,
 		Conditions: append([]store.Condition{m.Unchanged()}, e.conditions...),
 		Writes: append([]store.Write{
 			store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),
@@ -64,15 +63,17 @@ func (d *draft) provedGone(m *member) *ending {
 		return nil
 	}
 	if !confirmed {
-		failed := fmt.Sprintf("list begun %s after a removal failed", see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6))
+		failed := store.Fact{
+			Kind: store.FactListAfterFail, For: store.Duration(see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6)),
+		}
 		return &ending{
-			why:      "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
-			evidence: []string{providerSays(m.Instance), failed},
+			why:   "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
+			facts: []store.Fact{providerSays(m.Instance), failed},
 		}
 	}
-	return &ending{why: "the provider removed it and lists it no more", evidence: []string{
+	return &ending{why: "the provider removed it and lists it no more", facts: []store.Fact{
 		providerSays(m.Instance),
-		fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6)),
+		{Kind: store.FactListAfter, For: store.Duration(see.Begun.Sub(m.Calls.Deleted).Round(1e6))},
 	}}
 }
 

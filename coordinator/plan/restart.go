@@ -36,7 +36,7 @@ func (d *draft) restart(m *member, level, rule, what string, why store.Cause, he
 		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
 		At: d.now.UTC(), Heals: heals,
 	}
-	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
+	a := d.step(m, store.Stopping, rule, what, why, m.facts(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
 			change(r)
@@ -84,7 +84,7 @@ func (d *draft) stopped(m *member) {
 	default:
 		return
 	}
-	d.step(m, store.Starting, r.Rule, "restarted", of(why), []string{streamSays(m.Instance)}, nil)
+	d.step(m, store.Starting, r.Rule, "restarted", of(why), []store.Fact{streamSays(m.Instance)}, nil)
 }
 
 // started: the restarted instance has registered again.
@@ -101,7 +101,7 @@ func (d *draft) started(m *member) {
 		rule = r.Rule
 	}
 	a := d.step(m, store.Checking, rule, "back after its restart", d.after(m),
-		[]string{streamSays(m.Instance)}, nil)
+		[]store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 

@@ -189,7 +189,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		d.noteFlapping(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Cause, m.evidence(),
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
@@ -322,7 +322,7 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 		if d.limited(what, false) {
 			return false
 		}
-		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.evidence(), nil)
+		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.facts(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, "ROLL-1", why)
 		d.writeSlot(a, m.slot)
@@ -403,7 +403,7 @@ func (d *draft) updateLive(m *member, why store.Cause) bool {
 
 // updateNow has it do so at once.
 func (d *draft) updateNow(m *member, why store.Cause) {
-	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed(m))
+	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.facts(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.roll.updating++
 }

@@ -375,7 +375,7 @@ func TestWhenARestartHasHappened(t *testing.T) {
 		for _, a := range Compute(s, w.now).Actions {
 			if a.Instance == "a" {
 				why = a.Why
-				if a.To != store.Starting || a.Rule != "HEAL-1" || len(a.Evidence) != 1 || a.Evidence[0] != streamSays(in) {
+				if a.To != store.Starting || a.Rule != "HEAL-1" || len(a.Facts) != 1 || a.Facts[0] != streamSays(in) {
 					t.Errorf("%s: %+v", name, a)
 				}
 			}

@@ -180,7 +180,7 @@ func (d *draft) scaleDown() {
 			}
 			d.retire(m, "HEAL-9", "deleting",
 				store.Cause{Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind]},
-				m.evidence(), m.proof(d.s.Keys)...)
+				m.facts(), m.proof(d.s.Keys)...)
 		}
 	}
 }

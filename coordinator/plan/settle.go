@@ -171,12 +171,13 @@ func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Ac
 	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
-	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why())
+	facts := append(slices.Clone(m.facts()),
+		store.Fact{Kind: store.FactJudged, Name: keep.ID(), Cause: &keep.judgment.Cause})
 	also := append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))
 	if keep.Report.Present() {
 		also = append(also, keep.Report.Unchanged())
 	}
-	return d.retire(m, rule, what, why, evidence, also...)
+	return d.retire(m, rule, what, why, facts, also...)
 }
 
 // releaseFailed does so and counts the failure, if it was not counted when its replacement was

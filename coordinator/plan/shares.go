@@ -77,7 +77,7 @@ func (d *draft) fallBack(m *member) {
 		if d.mayDelete(m.task(store.WorkWithdraw), m) {
 			d.noSpot(m, why)
 			d.retire(m, "SPOT-4", "withdrawn", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
-				[]string{why})
+				inWords(why))
 		}
 		return
 	}
@@ -87,7 +87,7 @@ func (d *draft) fallBack(m *member) {
 	spec.Spot = false
 	zone := d.zoneFor(m.slot, &spec)
 	a := d.step(m, m.Record.Phase, "SPOT-4", "made on demand",
-		store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, []string{why}, func(r *store.Instance) {
+		store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, inWords(why), func(r *store.Instance) {
 			r.Spec.Spot, r.Fallback, r.Rebalances, r.Converts, r.Zone = false, true, false, false, zone
 		})
 	a.Conditions = append(a.Conditions, d.common()...)
@@ -113,7 +113,7 @@ func (d *draft) withdrawConversion(m *member, why string) bool {
 		return false
 	}
 	d.noSpot(m, why)
-	d.retire(m, "SPOT-4", "withdrawn", of(store.CauseNoSpotServes), []string{why})
+	d.retire(m, "SPOT-4", "withdrawn", of(store.CauseNoSpotServes), inWords(why))
 	return true
 }
 
@@ -200,7 +200,7 @@ func (d *draft) convertOne(spot bool, what task) {
 			Kind: store.CauseTooFewSpot, Count: d.spots, Limit: d.spec.Size - d.spec.Capacity.OnDemand(d.spec.Size),
 		}
 	}
-	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.evidence(), nil)
+	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, "SPOT-4", why)
 	d.writeSlot(a, m.slot)

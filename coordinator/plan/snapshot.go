@@ -429,8 +429,8 @@ func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 		return
 	}
 	good := d.g.Status.Record.LastGood
-	a.Evidence = append(slices.Clone(a.Evidence),
-		fmt.Sprintf("status/%s: template %s of revision %d was good", d.g.Name, rec.Template, good.Revision))
+	a.Facts = append(slices.Clone(a.Facts),
+		store.Fact{Kind: store.FactGoodTemplate, By: d.g.Name, Name: rec.Template, Rev: good.Revision})
 	if a.Instance != rec.ID { // else the record's reason is the action's
 		a.Why += "; " + d.fallback.why
 	}

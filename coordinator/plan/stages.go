@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -274,7 +273,7 @@ func (d *draft) rollBack() {
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "ROLL-5", What: "rolled back to template " + good.Template,
 		Why:        cmp.Or(r.Blamed, "the roll to "+r.Template+" is stalled: "+r.Stalled),
-		Evidence:   []string{fmt.Sprintf("the whole group was healthy with the spec of rev %d", good.Revision)},
+		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
 		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},
 	})

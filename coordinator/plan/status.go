@@ -82,15 +82,15 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		})
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
 		tell(Note{Rule: "SAFE-10", What: "spec not accepted", Cause: store.Cause{Text: st.Invalid.Why}})
-		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
+		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.Invalid.Revision}}
 		if d.spec != nil {
-			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
+			a.Facts = append(a.Facts, store.Fact{Kind: store.FactSpecStays, Rev: st.AcceptedRevision})
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
 		tell(Note{Rule: "REC-1", What: "spec accepted", Cause: store.Cause{
 			Text: fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec)),
 		}})
-		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
+		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.AcceptedRevision}}
 	case len(d.notes) > 0:
 		tell(d.notes[0])
 		d.notes = d.notes[1:]

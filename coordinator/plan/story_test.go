@@ -248,7 +248,7 @@ func (s *story) plan() {
 			s.name(id, a.Group, *a.Slot)
 		}
 		s.say("%s", s.sentence(a))
-		for _, e := range a.Evidence {
+		for _, e := range reason.Lines(a.Facts) {
 			s.say("    because   %s", e)
 		}
 		if a.Counterfactual != "" {

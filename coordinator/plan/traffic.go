@@ -29,7 +29,7 @@ func (d *draft) opens(m *member) (waits bool) {
 	}
 	entries, problems, changed := d.wanted(m)
 	if changed {
-		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), of(store.CauseWorks), []string{streamSays(m.Instance)},
+		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), of(store.CauseWorks), []store.Fact{streamSays(m.Instance)},
 			func(r *store.Instance) { r.Traffic = entries }).Conditions = append(
 			[]store.Condition{m.Unchanged(), m.Report.Unchanged()}, d.specUnchanged()...)
 		return true
@@ -106,14 +106,18 @@ func (d *draft) judgeTraffic(m *member) {
 				Cause: store.Cause{
 					Kind: store.CauseNotOpened, Name: e.Balancer, For: e.Timer.For, Text: d.notOpen(&e),
 				},
-				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": " + d.notOpen(&e)},
+				Facts: []store.Fact{
+					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Text: d.notOpen(&e)},
+				},
 			}
 		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&
 			e.seen.Begun.After(m.PhaseStart) && e.stands.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
 			m.judgment = Judgment{
 				Verdict: store.Unhealthy, Rule: "LB-2",
-				Cause:    store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.told()},
-				Evidence: []string{streamSays(m.Instance), "load balancer " + e.Balancer + ": down"},
+				Cause: store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.told()},
+				Facts: []store.Fact{
+					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Text: "down"},
+				},
 			}
 		}
 	}
@@ -394,7 +398,7 @@ func (d *draft) quieted(m *member, why store.Cause) bool {
 	}
 	m.quiet = true
 	if m.serves() {
-		a := d.step(m, m.phase, "LB-1", "leaves "+balancers(m.Record.Traffic)+" to be restarted", why, m.evidence(),
+		a := d.step(m, m.phase, "LB-1", "leaves "+balancers(m.Record.Traffic)+" to be restarted", why, m.facts(),
 			func(r *store.Instance) { r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, limit) })
 		a.Conditions = append(a.Conditions, d.common()...)
 		return false

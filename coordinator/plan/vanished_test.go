@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -66,9 +67,9 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 				t.Errorf("the record ends: %t, want %t", gone, c.gone)
 			}
 			for _, a := range p.Actions {
-				if a.What == "gone" && (len(a.Evidence) != 2 || a.Evidence[0] != "provider: not listed, again" &&
-					a.Evidence[0] != "provider: not listed" || !strings.Contains(a.Evidence[1], "list begun ")) {
-					t.Errorf("it ends on %q", a.Evidence)
+				after := func(f store.Fact) bool { return f.Kind == store.FactListAfter || f.Kind == store.FactListAfterFail }
+				if a.What == "gone" && (len(a.Facts) != 2 || a.Facts[0].Kind != store.FactUnlisted || !after(a.Facts[1])) {
+					t.Errorf("it ends on %q", reason.Lines(a.Facts))
 				}
 				never := strings.Contains(a.Why, "never confirmed (the call timed out)")
 				if a.What == "gone" && never == strings.HasPrefix(name, "a removal has succeeded") {

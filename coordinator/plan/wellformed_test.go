@@ -37,7 +37,7 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 			return fmt.Sprintf("%s is judged and not there: %+v", id, j)
 		case j.Verdict == "" || j.Rule == "" || j.Why() == "":
 			return fmt.Sprintf("the verdict on %s says not all: %+v", id, j)
-		case j.Verdict.Failed() && len(j.Evidence) == 0:
+		case j.Verdict.Failed() && len(j.Facts) == 0:
 			return fmt.Sprintf("the verdict on %s rests on nothing: %+v", id, j)
 		case !j.Until.IsZero() && !j.Until.After(now):
 			return fmt.Sprintf("the verdict on %s was to change at %s", id, j.Until)

@@ -270,7 +270,7 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 	why := store.Cause{
 		Kind: store.CauseUneven, Name: from, Count: d.spread()[from], Other: to, Limit: d.spread()[to],
 	}
-	a := d.step(m, m.phase, "REC-17", replaced, why, m.evidence(), nil)
+	a := d.step(m, m.phase, "REC-17", replaced, why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, "REC-17", why)
 	d.writeSlot(a, m.slot)
@@ -311,7 +311,7 @@ func (d *draft) withdrawRebalance(m *member) bool {
 	}
 	d.retire(m, "REC-17", "withdrawn",
 		store.Cause{Kind: store.CauseFullZoneEven, Name: m.zone()},
-		[]string{m.Calls.Problem})
+		inWords(m.Calls.Problem))
 	return true
 }
 

@@ -61,6 +61,32 @@ func TopicOf(b *store.Blocked) Topic {
 	}
 }
 
+// HeldBy is what holds blocked work back, in a word for metrics.
+func HeldBy(b *store.Blocked) string {
+	switch TopicOf(b) {
+	case TopicStorm:
+		return "storm"
+	case TopicBudget:
+		return "budget"
+	case TopicProvider:
+		return "provider"
+	case TopicGivenUp, TopicHaltedRoll:
+		return "flapping"
+	case TopicHold:
+		return "operator"
+	default:
+	}
+	switch b.Kind {
+	case store.BlockedByFlapping, store.BlockedByNewDoom:
+		return "flapping"
+	case store.BlockedByPause, store.BlockedNotStarted, store.BlockedByProtection, store.BlockedByHealProtection,
+		store.BlockedByProtectedRest, store.BlockedByFreeze:
+		return "operator"
+	default:
+		return "other"
+	}
+}
+
 // TakesTurn reports whether the work only waits for its turn in a roll, a drain or an expiry. That
 // is intended, and no problem.
 func TakesTurn(b *store.Blocked) bool {

@@ -2,9 +2,9 @@ package review
 
 import (
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -38,7 +38,6 @@ func (d DrillSeen) Over() bool {
 // SeenOfDrill finds out what became of the drill with this order.
 func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 	d := DrillSeen{Instances: []DrilledSeen{}}
-	mark := "request " + order
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
 	find := func(is func(*DrilledSeen) bool) *DrilledSeen {
@@ -58,9 +57,7 @@ func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 	}
 	for i := range entries {
 		e := &entries[i]
-		ours := slices.ContainsFunc(e.Evidence, func(of string) bool {
-			return of == mark || strings.HasPrefix(of, mark+" by ")
-		})
+		ours := reason.Follows(e, order)
 		switch {
 		case ours && e.Kind == store.EntryRefusal:
 			d.Refused = e.Why
@@ -69,9 +66,9 @@ func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 			in.Ended, in.slot = e.At, *e.Slot
 		case ours && e.Rule == RuleDrill:
 			add(e.Instance)
-			for _, of := range e.Evidence {
-				if id, another := strings.CutPrefix(of, "instance "); another {
-					add(id)
+			for _, f := range e.Facts {
+				if f.Kind == store.FactInstance {
+					add(f.Name)
 				}
 			}
 		case len(d.Instances) == 0 || !concerns(e):

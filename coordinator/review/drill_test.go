@@ -14,11 +14,13 @@ import (
 // proves DAY-6
 func TestSeenOfDrill(t *testing.T) {
 	taken := entry(0, "web-0-a", store.JournalEntry{
-		Rule: RuleDrill, Evidence: []string{"request r", "instance web-1-a"},
+		Rule: RuleDrill, Facts: []store.Fact{
+			{Kind: store.FactRequest, Name: "r"}, {Kind: store.FactInstance, Name: "web-1-a"},
+		},
 	})
 	halt := func(after time.Duration, id string) store.JournalEntry {
 		return entry(after, id, store.JournalEntry{
-			Rule: RuleDrill, Kind: store.EntryCall, Evidence: []string{"request r"},
+			Rule: RuleDrill, Kind: store.EntryCall, Facts: []store.Fact{{Kind: store.FactRequest, Name: "r"}},
 		})
 	}
 	entries := []store.JournalEntry{taken}
@@ -48,7 +50,7 @@ func TestSeenOfDrill(t *testing.T) {
 	}
 	refused := store.JournalEntry{
 		At: at(0), Group: "web", Rule: "REC-16", Kind: store.EntryRefusal, Why: "too small",
-		Evidence: []string{"request r by ada"},
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: "r", By: "ada"}},
 	}
 	if d := SeenOfDrill([]store.JournalEntry{refused}, "r"); d.Refused != "too small" || !d.Over() {
 		t.Errorf("refused: %+v", d)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -177,27 +178,9 @@ func (m *Metrics) Decided(a *plan.Action) {
 	}
 }
 
-func (m *Metrics) Held(rule string) { m.refusals.WithLabelValues(kindOf(rule)).Inc() }
+func (m *Metrics) Held(b *store.Blocked) { m.refusals.WithLabelValues(reason.HeldBy(b)).Inc() }
 
 func (m *Metrics) Refused(why coordinator.Refusal) { m.refusals.WithLabelValues(string(why)).Inc() }
-
-// kindOf sorts the rules that hold work back.
-func kindOf(rule string) string {
-	switch rule {
-	case "SAFE-2":
-		return "storm"
-	case "HEAL-2", "HEAL-3", "HEAL-7", "ROLL-1", "EXP-1", "EXP-2":
-		return "budget"
-	case "FLAP-2", "FLAP-3", "FLAP-5", "SPOT-2":
-		return "flapping"
-	case "SAFE-12", "REC-13", "REC-11":
-		return "operator"
-	case "HEAL-12":
-		return "provider"
-	default:
-		return "other"
-	}
-}
 
 func (m *Metrics) Asked(call string, waited time.Duration) {
 	m.waits.WithLabelValues(call).Observe(waited.Seconds())

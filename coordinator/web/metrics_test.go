@@ -163,7 +163,7 @@ func everything(t *testing.T) scrape {
 	s.put(store.KeysOf("test").Group("web"), store.Encode(g))
 	site, _, m := s.start("a")
 	m.Decided(&plan.Action{Rule: "HEAL-2", To: store.Pending})
-	m.Held("SAFE-2")
+	m.Held(&store.Blocked{Kind: store.BlockedByStorm})
 	m.Asked("create", time.Second)
 	m.Called("mem", "create", time.Second, nil)
 	m.Detected(store.Lost, time.Second)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
@@ -89,7 +90,7 @@ func tellChange(c *history.Change) string {
 						cmp.Or(string(j.To), "nothing"))
 				}
 				return fmt.Sprintf("%s journal of %s: %s %s%s: %s%s%s", where, j.By, cmp.Or(j.Instance, j.Group),
-					j.What, step, j.Rule, after(", ", j.Why), after("; ", strings.Join(j.Evidence, "; ")))
+					j.What, step, j.Rule, after(", ", j.Why), after("; ", strings.Join(reason.Evidence(&j), "; ")))
 			}
 		}
 		name = strings.TrimSuffix(kind+"/"+rest, "/")

@@ -13,7 +13,7 @@ func ofJudgement() []Mutant {
 				Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Facts: facts,
 			Until: s.GraceEnd,
 		}
 	}
@@ -48,7 +48,7 @@ func ofJudgement() []Mutant {
 					Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
-			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Evidence: evidence,
+			Cause: store.Cause{Kind: store.CauseGrace, Text: s.GraceWhy}, Facts: facts,
 			Until: s.GraceEnd,
 		}
 	}

@@ -122,11 +122,11 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"REC-16"},
 			Edits: []Edit{{
 				File: "coordinator/plan/orders.go",
-				Old: `	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+				Old: `	a.Facts = append(a.Facts, requested(r)...)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 `,
-				New: `	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+				New: `	a.Facts = append(a.Facts, requested(r)...)
 	d.settled = append(d.settled, r)
 `,
 			}},
