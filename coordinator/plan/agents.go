@@ -174,7 +174,7 @@ func (d *draft) withdrawOffers(wanted string) {
 
 func (d *draft) clearOffer(m *member, what string, why store.Cause) {
 	if !m.touched {
-		d.step(m, m.phase, "PROV-7", what, why, m.evidence(), func(rec *store.Instance) { rec.Upgrade = nil })
+		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) { rec.Upgrade = nil })
 	}
 }
 
@@ -251,7 +251,7 @@ func (d *draft) offer(m *member) {
 		Timer:     d.timer(within.D() + store.AgentFetchTime),
 	}
 	a := d.step(m, m.phase, "PROV-7", "agent offered "+u.Version,
-		store.Cause{Kind: store.CauseAgentWanted, Name: u.Version, Text: m.Alive.Record.Agent}, m.evidence(),
+		store.Cause{Kind: store.CauseAgentWanted, Name: u.Version, Text: m.Alive.Record.Agent}, m.facts(),
 		func(rec *store.Instance) { rec.Upgrade = &u })
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.offered++

@@ -223,8 +223,8 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if until := upgradingUntil(in); now.Before(until) {
 		return Judgment{
 			Verdict: store.Suspect, Rule: "PROV-7", Awaits: store.AwaitsCalm,
-			Cause:    store.Cause{Kind: store.CauseUpgrading, Name: in.Record.Upgrade.Version},
-			Evidence: evidence, Until: until,
+			Cause: store.Cause{Kind: store.CauseUpgrading, Name: in.Record.Upgrade.Version},
+			Facts: facts, Until: until,
 		}
 	}
 	return Judgment{
