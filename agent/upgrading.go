@@ -32,6 +32,7 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 // that leaves or restarts its workload finishes that first.
 func (a *Agent) upgrading() error {
 	t := a.deps.Upgrade.Trial()
+	limit, limited := a.unfencedFor()
 	if t == nil {
 		if a.deps.Upgrade.Ready() && a.mayRun && a.leaving == nil && !a.fenced &&
 			(a.restart == "" || a.restart == a.duty.Restarted) {
@@ -39,14 +40,14 @@ func (a *Agent) upgrading() error {
 		}
 		return nil
 	}
-	if limit, limited := a.unfencedFor(); limited && (t.Within <= 0 || limit < t.Within) {
-		t.Within = max(limit, time.Millisecond)
+	switch _, ttl := a.session.Renewed(); {
+	case limited && limit < ttl/3:
+		return nil // it begins with the next renewal
+	case limited && (t.Within <= 0 || limit < t.Within):
+		t.Within = limit
 	}
 	return t
 }
-
-// fenceLead is how long before it has to act on its lease the agent must run again.
-const fenceLead = time.Second
 
 // unfencedFor is for how long the agent may be away before it has to act on its lease (SAFE-9).
 func (a *Agent) unfencedFor() (time.Duration, bool) {
@@ -59,7 +60,7 @@ func (a *Agent) unfencedFor() (time.Duration, bool) {
 		stop = ttl
 	}
 	begin, _ := fenceTimes(renewed, ttl, stop)
-	return time.Until(begin) - fenceLead, true
+	return time.Until(begin) - fenceMargin(ttl), true
 }
 
 // judged tells the judge of an agent on trial of its first acknowledgement.

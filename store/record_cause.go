@@ -160,7 +160,7 @@ const (
 	CauseStateBefore     CauseKind = "state_before"   // of the group: Name
 	CauseHoldEnded       CauseKind = "hold_ended"     // of its size, which By had chosen
 	CauseUnreadable      CauseKind = "unreadable"     // a record; Text: the error
-	CauseAgentWanted     CauseKind = "agent_wanted"   // version Name; Text: that of the agent
+	CauseAgentWanted     CauseKind = "agent_wanted"   // version Name; Text: the agent's version
 	CauseAgentUpgraded   CauseKind = "agent_upgraded" // to version Name
 	CauseAgentStays      CauseKind = "agent_stays"    // not of version Name; Text: why
 	CauseAgentLeft       CauseKind = "agent_left"     // the offer of version Name is withdrawn

@@ -275,7 +275,7 @@ type Replica struct {
 	Downloads string `json:"downloads,omitempty"`
 	// hashes (SHA-256) of the agents that it serves there, by architecture
 	Agents map[string]string `json:"agents,omitempty"`
-	// those of them that are signed
+	// and which of them are signed
 	AgentReleases []AgentRelease `json:"agent_releases,omitempty"`
 	SecretKeys    []string       `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	// fingerprint of the authority that it issues agents' certificates with

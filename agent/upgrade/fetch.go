@@ -41,7 +41,7 @@ func (m *Manager) fetch(ctx context.Context, st release.Statement, path string, 
 		return errors.New("no coordinator serves it: run one with --downloads")
 	}
 	config = config.Clone()
-	config.NextProtos = []string{"http/1.1"} // not that of streams
+	config.NextProtos = []string{"http/1.1"} // streams use another
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	transport := &http.Transport{

@@ -123,8 +123,8 @@ func (p *Place) save(s state) {
 	}
 }
 
-// Start ends what an earlier run left unfinished, and returns the program that is to run in place of
-// this one; "" if this is the one.
+// Start ends what an earlier run left unfinished, and returns the program that is to run in place
+// of this one; "" if this is the one.
 func (p *Place) Start() string {
 	before := p.read()
 	s := p.settle(before)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// EnvTrial names the file that an agent on trial creates once it is acknowledged. Such an agent then
-// leaves as for a restart, keeps its workload running, and exits with 0.
+// EnvTrial names the file that an agent on trial creates once it is acknowledged. Such an agent
+// then leaves as for a restart, keeps its workload running, and exits with 0.
 const EnvTrial = "LEASEHOLD_UPGRADE_TRIAL"
 
 const (
@@ -141,8 +141,8 @@ func WithoutTrial(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, EnvTrial+"=") })
 }
 
-// Arguments are those with which another program of this agent is run. This program may be leasehold,
-// which is an agent too; the others are leasehold-agent.
+// Arguments are those with which another program of this agent is run. This program may be
+// leasehold, which is an agent too; the others are leasehold-agent.
 func Arguments(argv []string) []string {
 	if len(argv) == 0 {
 		return nil

@@ -127,7 +127,7 @@ func (b *bench) await(m *Manager, what string, is func() bool) {
 		select {
 		case <-m.Changed():
 		case <-time.After(time.Minute):
-			b.t.Fatalf("waited in vain for %s; last %+v", what, m.Last())
+			b.t.Fatalf("waited without success for %s; last %+v", what, m.Last())
 		}
 	}
 }
@@ -170,7 +170,8 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 		},
 		"tampered": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },
-			served:    strings.Replace(program, "0", "1", 1), result: Failed, why: "another program than the one that was signed",
+			served:    strings.Replace(program, "0", "1", 1), result: Failed,
+			why: "another program than the one that was signed",
 		},
 		"truncated": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },
@@ -377,7 +378,8 @@ func TestDyingAtEachStep(t *testing.T) {
 			runs:  true, last: Installed,
 		},
 		"and the program is spoiled": {
-			found: []func(string){write(program, append([]byte("x"), content[1:]...)), state(trial.state.won())}, last: Installed,
+			found: []func(string){write(program, append([]byte("x"), content[1:]...)), state(trial.state.won())},
+			last:  Installed,
 		},
 		"and the program is gone": {found: []func(string){state(trial.state.won())}, last: Installed},
 		"after it went back": {

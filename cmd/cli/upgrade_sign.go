@@ -58,7 +58,7 @@ type UpgradeSign struct {
 	AllowDowngrade bool     `help:"Allow that the programs take the place of a later version, in groups that ask for it."`
 }
 
-// platforms are those of agent programs, by their ELF machines.
+// platforms are the platforms that have agents, by their ELF machines.
 var platforms = map[elf.Machine]string{elf.EM_X86_64: "linux/amd64", elf.EM_AARCH64: "linux/arm64"}
 
 // Run writes a signed statement beside each program. It needs no coordinator and no etcd.
@@ -103,7 +103,8 @@ func (c *UpgradeSign) statement(path string) (release.Statement, error) {
 		return release.Statement{}, fmt.Errorf("it is for %s, for which there are no agents", file.Machine)
 	}
 	if !bytes.Contains(content, []byte(c.Version)) {
-		return release.Statement{}, fmt.Errorf("%s is not in it: it would report another version, and no wave would end", c.Version)
+		return release.Statement{}, fmt.Errorf("%s is not in it: it would report another version, and no wave would end",
+			c.Version)
 	}
 	sum := sha256.Sum256(content)
 	return release.Statement{

@@ -86,8 +86,8 @@ func read(path string, machine elf.Machine) (Program, error) {
 	return Program{Content: content, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// readStatement reads the signed statement beside a program, if there is one. One that is not of the
-// program is an error: no agent would install it.
+// readStatement reads the signed statement beside a program, if there is one. One that is not of
+// the program is an error: no agent would install it.
 func (p *Program) readStatement(path, platform string) error {
 	signed, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/plan"
 )
 
-// seeAgents has the groups planned that bring their agents to a version, where the versions that are
-// served have changed.
+// seeAgents has the groups planned that bring their agents to a version, where the versions that
+// are served have changed.
 func (e *Evidence) seeAgents(c *cache.Content) {
 	now := agents(c)
 	if slices.Equal(now, e.agents) {
@@ -31,7 +31,8 @@ func agents(c *cache.Content) []plan.AgentVersion {
 	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 		r := c.Replicas[id].Record
 		for _, release := range r.AgentReleases {
-			if r.Downloads != "" && !slices.ContainsFunc(found, func(v plan.AgentVersion) bool { return v.Version == release.Version }) {
+			known := func(v plan.AgentVersion) bool { return v.Version == release.Version }
+			if r.Downloads != "" && !slices.ContainsFunc(found, known) {
 				found = append(found, plan.AgentVersion{Version: release.Version})
 			}
 		}

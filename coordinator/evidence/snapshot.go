@@ -202,7 +202,8 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
 	in.Sighting, in.Calls = w.sighting, w.calls
 	in.MemberCalls = e.memberCalls(&in.Record)
-	if rec := &in.Record; rec.Drain != nil || rec.Doomed != nil || rec.Protection != nil || rec.Awaits != nil || rec.Upgrade != nil ||
+	if rec := &in.Record; rec.Drain != nil || rec.Doomed != nil || rec.Protection != nil || rec.Awaits != nil ||
+		rec.Upgrade != nil ||
 		len(rec.Traffic) > 0 {
 		// nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})

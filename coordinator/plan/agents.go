@@ -12,8 +12,8 @@ import (
 // group allows, and only while the whole group is well. An agent that does not come to the version
 // stops the wave. Workloads go on, so no budget of the group is used.
 
-// backTime is how long an agent may take, beyond the time for an acknowledgement, to run again as it
-// was.
+// backTime is how long an agent may take, beyond the time for an acknowledgement, to run again as
+// it was.
 const backTime = 30 * time.Second
 
 // upgradingUntil is until when the silence of an agent is no loss, because it may be trying another
@@ -30,7 +30,8 @@ func upgradingUntil(in *Instance) time.Time {
 	return until
 }
 
-// followAgents takes up how offers ended, and collects whom the version is still to be offered to.
+// followAgents takes up how offers ended, and collects the agents to which the version is still to
+// be offered.
 func (d *draft) followAgents() {
 	if d.spec == nil {
 		return

@@ -89,7 +89,7 @@ func (w *world) blockedOn() string {
 }
 
 // The first agent is upgraded alone, then as many at once as the group allows, and the journal says
-// so. A version that is offered to all is offered to nobody again.
+// so. A version that is offered to all is not offered again.
 //
 // proves PROV-7
 func TestAgentsComeInWaves(t *testing.T) {
@@ -150,8 +150,10 @@ func TestAWaveStops(t *testing.T) {
 		happens func(w *world)
 		why     string
 	}{
-		"it went back": {func(w *world) { w.answers("a", store.UpgradeBack, "exit status 3") }, "it went back: exit status 3"},
-		"it refused":   {func(w *world) { w.answers("a", store.UpgradeRefused, "no key") }, "no key"},
+		"it went back": {
+			func(w *world) { w.answers("a", store.UpgradeBack, "exit status 3") }, "it went back: exit status 3",
+		},
+		"it refused": {func(w *world) { w.answers("a", store.UpgradeRefused, "no key") }, "no key"},
 		"it could not be had": {
 			func(w *world) { w.answers("a", store.UpgradeFailed, "disk full") }, "disk full",
 		},
@@ -223,12 +225,14 @@ func TestWhatHoldsAgentsBack(t *testing.T) {
 		"a freeze": {func(w *world) {
 			w.editShard(func(s *store.Shard) { s.Freeze = &store.Freeze{To: w.now.Add(time.Hour), By: "ada"} })
 		}, "freeze"},
-		"a window":               {windowFrom("22:00"), "window"},
-		"a hold":                 {func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", At: w.now} }) }, ""},
+		"a window": {windowFrom("22:00"), "window"},
+		"a hold": {func(w *world) {
+			w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", At: w.now} })
+		}, ""},
 		"no such version":        {change(func(g *store.Group) { g.Agent.Version = "v2.0.0" }), "no_release"},
 		"an earlier version":     {change(func(g *store.Group) { g.Agent.Version = "v0.9.0" }), ""},
 		"an earlier coordinator": {func(w *world) { w.serves("r2", "v1.0.0") }, "old_coordinator"},
-		"a coordinator that serves nothing any more": {func(w *world) { w.serves("r1", "v1.1.0") }, "no_release"},
+		"nothing served":         {func(w *world) { w.serves("r1", "v1.1.0") }, "no_release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := agentsOf(t, "v1.0.0", "a", "b", "c")

@@ -239,7 +239,8 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) &&
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Agents, b.Agents) && samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) &&
+		samePart(a.Agents, b.Agents) &&
+		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) &&
 		a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) &&
 		sameGood(a.LastGood, b.LastGood) && slices.Equal(a.History, b.History) &&
 		slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)

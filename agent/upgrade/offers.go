@@ -69,11 +69,13 @@ func New(place *Place, deps Deps) *Manager {
 	if deps.Pause == 0 {
 		deps.Pause = pause
 	}
-	return &Manager{place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1), state: place.read()}
+	return &Manager{
+		place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1), state: place.read(),
+	}
 }
 
-// Want says which version is offered, nil if none is, and may be told the same again. A download for
-// another offer is broken off.
+// Want says which version is offered, nil if none is, and may be told the same again. A download
+// for another offer is broken off.
 func (m *Manager) Want(o *Offer) {
 	if m == nil {
 		return
@@ -246,8 +248,8 @@ func (m *Manager) allowed(st release.Statement, o Offer) error {
 	return nil
 }
 
-// Begin has it recorded that the program which waits is tried. It returns at once; Changed tells when
-// Trial has it, or Last why not.
+// Begin has it recorded that the program which waits is tried. It returns at once; Changed tells
+// when Trial has it, or Last why not.
 func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
