@@ -8,9 +8,15 @@ SHELL       := /bin/bash
 # A source tree without git, or without a commit, still builds.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-# Static, and the same bytes wherever it is built. The version comes from the linker flag alone, so that a
-# checkout that git refuses to read (another owner's, say) builds too.
-GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+# All that is compiled here (programs, tests, linters, what vet and linters read of dependencies) is compiled in one
+# way, so that each package is compiled once: static, and the same bytes wherever it is built. scripts/test.sh turns
+# cgo on for the race detector alone.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+
+# The version comes from the linker flag alone, so that a checkout that git refuses to read (another owner's, say)
+# builds too.
+GOBUILD := go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
 # Tools are pinned in modules of their own: what they need never mixes with what the product needs.
 # The first use of each builds it, which takes some minutes; after that it comes from Go's cache.
@@ -45,8 +51,8 @@ test: ## run the everyday tests, which prove each promise: some ten minutes (PAC
 
 .PHONY: test-fast
 test-fast: ## test the packages without I/O, and the rules about imports: seconds
-	CGO_ENABLED=0 go test -trimpath $(FAST)
-	CGO_ENABLED=0 go test -trimpath -run 'TestImports|TestRules' ./tests
+	go test $(FAST)
+	go test -run 'TestImports|TestRules' ./tests
 
 .PHONY: nightly
 nightly: ## run all tests, before a release: hours (PHASES='worlds faults' for some)

@@ -237,6 +237,7 @@ func TestBounds(t *testing.T) {
 		"scale.down.step":   {[]any{1, 10000, "1%", "100%"}, []any{10001, "101%"}},
 		"scale.down.every":  {[]any{"1s", "1h"}, []any{"999ms", "-1s", "1h0m1s"}},
 		"scale.mode":        {[]any{"act", "advise"}, []any{"on", "Act"}},
+		"budget_group":      {[]any{"", "shop", "a-1"}, []any{"Shop", "1a", "a-", "a b", long(41)}},
 		"on_demand_age":     {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
 		"agent.version": {
 			[]any{"", "auto", "v1.2.0", "v0.9.1-rc1", "v1.0.0-4-gabc"}, []any{"1.2.0", "v1.2", "latest", "v1.2.0 ", "v1.2.0/x"},

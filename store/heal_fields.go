@@ -49,7 +49,7 @@ var healFields = []Field{
 		"How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
 	{
-		Path: "budget_group", Type: "string", Rule: "REC-18",
+		Path: "budget_group", Type: "string", Default: "none", Rule: "REC-18",
 		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
 		Doc: "Groups that name the same budget_group are not taken down together: nothing takes an instance down while as " +
 			"many are down in all of them as the shard's setting budget_groups allows, 1 unless it says otherwise.",

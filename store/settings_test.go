@@ -47,6 +47,7 @@ func TestBoundsOfSettings(t *testing.T) {
 			"ec2:1000001",
 		}},
 		"limit_by_label": {[]string{"none", "team=shop:50", "team=a:b:50"}, []string{"team=shop", "team=shop:x"}},
+		"budget_groups":  {[]string{"none", "shop:1", "a:0,b:5"}, []string{"shop", "shop:-1", "a:1,a:2"}},
 		"compact_after":  {[]string{"0", "1m", "8760h"}, []string{"-1s", "59s", "8760h1s"}},
 	}
 	for _, one := range store.Settings {

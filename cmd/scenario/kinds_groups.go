@@ -77,7 +77,7 @@ func readApply(f *fields) (string, time.Duration, func(*stage) string) {
 				g.OperatorState = before.OperatorState
 			}
 			if bad {
-				st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), false)
+				st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), sim.NeverHealthy)
 			}
 			st.w.Apply(g)
 			names = append(names, g.Name)
@@ -90,13 +90,17 @@ func readBad(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	mute := f.flag("silent", "Whether their agents do not even register.")
 	d := f.lasting("Then they are healthy like others.")
+	flaw := sim.NeverHealthy
+	if mute {
+		flaw = sim.NeverRegisters
+	}
 	return "the present template of " + group + " is bad", d, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
 			return "there is no such group"
 		}
 		hash := g.InstanceSpec().TemplateHash()
-		st.w.SpoilTemplate(hash, mute)
+		st.w.SpoilTemplate(hash, flaw)
 		st.later(d, func() { st.w.MendTemplate(hash) })
 		return hash
 	}
@@ -135,7 +139,7 @@ func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 					g.Vars = with(g.Vars, "simulated", mark)
 				}
 				if bad {
-					st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), false)
+					st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), sim.NeverHealthy)
 				}
 			})
 		}

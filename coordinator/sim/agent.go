@@ -205,8 +205,7 @@ func (a *agent) putAlive(lease store.LeaseID, state store.StreamState, goodbye s
 
 // passing reports whether its checks pass now.
 func (a *agent) passing() bool {
-	b := a.w.bad[a.template]
-	return a.warm && a.ill == healthy && a.exit == nil && !b.sick
+	return a.warm && a.ill == healthy && a.exit == nil && !a.w.bad[a.template].fails()
 }
 
 // report has the gateway persist what is new (DET-16).
@@ -216,6 +215,9 @@ func (a *agent) report() {
 		return // the next report says it
 	}
 	pass := a.checks.healthy
+	if pass && !a.said.Healthy && a.w.bad[a.template] == CrashesSoon {
+		a.later(time.Minute, func() { a.w.Exit(a.m.ID, 1) })
+	}
 	now := store.Report{
 		Schema: store.Schema, Instance: a.m.ID, Replica: a.replica.id, BootID: a.boot, Healthy: pass,
 		Config: a.config, Restarted: a.restarted, Drained: a.drained, Notice: a.notice, Workload: a.exit,

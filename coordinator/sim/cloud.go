@@ -73,7 +73,15 @@ func (c *cloud) boots(m *fake.Machine) {
 	if boot == 1 {
 		a.mute = w.chance.happens(c.cfg.NeverBoots)
 	}
-	if a.mute || w.bad[a.template].mute {
+	flaw := w.bad[a.template]
+	if flaw == NeverBoots {
+		w.after(time.Second, func() {
+			if m.Running() && m.Boots == boot {
+				m.Crash("kernel panic")
+			}
+		})
+	}
+	if a.mute || flaw.silent() {
 		return
 	}
 	w.after(w.chance.within(c.cfg.Joins), func() {

@@ -8,11 +8,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// bad is what is wrong with all machines made from a template.
-type bad struct {
-	sick bool // their checks never pass
-	mute bool // their agents never say a word
-}
+// Flaw is what is wrong with all machines that are made from a template.
+type Flaw string
+
+// The flaws.
+const (
+	NeverBoots     Flaw = "never boots"     // a machine ends at once
+	NeverRegisters Flaw = "never registers" // its agent never says a word
+	NeverHealthy   Flaw = "never healthy"   // its checks never pass
+	CrashesSoon    Flaw = "crashes soon"    // its workload ends when it has been healthy for a minute
+)
+
+// fails reports whether the checks of those that run already fail as well.
+func (f Flaw) fails() bool { return f != "" && f != CrashesSoon }
+
+// silent reports whether the agents of new machines say nothing.
+func (f Flaw) silent() bool { return f == NeverBoots || f == NeverRegisters }
 
 // Kill ends a machine without warning.
 func (w *World) Kill(id string) {
@@ -137,11 +148,10 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	}
 }
 
-// SpoilTemplate makes the checks of all machines of a template fail, including existing ones; or,
-// if mute, new ones never connect.
-func (w *World) SpoilTemplate(hash string, mute bool) {
-	w.note("template %s is bad", hash)
-	w.bad[hash] = bad{sick: true, mute: mute}
+// SpoilTemplate gives all machines of a template a flaw, including existing ones as far as it can.
+func (w *World) SpoilTemplate(hash string, flaw Flaw) {
+	w.note("template %s is bad: %s", hash, flaw)
+	w.bad[hash] = flaw
 	for _, id := range w.agentIDs() {
 		w.agents[id].report()
 		w.agents[id].touch()

@@ -31,7 +31,7 @@ type World struct {
 	clouds    []*cloud
 	balancers map[string]*traffic
 	agents    map[string]*agent // by instance
-	bad       map[string]bad    // templates by hash
+	bad       map[string]Flaw   // templates by hash
 	orders    int
 	lost      int // of a hundred commits, whose answers get lost
 	meddles   int // of a hundred commits, before which something happens to those concerned
@@ -46,7 +46,7 @@ func New(cfg Config) *World {
 	cfg = cfg.withDefaults()
 	w := &World{
 		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(),
-		agents: map[string]*agent{}, bad: map[string]bad{},
+		agents: map[string]*agent{}, bad: map[string]Flaw{},
 	}
 	for _, p := range cfg.Providers {
 		w.clouds = append(w.clouds, newCloud(w, p))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,12 +32,15 @@ var operations = []kind{
 		tr.edit("instance_type "+kind, func(g *store.Group) { g.Template.InstanceType = kind })
 	}},
 	{"bad template", 2, func(tr *trial) {
-		kind, mute := fmt.Sprintf("bad%d", tr.between(1, 1000)), tr.chance(30)
+		kind, flaw := fmt.Sprintf("bad%d", tr.between(1, 1000)), sim.NeverHealthy
+		if tr.chance(30) {
+			flaw = sim.NeverRegisters
+		}
 		tr.edit("instance_type "+kind, func(g *store.Group) {
 			g.Template.InstanceType = kind
 			hash := g.InstanceSpec().TemplateHash()
 			tr.badHash = append(tr.badHash, hash)
-			tr.w.SpoilTemplate(hash, mute)
+			tr.w.SpoilTemplate(hash, flaw)
 		})
 	}},
 	{"vars", 5, func(tr *trial) {

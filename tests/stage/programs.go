@@ -7,9 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/leasehold/leasehold/tests/programs"
@@ -40,7 +37,7 @@ func Build(replacements ...Replacement) (*Programs, error) {
 	if len(replacements) == 0 {
 		err = programs.Build(dir, programs.Leasehold, programs.Cast)
 	} else {
-		err = errors.Join(p.build("leasehold", programs.Leasehold, nil), p.build("cast", programs.Cast, nil))
+		err = errors.Join(p.build("leasehold", programs.Leasehold), p.build("cast", programs.Cast))
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Remove())
@@ -72,7 +69,7 @@ const wrongClock = "cast-wrong-clock"
 
 // Make builds one more program into the same directory.
 func (p *Programs) Make(name, from string, flags ...string) error {
-	return p.build(name, from, nil, flags...)
+	return p.build(name, from, flags...)
 }
 
 // Remove removes the programs.
@@ -90,14 +87,17 @@ func (p *Programs) WrongClock() (path string, err error) {
 }
 
 // build builds a program without the race detector, even if these tests have it: the programs are
-// tested as they are shipped, and a thousand agents have to fit. It may replace more source than
-// the others.
-func (p *Programs) build(name, from string, more []Replacement, flags ...string) error {
-	overlay, err := p.overlay(name, slices.Concat(p.replacements, more))
-	if err != nil {
-		return err
+// tested as they are shipped, and a thousand agents have to fit.
+func (p *Programs) build(name, from string, flags ...string) error {
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", p.Path(name)}
+	if len(p.replacements) > 0 {
+		overlay, err := p.overlay(name, p.replacements)
+		if err != nil {
+			return err
+		}
+		args = append(args, "-overlay", overlay)
 	}
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", overlay, "-o", p.Path(name)}, flags...)
+	args = append(args, flags...)
 	cmd := exec.Command("go", append(args, from)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -131,62 +131,13 @@ func (p *Programs) overlay(program string, replacements []Replacement) (string, 
 }
 
 // buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an
-// address of its own. It uses the standard library with one addition to time.Now, and one to net's
-// Dialer.
+// address of its own. It is the cast with two functions of its own in places that Go's runtime and
+// package net keep for their own use, which the linker refuses unless it is told not to.
 func (p *Programs) buildWrongClock() error {
 	if len(p.replacements) == 0 {
 		if there, err := programs.Link(p.Path(wrongClock), wrongClock); there || err != nil {
 			return err
 		}
 	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return fmt.Errorf("find Go: %w", err)
-	}
-	source := filepath.Join(strings.TrimSpace(string(root)), "src")
-	clock, err := insert(filepath.Join(source, "time", "time.go"), `(?m)^func Now\(\) Time \{\n\tsec, nsec, mono := [a-zA-Z]+\(\)\n`, "\tsec += wallOffset.Load()\n", `
-var wallOffset atomic.Int64
-
-//go:linkname setWallOffset
-func setWallOffset(seconds int64) { wallOffset.Store(seconds) }
-`)
-	if err != nil {
-		return err
-	}
-	dial, err := insert(filepath.Join(source, "net", "dial.go"), `(?m)^func \(d \*Dialer\) DialContext\(ctx context.Context, network, address string\) \(Conn, error\) \{\n`, `
-	if from := dialSource.Load(); from != nil && d.LocalAddr == nil && len(network) >= 3 && network[:3] == "tcp" {
-		own := *d
-		own.LocalAddr = from
-		d = &own
-	}
-`, `
-var dialSource atomic.Pointer[TCPAddr]
-
-//go:linkname setDialSource
-func setDialSource(ip IP) { dialSource.Store(&TCPAddr{IP: ip}) }
-`)
-	if err != nil {
-		return err
-	}
-	return p.build(wrongClock, programs.Cast, []Replacement{clock, dial}, "-tags", "wrongclock")
-}
-
-// insert adds statements at the only place of a standard library file that matches, and
-// declarations, which use sync/atomic and linkname, at its end.
-func insert(file, place, statements, declarations string) (Replacement, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return Replacement{}, fmt.Errorf("read Go's own source: %w", err)
-	}
-	at := regexp.MustCompile(place).FindAllIndex(text, -1)
-	if len(at) != 1 {
-		return Replacement{},
-			fmt.Errorf("%s of the standard library has changed: adapt the pattern to it:%s", file, statements)
-	}
-	changed := slices.Concat(text[:at[0][1]], []byte(statements), text[at[0][1]:], []byte(declarations))
-	imports := "import (\n\t\"sync/atomic\"\n"
-	if !strings.Contains(string(text), "\t_ \"unsafe\"") {
-		imports += "\t_ \"unsafe\" // for linkname\n"
-	}
-	return Replacement{File: file, Text: []byte(strings.Replace(string(changed), "import (\n", imports, 1))}, nil
+	return p.build(wrongClock, programs.Cast, "-tags", "wrongclock", "-ldflags", "-checklinkname=0")
 }

@@ -5,5 +5,5 @@ package main
 import "errors"
 
 func setSource(string) error {
-	return errors.New("this cast was built with a standard library as it is: see source_own.go")
+	return errors.New("this cast was built without a source of its own: see source_own.go")
 }
