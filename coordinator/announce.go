@@ -21,6 +21,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		Since: since, Downloads: r.cfg.AdvertiseDownloads, Agents: r.deps.Agents.Sums(),
 		AgentReleases: r.deps.Agents.Releases(),
 		Providers:     r.providerNames(), Balancers: r.balancerNames(), Capabilities: r.capabilities,
+		Authorities:  r.deps.Authorities.Limits(),
 		Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
 	}
 	if r.gateway == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
@@ -34,6 +35,35 @@ func TestAQuotaIsOfOneType(t *testing.T) {
 			t.Errorf("blocked: %+v", b)
 		}
 		w.until(time.Minute, "it is tried again", func() bool { return w.made() == 3 })
+	})
+}
+
+// A template that the provider refuses is a problem of its group that says which setting it is, and
+// what to do.
+//
+// proves PROV-5
+func TestWhatIsWrongWithATemplateIsSaid(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one")
+		heal := w.provider.Inject(fake.Fault{
+			Call: fake.CallCreate,
+			Err:  &provider.Error{Kind: provider.Invalid, Scope: "settings.image", Message: "there is no image debian-9"},
+		})
+		w.apply(w.group("web", 2))
+		w.until(time.Minute, "it is said", func() bool {
+			b := w.status("web").Blocked
+			return len(b) > 0 && b[0].Of.Flag
+		})
+		found := story.GroupProblems(story.Known{
+			Name: "web", Stored: store.KV{Modified: 1}, Spec: w.group("web", 2),
+			Status: store.Versioned[store.Status]{Modified: 1, Record: w.status("web")},
+		}, true, time.Now())
+		if len(found) != 1 || found[0].About != "web" || found[0].Next != "leasehold group edit web" ||
+			!strings.Contains(found[0].What, "invalid template: settings.image: there is no image debian-9") {
+			t.Errorf("problems: %+v", found)
+		}
+		heal()
+		w.until(2*time.Minute, "they are made", func() bool { return w.made() == 2 && len(w.status("web").Blocked) == 0 })
 	})
 }
 

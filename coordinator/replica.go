@@ -26,7 +26,7 @@ type Config struct {
 	ID         string        // of this replica; unique among all that ever ran beside it
 	Listen     string        // the address to serve agents on; port 0 picks a free one
 	Advertise  string        // the address that agents are told; empty: Listen
-	SessionTTL time.Duration // ELECT-2; 0: 5s
+	SessionTTL time.Duration // ELECT-2; 0: 3s
 	Version    string
 	// Downloads is the address to serve agent programs on, and the address that machines are told;
 	// empty: they are not served.
@@ -121,7 +121,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		return nil, errors.New("coordinator needs at least one provider")
 	}
 	if cfg.SessionTTL == 0 {
-		cfg.SessionTTL = 5 * time.Second
+		cfg.SessionTTL = 3 * time.Second
 	}
 	if deps.Listen == nil {
 		deps.Listen = func(ctx context.Context, address string) (net.Listener, error) {

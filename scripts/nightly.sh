@@ -27,9 +27,10 @@ failover() { make failover; }
 detection() { make bench-detect; }
 compare() { make bench-compare; }
 fuzz() { make fuzz FUZZTIME=2m; }
-soak() { make soak FOR=1h; }
+soak() { make soak FOR=1h && make soak-servers FOR=1h; }
+servers() { make servers SEEDS=20; }
 
-all=(tests worlds senses faults containers mutants planner mutations failover detection compare fuzz soak)
+all=(tests worlds senses faults servers containers mutants planner mutations failover detection compare fuzz soak)
 [ $# -gt 0 ] || set -- "${all[@]}"
 for phase in "$@"; do
 	if [[ " ${all[*]} " != *" $phase "* ]]; then

@@ -118,7 +118,7 @@ const (
 	BlockedByDrain            BlockedKind = "drain"             // Text; For; Flag: it has a hook
 	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
 	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text; Slot, Name: why it is given up
-	BlockedByProvider         BlockedKind = "provider"          // Text: its error
+	BlockedByProvider         BlockedKind = "provider"          // Text: its error; Flag: of the template
 	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
 	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //

@@ -268,7 +268,9 @@ type Replica struct {
 	Protocol  uint32   `json:"protocol,omitempty"`
 	Providers []string `json:"providers"`           // those it can use
 	Balancers []string `json:"balancers,omitempty"` // likewise
-	// what each of them can do; a replica of release 0.1 does not say
+	// the authorities for workloads' certificates that it has; nil: it is older, and does not say
+	Authorities map[string]AuthorityLimits `json:"authorities"`
+	// what each of the providers can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`
 	// where machines fetch the agent, by HTTPS; empty: not here

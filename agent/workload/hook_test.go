@@ -196,9 +196,11 @@ func TestHookOfADrainThatIsCalledOffIsKilled(t *testing.T) {
 	h.Want(order(t, "d1", "family"))
 	pid := h.says("ready") // the child's
 	var child int
-	if _, err := fmt.Sscanf(h.output(), "child %d", &child); err != nil {
-		t.Fatalf("output %q: %v", h.output(), err)
-	}
+	h.eventually("the hook names its child", func() bool { // before or after the child's own word
+		_, rest, _ := strings.Cut(h.output(), "child ")
+		_, err := fmt.Sscanf(rest, "%d\n", &child)
+		return err == nil
+	})
 	h.Want(order(t, "d1", "family"))
 	if !lives(pid) {
 		t.Fatal("the same order again has ended the hook")

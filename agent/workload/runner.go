@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
+	"github.com/leasehold/leasehold/provider"
 )
 
 // Config is what to run and where.
@@ -139,7 +140,7 @@ func (r *Runner) State() State {
 // Changed signals that the workload ended by itself; several changes may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
-func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "workload.json") }
+func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, provider.WorkloadFile) }
 
 // Start starts the workload, or takes over what an earlier agent left: the process if it still
 // runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -390,6 +391,24 @@ func TestNextBootStartsAnewAndLeavesNothingOfTheFormer(t *testing.T) {
 		t.Errorf("state is %+v, want a new process", s)
 	}
 	second.eventually("workload of the former boot ends", func() bool { return !lives(pid) })
+}
+
+// A provider whose machines are processes finds the workload by the record, when the agent is gone.
+func TestTheRecordNamesTheProcess(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.start()
+	data, err := os.ReadFile(filepath.Join(r.cfg.StateDir, provider.WorkloadFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w provider.WorkloadProcess
+	if err := json.Unmarshal(data, &w); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readStat(r.State().PID)
+	if err != nil || w != (provider.WorkloadProcess{Kernel: kernelBoot(), PID: r.State().PID, Start: s.start}) {
+		t.Errorf("recorded as %+v, started at %s, %v", w, s.start, err)
+	}
 }
 
 // A process that has the recorded ID but began at another time is not ours.

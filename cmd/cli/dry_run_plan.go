@@ -65,6 +65,7 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	if err != nil {
 		return f, err
 	}
+	f.Warnings = append(f.Warnings, world.Foreign(&ch.after)...)
 	if f.Refused = world.Refused(); f.Refused != "" {
 		f.InForce = "nothing would be done"
 		if _, known := world.Spec(); known {

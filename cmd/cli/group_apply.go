@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -176,7 +176,8 @@ func (c *GroupApply) moved(ch change) error {
 		"%s: the other edit stands, and nothing was written", what)
 }
 
-// warnOfProviders warns if no running coordinator has the provider of a group.
+// warnOfProviders warns if no running coordinator has what a group names: its provider, load
+// balancers and authorities.
 func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {
@@ -186,19 +187,13 @@ func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	if err != nil {
 		return err
 	}
-	var had []string
-	for _, r := range replicas {
-		for _, p := range r.Record.Providers {
-			if !slices.Contains(had, p) {
-				had = append(had, p)
-			}
-		}
-	}
-	slices.Sort(had)
+	had := foresee.HadBy(replicas)
 	for _, ch := range changes {
-		if len(had) > 0 && ch.after.Provider != store.ProviderNone && !slices.Contains(had, ch.after.Provider) {
-			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider,
-				strings.Join(had, ", "))
+		for _, lacks := range had.Lacks(&ch.after) {
+			s.warn("%s: %s", ch.name, lacks)
+		}
+		for _, w := range had.Foreign(&ch.after) {
+			s.warn("%s: %s", ch.name, w)
 		}
 	}
 	return nil

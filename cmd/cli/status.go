@@ -216,21 +216,11 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 	if len(st.Groups) == 0 {
 		fmt.Fprintln(scr.W, "no groups")
 	} else {
-		t := output.Table{Columns: []output.Column{
-			{Title: " "},
-			{Title: "GROUP"},
-			{Title: "STATE"},
-			{Title: "HEALTH", Right: true},
-			{Title: "RUN/SIZE", Right: true},
-			{Title: "NOW", Cut: true},
-			{Title: "FOR"},
-			{Title: "SPEC", Right: true, Wide: true},
-			{Title: "IN-FORCE", Right: true, Wide: true},
-		}}
+		t := output.Table{Columns: append(output.GroupColumns(),
+			output.Column{Title: "SPEC", Right: true, Wide: true}, output.Column{Title: "IN-FORCE", Right: true, Wide: true})}
 		for _, g := range st.Groups {
-			v := story.RowOf(g)
-			t.Add(v.Mark, g.Name, v.State, v.Health, v.Run, v.Now, output.Age(now, v.Since), revision(g.Revision()),
-				revision(g.Status.Record.AcceptedRevision))
+			t.Add(append(output.GroupCells(g.Name, story.RowOf(g), now), revision(g.Revision()),
+				revision(g.Status.Record.AcceptedRevision))...)
 		}
 		if err := t.Write(scr, s.wide()); err != nil {
 			return err

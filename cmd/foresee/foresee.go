@@ -1,7 +1,7 @@
 package foresee
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +15,7 @@ import (
 )
 
 // sessionTTL is the default of replicas.
-const sessionTTL = 5 * time.Second
+const sessionTTL = 3 * time.Second
 
 // World is a group with its records, in virtual time.
 type World struct {
@@ -154,16 +154,12 @@ func (w *World) validate(name string, g store.Group) string {
 	if bad := w.content.Status[name].Record.Invalid; bad != nil && bad.Revision == revision {
 		return bad.Why
 	}
-	var had []string
-	for _, r := range w.content.Replicas {
-		for _, p := range r.Record.Providers {
-			had = with(had, p)
-		}
-	}
-	if len(had) == 0 || slices.Contains(had, g.Provider) {
-		return ""
-	}
-	return fmt.Sprintf("no running coordinator has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
+	return strings.Join(HadBy(slices.Collect(maps.Values(w.content.Replicas))).Lacks(&g), "; ")
+}
+
+// Foreign returns what the authorities of running coordinators will not certify for a group.
+func (w *World) Foreign(g *store.Group) []string {
+	return HadBy(slices.Collect(maps.Values(w.content.Replicas))).Foreign(g)
 }
 
 // CreateRate is how many machines the shard creates per second.

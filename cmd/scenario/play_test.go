@@ -124,10 +124,10 @@ var effects = map[string]struct{ before, event, after, shows string }{
 		shows: `(?m)^00:03:\d\d machine .*made`,
 	},
 	// What happens to coordinators and etcd.
-	"coordinator_dies":    {event: "", shows: `(?m)^00:03:0[5-9] world .*leads`},
+	"coordinator_dies":    {event: "", shows: `(?m)^00:03:0[3-9] world .*leads`},
 	"replica_dies":        {event: "", shows: `coordinator r1 dies`},
 	"coordinator_resigns": {event: "", shows: `(?m)^00:03:00 world .*leads`},
-	"coordinator_freezes": {event: "for: 20s", shows: `(?m)^00:03:0[5-9] world .*leads`},
+	"coordinator_freezes": {event: "for: 20s", shows: `(?m)^00:03:0[3-9] world .*leads`},
 	"watch_silent": {
 		event: "for: 30s", after: "- {at: 3m1s, kill: {}}\n",
 		shows: `(?m)^00:03:3\d decision DET-4`,

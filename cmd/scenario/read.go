@@ -176,7 +176,7 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	d := store.DefaultShardSettings()
 	s.Settings = d
 	s.Replicas = m.number("replicas", 2, 1, 5, "Number of coordinators.")
-	s.Session = m.length("session", "5s", time.Second, time.Hour,
+	s.Session = m.length("session", "3s", time.Second, time.Hour,
 		"Session TTL: a dead coordinator is replaced after this time.")
 	for _, x := range []struct {
 		name string

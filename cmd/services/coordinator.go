@@ -51,7 +51,7 @@ type Replica struct {
 	Agents     string        `help:"Directory of the agent programs that are served: leasehold-agent-linux-amd64 and -arm64 (default: the directory of this program)." type:"path" placeholder:"DIR"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
 	Providers  string        `help:"File with the providers, load balancers and authorities of this replica (default: the process provider alone)." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
-	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
+	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"3s" placeholder:"DURATION"`
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	Discovery  `embed:""`

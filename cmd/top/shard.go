@@ -40,21 +40,13 @@ func (m *model) drawShard(s *screen, at *spot, now time.Time) {
 		s.problem(p, to)
 	}
 	s.title("groups")
-	t := output.Table{Columns: []output.Column{
-		{Title: " "},
-		{Title: "GROUP"},
-		{Title: "STATE"},
-		{Title: "HEALTH", Right: true},
-		{Title: "RUN/SIZE", Right: true},
-		{Title: "NOW", Cut: true},
-		{Title: "FOR"},
-	}}
+	t := output.Table{Columns: output.GroupColumns()}
 	var rows []line
 	for _, row := range v.Rows {
 		if at.filter != "" && !strings.Contains(row.Name, at.filter) {
 			continue
 		}
-		t.Add(row.Mark, row.Name, row.State, row.Row.Health, row.Run, row.Now, output.Age(now, row.Since))
+		t.Add(output.GroupCells(row.Name, row.Row, now)...)
 		l := line{to: place{kind: ofGroup, group: row.Name}, bad: row.Mark == "!", name: "row"}
 		rows = append(rows, l)
 	}

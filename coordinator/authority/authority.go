@@ -53,6 +53,20 @@ func (s *Set) Names() []string {
 	return slices.Sorted(maps.Keys(s.by))
 }
 
+// Limits are what each of the authorities may be asked for, by name.
+func (s *Set) Limits() map[string]store.AuthorityLimits {
+	all := map[string]store.AuthorityLimits{}
+	for _, name := range s.Names() {
+		l := s.by[name].limits()
+		told := store.AuthorityLimits{Domains: l.Domains, MaxLifetime: l.MaxLifetime}
+		for _, n := range l.Networks {
+			told.Networks = append(told.Networks, n.String())
+		}
+		all[name] = told
+	}
+	return all
+}
+
 // UseSecrets says where the values of the shard's secrets are.
 func (s *Set) UseSecrets(lookup func(name string) (string, error)) {
 	for _, name := range s.Names() {

@@ -173,5 +173,5 @@ func (e *Evidence) failed(w *witness, err error) {
 		wait = after
 	}
 	w.calls.Problem, w.calls.RetryAt = err.Error(), e.cfg.Now().Add(wait)
-	w.calls.Refused = errors.Is(err, provider.ErrDeleted)
+	w.calls.Refused, w.calls.WrongTemplate = errors.Is(err, provider.ErrDeleted), errors.Is(err, provider.ErrInvalid)
 }

@@ -81,7 +81,7 @@ func TestWhatACreateTells(t *testing.T) {
 			w.evidence.Created(rec, begun, provider.Machine{Ref: "ref", Address: "address"}, test.err)
 			calls := w.instance("web", "web-0").Calls
 			want := plan.Calls{
-				NoRoom: test.noRoom, Refused: test.refuse,
+				NoRoom: test.noRoom, Refused: test.refuse, WrongTemplate: errors.Is(test.err, provider.ErrInvalid),
 				AbsentFrom: begun.Add(callTimeout + consistency),
 			}
 			if test.err == nil {

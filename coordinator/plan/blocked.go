@@ -68,7 +68,7 @@ func (d *draft) blockedWork() []store.Blocked {
 		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
 			m.phase == store.Deleting) {
 			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
-				store.BlockedFacts{Phase: m.phase, Text: problemOf(m)})
+				store.BlockedFacts{Phase: m.phase, Text: problemOf(m), Flag: m.Calls.WrongTemplate})
 		}
 		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
 			!m.Report.Record.Healthy && !m.failing() {

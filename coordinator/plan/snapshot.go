@@ -255,6 +255,7 @@ type Calls struct {
 	// before can have made a machine.
 	NoSpot, NothingMade bool
 	Refused             bool      // the provider will never make it
+	WrongTemplate       bool      // it will not, as long as the template is as it is
 	RetryAt             time.Time // no further call before
 	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no
 	// machine, and none will come of a call made before (SAFE-8, DET-4).

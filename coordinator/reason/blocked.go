@@ -332,6 +332,9 @@ func Until(b *store.Blocked) string {
 	case store.BlockedByChecksGivenUp:
 		return "it passes its checks, or leasehold group retry " + of.Group
 	case store.BlockedByProvider:
+		if of.Flag {
+			return "the group or the provider's file is corrected; the provider is asked again meanwhile"
+		}
 		return "the provider is asked again"
 	case store.BlockedByBreaker:
 		if of.For > 0 {
@@ -424,6 +427,11 @@ func Command(b *store.Blocked) string {
 		return "leasehold instance protect " + b.Instance + " --off"
 	case store.BlockedByHealPolicy:
 		return "leasehold instance replace " + b.Instance
+	case store.BlockedByProvider:
+		if of.Flag {
+			return "leasehold group edit " + of.Group
+		}
+		return b.Command
 	case store.BlockedByGivenUpSlot, store.BlockedByUpgradeStopped:
 		return "leasehold group retry " + of.Group
 	case store.BlockedByAgentStop:

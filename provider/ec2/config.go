@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -53,7 +52,6 @@ type Zone struct {
 }
 
 const (
-	defaultCalls       = 300
 	defaultConsistency = time.Minute
 	defaultTimeout     = 5 * time.Minute
 	defaultPoll        = 3 * time.Second
@@ -64,7 +62,6 @@ var (
 	subnetForm = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	imageForm  = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
 	groupForm  = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
-	regionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 
 // New checks the configuration. It sends no request to EC2.
@@ -76,16 +73,14 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.CallsPerMinute == 0 {
-		c.CallsPerMinute = defaultCalls
+		c.CallsPerMinute = amazon.DefaultCalls
 	}
 	p := &Provider{
 		zones: c.Zones, image: c.Image, groups: slices.Clone(c.SecurityGroups), schema: schemaOf(c), log: c.Logger,
 		gate: amazon.NewGate(c.CallsPerMinute), region: c.Region, young: map[key]newborn{}, spent: map[key]int{},
 		gone: map[string]time.Time{}, batches: map[string]*batch{}, roots: map[string]string{},
-		free: map[string]freeSubnets{},
-		lookup: func(name string) (string, error) {
-			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
-		},
+		free:   map[string]freeSubnets{},
+		lookup: amazon.NoSecret,
 	}
 	for _, d := range []struct {
 		name, text string
@@ -96,13 +91,9 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		{"call_timeout", c.CallTimeout, &p.timeout, defaultTimeout},
 		{"poll_interval", c.PollInterval, &p.poll, defaultPoll},
 	} {
-		*d.to = d.otherwise
-		if d.text == "" {
-			continue
-		}
 		var err error
-		if *d.to, err = time.ParseDuration(d.text); err != nil || *d.to <= 0 {
-			return nil, fmt.Errorf("ec2 provider: %s %q: must be a duration such as 1m", d.name, d.text)
+		if *d.to, err = amazon.Duration(d.name, d.text, d.otherwise); err != nil {
+			return nil, fmt.Errorf("ec2 provider: %w", err)
 		}
 	}
 	client, err := p.newClient(ctx, c)
@@ -114,26 +105,17 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 }
 
 func (c *Config) check() error {
+	common := amazon.Settings{
+		Region: c.Region, Endpoint: c.Endpoint, Secrets: c.Secrets, CallsPerMinute: c.CallsPerMinute,
+	}
+	if err := common.Check(); err != nil {
+		return err
+	}
 	switch {
-	case c.Region == "":
-		return errors.New("region: is missing: name the region, such as eu-west-1")
-	case !regionForm.MatchString(c.Region):
-		return fmt.Errorf("region: %q: must be a region's name, such as eu-west-1", c.Region)
 	case len(c.Zones) == 0:
 		return errors.New("zones: is missing: name at least one zone and its subnets: {eu-west-1a: {subnets: [subnet-…]}}")
-	case c.CallsPerMinute < 0 || c.CallsPerMinute > 60000:
-		return fmt.Errorf("calls_per_minute: %d: must be 1 to 60000", c.CallsPerMinute)
 	case c.Image != "" && !imageForm.MatchString(c.Image):
 		return fmt.Errorf("image: %q: must be an image's ID, such as ami-0123456789abcdef0", c.Image)
-	}
-	if c.Endpoint != "" {
-		u, err := url.Parse(c.Endpoint)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return fmt.Errorf("endpoint: %q: must be https://HOST", c.Endpoint)
-		}
-	}
-	if s := c.Secrets; s != nil && (s.AccessKeyID == "" || s.SecretAccessKey == "") {
-		return errors.New("secrets: needs access_key_id and secret_access_key: names of secrets of the shard")
 	}
 	for _, zone := range slices.Sorted(maps.Keys(c.Zones)) {
 		if zone == "" || len(c.Zones[zone].Subnets) == 0 {

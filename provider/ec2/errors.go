@@ -34,6 +34,36 @@ var (
 	}
 )
 
+// fields are the settings that codes are about, by the beginning of the code; and by what the text
+// of the code for everything else says.
+var (
+	fieldsByCode = []struct{ prefix, field string }{
+		{"InvalidAMI", "settings.image"}, {"InvalidLaunchTemplate", "settings.launch_template"},
+		{"InvalidKeyPair", "settings.key_name"}, {"InvalidGroup", "settings.security_groups"},
+		{"InvalidSecurityGroup", "settings.security_groups"}, {"InvalidBlockDevice", "settings.root_disk"},
+		{"InvalidSubnet", "zones of the provider's configuration"}, {"InvalidUserData", "settings.user_data"},
+	}
+	fieldsByText = []struct{ says, field string }{
+		{"iamInstanceProfile", "settings.instance_profile"}, {"IAM Instance Profile", "settings.instance_profile"},
+		{"InstanceType", "instance_type"}, {"Not authorized for images", "settings.image"},
+	}
+)
+
+// fieldOf is the setting that an error is about, "" if that is not known.
+func fieldOf(code, text string) string {
+	for _, f := range fieldsByCode {
+		if strings.HasPrefix(code, f.prefix) {
+			return f.field
+		}
+	}
+	for _, f := range fieldsByText {
+		if strings.Contains(text, f.says) {
+			return f.field
+		}
+	}
+	return ""
+}
+
 // call sends one request through the gate and gives an error its kind.
 func (p *Provider) call(ctx context.Context, scope string, request func(context.Context) error) error {
 	if err := p.gate.Pass(ctx); err != nil {
@@ -83,6 +113,9 @@ func (p *Provider) meaning(err error, scope string) error {
 		e.Kind = provider.Invalid
 	default:
 		return err
+	}
+	if field := fieldOf(code, e.Message); e.Kind == provider.Invalid && field != "" {
+		e.Scope = field
 	}
 	return told{e, err}
 }

@@ -64,7 +64,7 @@ func imagine(t *testing.T, c ec2test.Config, faults ...faultproxy.Fault) *imagin
 func (w *imagined) provider(change func(*Config)) *Provider {
 	w.t.Helper()
 	c := configuration("http://ec2.test")
-	c.PollInterval, c.Consistency, c.CallTimeout, c.CallsPerMinute = "3s", "1m", "5m", defaultCalls
+	c.PollInterval, c.Consistency, c.CallTimeout, c.CallsPerMinute = "3s", "1m", "5m", amazon.DefaultCalls
 	client := w.pipes.Client(requestTimeout)
 	w.t.Cleanup(client.CloseIdleConnections)
 	c.Client = client
@@ -98,8 +98,10 @@ func TestErrorsHaveKinds(t *testing.T) {
 		"Throttling":                    {Kind: provider.Throttled, Scope: "m7g.large"},
 		"ThrottlingException":           {Kind: provider.Throttled, Scope: "m7g.large"},
 		"InvalidParameterValue":         {Kind: provider.Invalid, Scope: "m7g.large"},
-		"InvalidAMIID.NotFound":         {Kind: provider.Invalid, Scope: "m7g.large"},
-		"InvalidGroup.NotFound":         {Kind: provider.Invalid, Scope: "m7g.large"},
+		"InvalidAMIID.NotFound":         {Kind: provider.Invalid, Scope: "settings.image"},
+		"InvalidGroup.NotFound":         {Kind: provider.Invalid, Scope: "settings.security_groups"},
+		"InvalidSubnetID.NotFound":      {Kind: provider.Invalid, Scope: "zones of the provider's configuration"},
+		"InvalidKeyPair.NotFound":       {Kind: provider.Invalid, Scope: "settings.key_name"},
 		"InternalError":                 {Kind: provider.Temporary},
 		"Unavailable":                   {Kind: provider.Temporary},
 		"SomethingThatNobodyHasSeenYet": {Kind: provider.Temporary},

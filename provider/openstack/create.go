@@ -172,7 +172,7 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 		if says(text, "availability zone") {
 			text += ": " + options.AvailabilityZone + ", from availability_zone of the provider's zone"
 		}
-		return nil, &provider.Error{Kind: provider.Invalid, Message: text}
+		return nil, &provider.Error{Kind: provider.Invalid, Scope: fieldOf(text), Message: text}
 	}
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (p *Provider) planOf(ctx context.Context, req provider.CreateRequest) (plan
 		return pl, err
 	}
 	zone := p.config.Zones[req.Zone]
-	if pl.networks, err = p.networksOf(ctx, s.Networks, zone.Networks); err != nil {
+	if pl.networks, err = p.networksOf(ctx, s.Networks, req.Zone, zone.Networks); err != nil {
 		return pl, err
 	}
 	data, err := userData(req)

@@ -141,6 +141,25 @@ func ofTheTemplate(status int, text string) bool {
 		status == http.StatusForbidden && !isQuota(text) && !says(text, "policy", "authorized", "forbidden", "permission")
 }
 
+// fieldOf is the setting that Nova's text is about, "" if it is none.
+func fieldOf(text string) string {
+	for _, f := range []struct {
+		field string
+		words []string
+	}{
+		{"instance_type", []string{"flavor"}}, // before the image that is too large for it
+		{"settings.image", []string{"image"}},
+		{"settings.key_name", []string{"key_name", "keypair", "key pair"}},
+		{"settings.security_groups", []string{"security group", "security_group"}},
+		{"settings.networks", []string{"network"}},
+	} {
+		if says(text, f.words...) {
+			return f.field
+		}
+	}
+	return ""
+}
+
 // invalid is an error of a template.
 func invalid(format string, args ...any) error {
 	return &provider.Error{Kind: provider.Invalid, Message: fmt.Sprintf(format, args...)}

@@ -71,7 +71,7 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 			i = slices.IndexFunc(all, func(f flavors.Flavor) bool { return f.Name == t })
 		}
 		if i < 0 {
-			return nil, invalid("instance_types: Nova has no flavor %q that this project may use", t)
+			return nil, invalid("instance_type: Nova has no flavor %q that this project may use", t)
 		}
 		out = append(out, flavor{all[i].ID, all[i].Name})
 	}
@@ -80,21 +80,22 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 
 // networksOf are what Nova is told of networks, in the order in which it is to be tried: the
 // networks of the template, all at once; or else one of the zone's.
-func (p *Provider) networksOf(ctx context.Context, told *[]string, zone []string) ([]any, error) {
+func (p *Provider) networksOf(ctx context.Context, told *[]string, zoneName string, zone []string,
+) ([]any, error) {
 	switch {
 	case told != nil && len(*told) == 0:
 		return []any{"none"}, nil
 	case told == nil && len(zone) == 0:
 		return []any{"auto"}, nil
 	case told != nil:
-		ids, err := p.networkIDs(ctx, *told)
+		ids, err := p.networkIDs(ctx, "settings.networks", *told)
 		var all []servers.Network
 		for _, id := range ids {
 			all = append(all, servers.Network{UUID: id})
 		}
 		return []any{all}, err
 	}
-	ids, err := p.networkIDs(ctx, zone)
+	ids, err := p.networkIDs(ctx, "networks of zone "+zoneName+" in the provider's configuration", zone)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +106,16 @@ func (p *Provider) networksOf(ctx context.Context, told *[]string, zone []string
 	return each, nil
 }
 
-func (p *Provider) networkIDs(ctx context.Context, names []string) ([]string, error) {
+// networkIDs are the IDs of networks that a field names.
+func (p *Provider) networkIDs(ctx context.Context, field string, names []string) ([]string, error) {
 	if !slices.ContainsFunc(names, func(n string) bool { return !idForm.MatchString(n) }) {
 		return names, nil
 	}
 	var all []networks.Network
 	err := p.patient(ctx, func(s *session) error {
 		if s.network == nil {
-			return invalid("networks: the service catalog has no Neutron: set endpoints.network, or name networks by their IDs")
+			return invalid("%s: the service catalog has no Neutron: set endpoints.network, or name networks by their IDs",
+				field)
 		}
 		pages, err := networks.List(s.network, networks.ListOpts{}).AllPages(ctx)
 		if err == nil {
@@ -133,9 +136,9 @@ func (p *Provider) networkIDs(ctx context.Context, names []string) ([]string, er
 		}
 		switch {
 		case len(ids) == 0:
-			return nil, invalid("networks: Neutron has no network %q that this project may use", name)
+			return nil, invalid("%s: Neutron has no network %q that this project may use", field, name)
 		case len(ids) > 1:
-			return nil, invalid("networks: Neutron has %d networks named %q: name one by its ID: %s", len(ids), name,
+			return nil, invalid("%s: Neutron has %d networks named %q: name one by its ID: %s", field, len(ids), name,
 				strings.Join(ids, ", "))
 		}
 		out = append(out, ids[0])

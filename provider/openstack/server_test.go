@@ -148,9 +148,13 @@ func TestTemplatesAreChecked(t *testing.T) {
 		t.Errorf("without defaults: %v", err)
 	}
 	for want, change := range map[string]func(*provider.CreateRequest){
-		"no active image": func(r *provider.CreateRequest) { r.Template.Settings = map[string]any{"image": "debian-9"} },
-		"no flavor":       func(r *provider.CreateRequest) { r.Template.InstanceTypes = []string{"m9"} },
-		"no network": func(r *provider.CreateRequest) {
+		"settings.image: Glance has no active image": func(r *provider.CreateRequest) {
+			r.Template.Settings = map[string]any{"image": "debian-9"}
+		},
+		"instance_type: Nova has no flavor": func(r *provider.CreateRequest) {
+			r.Template.InstanceTypes = []string{"m9"}
+		},
+		"settings.networks: Neutron has no network": func(r *provider.CreateRequest) {
 			r.Template.Settings = map[string]any{"networks": []any{"net-z"}}
 		},
 	} {
@@ -160,6 +164,11 @@ func TestTemplatesAreChecked(t *testing.T) {
 			want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+	p = on(t, newCloud(t), func(c *Config) { c.Zones = map[string]Zone{"a": {Networks: []string{"net-z"}}} })
+	const want = "networks of zone a in the provider's configuration: Neutron has no network"
+	if _, err := p.Create(t.Context(), request("i-1")); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

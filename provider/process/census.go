@@ -3,10 +3,12 @@ package process
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -119,12 +121,28 @@ func agentAmong(all []resident, marker, bootID string) (identity, bool) {
 	return first, first.pid != 0
 }
 
-// relatives identifies the machine's processes while its agent may still show whose they are.
-func (p *Provider) relatives(ctx context.Context, r record) (kin, error) {
+// recorded are the processes that the machine's directory names: the agent, and the workload that
+// the agent has recorded. A workload may have no marker: nginx writes its title over its
+// environment.
+func (p *Provider) recorded(r record) kin {
 	known := kin{}
 	if id, ok := p.agent(r); ok {
 		known[id] = true
 	}
+	data, err := os.ReadFile(filepath.Join(p.machineDir(r.Instance), provider.WorkloadFile))
+	var w provider.WorkloadProcess
+	if err != nil || json.Unmarshal(data, &w) != nil || w.Kernel != p.hostBoot || w.PID <= 1 {
+		return known
+	}
+	if start, err := strconv.ParseUint(w.Start, 10, 64); err == nil {
+		known[identity{pid: w.PID, start: start}] = true
+	}
+	return known
+}
+
+// relatives identifies the machine's processes while its agent may still show whose they are.
+func (p *Provider) relatives(ctx context.Context, r record) (kin, error) {
+	known := p.recorded(r)
 	all, err := census(ctx)
 	if err != nil {
 		return nil, err

@@ -24,9 +24,9 @@
 //     started beside it. The lock is held by the child until its exec, so no other call looks in
 //     the moment in which the child has no marker yet.
 //   - A process is signalled only when it is positively known to be the machine's: by the marker in
-//     its environment, by pid together with start time and the kernel's boot ID, or because such a
-//     process was seen to be its parent, or the living leader of its session or process group.
-//     Never by a bare pid.
+//     its environment, by pid together with start time and the kernel's boot ID (the agent's in
+//     the record, the workload's in the agent's workload.json), or because such a process was seen
+//     to be its parent, or the living leader of its session or process group. Never by a bare pid.
 //   - An agent is started in its own session and outlives the coordinator. A service manager that
 //     kills all that its service started must be told not to (systemd: KillMode=process).
 //   - There are no goroutines between calls. Ended agents are reaped by the calls that find them.
@@ -39,7 +39,7 @@
 // # What it does not do
 //
 // It limits neither memory nor CPU, and isolates machines neither from each other nor from the
-// host. A workload that wipes its environment and leaves its session after its agent was killed
-// cannot be found again. It knows no instance types and no settings, and says so instead of
-// ignoring them. It needs Linux: it reads /proc.
+// host. A process of a workload that wipes its environment is not found again once agent and
+// workload were killed, or where it is not the one that the agent started. It knows no instance
+// types and no settings, and says so instead of ignoring them. It needs Linux: it reads /proc.
 package process

@@ -204,10 +204,7 @@ func (p *Provider) delete(ctx context.Context, shard, instance string) error {
 		return err
 	}
 	r.Shard, r.Instance = shard, instance
-	known := kin{}
-	if id, ok := p.agent(r); ok {
-		known[id] = true
-	}
+	known := p.recorded(r)
 	// Even where the directory is gone there may be processes: an operator may have removed it by
 	// hand.
 	if err := p.sweep(ctx, r.marker(), known); err != nil {

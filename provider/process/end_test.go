@@ -2,8 +2,11 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,15 +92,16 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 		"Halt":   func(p *Provider) error { return p.Halt(context.Background()) },
 	}
 	for _, c := range []struct {
-		mode     string
-		killed   bool // the agent, before the end
-		workload bool // is known to be the machine's all the same
+		mode   string
+		killed bool // the agent, before the end
 	}{
-		{"parent", false, true},
-		{"parent", true, true},
-		{"daemon", false, true},
-		{"daemon", true, true},
-		{"wiped", false, true},
+		{"parent", false},
+		{"parent", true},
+		{"daemon", false},
+		{"daemon", true},
+		{"wiped", false},
+		{"nginx", false},
+		{"nginx", true},
 	} {
 		for name, end := range ends {
 			t.Run(c.mode+name, func(t *testing.T) {
@@ -126,6 +130,35 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 					t.Errorf("these run still: %v", left)
 				}
 			})
+		}
+	}
+}
+
+// What a machine's directory says of a workload names one process for good: a later one with its
+// pid is none of the machine's.
+func TestAnotherProcessIsNotTheRecordedWorkload(t *testing.T) {
+	stranger := open(t, t.TempDir(), "plain")
+	other := create(t, stranger, "i9")
+	start := strconv.FormatUint(other.Start, 10)
+	for name, w := range map[string]provider.WorkloadProcess{
+		"start":  {Kernel: other.HostBoot, PID: other.PID, Start: start + "1"},
+		"kernel": {Kernel: "of-last-week", PID: other.PID, Start: start},
+		"none":   {Kernel: other.HostBoot, PID: other.PID},
+	} {
+		p := open(t, t.TempDir(), "plain")
+		create(t, p, "i1")
+		data, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(p.machineDir("i1"), provider.WorkloadFile), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Delete(t.Context(), "s1", "i1"); err != nil {
+			t.Fatal(err)
+		}
+		if !runs(t, identity{other.PID, other.Start}) {
+			t.Fatalf("%s: a stranger was ended", name)
 		}
 	}
 }

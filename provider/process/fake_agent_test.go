@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,6 +71,13 @@ func runFakeAgent(mode string) error {
 		}
 	case "daemonizer":
 		return spawn("workload", os.Environ(), &syscall.SysProcAttr{Setsid: true})
+	case "nginx": // of a workload without a marker, which the agent records
+		if err := spawn("workload", []string{"NAME=none"}, &syscall.SysProcAttr{Setsid: true}); err != nil {
+			return err
+		}
+		if err := recordWorkload(); err != nil {
+			return err
+		}
 	case "wiped": // of a workload without a marker
 		if err := spawn("workload", []string{"NAME=none"}, &syscall.SysProcAttr{Setpgid: true}); err != nil {
 			return err
@@ -89,6 +98,36 @@ func runFakeAgent(mode string) error {
 		case <-over:
 			return errors.New("forgotten")
 		}
+	}
+}
+
+// recordWorkload writes what an agent writes of its workload.
+func recordWorkload() error {
+	for {
+		text, err := os.ReadFile("ready-workload")
+		if err != nil || len(text) == 0 {
+			<-time.After(time.Millisecond)
+			continue
+		}
+		pid, err := strconv.Atoi(string(text))
+		if err != nil {
+			return err
+		}
+		s, err := readStat(pid)
+		if err != nil {
+			return err
+		}
+		kernel, err := hostBootID()
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(provider.WorkloadProcess{
+			Kernel: kernel, PID: pid, Start: strconv.FormatUint(s.start, 10),
+		})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join("..", provider.WorkloadFile), data, 0o600)
 	}
 }
 
@@ -142,7 +181,7 @@ func create(t *testing.T, p *Provider, instance string) record {
 	}
 	mode := p.command[len(p.command)-1]
 	awaitFile(t, p, instance, "ready-"+mode)
-	if mode == "parent" || mode == "daemon" || mode == "wiped" {
+	if slices.Contains([]string{"parent", "daemon", "wiped", "nginx"}, mode) {
 		awaitFile(t, p, instance, "ready-workload")
 	}
 	return recordOf(t, p, instance)

@@ -76,6 +76,25 @@ func (f *Findings) Play(test func()) {
 	<-done
 }
 
+// Await looks every so often until it is done, or fails the case with what it saw last: after its
+// patience, or when the suite is interrupted.
+func (f *Findings) Await(ctx context.Context, every, patience time.Duration, look func() (done bool, saw string)) {
+	deadline := time.After(patience)
+	for {
+		done, saw := look()
+		if done {
+			return
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			f.Fatalf("interrupted: %s", saw)
+		case <-deadline:
+			f.Fatalf("not seen: %s", saw)
+		}
+	}
+}
+
 // Result is what the findings say of a promise. A suite that was interrupted has proved nothing.
 func (f *Findings) Result(ctx context.Context, promise string, begun time.Time) Result {
 	f.mu.Lock()

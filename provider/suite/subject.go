@@ -137,20 +137,7 @@ func (s *subject) listed(instance string) (provider.Machine, bool) {
 
 // poll looks until it is done, or fails the case with what it saw last.
 func (s *subject) poll(patience time.Duration, look func() (done bool, saw string)) {
-	deadline := time.After(patience)
-	for {
-		done, saw := look()
-		if done {
-			return
-		}
-		select {
-		case <-time.After(s.Poll):
-		case <-s.base.Done():
-			s.Fatalf("interrupted: %s", saw)
-		case <-deadline:
-			s.Fatalf("%s", saw)
-		}
-	}
+	s.Await(s.base, s.Poll, patience, look)
 }
 
 // await polls List until the machine is as it should be, or fails the case.

@@ -18,7 +18,6 @@ type guideHosts struct {
 	*hosts
 	prefix string
 	names  []string
-	flags  []string          // more flags of every server
 	tokens map[string]string // by the host that may join with it
 }
 

@@ -17,7 +17,8 @@ import (
 // hosts are servers of one cluster, each a supervisor with its parts, on loopback.
 type hosts struct {
 	*world
-	all map[string]*serverHost
+	all   map[string]*serverHost
+	flags []string // more flags of every host; @host is its name
 }
 
 // serverHost is one of them.
@@ -62,6 +63,9 @@ func (h *serverHost) args(c *hosts) []string {
 	for flag, address := range map[string]string{"--port": h.agents, "--etcd-port": h.etcd, "--peer-port": h.peers} {
 		_, port, _ := net.SplitHostPort(address)
 		args = append(args, flag, port)
+	}
+	for _, flag := range c.flags {
+		args = append(args, strings.ReplaceAll(flag, "@host", h.name))
 	}
 	return args
 }

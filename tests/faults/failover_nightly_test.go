@@ -21,7 +21,7 @@ var (
 	killsFlag      = flag.Int("kills", 2, "how often the leader is killed")
 	agentsFlag     = flag.Int("agents", 60, "how many agents report meanwhile")
 	operationsFlag = flag.Int("operations", 10, "how many operations are in flight at each kill, 100 at most")
-	sessionFlag    = flag.Duration("session", 5*time.Second, "TTL of the replicas' sessions")
+	sessionFlag    = flag.Duration("session", 3*time.Second, "TTL of the replicas' sessions")
 	stillFlag      = flag.Duration("still", 0, "for how long at a time etcd's disk takes no write; 0: it is not slow")
 	figuresFlag    = flag.String("figures", "", "a file for what was measured, as JSON; none: it is shown alone")
 )

@@ -37,7 +37,7 @@ type ReplicaOrder struct {
 }
 
 // sessionTTL is the product's own default.
-const sessionTTL = 5 * time.Second
+const sessionTTL = 3 * time.Second
 
 // Replica is the part that runs a replica: the product's own command, with the bench's provider
 // added.

@@ -119,20 +119,7 @@ func (s *subject) list() balancer.Listing {
 
 // poll looks until it is done, or fails the case with what it saw last.
 func (s *subject) poll(look func() (done bool, saw string)) {
-	deadline := time.After(s.Patience + s.b.Capabilities().Consistency)
-	for {
-		done, saw := look()
-		if done {
-			return
-		}
-		select {
-		case <-time.After(s.Poll):
-		case <-s.base.Done():
-			s.Fatalf("interrupted: %s", saw)
-		case <-deadline:
-			s.Fatalf("not seen: %s", saw)
-		}
-	}
+	s.Await(s.base, s.Poll, s.Patience+s.b.Capabilities().Consistency, look)
 }
 
 // await polls List until the instance stands as it should.

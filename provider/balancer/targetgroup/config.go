@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -36,7 +35,6 @@ type Config struct {
 }
 
 const (
-	defaultCalls       = 300
 	defaultTimeout     = 30 * time.Second
 	defaultConsistency = 10 * time.Second
 	requestTimeout     = 15 * time.Second // of one request, so that a lost answer is noticed
@@ -45,7 +43,6 @@ const (
 var (
 	groupForm = regexp.MustCompile(
 		`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
-	regionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 )
 
 // New checks the configuration. It sends no request.
@@ -58,17 +55,14 @@ func New(ctx context.Context, c Config) (*Balancer, error) {
 }
 
 func (c Config) open(ctx context.Context) (*Balancer, error) {
-	switch {
-	case c.Region == "":
-		return nil, errors.New("region: is missing: name the region, such as eu-west-1")
-	case !regionForm.MatchString(c.Region):
-		return nil, fmt.Errorf("region: %q: must be a region's name, such as eu-west-1", c.Region)
-	case len(c.TargetGroups) == 0:
+	common := amazon.Settings{
+		Region: c.Region, Endpoint: c.Endpoint, Secrets: c.Secrets, CallsPerMinute: c.CallsPerMinute,
+	}
+	if err := common.Check(); err != nil {
+		return nil, err
+	}
+	if len(c.TargetGroups) == 0 {
 		return nil, errors.New("arns: is missing: name the ARN of at least one target group")
-	case c.CallsPerMinute < 0 || c.CallsPerMinute > 60000:
-		return nil, fmt.Errorf("calls_per_minute: %d: must be 1 to 60000", c.CallsPerMinute)
-	case c.Secrets != nil && (c.Secrets.AccessKeyID == "" || c.Secrets.SecretAccessKey == ""):
-		return nil, errors.New("secrets: needs access_key_id and secret_access_key: names of secrets of the shard")
 	}
 	for i, arn := range c.TargetGroups {
 		switch m := groupForm.FindStringSubmatch(arn); {
@@ -83,25 +77,20 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 		}
 	}
 	if c.CallsPerMinute == 0 {
-		c.CallsPerMinute = defaultCalls
+		c.CallsPerMinute = amazon.DefaultCalls
 	}
 	b := &Balancer{
 		region: c.Region, groups: slices.Clone(c.TargetGroups), gate: amazon.NewGate(c.CallsPerMinute),
 		timeout: defaultTimeout, consistency: defaultConsistency, looked: map[string]bool{},
-		lookup: func(name string) (string, error) {
-			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
-		},
+		lookup: amazon.NoSecret,
 	}
 	for _, d := range []struct {
 		name, text string
 		to         *time.Duration
 	}{{"call_timeout", c.CallTimeout, &b.timeout}, {"consistency", c.Consistency, &b.consistency}} {
-		if d.text == "" {
-			continue
-		}
 		var err error
-		if *d.to, err = time.ParseDuration(d.text); err != nil || *d.to <= 0 {
-			return nil, fmt.Errorf("%s: %q: must be a duration such as 30s", d.name, d.text)
+		if *d.to, err = amazon.Duration(d.name, d.text, *d.to); err != nil {
+			return nil, err
 		}
 	}
 	client, err := b.newClient(ctx, c)
@@ -122,10 +111,6 @@ func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error)
 		HTTPSignerV4: amazon.Signer{},
 	}
 	if c.Endpoint != "" {
-		u, err := url.Parse(c.Endpoint)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return nil, fmt.Errorf("endpoint: %q: must be https://HOST", c.Endpoint)
-		}
 		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
 	var err error

@@ -1,0 +1,46 @@
+package services
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"testing"
+)
+
+// dependencies are what a file gives the replica that it makes.
+func dependencies(t *testing.T, file string) (names []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		literal, is := n.(*ast.CompositeLit)
+		if !is {
+			return true
+		}
+		if typ, is := literal.Type.(*ast.SelectorExpr); is && typ.Sel.Name == "Deps" {
+			for _, e := range literal.Elts {
+				names = append(names, e.(*ast.KeyValueExpr).Key.(*ast.Ident).Name)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// What a coordinator takes from the file of --providers, dev takes as well: a group that works with
+// one works with the other.
+func TestDevTakesAllThatItsFileNames(t *testing.T) {
+	own := []string{"Agents", "Listen", "Register"} // of a coordinator alone, and from no file
+	dev, all := dependencies(t, "dev.go"), dependencies(t, "coordinator.go")
+	if !slices.Contains(all, "Balancers") || !slices.Contains(all, "Providers") {
+		t.Fatalf("a coordinator has %v: the test sees nothing", all)
+	}
+	for _, name := range all {
+		if !slices.Contains(dev, name) && !slices.Contains(own, name) {
+			t.Errorf("dev gives its replica no %s", name)
+		}
+	}
+}
