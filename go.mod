@@ -86,6 +86,7 @@ require (
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/theory/jsonpath v0.12.3
 	github.com/yuin/goldmark v1.8.7
+	golang.org/x/mod v0.42.0
 )
 
 require (

@@ -41,6 +41,9 @@ type Config struct {
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
 	Source        netip.Addr    // of this machine, that streams are to come from; none: the kernel's choice
 	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: protocol.AnswerTimeout
+	// Acknowledged is called when a report is acknowledged for the first time, by an agent on trial;
+	// nil: it is on none. Then Run returns ErrTrialOver.
+	Acknowledged func() error
 }
 
 // Agent is one run of the agent.
@@ -174,7 +177,8 @@ func (a *Agent) Working(ctx context.Context) bool {
 }
 
 // Run runs the agent until ctx ends. Call it once. Losing the session is no error, unless the group
-// powers the machine off in that case: then Run returns ErrPoweredOff.
+// powers the machine off in that case: then Run returns ErrPoweredOff. It returns an *upgrade.Trial
+// when another version is to be tried; the workload runs on then.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
@@ -196,6 +200,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
 	a.tasks.Go(func() { a.deps.Files.Run(background) })
+	a.tasks.Go(func() { a.deps.Upgrade.Run(background) })
 	go a.scribe.run() // ends with leave, or when the disk answers
 	if condemned := memory.Condemned; condemned.Holds() {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision",
@@ -211,6 +216,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	err = a.loop(ctx, background)
 
+	a.staysBehind(err)
 	a.leave(stop)
 	return err
 }
@@ -261,6 +267,8 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-a.deps.Files.Changed():
 			a.filesChanged()
 			ev = session.Changed{}
+		case <-a.deps.Upgrade.Changed():
+			ev = session.Changed{}
 		case <-a.deps.Checks.Changed():
 			a.remember(false)
 			ev = session.Changed{}
@@ -276,6 +284,9 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		a.perform(background, orders)
 		if over, ok := ev.(session.Ended); ok {
 			delete(a.streams, over.Stream)
+		}
+		if err := errors.Join(a.judged(ev), a.upgrading()); err != nil {
+			return err
 		}
 		wake := a.session.Wake()
 		for _, t := range []time.Time{look, a.renew(now), a.lines.tend(now)} {

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/secrets"
+	"github.com/leasehold/leasehold/agent/upgrade"
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
@@ -107,6 +108,8 @@ type Deps struct {
 	Checks Checks
 	// Files keeps the files of the group; nil: none can be kept.
 	Files *files.Manager
+	// Upgrade takes offers of other versions; nil: it takes none.
+	Upgrade *upgrade.Manager
 	// Dial reaches a replica; nil is TCP from Config.Source.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.

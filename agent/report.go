@@ -32,6 +32,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		Restarted:  a.duty.Restarted,
 		Drained:    a.duty.Drained,
 		Notice:     a.notice(),
+		Upgrade:    a.upgradeState(),
 	}
 	papers := a.deps.Certificate.Standing()
 	r.Trust = papers.Trust

@@ -37,6 +37,7 @@ func (a *Agent) resume(d duty) {
 // obey takes over what is wanted now. All of it may have been told before.
 func (a *Agent) obey(w *protocol.Wanted) {
 	a.keepClaim(w.GetClaim())
+	a.wantUpgrade(w.GetUpgrade())
 	now := a.duty
 	if w.GetLifecycle() != "" {
 		now.Lifecycle = w.GetLifecycle()

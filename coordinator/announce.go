@@ -19,7 +19,8 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	rec := store.Replica{
 		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest,
 		Since: since, Downloads: r.cfg.AdvertiseDownloads, Agents: r.deps.Agents.Sums(),
-		Providers: r.providerNames(), Balancers: r.balancerNames(), Sources: r.deps.Sources.Names(),
+		AgentReleases: r.deps.Agents.Releases(),
+		Providers:     r.providerNames(), Balancers: r.balancerNames(), Sources: r.deps.Sources.Names(),
 		Capabilities: r.capabilities,
 		Authorities:  r.deps.Authorities.Limits(),
 		Disturbances: r.disturbances, Last: r.last, Waits: r.waits, Page: r.page,

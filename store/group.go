@@ -46,6 +46,7 @@ type Group struct {
 	Scale               *ScaleSpec        `json:"scale,omitempty"` // AUTO-1; nil: the size is Size
 	Slots               SlotsSpec         `json:"slots,omitzero"`
 	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
+	Agent               AgentSpec         `json:"agent,omitzero"`
 	StopTimeout         Duration          `json:"stop_timeout"`
 
 	// no part of the template: a change rolls nothing (LB-1)
@@ -350,6 +351,12 @@ func (g *Group) Complete() {
 	}
 	if b := g.Busy.Timeout; b != nil && *b == DefaultBusyTimeout {
 		g.Busy.Timeout = nil
+	}
+	if w := g.Agent.Within; w != nil && *w == DefaultAgentWithin {
+		g.Agent.Within = nil
+	}
+	if g.Agent.AtOnce == 1 {
+		g.Agent.AtOnce = 0
 	}
 	if g.Rollout.Order == OrderAny {
 		g.Rollout.Order = "" // a spec is the same before and after it was stored

@@ -108,7 +108,8 @@ var (
 // Fields is the table of all fields of a group's spec that an operator may write in a group file. A
 // path with [] is of a field that each item of a list has.
 var Fields = slices.Concat(baseFields, checkFields(), fileFields(), balancerFields, windowFields, busyFields,
-	healFields, rolloutFields, analysisFields, stormFields, leavingFields, machineFields, scaleFields, scheduleFields)
+	healFields, rolloutFields, analysisFields, stormFields, leavingFields, machineFields, scaleFields, scheduleFields,
+	agentFields)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10

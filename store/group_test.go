@@ -240,7 +240,13 @@ func TestBounds(t *testing.T) {
 		"scale.mode":        {[]any{"act", "advise"}, []any{"on", "Act"}},
 		"budget_group":      {[]any{"", "shop", "a-1"}, []any{"Shop", "1a", "a-", "a b", long(41)}},
 		"on_demand_age":     {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":      {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"agent.version": {
+			[]any{"", "auto", "v1.2.0", "v0.9.1-rc1", "v1.0.0-4-gabc"}, []any{"1.2.0", "v1.2", "latest", "v1.2.0 ", "v1.2.0/x"},
+		},
+		"agent.at_once":   {[]any{0, 10000, "0%", "100%"}, []any{10001, "101%"}},
+		"agent.within":    {[]any{nil, "10s", "1h"}, []any{"9s", "0s", "1h0m1s"}},
+		"agent.downgrade": {[]any{true, false}, nil},
+		"stop_timeout":    {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") || strings.HasPrefix(field.Path, "files") {

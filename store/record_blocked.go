@@ -78,7 +78,8 @@ const (
 	WorkRebalance       Work = "rebalance" // from Zone to To
 	WorkToSpot          Work = "to_spot"   // of one instance
 	WorkToOnDemand      Work = "to_on_demand"
-	WorkMore            Work = "more" // Count more, which the list leaves out
+	WorkUpgrade         Work = "agent_upgrade" // of the group's agents
+	WorkMore            Work = "more"          // Count more, which the list leaves out
 )
 
 // BlockedKind is why work is blocked.
@@ -155,6 +156,12 @@ const (
 	BlockedByLimit BlockedKind = "limit"
 	// Name: the source of the number; Text: what it is, or why it is missing
 	BlockedByAnalysis BlockedKind = "analysis"
+	// Name: the version, which no coordinator serves, signed
+	BlockedByNoRelease BlockedKind = "no_release"
+	// Name: the version; Other: a coordinator; Text: its version, which is earlier
+	BlockedByOldCoordinator BlockedKind = "old_coordinator"
+	// Name: the version; Other: the instance that is not of it; Text: why
+	BlockedByUpgradeStopped BlockedKind = "upgrade_stopped"
 	// Name: the budget_group; Limit; Count instances down; Text: in which groups
 	BlockedBySharedBudget BlockedKind = "shared_budget"
 )
@@ -173,12 +180,13 @@ var BlockedKinds = []BlockedKind{
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
-	BlockedBySharedBudget, BlockedByAnalysis,
+	BlockedBySharedBudget, BlockedByAnalysis, BlockedByNoRelease, BlockedByOldCoordinator,
+	BlockedByUpgradeStopped,
 }
 
 // Works are all kinds of work.
 var Works = []Work{
 	WorkAll, WorkInstance, WorkSlot, WorkCreateAll, WorkCreateMissing, WorkCreateRemaining, WorkFill, WorkRemove,
 	WorkReplace, WorkUpdate, WorkRestart, WorkExpire, WorkWithdraw, WorkDelete, WorkForget, WorkHealth, WorkPhase,
-	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkToSpot, WorkToOnDemand, WorkMore,
+	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkToSpot, WorkToOnDemand, WorkUpgrade, WorkMore,
 }

@@ -174,9 +174,14 @@ const (
 	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
-	CauseStateBefore     CauseKind = "state_before" // of the group: Name
-	CauseHoldEnded       CauseKind = "hold_ended"   // of its size, which By had chosen
-	CauseUnreadable      CauseKind = "unreadable"   // a record; Text: the error
+	CauseStateBefore     CauseKind = "state_before"   // of the group: Name
+	CauseHoldEnded       CauseKind = "hold_ended"     // of its size, which By had chosen
+	CauseUnreadable      CauseKind = "unreadable"     // a record; Text: the error
+	CauseAgentWanted     CauseKind = "agent_wanted"   // version Name; Text: the agent's version
+	CauseAgentUpgraded   CauseKind = "agent_upgraded" // to version Name
+	CauseAgentStays      CauseKind = "agent_stays"    // not of version Name; Text: why
+	CauseAgentLeft       CauseKind = "agent_left"     // the offer of version Name is withdrawn
+	CauseUpgrading       CauseKind = "upgrading"      // its agent tries version Name
 )
 
 // CauseKinds are all of them.
@@ -201,6 +206,7 @@ var CauseKinds = []CauseKind{
 	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
 	CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
 	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,
+	CauseAgentWanted, CauseAgentUpgraded, CauseAgentStays, CauseAgentLeft, CauseUpgrading,
 }
 
 // Counterfactual is what would have prevented a decision.
@@ -236,6 +242,7 @@ const (
 	UnlessManyLost      Counterfactual = "many_lost"      //
 	UnlessDamaged       Counterfactual = "damaged"        //
 	UnlessUnrecorded    Counterfactual = "unrecorded"     //
+	UnlessUnoffered     Counterfactual = "unoffered"      // agent.version
 )
 
 // Counterfactuals are all of them.
@@ -244,7 +251,7 @@ var Counterfactuals = []Counterfactual{
 	UnlessProvider, UnlessFilled, UnlessKept, UnlessAdopted, UnlessStarted, UnlessEndedBadly, UnlessOrdered,
 	UnlessUneven, UnlessShared, UnlessStrategy, UnlessProgress, UnlessSteady, UnlessTemplateWorks, UnlessYounger,
 	UnlessNoticed, UnlessLoad,
-	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded,
+	UnlessDrained, UnlessEvacuated, UnlessManyLost, UnlessDamaged, UnlessUnrecorded, UnlessUnoffered,
 }
 
 // Awaited is what a suspicion waits for.

@@ -148,6 +148,7 @@ type Status struct {
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
 	Shares    *Shares    `json:"shares,omitempty"` // of a group with capacity.spot
 	Scale     *Scale     `json:"scale,omitempty"`  // of a group with scale
+	Agents    *AgentWave `json:"agents,omitempty"` // of a group with agent.version
 	// Records is how many instances of the group have a record, on demand and being deleted
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.

@@ -46,6 +46,8 @@ type Instance struct {
 	Dead     bool   `json:"dead,omitempty"`
 	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
 	Relaunch int    `json:"relaunch,omitempty"` // how many of its group's relaunches it has gone through
+	// Upgrade is another version that its agent is offered; nil: none.
+	Upgrade *AgentUpgrade `json:"upgrade,omitempty"`
 	// hash of what its agent is to have applied: see InstanceSpec.ConfigHash
 	Config string `json:"config,omitempty"`
 
@@ -186,6 +188,9 @@ func (i *Instance) Timers() []NamedTimer {
 	}
 	if i.Protection != nil && i.Protection.Ends != nil {
 		out = append(out, NamedTimer{TimerProtection, *i.Protection.Ends})
+	}
+	if i.Upgrade != nil {
+		out = append(out, NamedTimer{TimerUpgrade, i.Upgrade.Timer})
 	}
 	for _, t := range i.Traffic {
 		if t.Timer != nil {

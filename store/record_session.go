@@ -100,6 +100,8 @@ type Report struct {
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 
 	Files []FileReport `json:"files,omitempty"`
+
+	Upgrade *UpgradeReport `json:"upgrade,omitempty"` // how the last offer of another version ended
 }
 
 // FileReport is how a file is on the machine.

@@ -279,8 +279,10 @@ type Replica struct {
 	// where machines fetch the agent, by HTTPS; empty: not here
 	Downloads string `json:"downloads,omitempty"`
 	// hashes (SHA-256) of the agents that it serves there, by architecture
-	Agents     map[string]string `json:"agents,omitempty"`
-	SecretKeys []string          `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
+	Agents map[string]string `json:"agents,omitempty"`
+	// and which of them are signed
+	AgentReleases []AgentRelease `json:"agent_releases,omitempty"`
+	SecretKeys    []string       `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	// fingerprint of the authority that it issues agents' certificates with
 	Issuer string `json:"issuer,omitempty"`
 	// the authority's certificate, and with it all that it has issued

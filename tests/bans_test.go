@@ -42,11 +42,13 @@ var bans = []ban{
 	{
 		name: "plan knows records alone",
 		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
-			"decides about, their sentences, what a load balancer lists and what a load asks for (store, coordinator/reason, " +
-			"provider/balancer, coordinator/scale, coordinator/query) and nothing that acts",
+			"decides about, their sentences, what a load balancer lists, what a load asks for and the order of versions " +
+			"(store, coordinator/reason, provider/balancer, coordinator/scale, coordinator/query, agent/version) and " +
+			"nothing that acts",
 		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
 			return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" &&
 				p != module+"/coordinator/scale" && p != module+"/coordinator/query" && p != module+"/provider/balancer" &&
+				p != module+"/agent/version" &&
 				!within(p, module+"/coordinator/plan")
 		}),
 	},

@@ -2,6 +2,7 @@ package certificate
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -20,6 +21,13 @@ func (p *Holder) Credentials(bare bool) (c credentials.TransportCredentials, gen
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return secured{p: p, bare: bare}, p.generation
+}
+
+// TLS is how the machine reaches a coordinator's other services now, without showing a certificate.
+func (p *Holder) TLS() *tls.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return identity.ClientConfig(p.identity.Shard, nil, p.force.trust, p.clock.times(time.Now())...)
 }
 
 // secured are transport credentials that are rebuilt for each handshake.

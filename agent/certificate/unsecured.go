@@ -2,6 +2,7 @@ package certificate
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -28,6 +29,9 @@ func (Unsecured) Join(context.Context,
 func (Unsecured) Credentials(bool) (credentials.TransportCredentials, uint64) {
 	return insecure.NewCredentials(), 0
 }
+
+// TLS is none: nothing tells a coordinator from others.
+func (Unsecured) TLS() *tls.Config { return nil }
 
 // Standing never changes.
 func (Unsecured) Standing() Standing { return Standing{Joined: true} }

@@ -29,6 +29,10 @@ func (x *Report) Fit() *Report {
 	if n := x.Notice; n != nil {
 		n.Kind, n.Why = Cut(n.Kind, MostName), Cut(n.Why, MostText)
 	}
+	if u := x.Upgrade; u != nil {
+		u.Token, u.Version, u.Result, u.Why = Cut(u.Token, MostName), Cut(u.Version, MostName), Cut(u.Result, MostName),
+			Cut(u.Why, MostText)
+	}
 	return x
 }
 

@@ -37,6 +37,7 @@ func (x *Report) Stands(now *Report) bool {
 	return x.GetConfigHash() == now.GetConfigHash() && x.GetRestarted() == now.GetRestarted() &&
 		x.GetDrained() == now.GetDrained() && x.GetTrust() == now.GetTrust() &&
 		proto.Equal(x.GetCertificate(), now.GetCertificate()) &&
+		proto.Equal(x.GetUpgrade(), now.GetUpgrade()) &&
 		proto.Equal(x.GetWorkloadExit(), now.GetWorkloadExit()) && sameNotice(x.GetNotice(), now.GetNotice())
 }
 

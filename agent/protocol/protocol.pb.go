@@ -156,7 +156,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{42, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{45, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -1425,6 +1425,7 @@ type Wanted struct {
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
 	Files         bool                   `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`                                // with config_hash: it has files, of which Files tell
+	Upgrade       *AgentUpgrade          `protobuf:"bytes,13,opt,name=upgrade,proto3" json:"upgrade,omitempty"`                             // absent: the agent stays as it is
 	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: it stays as it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1537,11 +1538,217 @@ func (x *Wanted) GetFiles() bool {
 	return false
 }
 
+func (x *Wanted) GetUpgrade() *AgentUpgrade {
+	if x != nil {
+		return x.Upgrade
+	}
+	return nil
+}
+
 func (x *Wanted) GetClaim() []byte {
 	if x != nil {
 		return x.Claim
 	}
 	return nil
+}
+
+// AgentUpgrade offers another version of the agent (PROV-7). An agent of a release without upgrades ignores it.
+type AgentUpgrade struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`          // tells this offer from others: an agent takes each once
+	Programs      []*AgentProgram        `protobuf:"bytes,2,rep,name=programs,proto3" json:"programs,omitempty"`    // one for each platform
+	Addresses     []string               `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`  // of coordinators that serve them, by HTTPS
+	Downgrade     bool                   `protobuf:"varint,4,opt,name=downgrade,proto3" json:"downgrade,omitempty"` // a later version may be replaced, if the statement allows it too
+	Within        *durationpb.Duration   `protobuf:"bytes,5,opt,name=within,proto3" json:"within,omitempty"`        // how soon the new version must be acknowledged
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentUpgrade) Reset() {
+	*x = AgentUpgrade{}
+	mi := &file_protocol_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentUpgrade) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentUpgrade) ProtoMessage() {}
+
+func (x *AgentUpgrade) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentUpgrade.ProtoReflect.Descriptor instead.
+func (*AgentUpgrade) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AgentUpgrade) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *AgentUpgrade) GetPrograms() []*AgentProgram {
+	if x != nil {
+		return x.Programs
+	}
+	return nil
+}
+
+func (x *AgentUpgrade) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *AgentUpgrade) GetDowngrade() bool {
+	if x != nil {
+		return x.Downgrade
+	}
+	return false
+}
+
+func (x *AgentUpgrade) GetWithin() *durationpb.Duration {
+	if x != nil {
+		return x.Within
+	}
+	return nil
+}
+
+// AgentProgram is an agent for a platform.
+type AgentProgram struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Statement     string                 `protobuf:"bytes,1,opt,name=statement,proto3" json:"statement,omitempty"` // version, platform, size and hash, signed by the key of the release
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`           // of the URL at which coordinators serve it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentProgram) Reset() {
+	*x = AgentProgram{}
+	mi := &file_protocol_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentProgram) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentProgram) ProtoMessage() {}
+
+func (x *AgentProgram) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentProgram.ProtoReflect.Descriptor instead.
+func (*AgentProgram) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AgentProgram) GetStatement() string {
+	if x != nil {
+		return x.Statement
+	}
+	return ""
+}
+
+func (x *AgentProgram) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+// UpgradeState is how the last offer of another version ended.
+type UpgradeState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // as in AgentUpgrade
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Result        string                 `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"` // "installed", "refused", "failed" or "back"
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`       // where it is not installed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeState) Reset() {
+	*x = UpgradeState{}
+	mi := &file_protocol_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeState) ProtoMessage() {}
+
+func (x *UpgradeState) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeState.ProtoReflect.Descriptor instead.
+func (*UpgradeState) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *UpgradeState) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *UpgradeState) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *UpgradeState) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *UpgradeState) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 // Files are all files that are wanted of an agent with a configuration. A file that is not named any more stays as it is.
@@ -1555,7 +1762,7 @@ type Files struct {
 
 func (x *Files) Reset() {
 	*x = Files{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1774,7 @@ func (x *Files) String() string {
 func (*Files) ProtoMessage() {}
 
 func (x *Files) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1787,7 @@ func (x *Files) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Files.ProtoReflect.Descriptor instead.
 func (*Files) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Files) GetConfigHash() string {
@@ -1617,7 +1824,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1836,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1849,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *File) GetPath() string {
@@ -1735,7 +1942,7 @@ type CertificateOrder struct {
 
 func (x *CertificateOrder) Reset() {
 	*x = CertificateOrder{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1954,7 @@ func (x *CertificateOrder) String() string {
 func (*CertificateOrder) ProtoMessage() {}
 
 func (x *CertificateOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1967,7 @@ func (x *CertificateOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateOrder.ProtoReflect.Descriptor instead.
 func (*CertificateOrder) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CertificateOrder) GetNames() []string {
@@ -1803,7 +2010,7 @@ type SignRequest struct {
 
 func (x *SignRequest) Reset() {
 	*x = SignRequest{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +2022,7 @@ func (x *SignRequest) String() string {
 func (*SignRequest) ProtoMessage() {}
 
 func (x *SignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +2035,7 @@ func (x *SignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignRequest.ProtoReflect.Descriptor instead.
 func (*SignRequest) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SignRequest) GetPath() string {
@@ -1867,7 +2074,7 @@ type Signed struct {
 
 func (x *Signed) Reset() {
 	*x = Signed{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2086,7 @@ func (x *Signed) String() string {
 func (*Signed) ProtoMessage() {}
 
 func (x *Signed) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2099,7 @@ func (x *Signed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signed.ProtoReflect.Descriptor instead.
 func (*Signed) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Signed) GetPath() string {
@@ -1949,7 +2156,7 @@ type FetchFile struct {
 
 func (x *FetchFile) Reset() {
 	*x = FetchFile{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2168,7 @@ func (x *FetchFile) String() string {
 func (*FetchFile) ProtoMessage() {}
 
 func (x *FetchFile) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2181,7 @@ func (x *FetchFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchFile.ProtoReflect.Descriptor instead.
 func (*FetchFile) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FetchFile) GetPath() string {
@@ -2012,7 +2219,7 @@ type FilePiece struct {
 
 func (x *FilePiece) Reset() {
 	*x = FilePiece{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2231,7 @@ func (x *FilePiece) String() string {
 func (*FilePiece) ProtoMessage() {}
 
 func (x *FilePiece) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2244,7 @@ func (x *FilePiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePiece.ProtoReflect.Descriptor instead.
 func (*FilePiece) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FilePiece) GetPath() string {
@@ -2090,7 +2297,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2309,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2322,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Secret) GetVariable() string {
@@ -2164,7 +2371,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2383,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2396,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -2218,7 +2425,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2437,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2450,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -2290,7 +2497,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2509,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2522,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -2466,7 +2673,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2685,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2698,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -2582,7 +2789,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2801,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2814,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -2638,7 +2845,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2857,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2870,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -2711,7 +2918,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2930,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2943,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -2757,7 +2964,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2976,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2989,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -2810,7 +3017,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +3029,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +3042,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -2871,7 +3078,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3090,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3103,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Drain) GetToken() string {
@@ -2934,7 +3141,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3153,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3166,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33}
+	return file_protocol_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -3008,13 +3215,14 @@ type Report struct {
 	Trust         string                 `protobuf:"bytes,13,opt,name=trust,proto3" json:"trust,omitempty"`                                  // digest of what the agent believes: identity.Trust
 	Certificate   *OwnCertificate        `protobuf:"bytes,14,opt,name=certificate,proto3" json:"certificate,omitempty"`                      // the newest that the agent has
 	Files         []*FileState           `protobuf:"bytes,15,rep,name=files,proto3" json:"files,omitempty"`
+	Upgrade       *UpgradeState          `protobuf:"bytes,16,opt,name=upgrade,proto3" json:"upgrade,omitempty"` // of the agent; absent: none was offered yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3234,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3247,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{34}
+	return file_protocol_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -3147,6 +3355,13 @@ func (x *Report) GetFiles() []*FileState {
 	return nil
 }
 
+func (x *Report) GetUpgrade() *UpgradeState {
+	if x != nil {
+		return x.Upgrade
+	}
+	return nil
+}
+
 // FileState is how a file is on the machine.
 type FileState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3162,7 +3377,7 @@ type FileState struct {
 
 func (x *FileState) Reset() {
 	*x = FileState{}
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3389,7 @@ func (x *FileState) String() string {
 func (*FileState) ProtoMessage() {}
 
 func (x *FileState) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3402,7 @@ func (x *FileState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState.ProtoReflect.Descriptor instead.
 func (*FileState) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{35}
+	return file_protocol_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FileState) GetPath() string {
@@ -3243,7 +3458,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3470,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3483,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{36}
+	return file_protocol_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -3298,7 +3513,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3525,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3538,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{37}
+	return file_protocol_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Notice) GetKind() string {
@@ -3372,7 +3587,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3599,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3612,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{38}
+	return file_protocol_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Check) GetName() string {
@@ -3484,7 +3699,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3496,7 +3711,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3509,7 +3724,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{39}
+	return file_protocol_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -3574,7 +3789,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[40]
+	mi := &file_protocol_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3801,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[40]
+	mi := &file_protocol_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3814,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{40}
+	return file_protocol_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -3677,7 +3892,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[41]
+	mi := &file_protocol_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3904,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[41]
+	mi := &file_protocol_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3917,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{41}
+	return file_protocol_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -3744,7 +3959,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[42]
+	mi := &file_protocol_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3971,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[42]
+	mi := &file_protocol_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3984,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{42}
+	return file_protocol_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -3892,7 +4107,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xba\x04\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xf6\x04\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -3906,11 +4121,26 @@ const file_protocol_proto_rawDesc = "" +
 	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x124\n" +
 	"\asecrets\x18\n" +
 	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x12\x14\n" +
-	"\x05files\x18\f \x01(\bR\x05files\x12\x14\n" +
+	"\x05files\x18\f \x01(\bR\x05files\x12:\n" +
+	"\aupgrade\x18\r \x01(\v2 .leasehold.agent.v1.AgentUpgradeR\aupgrade\x12\x14\n" +
 	"\x05claim\x18\v \x01(\fR\x05claim\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x01\n" +
+	"\fAgentUpgrade\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12<\n" +
+	"\bprograms\x18\x02 \x03(\v2 .leasehold.agent.v1.AgentProgramR\bprograms\x12\x1c\n" +
+	"\taddresses\x18\x03 \x03(\tR\taddresses\x12\x1c\n" +
+	"\tdowngrade\x18\x04 \x01(\bR\tdowngrade\x121\n" +
+	"\x06within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06within\"@\n" +
+	"\fAgentProgram\x12\x1c\n" +
+	"\tstatement\x18\x01 \x01(\tR\tstatement\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"h\n" +
+	"\fUpgradeState\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
+	"\x06result\x18\x03 \x01(\tR\x06result\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"X\n" +
 	"\x05Files\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12.\n" +
@@ -4028,7 +4258,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06report\x18\x02 \x01(\x04R\x06report\x12\x1f\n" +
 	"\vcpu_percent\x18\x03 \x01(\x02R\n" +
 	"cpuPercent\x12%\n" +
-	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\x88\x05\n" +
+	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\xc4\x05\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12@\n" +
@@ -4046,7 +4276,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06notice\x18\f \x01(\v2\x1a.leasehold.agent.v1.NoticeR\x06notice\x12\x14\n" +
 	"\x05trust\x18\r \x01(\tR\x05trust\x12D\n" +
 	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\x123\n" +
-	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\"\xbd\x01\n" +
+	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\x12:\n" +
+	"\aupgrade\x18\x10 \x01(\v2 .leasehold.agent.v1.UpgradeStateR\aupgrade\"\xbd\x01\n" +
 	"\tFileState\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
@@ -4127,7 +4358,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -4146,49 +4377,52 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 14: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 15: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 16: leasehold.agent.v1.Wanted
-	(*Files)(nil),                 // 17: leasehold.agent.v1.Files
-	(*File)(nil),                  // 18: leasehold.agent.v1.File
-	(*CertificateOrder)(nil),      // 19: leasehold.agent.v1.CertificateOrder
-	(*SignRequest)(nil),           // 20: leasehold.agent.v1.SignRequest
-	(*Signed)(nil),                // 21: leasehold.agent.v1.Signed
-	(*FetchFile)(nil),             // 22: leasehold.agent.v1.FetchFile
-	(*FilePiece)(nil),             // 23: leasehold.agent.v1.FilePiece
-	(*Secret)(nil),                // 24: leasehold.agent.v1.Secret
-	(*LeaseLost)(nil),             // 25: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 26: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 27: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 28: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 29: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 30: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 31: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 32: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 33: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 34: leasehold.agent.v1.Drain
-	(*Heartbeat)(nil),             // 35: leasehold.agent.v1.Heartbeat
-	(*Report)(nil),                // 36: leasehold.agent.v1.Report
-	(*FileState)(nil),             // 37: leasehold.agent.v1.FileState
-	(*OwnCertificate)(nil),        // 38: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 39: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 40: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 41: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 42: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 43: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 44: leasehold.agent.v1.Goodbye
-	nil,                           // 45: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 46: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*AgentUpgrade)(nil),          // 17: leasehold.agent.v1.AgentUpgrade
+	(*AgentProgram)(nil),          // 18: leasehold.agent.v1.AgentProgram
+	(*UpgradeState)(nil),          // 19: leasehold.agent.v1.UpgradeState
+	(*Files)(nil),                 // 20: leasehold.agent.v1.Files
+	(*File)(nil),                  // 21: leasehold.agent.v1.File
+	(*CertificateOrder)(nil),      // 22: leasehold.agent.v1.CertificateOrder
+	(*SignRequest)(nil),           // 23: leasehold.agent.v1.SignRequest
+	(*Signed)(nil),                // 24: leasehold.agent.v1.Signed
+	(*FetchFile)(nil),             // 25: leasehold.agent.v1.FetchFile
+	(*FilePiece)(nil),             // 26: leasehold.agent.v1.FilePiece
+	(*Secret)(nil),                // 27: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 28: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 29: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 30: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 31: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 32: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 33: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 34: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 35: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 36: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 37: leasehold.agent.v1.Drain
+	(*Heartbeat)(nil),             // 38: leasehold.agent.v1.Heartbeat
+	(*Report)(nil),                // 39: leasehold.agent.v1.Report
+	(*FileState)(nil),             // 40: leasehold.agent.v1.FileState
+	(*OwnCertificate)(nil),        // 41: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 42: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 43: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 44: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 45: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 46: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 47: leasehold.agent.v1.Goodbye
+	nil,                           // 48: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 49: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	47, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	50, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	36, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	44, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	39, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	47, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	35, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
-	22, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
-	20, // 8: leasehold.agent.v1.AgentMessage.sign_request:type_name -> leasehold.agent.v1.SignRequest
+	38, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
+	25, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
+	23, // 8: leasehold.agent.v1.AgentMessage.sign_request:type_name -> leasehold.agent.v1.SignRequest
 	9,  // 9: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	11, // 10: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	12, // 11: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -4199,68 +4433,72 @@ var file_protocol_proto_depIdxs = []int32{
 	3,  // 16: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
 	4,  // 17: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
 	10, // 18: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
-	17, // 19: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
-	23, // 20: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
-	21, // 21: leasehold.agent.v1.GatewayMessage.signed:type_name -> leasehold.agent.v1.Signed
-	47, // 22: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	48, // 23: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	48, // 24: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	48, // 25: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	48, // 26: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	47, // 27: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	48, // 28: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	20, // 19: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
+	26, // 20: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
+	24, // 21: leasehold.agent.v1.GatewayMessage.signed:type_name -> leasehold.agent.v1.Signed
+	50, // 22: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	51, // 23: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	51, // 24: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	51, // 25: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	51, // 26: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	50, // 27: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	51, // 28: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
 	0,  // 29: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	48, // 30: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	45, // 31: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	34, // 32: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	26, // 33: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	27, // 34: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	25, // 35: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	24, // 36: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	18, // 37: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
-	19, // 38: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
-	47, // 39: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
-	47, // 40: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
-	48, // 41: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	48, // 42: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	28, // 43: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	29, // 44: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	30, // 45: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	31, // 46: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	32, // 47: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	46, // 48: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	33, // 49: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	33, // 50: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	48, // 51: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	47, // 52: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	48, // 53: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	40, // 54: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	41, // 55: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	43, // 56: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	39, // 57: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	38, // 58: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	37, // 59: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
-	47, // 60: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
-	47, // 61: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
-	47, // 62: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	48, // 63: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	47, // 64: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	47, // 65: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	48, // 66: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	42, // 67: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	48, // 68: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	48, // 69: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	47, // 70: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 71: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 72: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 73: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 74: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 75: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	74, // [74:76] is the sub-list for method output_type
-	72, // [72:74] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	51, // 30: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	48, // 31: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	37, // 32: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	29, // 33: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	30, // 34: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	28, // 35: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	27, // 36: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	17, // 37: leasehold.agent.v1.Wanted.upgrade:type_name -> leasehold.agent.v1.AgentUpgrade
+	18, // 38: leasehold.agent.v1.AgentUpgrade.programs:type_name -> leasehold.agent.v1.AgentProgram
+	51, // 39: leasehold.agent.v1.AgentUpgrade.within:type_name -> google.protobuf.Duration
+	21, // 40: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
+	22, // 41: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
+	50, // 42: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
+	50, // 43: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
+	51, // 44: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	51, // 45: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	31, // 46: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	32, // 47: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	33, // 48: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	34, // 49: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	35, // 50: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	49, // 51: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	36, // 52: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	36, // 53: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	51, // 54: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	50, // 55: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	51, // 56: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	43, // 57: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	44, // 58: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	46, // 59: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	42, // 60: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	41, // 61: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	40, // 62: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
+	19, // 63: leasehold.agent.v1.Report.upgrade:type_name -> leasehold.agent.v1.UpgradeState
+	50, // 64: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
+	50, // 65: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
+	50, // 66: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	51, // 67: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	50, // 68: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	50, // 69: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	51, // 70: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	45, // 71: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	51, // 72: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	51, // 73: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	50, // 74: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 75: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 76: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 77: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 78: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 79: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	78, // [78:80] is the sub-list for method output_type
+	76, // [76:78] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -4292,7 +4530,7 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_FilePiece)(nil),
 		(*GatewayMessage_Signed)(nil),
 	}
-	file_protocol_proto_msgTypes[25].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[28].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -4305,7 +4543,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   45,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,10 +2,12 @@ package agentcmd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -36,6 +38,7 @@ type Cmd struct {
 	Farewell     string   `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
 	FilesRoot    []string `help:"Directory below which the agent may write files that the group has. May be repeated. Default: files in the machine's own directory if it is one of the process provider, else /etc/leasehold-files; the default is created." env:"LEASEHOLD_FILES_ROOT" placeholder:"DIR"`
 	KeepWorkload bool     `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
+	ReleaseKey   []string `help:"Public key of releases, or a file of them: the agent installs only versions that one of them has signed. May be repeated. Default: the keys that this program was built with." env:"LEASEHOLD_RELEASE_KEY" placeholder:"KEY|FILE"`
 }
 
 // Version is the program's version, as reports contain it. It has a type of its own so that a
@@ -67,6 +70,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		if boot, err = kernelBoot(); err != nil {
 			return err
 		}
+	}
+	versions, err := c.programsOf(stateDir, version, log)
+	if err != nil {
+		return err
 	}
 	stopTimeout, err := time.ParseDuration(bootstrap.StopTimeout)
 	if err != nil {
@@ -116,10 +123,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
+		Acknowledged: versions.acknowledged(),
 	}, agent.Deps{
 		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
-		Secrets: hidden, Files: kept,
+		Secrets: hidden, Files: kept, Upgrade: versions.manager(papers, dialer(source)), Dial: dialer(source),
 	})
 	if err != nil {
 		return err
@@ -132,11 +140,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		defer close(ended)
 		service.Watch(watching, a.Working)
 	}()
-	defer func() {
-		end()
-		<-ended
-	}()
-	return a.Run(ctx)
+	err = a.Run(ctx)
+	end()
+	<-ended
+	return versions.ended(ctx, err, service)
 }
 
 // defaultFilesRoot is where files may be if nothing else is said.
@@ -171,6 +178,8 @@ func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logge
 type papers interface {
 	agent.Certificate
 	Now() time.Time
+	// TLS is how the machine reaches coordinators; nil if nothing tells them from others.
+	TLS() *tls.Config
 }
 
 // papersOf returns this machine's certificate. While there are coordinators without certificates,
@@ -195,6 +204,15 @@ func sourceOf(told string) (netip.Addr, error) {
 				"without port or name, such as 192.0.2.7", told)
 	}
 	return source, nil
+}
+
+// dialer reaches coordinators from an address of this machine.
+func dialer(source netip.Addr) func(ctx context.Context, address string) (net.Conn, error) {
+	var d net.Dialer
+	if source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) }
 }
 
 // fromSMBIOS is the value of --bootstrap that names the document in the SMBIOS tables.

@@ -13,6 +13,8 @@ import (
 // Upgrades are the commands about upgrades of Leasehold itself.
 type Upgrades struct {
 	Check UpgradeCheck `cmd:"" help:"Check what stands against an upgrade of Leasehold, and show its order."`
+	Key   UpgradeKey   `cmd:"" help:"Make a key pair that signs agents. It needs no coordinator and no etcd."`
+	Sign  UpgradeSign  `cmd:"" help:"Sign agents, for machines that install only what is signed. It needs no coordinator and no etcd."`
 }
 
 // UpgradeCheck is the command upgrade check.

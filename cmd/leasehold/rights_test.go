@@ -255,7 +255,7 @@ var elsewhere = []string{
 	"drill machine", "drill zone", // which write an order as instance delete does, and follow it
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
-	"pki init", "pki issue", "pki rotate", "pki show",
+	"pki init", "pki issue", "pki rotate", "pki show", "upgrade key", "upgrade sign",
 	"top",                           // which reads what status reads, and has no end
 	"provider show",                 // which reads what provider list does
 	"provider test", "webhook test", // which do not ask etcd

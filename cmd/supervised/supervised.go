@@ -14,6 +14,7 @@ import (
 type Service struct {
 	tell     func(state string) // nil: not supervised
 	watchdog time.Duration      // in which a sign of life is due; 0: none is
+	environ  []string           // that Open removed
 }
 
 // Open reads systemd's environment at its first call, and removes it for children.
@@ -29,10 +30,17 @@ func open() Service {
 		s.watchdog = time.Duration(micros) * time.Microsecond
 	}
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		if value, set := os.LookupEnv(name); set {
+			s.environ = append(s.environ, name+"="+value)
+		}
 		_ = os.Unsetenv(name)
 	}
 	return s
 }
+
+// Environ is what Open removed from the environment: a program that this process becomes by exec
+// is supervised likewise.
+func (s Service) Environ() []string { return s.environ }
 
 // Part is a process of a service, whose supervisor wants a sign of life at least this often.
 func Part(watchdog time.Duration, alive func()) Service {

@@ -112,6 +112,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
+		a.Upgrade.Same(b.Upgrade) &&
 		(a.Workload == nil) == (b.Workload == nil) &&
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }

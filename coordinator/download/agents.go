@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/leasehold/leasehold/agent/release"
+	"github.com/leasehold/leasehold/store"
 )
 
 // largest bounds the size of an agent program.
@@ -24,6 +29,10 @@ type Agents map[string]Program
 type Program struct {
 	Content []byte
 	SHA256  string
+	// Statement is what the release's key has signed of it; "": nothing. Agents verify it, and
+	// coordinators have no part in that.
+	Statement string
+	Version   string // as the statement says
 }
 
 // Read reads the programs leasehold-agent-linux-ARCH of a directory. There must be at least one,
@@ -33,6 +42,9 @@ func Read(dir string) (Agents, error) {
 	for arch, machine := range machines {
 		path := filepath.Join(dir, "leasehold-agent-linux-"+arch)
 		program, err := read(path, machine)
+		if err == nil {
+			err = program.readStatement(path+".sig", "linux/"+arch)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -72,6 +84,40 @@ func read(path string, machine elf.Machine) (Program, error) {
 	}
 	sum := sha256.Sum256(content)
 	return Program{Content: content, SHA256: hex.EncodeToString(sum[:])}, nil
+}
+
+// readStatement reads the signed statement beside a program, if there is one. One that is not of
+// the program is an error: no agent would install it.
+func (p *Program) readStatement(path, platform string) error {
+	signed, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	st, err := release.Peek(string(signed))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case st.SHA256 != p.SHA256 || st.Size != int64(len(p.Content)) || st.Platform != platform:
+		return fmt.Errorf("%s is of another program than the one beside it: sign this one", path)
+	}
+	p.Statement, p.Version = string(signed), st.Version
+	return nil
+}
+
+// Releases are the signed programs, as agents are offered them.
+func (a Agents) Releases() []store.AgentRelease {
+	var all []store.AgentRelease
+	for _, arch := range slices.Sorted(maps.Keys(a)) {
+		if p := a[arch]; p.Statement != "" {
+			all = append(all, store.AgentRelease{
+				Version: p.Version, Platform: "linux/" + arch, Statement: p.Statement, Path: Path(arch),
+			})
+		}
+	}
+	return all
 }
 
 // Sums are the hashes by architecture.

@@ -1,7 +1,7 @@
 // Package download hands the agent program to new machines, so that they need no image of ours
 // (PROV-7).
 //
-//	agents.go  the programs of a directory, by architecture, with their hashes
+//	agents.go  the programs of a directory, by architecture, with their hashes and signed statements
 //	server.go  HTTPS: GET /agent/linux-amd64
 //
 // A machine believes the server by the shard's authority and the program by its hash, which stand

@@ -59,8 +59,9 @@ type Evidence struct {
 	unlisted map[string]int
 	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
 	refusals map[plan.Refused]refusal
-	counts   map[string]int // disturbances of other replicas
-	unnoted  time.Time      // when a replica last had agents without a record that it could not note
+	counts   map[string]int      // disturbances of other replicas
+	agents   []plan.AgentVersion // as they were seen last
+	unnoted  time.Time           // when a replica last had agents without a record that it could not note
 	traffic  traffic
 	readings map[string]map[string]query.Reading // by group and source
 	crowded  map[string]bool                     // replicas that have such agents

@@ -51,6 +51,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	for id, r := range c.Replicas {
 		e.counts[id] = r.Record.Disturbances
 	}
+	e.agents = agents(c)
 	for id := range c.Strays {
 		e.seeStray(c, id)
 	}
@@ -139,6 +140,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 		}
 	case store.KindReplicas:
 		e.seeReplica(c, change)
+		e.seeAgents(c)
 	case store.KindShard:
 		e.seeHold(c)
 		e.markAll(c)

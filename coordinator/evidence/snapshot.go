@@ -40,7 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals, s.ClocksApart = e.refused(), clocksApart(c)
+	s.Refusals, s.ClocksApart, s.Agents = e.refused(), clocksApart(c), agents(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	s.BudgetTurns = e.budgetTurns(c)
 	for _, name := range groups {
@@ -203,6 +203,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	in.Sighting, in.Calls = w.sighting, w.calls
 	in.MemberCalls = e.memberCalls(&in.Record)
 	if rec := &in.Record; rec.Drain != nil || rec.Doomed != nil || rec.Protection != nil || rec.Awaits != nil ||
+		rec.Upgrade != nil ||
 		len(rec.Traffic) > 0 {
 		// nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})

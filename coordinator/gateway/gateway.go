@@ -89,6 +89,7 @@ type Gateway struct {
 	reports     reportWriter
 	senders     senders
 	peers       peers
+	releases    atomic.Pointer[releases]
 	timeouts    callTimeouts // of the renewals for reports
 	timers      sync.Pool    // of *sendTimer
 	stateWriter stateWriter

@@ -257,6 +257,9 @@ func news(old, now store.Report) bool {
 	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
 		return true
 	}
+	if !old.Upgrade.Same(now.Upgrade) {
+		return true
+	}
 	if old.Trust != now.Trust || !old.Certificate.Same(now.Certificate) {
 		return true
 	}
@@ -325,6 +328,12 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		rec.Notice = &store.Notice{
 			Kind: guard.Clip(n.GetKind(), mostName), Why: guard.Clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
+		}
+	}
+	if u := r.GetUpgrade(); u != nil {
+		rec.Upgrade = &store.UpgradeReport{
+			Token: guard.Clip(u.GetToken(), mostName), Version: guard.Clip(u.GetVersion(), mostName),
+			Result: guard.Clip(u.GetResult(), mostName), Why: guard.Clip(u.GetWhy(), mostText),
 		}
 	}
 	return rec

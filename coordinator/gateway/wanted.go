@@ -34,6 +34,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
+	now.Upgrade = s.g.upgradeFor(i.Record.Upgrade)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
 	if proto.Equal(now, w.told) {
 		w.now = w.told

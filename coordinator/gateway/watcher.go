@@ -34,6 +34,7 @@ func (w *watcher) Listed(c *cache.Content) {
 		s.secretsChanged("")
 	}
 	g.peers.changed("")
+	g.releases.Store(releasesOf(c))
 	g.tellAddresses(c, sessions)
 }
 
@@ -89,6 +90,7 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 		}
 	}
 	if replicas {
+		g.releases.Store(releasesOf(c))
 		g.tellAddresses(c, g.all())
 	}
 }

@@ -34,11 +34,14 @@ type draft struct {
 	spots    int            // of them, spot machines
 	storm    *store.Storm   // as it will be recorded
 	tally    Tally
-	breaker  *store.Breaker // as it will be recorded; nil: healing goes on
-	rollout  *store.Rollout // as it will be recorded
-	scale    *store.Scale   // as it will be recorded; nil: the size does not follow the load
-	fallback *template      // what everything but the roll creates from, if that is not what is wanted
-	waiting  string         // a failed member that waits for room in a budget
+	breaker  *store.Breaker   // as it will be recorded; nil: healing goes on
+	rollout  *store.Rollout   // as it will be recorded
+	scale    *store.Scale     // as it will be recorded; nil: the size does not follow the load
+	wave     *store.AgentWave // as it will be recorded; nil: agents are left alone
+	behind   []*member        // whose agents are to be offered the wave's version
+	offered  int              // agents with an offer that is open
+	fallback *template        // what everything but the roll creates from, if that is not what is wanted
+	waiting  string           // a failed member that waits for room in a budget
 	// the member for which this plan found no spot capacity, and the provider's words
 	spotless, spotlessWhy string
 	roll                  rollCount

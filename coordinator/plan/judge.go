@@ -220,6 +220,13 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 			Until: s.GraceEnd,
 		}
 	}
+	if until := upgradingUntil(in); now.Before(until) {
+		return Judgment{
+			Verdict: store.Suspect, Rule: "PROV-7", Awaits: store.AwaitsCalm,
+			Cause: store.Cause{Kind: store.CauseUpgrading, Name: in.Record.Upgrade.Version},
+			Facts: facts, Until: until,
+		}
+	}
 	return Judgment{
 		Verdict: store.Lost, Rule: "DET-17",
 		Cause: store.Cause{Kind: store.CauseNoReturn, For: in.Record.Spec.Report.LeaseTTL},

@@ -34,7 +34,9 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 	switch r.Record.Kind {
 	case store.RequestRetry:
-		d.retry(r, d.order)
+		if !d.retryAgents(r) {
+			d.retry(r, d.order)
+		}
 	case store.RequestOverrideStorm:
 		if d.storm == nil || d.storm.Ended != "" {
 			d.actions = append(d.actions, refuse(r, "there is no storm"))

@@ -202,7 +202,9 @@ func (d *draft) decide(shard Tally) {
 	d.chooseTemplate()
 	d.progress()
 	d.dropAlive()
+	d.followAgents()
 	d.orders()
+	d.blockAgents()
 	d.finishRemovals()
 	switch {
 	case d.spec == nil:
@@ -255,6 +257,7 @@ func (d *draft) reconcile() {
 	d.rollOut()
 	d.convert()
 	d.rebalance()
+	d.offerAgents()
 }
 
 // mayAct reports whether machines may be made and removed at all.

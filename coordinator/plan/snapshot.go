@@ -45,6 +45,8 @@ type Snapshot struct {
 	// every creation writes while there are any: see Turns (CAP-1).
 	Limits     []Limit
 	LimitsTurn store.Revision
+	// Agents are the versions of the agent that coordinators serve, the latest last (PROV-7).
+	Agents []AgentVersion
 	// BudgetTurns are the revisions of the keys of the budgets that groups share, by budget_group, and
 	// DownElsewhere is what is down in groups beside those in this snapshot that share one (REC-18).
 	BudgetTurns   map[string]store.Revision
@@ -58,6 +60,13 @@ type Snapshot struct {
 	// because they are too many. Zero: there are none.
 	UnnotedUntil time.Time
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+}
+
+// AgentVersion is a version of the agent that coordinators serve.
+type AgentVersion struct {
+	Version string
+	// Before is a coordinator of an earlier version, and BeforeOf that version; "": there is none.
+	Before, BeforeOf string
 }
 
 // Market is where machines are had: a provider has room, and quotas, for spot machines apart from

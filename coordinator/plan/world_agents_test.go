@@ -36,6 +36,9 @@ type agent struct {
 	host      store.HostReport
 	loadAt    time.Time // when it told its load last
 	loadless  bool      // it tells none
+
+	version string               // of the agent
+	upgrade *store.UpgradeReport // how its last offer ended
 }
 
 const overdueFrom = 7500 * time.Millisecond
@@ -136,17 +139,18 @@ func (w *world) report(id string) {
 	}
 	boot := w.bootID(id)
 	old := read[store.Alive](w, w.keys.Alive(id))
-	if !old.Present() || old.Record.State != store.StreamOpen || old.Record.BootID != boot {
+	if !old.Present() || old.Record.State != store.StreamOpen || old.Record.BootID != boot ||
+		old.Record.Agent != a.version {
 		a.epoch++
 		w.put(w.keys.Alive(id), store.Alive{
 			Schema: store.Schema, Instance: id, Replica: "r1", BootID: boot, Epoch: a.epoch, State: store.StreamOpen,
-			Since: w.now,
+			Since: w.now, Agent: a.version,
 		})
 	}
 	now := store.Report{
 		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit,
 		Config: a.config, Restarted: a.restarted,
-		Drained: a.drained, Notice: a.notice, Started: a.started,
+		Drained: a.drained, Notice: a.notice, Started: a.started, Agent: a.version, Upgrade: a.upgrade,
 	}
 	w.tellLoad(id, a)
 	if now.Host = a.host; len(a.host.Windows) > 0 {

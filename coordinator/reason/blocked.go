@@ -67,6 +67,8 @@ func What(b *store.Blocked) string {
 		return "the return of an instance to spot"
 	case store.WorkToOnDemand:
 		return "the move of a spot instance to on demand"
+	case store.WorkUpgrade:
+		return "the upgrade of agents"
 	case store.WorkMore:
 		return fmt.Sprintf("%d more", of.Count)
 	default:
@@ -206,6 +208,15 @@ func Why(b *store.Blocked) string {
 		return "no window that allows it is open"
 	case store.BlockedByFreeze:
 		return also("a freeze of "+frozenBy(of), ": ", of.Text)
+	case store.BlockedByNoRelease:
+		if of.Name == store.AgentAuto {
+			return "no coordinator serves a signed agent"
+		}
+		return "no coordinator serves a signed agent of " + of.Name
+	case store.BlockedByOldCoordinator:
+		return fmt.Sprintf("coordinator %s is of %s, and coordinators come before agents of %s", of.Other, of.Text, of.Name)
+	case store.BlockedByUpgradeStopped:
+		return fmt.Sprintf("%s did not come to %s: %s", of.Other, of.Name, of.Text)
 	case store.BlockedByBusy:
 		return "its workload is busy, as far as is known"
 	case store.BlockedByClocks:
@@ -348,6 +359,12 @@ func Until(b *store.Blocked) string {
 			return "its windows allow it: leasehold group edit " + of.Group
 		}
 		return of.Opens.UTC().Format(time.RFC3339)
+	case store.BlockedByNoRelease:
+		return "one is run with --downloads, and the agent and its .sig beside it"
+	case store.BlockedByOldCoordinator:
+		return of.Other + " is upgraded"
+	case store.BlockedByUpgradeStopped:
+		return "agent.version names another version, or " + Command(b)
 	case store.BlockedByBusy:
 		return fmt.Sprintf("it is idle, or busy.timeout %s is over at %s", of.For, of.Opens.UTC().Format(time.RFC3339))
 	case store.BlockedByClocks:
@@ -423,7 +440,7 @@ func Command(b *store.Blocked) string {
 			return "leasehold group edit " + of.Group
 		}
 		return b.Command
-	case store.BlockedByGivenUpSlot:
+	case store.BlockedByGivenUpSlot, store.BlockedByUpgradeStopped:
 		return "leasehold group retry " + of.Group
 	case store.BlockedByAgentStop:
 		return "leasehold instance delete --gone " + b.Instance

@@ -84,6 +84,7 @@ func TestWork(t *testing.T) {
 		store.WorkScaleDown: "scale-down", store.WorkScaleDownWell: "scale-down by a healthy instance",
 		store.WorkRoll: "the roll", store.WorkRebalance: "rebalance from zone a to zone b",
 		store.WorkToSpot:     "the return of an instance to spot",
+		store.WorkUpgrade:    "the upgrade of agents",
 		store.WorkToOnDemand: "the move of a spot instance to on demand",
 		store.WorkMore:       "2 more",
 	}

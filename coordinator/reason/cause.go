@@ -117,6 +117,7 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessManyLost: "the lost instances would have been replaced one after another if " +
 		"fewer had been lost at once",
 	store.UnlessDamaged:    "work would have continued if at most one record had been damaged",
+	store.UnlessUnoffered:  "it would have stayed if agent.version had not named another version",
 	store.UnlessUnrecorded: "work would have continued if there had been fewer machines without a record",
 }
 

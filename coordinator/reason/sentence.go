@@ -227,6 +227,16 @@ func ofGroup(c store.Cause) string {
 		return "it was " + c.Name
 	case store.CauseHoldEnded:
 		return "the time for which " + c.By + " had chosen it is over"
+	case store.CauseAgentWanted:
+		return also("the group asks for "+c.Name, ", and its agent is of ", c.Text)
+	case store.CauseAgentUpgraded:
+		return "it runs " + c.Name
+	case store.CauseAgentStays:
+		return also("it did not come to "+c.Name, ": ", c.Text)
+	case store.CauseAgentLeft:
+		return "the offer of " + c.Name + " does not hold any more"
+	case store.CauseUpgrading:
+		return "its agent may be trying " + c.Name + ", and goes back by itself"
 	case store.CauseUnreadable:
 		return "it could not be read: " + c.Text
 	case store.CauseVanished:

@@ -45,7 +45,7 @@ var (
 // SeverityOf returns the severity of a journal entry.
 func SeverityOf(e *store.JournalEntry) Severity {
 	switch {
-	case slices.Contains(criticalRules, e.Rule):
+	case slices.Contains(criticalRules, e.Rule), e.Cause.Kind == store.CauseAgentStays:
 		return Critical
 	case slices.Contains(warningRules, e.Rule), slices.Contains(severeVerdicts, e.Verdict),
 		e.Kind == store.EntryRefusal, e.Workload != nil, e.To == store.Deleting && e.Cause.Kind == "":

@@ -98,7 +98,8 @@ func TakesTurn(b *store.Blocked) bool {
 
 // Classify sets the fields of a Blocked that follow from its rule. The planner calls it.
 func Classify(b *store.Blocked) {
-	b.Turn = inTurn(b.Rule) || (b.Rule == "REC-17" || b.Rule == "SPOT-4") && b.Kind == store.BlockedByReplacement
+	b.Turn = inTurn(b.Rule) || b.Work == store.WorkUpgrade && b.Kind == store.BlockedByUnsettled ||
+		(b.Rule == "REC-17" || b.Rule == "SPOT-4") && b.Kind == store.BlockedByReplacement
 }
 
 func inTurn(rule string) bool {

@@ -16,11 +16,12 @@ type Group struct {
 	Aftermath *store.Storm
 	Breaker   *store.Breaker // open: none is healed for failing checks
 	Roll      *Roll
-	Verdicts  []VerdictCount // of instances that are not live, worst first
-	Phases    []PhaseCount   // of instances on their way; those that are stuck count by their verdict
-	Outdated  int            // instances, where no roll updates them
-	Flapping  int            // slots
-	Errored   int            // slots
+	Verdicts  []VerdictCount   // of instances that are not live, worst first
+	Phases    []PhaseCount     // of instances on their way; those that are stuck count by their verdict
+	Outdated  int              // instances, where no roll updates them
+	Flapping  int              // slots
+	Errored   int              // slots
+	Agents    *store.AgentWave // an upgrade of agents; nil: they are left alone
 	Turns     []store.Blocked
 	// Blocked is work that cannot be done, without what Storm, Roll, Errored, Lost or an uneven
 	// spread explain, and without Turns, which only wait for their turn.
@@ -70,6 +71,7 @@ func Of(st store.Status) Group {
 		Rests:   st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
 		Breaker: st.Breaker, Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st),
 		Acknowledged: acknowledged(st),
+		Agents:       st.Agents,
 	}
 	switch {
 	case st.Storm == nil:

@@ -37,6 +37,14 @@ func rollNow(on Group) string {
 	return fmt.Sprintf("%s %s %d/%d", how, on.Roll.Template, on.Roll.Done, on.Roll.Total)
 }
 
+// agentsNow describes an upgrade of agents that goes on in a word or two.
+func agentsNow(w *store.AgentWave) string {
+	if w == nil || w.Done >= w.Of || w.Stopped != "" {
+		return ""
+	}
+	return fmt.Sprintf("agents %s %d/%d", reason.OneLine(w.Version), w.Done, w.Of)
+}
+
 // Ends formats the end of a timer, relative to now.
 func Ends(t store.Timer, now time.Time) string { return reason.Span(t.Start.Add(t.For.D()).Sub(now)) }
 
@@ -86,6 +94,14 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 			r.Fallback, why))
 	} else if r != nil && r.FallbackUnusable != "" {
 		lines = append(lines, "the last good template can no longer be used: "+reason.OneLine(r.FallbackUnusable))
+	}
+	if w := st.Agents; w != nil {
+		line := fmt.Sprintf("agents: %d of %d of %s, begun %s ago", w.Done, w.Of, reason.OneLine(w.Version),
+			reason.Age(now, w.Since))
+		if w.Stopped != "" {
+			line += ", stopped by " + w.Stopped
+		}
+		lines = append(lines, line+" (PROV-7)")
 	}
 	if st.Uneven != "" {
 		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")

@@ -124,6 +124,9 @@ func activity(on Group) []string {
 	} else if on.Outdated > 0 {
 		now = append(now, fmt.Sprintf("%d outdated", on.Outdated))
 	}
+	if agents := agentsNow(on.Agents); agents != "" {
+		now = append(now, agents)
+	}
 	if on.Flapping > 0 {
 		now = append(now, reason.Counted(on.Flapping, "slot", "slots")+" flapping")
 	}

@@ -1,0 +1,109 @@
+package release
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// MostSigned bounds a signed statement, in bytes.
+const MostSigned = 4 << 10
+
+// built are the public keys that were set when the program was built, separated by spaces:
+//
+//	go build -ldflags '-X github.com/leasehold/leasehold/agent/release.built=KEY'
+var built string
+
+// Keys are the public keys whose signatures count. The zero value has none.
+type Keys struct {
+	verifiers []note.Verifier
+}
+
+// BuiltIn returns the keys that the program was built with.
+func BuiltIn() (Keys, error) { return ReadKeys(strings.ReplaceAll(built, " ", "\n")) }
+
+// ReadKeys reads public keys, one a line. Empty lines and those that begin with # are left out.
+func ReadKeys(text string) (Keys, error) {
+	var k Keys
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "PRIVATE+KEY+") {
+			return Keys{}, errors.New("this is the private key: it belongs on no machine; name the public key")
+		}
+		v, err := note.NewVerifier(line)
+		if err != nil {
+			return Keys{}, fmt.Errorf("release key %q: %w", shorten(line), err)
+		}
+		k.verifiers = append(k.verifiers, v)
+	}
+	return k, nil
+}
+
+// Known reports whether there is any key.
+func (k Keys) Known() bool { return len(k.verifiers) > 0 }
+
+// With returns these keys and others.
+func (k Keys) With(others Keys) Keys {
+	return Keys{verifiers: append(k.verifiers[:len(k.verifiers):len(k.verifiers)], others.verifiers...)}
+}
+
+// ErrNoKey means that there is no key to verify with.
+var ErrNoKey = errors.New("no release key is known: name one with --release-key or LEASEHOLD_RELEASE_KEY")
+
+// Open verifies a signed statement.
+func (k Keys) Open(signed string) (Statement, error) {
+	if !k.Known() {
+		return Statement{}, ErrNoKey
+	}
+	if len(signed) > MostSigned {
+		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MostSigned)
+	}
+	n, err := note.Open([]byte(signed), note.VerifierList(k.verifiers...))
+	if err != nil {
+		var unverified *note.UnverifiedNoteError
+		if errors.As(err, &unverified) {
+			return Statement{}, errors.New("the statement is signed by none of this machine's release keys")
+		}
+		return Statement{}, fmt.Errorf("the signed statement does not verify: %w", err)
+	}
+	return parse(n.Text)
+}
+
+// Peek reads a signed statement and verifies nothing.
+func Peek(signed string) (Statement, error) {
+	if len(signed) > MostSigned {
+		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MostSigned)
+	}
+	_, err := note.Open([]byte(signed), note.VerifierList())
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return Statement{}, fmt.Errorf("this is no signed statement: %w", err)
+	}
+	return parse(unverified.Note.Text)
+}
+
+// NewKey makes a key pair. The name is a part of both, and of each signature.
+func NewKey(name string) (private, public string, err error) {
+	return note.GenerateKey(rand.Reader, name)
+}
+
+// Sign signs a statement.
+func Sign(s Statement, private string) (string, error) {
+	if err := s.Validate(); err != nil {
+		return "", err
+	}
+	signer, err := note.NewSigner(strings.TrimSpace(private))
+	if err != nil {
+		return "", errors.New("this is no private release key, as leasehold upgrade key writes it")
+	}
+	signed, err := note.Sign(&note.Note{Text: s.text()}, signer)
+	return string(signed), err
+}
+
+func shorten(s string) string { return s[:min(len(s), 40)] }

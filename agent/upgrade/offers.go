@@ -1,0 +1,287 @@
+package upgrade
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/release"
+	"github.com/leasehold/leasehold/agent/version"
+)
+
+// Bounds of an offer.
+const (
+	mostPrograms  = 8
+	mostAddresses = 16
+	mostToken     = 100
+	mostWhy       = 500
+)
+
+// Offer is a version that a coordinator offers.
+type Offer struct {
+	Token     string // tells this offer from others
+	Programs  []Program
+	Addresses []string // of coordinators that serve them
+	// Downgrade: a later version may be replaced, if the statement says so too.
+	Downgrade bool
+	// Within is how soon the new version must be acknowledged.
+	Within time.Duration
+}
+
+// Program is an offered program.
+type Program struct {
+	Statement string // signed
+	Path      string // at the coordinators that serve it
+}
+
+// Deps are what a Manager works with.
+type Deps struct {
+	// TLS knows the shard's coordinators; it returns nil if nothing does.
+	TLS   func() *tls.Config
+	Dial  func(ctx context.Context, address string) (net.Conn, error)
+	Pause time.Duration // between two tries of a download; 0: 5s
+}
+
+// Manager takes offers, one at a time. The agent's loop calls all its methods but Run.
+type Manager struct {
+	place *Place
+	deps  Deps
+
+	offers  chan *Offer
+	changed chan struct{}
+
+	mu        sync.Mutex
+	token     string // of the offer that is wanted; "": none is
+	state     state
+	ready     *trial // downloaded, and to be tried
+	trial     *Trial // recorded
+	beginning bool   // it is being recorded
+	writes    sync.WaitGroup
+	within    time.Duration
+}
+
+// New returns a manager of the programs in a place. A nil Manager takes no offer.
+func New(place *Place, deps Deps) *Manager {
+	if deps.Pause == 0 {
+		deps.Pause = pause
+	}
+	return &Manager{
+		place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1), state: place.read(),
+	}
+}
+
+// Want says which version is offered, nil if none is, and may be told the same again. A download
+// for another offer is broken off.
+func (m *Manager) Want(o *Offer) {
+	if m == nil {
+		return
+	}
+	token := ""
+	if o != nil && len(o.Token) <= mostToken {
+		token = o.Token
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if token == m.token {
+		return
+	}
+	m.token, m.ready = token, nil
+	if token != "" && m.state.Last != nil && m.state.Last.Token == token {
+		o = nil // it is over
+	}
+	if token == "" {
+		o = nil
+	}
+	select {
+	case <-m.offers: // Run has not taken it yet
+	default:
+	}
+	m.offers <- o
+}
+
+// Changed signals that Ready or Last is new; nil for a nil manager.
+func (m *Manager) Changed() <-chan struct{} {
+	if m == nil {
+		return nil
+	}
+	return m.changed
+}
+
+// Ready reports whether a new program waits to be tried.
+func (m *Manager) Ready() bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready != nil
+}
+
+// Last is how the last offer ended; nil: there was none.
+func (m *Manager) Last() *Outcome {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Last
+}
+
+// Run takes offers until ctx ends.
+func (m *Manager) Run(ctx context.Context) {
+	if m == nil {
+		return
+	}
+	var work sync.WaitGroup
+	defer m.writes.Wait()
+	defer work.Wait()
+	taking, stop := context.WithCancel(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			stop()
+			return
+		case o := <-m.offers:
+			stop()
+			work.Wait() // two downloads would write one file
+			taking, stop = context.WithCancel(ctx)
+			if o != nil {
+				now := taking
+				work.Go(func() { m.take(now, *o) })
+			}
+		}
+	}
+}
+
+// take verifies an offer and downloads its program.
+func (m *Manager) take(ctx context.Context, o Offer) {
+	st, p, err := m.choose(o)
+	if err != nil {
+		m.conclude(o.Token, Outcome{Token: o.Token, Version: st.Version, Result: Refused, Why: err.Error()})
+		return
+	}
+	if st.Version == m.place.Version {
+		m.conclude(o.Token, Outcome{Token: o.Token, Version: st.Version, Result: Installed})
+		return
+	}
+	m.place.Log.Info("new version of the agent is fetched", "version", st.Version)
+	if err := m.fetch(ctx, st, p.Path, o.Addresses); err != nil {
+		if ctx.Err() == nil {
+			m.conclude(o.Token, Outcome{Token: o.Token, Version: st.Version, Result: Failed, Why: err.Error()})
+		}
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.token != o.Token {
+		return
+	}
+	m.within = o.Within
+	m.ready = &trial{Token: o.Token, Version: st.Version, Program: program{
+		File: fileOf(st), Statement: p.Statement, Over: m.place.over(m.state),
+	}}
+	m.signal()
+}
+
+// conclude remembers how an offer ended, so that it is not taken again.
+func (m *Manager) conclude(token string, out Outcome) {
+	out.Why = out.Why[:min(len(out.Why), mostWhy)]
+	if out.Result != Installed {
+		m.place.Log.Warn("new version of the agent is not installed", "version", out.Version, "result", out.Result,
+			"why", out.Why)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.token != token {
+		return
+	}
+	m.ready, m.state.Last = nil, &out
+	m.place.save(m.state)
+	m.signal()
+}
+
+func (m *Manager) signal() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// choose finds the program for this machine, if it may be installed.
+func (m *Manager) choose(o Offer) (release.Statement, Program, error) {
+	if len(o.Programs) > mostPrograms || len(o.Addresses) > mostAddresses {
+		return release.Statement{}, Program{}, errors.New("the offer names too many programs or addresses")
+	}
+	var first error
+	for _, p := range o.Programs {
+		st, err := m.place.Keys.Open(p.Statement)
+		switch {
+		case err != nil:
+			first = errors.Join(first, err)
+			if errors.Is(err, release.ErrNoKey) {
+				return st, p, err
+			}
+		case st.Platform == Platform():
+			return st, p, m.allowed(st, o)
+		}
+	}
+	if first != nil {
+		return release.Statement{}, Program{}, first
+	}
+	return release.Statement{}, Program{}, fmt.Errorf("no program is offered for %s", Platform())
+}
+
+// allowed reports why a version must not take the place of this one; nil if it may.
+func (m *Manager) allowed(st release.Statement, o Offer) error {
+	switch own := m.place.Version; {
+	case st.Version == own, version.Later(st.Version, own):
+		return nil
+	case !o.Downgrade:
+		return fmt.Errorf("%s is not later than %s, and the group asks for no downgrade (agent.downgrade)", st.Version, own)
+	case !st.Downgrade:
+		return fmt.Errorf("%s is not later than %s, and its signed statement allows no downgrade", st.Version, own)
+	}
+	return nil
+}
+
+// Begin has it recorded that the program which waits is tried. It returns at once; Changed tells
+// when Trial has it, or Last why not.
+func (m *Manager) Begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready == nil || m.beginning {
+		return
+	}
+	m.beginning = true
+	s := m.state
+	s.Trial = m.ready
+	m.writes.Go(func() {
+		err := m.place.begin(s)
+		m.mu.Lock()
+		m.beginning = false
+		if err == nil {
+			m.trial = &Trial{place: m.place, state: s, Within: m.within}
+			m.signal()
+		}
+		m.mu.Unlock()
+		if err != nil {
+			m.conclude(s.Trial.Token, Outcome{
+				Token: s.Trial.Token, Version: s.Trial.Version, Result: Failed, Why: err.Error(),
+			})
+		}
+	})
+}
+
+// Trial is the one that is recorded, nil if there is none. The agent has to end for it.
+func (m *Manager) Trial() *Trial {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trial
+}

@@ -1,0 +1,275 @@
+package upgrade
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/leasehold/leasehold/agent/release"
+	"github.com/leasehold/leasehold/provider/durable"
+)
+
+const (
+	stateFile   = "state.json"
+	ackFile     = "acknowledged"
+	stateSchema = 1
+)
+
+// Result is how an offer ended.
+type Result string
+
+// The results.
+const (
+	Installed Result = "installed" // the version runs
+	Refused   Result = "refused"   // it must not be installed here
+	Failed    Result = "failed"    // it could not be had
+	Back      Result = "back"      // it was tried, and the version before runs again
+)
+
+// Outcome is how the last offer ended.
+type Outcome struct {
+	Token   string `json:"token"`
+	Version string `json:"version,omitempty"`
+	Result  Result `json:"result"`
+	Why     string `json:"why,omitempty"`
+}
+
+// program is one in the directory.
+type program struct {
+	File      string `json:"file"`
+	Statement string `json:"statement"` // signed
+	// Over is the version of the installed program that it runs in place of.
+	Over string `json:"over"`
+}
+
+// trial is one that is under way.
+type trial struct {
+	Token   string  `json:"token"`
+	Version string  `json:"version"`
+	Program program `json:"program"`
+}
+
+// state is the state file. The zero value is of a machine that runs what is installed.
+type state struct {
+	Schema  int      `json:"schema"`
+	Current *program `json:"current,omitempty"`
+	Trial   *trial   `json:"trial,omitempty"`
+	Last    *Outcome `json:"last,omitempty"`
+}
+
+// Place is the directory of programs of one agent.
+type Place struct {
+	Dir     string
+	Version string       // of this program
+	Keys    release.Keys // whose signatures count
+	Log     *slog.Logger
+
+	self string // path of this program; empty: of this process
+}
+
+// Platform is what this machine runs.
+func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+func (p *Place) path(name string) string { return filepath.Join(p.Dir, name) }
+
+// read reads the state. One that cannot be read is left out: the installed program runs.
+func (p *Place) read() state {
+	data, err := os.ReadFile(p.path(stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}
+	}
+	var s state
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil && s.Schema > stateSchema {
+		err = fmt.Errorf("schema %d is newer than this agent's %d", s.Schema, stateSchema)
+	}
+	if err != nil {
+		p.Log.Warn("state of agent upgrades is not known: the installed program runs", "error", err)
+		return state{}
+	}
+	return s
+}
+
+func (p *Place) write(s state) error {
+	s.Schema = stateSchema
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write state of agent upgrades: %w", err)
+	}
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		return fmt.Errorf("write state of agent upgrades: %w", err)
+	}
+	if err := durable.Replace(p.path(stateFile), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write state of agent upgrades: %w", err)
+	}
+	return nil
+}
+
+// save writes the state. If it cannot be written, the next start comes to the same: see settle.
+func (p *Place) save(s state) {
+	if err := p.write(s); err != nil {
+		p.Log.Warn("outcome of the agent upgrade is not kept", "error", err)
+	}
+}
+
+// Start ends what an earlier run left unfinished, and returns the program that is to run in place
+// of this one; "" if this is the one.
+func (p *Place) Start() string {
+	before := p.read()
+	s := p.settle(before)
+	run := ""
+	if s.Current != nil && !p.isSelf(s.Current) {
+		if err := p.check(s.Current); err != nil {
+			p.Log.Warn("installed program runs in place of the one that the agent was upgraded to", "why", err)
+			s.Current = nil
+		} else {
+			run = p.path(s.Current.File)
+		}
+	}
+	if s != before {
+		p.save(s)
+		_ = os.Remove(p.path(ackFile)) // only a trial that is recorded gives it a meaning
+	}
+	p.clean(s)
+	return run
+}
+
+// begin records a trial.
+func (p *Place) begin(s state) error {
+	if err := os.Remove(p.path(ackFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // it would speak for the new program
+	}
+	return p.write(s)
+}
+
+// Forget has the installed program run from now on: the one in its place cannot.
+func (p *Place) Forget() {
+	s := p.read()
+	if s.Current == nil {
+		return
+	}
+	s.Current = nil
+	p.save(s)
+	p.clean(s)
+}
+
+// settle ends a trial that an earlier run began.
+func (p *Place) settle(s state) state {
+	if s.Trial == nil {
+		return s
+	}
+	if _, err := os.Stat(p.path(ackFile)); err == nil {
+		return s.won()
+	}
+	return s.lost("the agent or its machine ended before the new version was acknowledged")
+}
+
+// won is the state after a trial that was acknowledged.
+func (s state) won() state {
+	t := s.Trial
+	s.Current, s.Trial = &t.Program, nil
+	s.Last = &Outcome{Token: t.Token, Version: t.Version, Result: Installed}
+	return s
+}
+
+// lost is the state after a trial that is taken back.
+func (s state) lost(why string) state {
+	t := s.Trial
+	s.Trial, s.Last = nil, &Outcome{Token: t.Token, Version: t.Version, Result: Back, Why: why}
+	return s
+}
+
+// check reports why a program must not run in place of this one; nil if it may.
+func (p *Place) check(c *program) error {
+	if c.Over != p.Version {
+		return fmt.Errorf("version %s was installed since, by hand", p.Version)
+	}
+	return p.verify(c)
+}
+
+// verify reports why a program must not run on this machine at all.
+func (p *Place) verify(c *program) error {
+	st, err := p.Keys.Open(c.Statement)
+	if err != nil {
+		return err
+	}
+	if st.Platform != Platform() {
+		return fmt.Errorf("it is for %s, and this machine is %s", st.Platform, Platform())
+	}
+	return matches(p.path(c.File), st)
+}
+
+// matches compares a file with what was signed.
+func matches(path string, st release.Statement) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(f, st.Size+1))
+	switch {
+	case err != nil:
+		return err
+	case n != st.Size:
+		return fmt.Errorf("%s does not have the %d bytes that were signed", path, st.Size)
+	case hex.EncodeToString(sum.Sum(nil)) != st.SHA256:
+		return fmt.Errorf("%s is not the program that was signed: its hash is another", path)
+	}
+	return nil
+}
+
+// isSelf reports whether this process runs a program of the directory.
+func (p *Place) isSelf(c *program) bool {
+	self := p.self
+	if self == "" {
+		self = "/proc/self/exe"
+	}
+	own, err := os.Stat(self)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(p.path(c.File))
+	return err == nil && os.SameFile(own, other)
+}
+
+// over is the version of the installed program: this one's, unless this one runs in its place.
+func (p *Place) over(s state) string {
+	if s.Current != nil && p.isSelf(s.Current) {
+		return s.Current.Over
+	}
+	return p.Version
+}
+
+// clean removes what no state names: half a download, and programs before.
+func (p *Place) clean(s state) {
+	keep := []string{stateFile}
+	if s.Current != nil {
+		keep = append(keep, s.Current.File)
+	}
+	if s.Trial != nil {
+		keep = append(keep, s.Trial.Program.File, ackFile)
+	}
+	entries, err := os.ReadDir(p.Dir)
+	if err != nil {
+		return // there is none yet
+	}
+	for _, e := range entries {
+		if !slices.Contains(keep, e.Name()) {
+			if err := os.Remove(p.path(e.Name())); err != nil {
+				p.Log.Warn("file of an agent upgrade is left", "error", err)
+			}
+		}
+	}
+}

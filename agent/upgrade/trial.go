@@ -1,0 +1,157 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// EnvTrial names the file that an agent on trial creates once it is acknowledged. Such an agent
+// then leaves as for a restart, keeps its workload running, and exits with 0.
+const EnvTrial = "LEASEHOLD_UPGRADE_TRIAL"
+
+const (
+	defaultWithin = 2 * time.Minute
+	leaveTime     = 30 * time.Second // for an acknowledged agent to leave
+	lookEvery     = 50 * time.Millisecond
+	killTime      = 5 * time.Second
+)
+
+// Trial is a program that is tried. It is the error with which an agent ends for it.
+type Trial struct {
+	Within time.Duration // how soon it must be acknowledged; 0: 2m
+
+	place *Place
+	state state
+}
+
+func (t *Trial) Error() string {
+	return "the agent ends for the trial of version " + t.state.Trial.Version
+}
+
+// Run runs the program as a child until it is judged, and returns the program that is to run from
+// now on: "" is this one. The end of ctx is passed on to the child as SIGTERM; then the error is
+// ctx's. turn is called all the time.
+func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (string, error) {
+	runtime.LockOSThread() // the kernel ends the child with this thread
+	defer runtime.UnlockOSThread()
+	p, s := t.place, t.state
+	p.Log.Info("new version of the agent is tried", "version", s.Trial.Version)
+	err := p.verify(&s.Trial.Program)
+	if err == nil {
+		err = t.judge(ctx, args, env, turn)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err() // the next start settles it
+	}
+	if err != nil {
+		p.Log.Warn("new version of the agent is taken back", "version", s.Trial.Version, "why", err)
+		p.save(s.lost(err.Error()))
+		_ = os.Remove(p.path(ackFile))
+		return "", nil
+	}
+	p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
+	if err := p.write(s.won()); err != nil {
+		p.Log.Warn("outcome of the agent upgrade is not kept: the new version will come to it", "error", err)
+	} else {
+		_ = os.Remove(p.path(ackFile))
+	}
+	return p.path(s.Trial.Program.File), nil
+}
+
+// Undo takes back a trial that was acknowledged, because the program could not be run after all.
+func (t *Trial) Undo(why error) { t.place.save(t.state.lost(why.Error())) }
+
+// judge returns why the program must not stay; nil if it may.
+func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
+	p := t.place
+	ack := p.path(ackFile)
+	cmd := exec.Command(p.path(t.state.Trial.Program.File), args...)
+	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("it could not be started: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	within := t.Within
+	if within <= 0 {
+		within = defaultWithin
+	}
+	late, leaving := time.NewTimer(within), false
+	defer late.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	asked := ctx.Done()
+	for {
+		turn()
+		select {
+		case err := <-ended:
+			_, missing := os.Stat(ack)
+			switch {
+			case err != nil:
+				return fmt.Errorf("it ended too early: %w", err)
+			case missing != nil:
+				return errors.New("it ended before it was acknowledged")
+			}
+			return nil
+		case <-asked:
+			asked = nil
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			late.Stop()
+		case <-look.C:
+			if _, err := os.Stat(ack); err == nil && !leaving && ctx.Err() == nil {
+				leaving = true
+				late.Reset(leaveTime)
+			}
+		case <-late.C:
+			_ = cmd.Process.Kill()
+			select {
+			case <-ended:
+			case <-time.After(killTime): // stuck in the kernel: it cannot be waited for
+			}
+			if leaving {
+				return fmt.Errorf("it was acknowledged, and did not leave within %s", leaveTime)
+			}
+			return fmt.Errorf("it was not acknowledged within %s", within)
+		}
+	}
+}
+
+// Acknowledged tells the judge of an agent on trial that it was acknowledged.
+func Acknowledged(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("tell of the acknowledgement: %w", err)
+	}
+	return f.Close()
+}
+
+// WithoutTrial leaves EnvTrial out of an environment.
+func WithoutTrial(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, EnvTrial+"=") })
+}
+
+// Arguments are those with which another program of this agent is run. This program may be
+// leasehold, which is an agent too; the others are leasehold-agent.
+func Arguments(argv []string) []string {
+	if len(argv) == 0 {
+		return nil
+	}
+	args := argv[1:]
+	if filepath.Base(argv[0]) != "leasehold-agent" {
+		if at := slices.Index(args, "agent"); at >= 0 {
+			return append([]string{"run"}, args[at+1:]...)
+		}
+	}
+	return slices.Clone(args)
+}

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
+	"github.com/leasehold/leasehold/agent/upgrade"
+)
+
+// ErrTrialOver means that an agent on trial was acknowledged, and has left for the one that judges
+// it.
+var ErrTrialOver = errors.New("the new version is acknowledged")
+
+// wantUpgrade takes an offer of another version. Telling it again changes nothing.
+func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
+	if w == nil {
+		a.deps.Upgrade.Want(nil)
+		return
+	}
+	o := upgrade.Offer{
+		Token: w.GetToken(), Addresses: w.GetAddresses(), Downgrade: w.GetDowngrade(), Within: w.GetWithin().AsDuration(),
+	}
+	for _, p := range w.GetPrograms() {
+		o.Programs = append(o.Programs, upgrade.Program{Statement: p.GetStatement(), Path: p.GetPath()})
+	}
+	a.deps.Upgrade.Want(&o)
+}
+
+// upgrading returns why the agent has to end for another version now; nil if it has not. A machine
+// that leaves or restarts its workload finishes that first.
+func (a *Agent) upgrading() error {
+	t := a.deps.Upgrade.Trial()
+	limit, limited := a.unfencedFor()
+	if t == nil {
+		if a.deps.Upgrade.Ready() && a.mayRun && a.leaving == nil && !a.fenced &&
+			(a.restart == "" || a.restart == a.duty.Restarted) {
+			a.deps.Upgrade.Begin()
+		}
+		return nil
+	}
+	switch _, ttl := a.session.Renewed(); {
+	case limited && limit < ttl/3:
+		return nil // it begins with the next renewal
+	case limited && (t.Within <= 0 || limit < t.Within):
+		t.Within = limit
+	}
+	return t
+}
+
+// unfencedFor is for how long the agent may be away before it has to act on its lease (SAFE-9).
+func (a *Agent) unfencedFor() (time.Duration, bool) {
+	renewed, ttl := a.session.Renewed()
+	if a.duty.OnLeaseLost == "" || renewed.IsZero() {
+		return 0, false
+	}
+	stop := a.stopTimeout
+	if a.duty.OnLeaseLost == fenceRun {
+		stop = ttl
+	}
+	begin, _ := fenceTimes(renewed, ttl, stop)
+	return time.Until(begin) - fenceMargin(ttl), true
+}
+
+// judged tells the judge of an agent on trial of its first acknowledgement.
+func (a *Agent) judged(ev session.Event) error {
+	said, is := ev.(session.Heard)
+	if a.cfg.Acknowledged == nil || !is || said.Message.GetAck() == nil {
+		return nil
+	}
+	if err := a.cfg.Acknowledged(); err != nil {
+		return err
+	}
+	return ErrTrialOver
+}
+
+// staysBehind has the workload run on where the agent ends for another one.
+func (a *Agent) staysBehind(why error) {
+	var t *upgrade.Trial
+	tried := a.cfg.Acknowledged != nil && why != nil && !errors.Is(why, ErrPoweredOff)
+	if tried || errors.As(why, &t) {
+		a.cfg.Farewell, a.cfg.KeepWorkload = FarewellRestart, true
+	}
+}
+
+// upgradeState is how the last offer ended.
+func (a *Agent) upgradeState() *protocol.UpgradeState {
+	last := a.deps.Upgrade.Last()
+	if last == nil {
+		return nil
+	}
+	return &protocol.UpgradeState{
+		Token: last.Token, Version: last.Version, Result: string(last.Result), Why: last.Why,
+	}
+}

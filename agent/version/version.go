@@ -1,0 +1,87 @@
+// Package version puts versions of Leasehold in order. It knows nothing else: the planner uses it
+// as well as agents.
+package version
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// Version is a version's place among the releases. The zero value is of none.
+type Version struct {
+	Major, Minor, Patch int
+	// Commits is how many commits it is after the release.
+	Commits int
+	pre     string // of a version that comes before the release: rc1
+}
+
+// Parse reads a version like v0.9.1, v0.9.1-rc1, which is before it, or v0.9.1-4-gabc, which
+// is four commits after it. ok is false if it is of no release.
+func Parse(version string) (v Version, ok bool) {
+	number, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), "-")
+	parts := strings.Split(number, ".")
+	if len(parts) != 3 {
+		return Version{}, false
+	}
+	for i, into := range []*int{&v.Major, &v.Minor, &v.Patch} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 0 {
+			return Version{}, false
+		}
+		*into = n
+	}
+	for rest != "" {
+		part, more, _ := strings.Cut(rest, "-")
+		n, err := strconv.Atoi(part)
+		switch hash, _, _ := strings.Cut(more, "-"); {
+		case err == nil && n > 0 && strings.HasPrefix(hash, "g"):
+			v.Commits, rest = n, ""
+		case v.pre == "":
+			v.pre, rest = part, more
+		default:
+			rest = more
+		}
+	}
+	return v, true
+}
+
+// Compare returns -1, 0 or 1. Only versions of releases have an order.
+func (v Version) Compare(o Version) int {
+	if c := cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor), cmp.Compare(v.Patch, o.Patch)); c != 0 {
+		return c
+	}
+	switch {
+	case v.pre == o.pre:
+	case v.pre == "":
+		return 1
+	case o.pre == "":
+		return -1
+	default:
+		return cmp.Compare(v.pre, o.pre)
+	}
+	return cmp.Compare(v.Commits, o.Commits)
+}
+
+// Compare puts versions in order, as text if they are of no release: these come first.
+func Compare(a, b string) int {
+	v, ok := Parse(a)
+	o, known := Parse(b)
+	switch {
+	case ok && known:
+		return cmp.Or(v.Compare(o), cmp.Compare(a, b))
+	case ok:
+		return 1
+	case known:
+		return -1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// Later reports whether a version is known to be later than another.
+func Later(version, than string) bool {
+	v, ok := Parse(version)
+	o, known := Parse(than)
+	return ok && known && v.Compare(o) > 0
+}

@@ -1,0 +1,141 @@
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/agent/release"
+	"github.com/leasehold/leasehold/agent/upgrade"
+	"github.com/leasehold/leasehold/cmd/supervised"
+)
+
+// programs are those that this agent may be upgraded to.
+type programs struct {
+	place *upgrade.Place
+	trial string // the file to create once this agent is acknowledged; "": it is on no trial
+	log   *slog.Logger
+}
+
+// programsOf ends an upgrade that an earlier run left unfinished. It does not return if another
+// program is to run in place of this one.
+func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (programs, error) {
+	keys, err := releaseKeys(c.ReleaseKey)
+	if err != nil {
+		return programs{}, err
+	}
+	p := programs{
+		place: &upgrade.Place{
+			Dir: filepath.Join(stateDir, "program"), Version: string(version), Keys: keys, Log: log,
+		},
+		trial: os.Getenv(upgrade.EnvTrial), log: log,
+	}
+	if p.trial != "" {
+		return p, os.Unsetenv(upgrade.EnvTrial) // it is of this process alone
+	}
+	if next := p.place.Start(); next != "" {
+		err := become(next, append([]string{next}, upgrade.Arguments(os.Args)...), os.Environ())
+		log.Warn("installed program runs: the one that the agent was upgraded to does not start", "error", err)
+		p.place.Forget()
+	}
+	return p, nil
+}
+
+// releaseKeys returns the keys whose signatures count: those that are named, else those that were
+// built in. No coordinator has a say in them.
+func releaseKeys(named []string) (release.Keys, error) {
+	if len(named) == 0 {
+		return release.BuiltIn()
+	}
+	var all release.Keys
+	for _, text := range named {
+		if !strings.Contains(text, "+") || strings.HasPrefix(text, "/") {
+			data, err := os.ReadFile(text)
+			if err != nil {
+				return all, fmt.Errorf("--release-key: %w", err)
+			}
+			text = string(data)
+		}
+		keys, err := release.ReadKeys(text)
+		if err != nil {
+			return all, fmt.Errorf("--release-key: %w", err)
+		}
+		all = all.With(keys)
+	}
+	return all, nil
+}
+
+// manager takes offers of other versions; nil for an agent on trial.
+func (p programs) manager(papers papers, dial func(context.Context, string) (net.Conn, error)) *upgrade.Manager {
+	if p.trial != "" {
+		return nil
+	}
+	return upgrade.New(p.place, upgrade.Deps{TLS: papers.TLS, Dial: dial})
+}
+
+// acknowledged is what an agent on trial does at its first acknowledgement; nil for any other.
+func (p programs) acknowledged() func() error {
+	if p.trial == "" {
+		return nil
+	}
+	return func() error { return upgrade.Acknowledged(p.trial) }
+}
+
+// ended goes on where the agent's run has ended. It does not return if another version was to be
+// tried: this process becomes that one, or this program again.
+func (p programs) ended(ctx context.Context, err error, service supervised.Service) error {
+	var t *upgrade.Trial
+	switch {
+	case errors.Is(err, agent.ErrTrialOver):
+		return nil
+	case !errors.As(err, &t):
+		return err
+	}
+	turns := make(chan struct{})
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	go service.Watch(watching, func(asking context.Context) bool {
+		select {
+		case <-turns:
+			return true
+		case <-asking.Done():
+			return false
+		}
+	})
+	args := upgrade.Arguments(os.Args)
+	next, err := t.Run(ctx, args, os.Environ(), func() {
+		select {
+		case turns <- struct{}{}:
+		default:
+		}
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the agent was told to end
+	}
+	if err != nil {
+		return err
+	}
+	environ := append(os.Environ(), service.Environ()...)
+	if next != "" {
+		err := become(next, append([]string{next}, args...), environ)
+		p.log.Error("new version of the agent does not start", "error", err)
+		t.Undo(err)
+	}
+	self, err := os.Executable()
+	if err == nil {
+		err = become(self, os.Args, environ)
+	}
+	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // the file may be gone, and the program is not
+}
+
+// become replaces the program of this process. It returns only if it cannot.
+func become(program string, argv, environ []string) error {
+	return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, environ))
+}

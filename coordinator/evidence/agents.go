@@ -1,0 +1,49 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold/agent/version"
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/plan"
+)
+
+// seeAgents has the groups planned that bring their agents to a version, where the versions that
+// are served have changed.
+func (e *Evidence) seeAgents(c *cache.Content) {
+	now := agents(c)
+	if slices.Equal(now, e.agents) {
+		return
+	}
+	e.agents = now
+	for group, status := range c.Status {
+		if spec := status.Record.Accepted; spec != nil && spec.Agent.Version != "" {
+			e.dirty[group] = true
+		}
+	}
+}
+
+// agents are the versions of the agent that replicas serve, the latest last. What is of no release
+// has no order, and comes first.
+func agents(c *cache.Content) []plan.AgentVersion {
+	var found []plan.AgentVersion
+	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
+		r := c.Replicas[id].Record
+		for _, release := range r.AgentReleases {
+			known := func(v plan.AgentVersion) bool { return v.Version == release.Version }
+			if r.Downloads != "" && !slices.ContainsFunc(found, known) {
+				found = append(found, plan.AgentVersion{Version: release.Version})
+			}
+		}
+	}
+	for i := range found {
+		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
+			if of := c.Replicas[id].Record.Version; version.Later(found[i].Version, of) {
+				found[i].Before, found[i].BeforeOf = id, of
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b plan.AgentVersion) int { return version.Compare(a.Version, b.Version) })
+	return found
+}

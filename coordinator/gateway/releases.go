@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+// releases are the signed agents that replicas serve, by version. They are never changed.
+type releases map[string]*served
+
+// served is a version of the agent, and where it is had.
+type served struct {
+	programs  []*protocol.AgentProgram // one for each platform
+	addresses []string
+}
+
+// releasesOf collects what the replicas serve.
+func releasesOf(c *cache.Content) *releases {
+	all := releases{}
+	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
+		r := c.Replicas[id].Record
+		for _, a := range r.AgentReleases {
+			if r.Downloads == "" {
+				break
+			}
+			v := all[a.Version]
+			if v == nil {
+				v = &served{}
+				all[a.Version] = v
+			}
+			if !slices.Contains(v.addresses, r.Downloads) {
+				v.addresses = append(v.addresses, r.Downloads)
+			}
+			same := func(p *protocol.AgentProgram) bool { return p.GetStatement() == a.Statement }
+			if !slices.ContainsFunc(v.programs, same) {
+				v.programs = append(v.programs, &protocol.AgentProgram{Statement: a.Statement, Path: a.Path})
+			}
+		}
+	}
+	return &all
+}
+
+// upgradeFor is what an agent is told of an offer; nil: nothing, as long as no replica serves it.
+func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
+	all := g.releases.Load()
+	if u == nil || all == nil || (*all)[u.Version] == nil {
+		return nil
+	}
+	v := (*all)[u.Version]
+	return &protocol.AgentUpgrade{
+		Token: u.Token, Programs: v.programs, Addresses: v.addresses, Downgrade: u.Downgrade,
+		Within: durationpb.New(u.Within.D()),
+	}
+}

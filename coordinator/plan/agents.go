@@ -1,0 +1,276 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/version"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Agents are brought to another version in waves (PROV-7): one first, then as many at once as the
+// group allows, and only while the whole group is well. An agent that does not come to the version
+// stops the wave. Workloads go on, so no budget of the group is used.
+
+// backTime is how long an agent may take, beyond the time for an acknowledgement, to run again as
+// it was.
+const backTime = 30 * time.Second
+
+// upgradingUntil is until when the silence of an agent is no loss, because it may be trying another
+// version: it goes back by itself. Zero: it is offered none.
+func upgradingUntil(in *Instance) time.Time {
+	u := in.Record.Upgrade
+	if u == nil {
+		return time.Time{}
+	}
+	until := troubledSince(in).Add(u.Within.D() + backTime)
+	if ends, known := in.Due[store.TimerUpgrade]; known && ends.Before(until) {
+		return ends
+	}
+	return until
+}
+
+// followAgents takes up how offers ended, and collects the agents to which the version is still to
+// be offered.
+func (d *draft) followAgents() {
+	if d.spec == nil {
+		return
+	}
+	old := d.g.Status.Record.Agents
+	wanted := d.agentVersion(old)
+	if wanted == "" {
+		d.withdrawOffers("")
+		return
+	}
+	wave := store.AgentWave{Version: wanted, Since: d.now.UTC()}
+	if old != nil && old.Version == wanted {
+		wave = *old
+	}
+	wave.Done, wave.Of = 0, 0
+	d.wave = &wave
+	recorded := old != nil && old.Version == wanted && old.Stopped != ""
+	for _, m := range d.members {
+		if !m.Record.Managed || !m.phase.Fills() || !m.phase.Registered() {
+			continue
+		}
+		wave.Of++
+		switch u := m.Record.Upgrade; {
+		case u != nil && u.Version == wanted:
+			d.followOffer(m, recorded)
+		case !d.agentDue(m, wanted):
+			wave.Done++
+		case m.Alive.Present():
+			d.behind = append(d.behind, m)
+		}
+	}
+	d.withdrawOffers(wanted)
+	d.tellWave(old)
+}
+
+// blockAgents records that an upgrade has stopped.
+func (d *draft) blockAgents() {
+	if w := d.wave; w != nil && w.Stopped != "" {
+		d.block("PROV-7", task{work: store.WorkUpgrade}, store.BlockedByUpgradeStopped,
+			store.BlockedFacts{Name: w.Version, Other: w.Stopped, Text: w.Why})
+	}
+}
+
+// agentVersion is the version that agents are to run; "": they are left alone. A version that is no
+// longer served stays the wanted one: its coordinator may only be away.
+func (d *draft) agentVersion(old *store.AgentWave) string {
+	wanted := d.spec.Agent.Version
+	if d.spec.Deleting || d.spec.Stopped || wanted != store.AgentAuto {
+		if d.spec.Deleting || d.spec.Stopped {
+			return ""
+		}
+		return wanted
+	}
+	latest := ""
+	if n := len(d.s.Agents); n > 0 {
+		latest = d.s.Agents[n-1].Version
+	}
+	if old != nil && (latest == "" || version.Later(old.Version, latest)) {
+		return old.Version
+	}
+	if latest == "" {
+		d.block("PROV-7", task{work: store.WorkUpgrade}, store.BlockedByNoRelease,
+			store.BlockedFacts{Name: store.AgentAuto})
+	}
+	return latest
+}
+
+// agentDue reports whether a member's agent is to be brought to a version. A later one stays unless
+// the group asks for a downgrade.
+func (d *draft) agentDue(m *member, wanted string) bool {
+	own := m.Alive.Record.Agent
+	if !m.Alive.Present() {
+		own = m.Report.Record.Agent
+	}
+	down := d.spec.Agent.Downgrade && d.spec.Agent.Version != store.AgentAuto
+	return own != wanted && (down || !version.Later(own, wanted))
+}
+
+// followOffer takes up how a member answered its offer, if it has.
+func (d *draft) followOffer(m *member, recorded bool) {
+	u := m.Record.Upgrade
+	answer := m.Report.Record.Upgrade
+	if answer != nil && answer.Token != u.Token {
+		answer = nil
+	}
+	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
+	switch {
+	case answer != nil && answer.Result == store.UpgradeInstalled && !d.agentDue(m, u.Version):
+		d.wave.Done++
+		d.wave.Proved = true
+		d.clearOffer(m, "agent upgraded to "+u.Version, store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version})
+		return
+	case answer != nil && answer.Result == store.UpgradeInstalled:
+		d.stopWave(m, recorded, "it says that it is installed, and is of version "+m.Report.Record.Agent)
+	case answer != nil && answer.Result == store.UpgradeBack:
+		d.stopWave(m, recorded, "it went back: "+answer.Why)
+	case answer != nil:
+		d.stopWave(m, recorded, answer.Why)
+	case m.failing():
+		d.stopWave(m, recorded, "it has failed meanwhile: it is "+string(m.judgment.Verdict))
+	case !d.now.Before(ends):
+		d.stopWave(m, recorded, fmt.Sprintf("its agent gave no answer within %s", u.Timer.For))
+	default:
+		d.offered++
+		d.wake(ends)
+		return
+	}
+	if recorded { // only then: else a leader that ends now would leave the wave going on
+		why := store.Cause{Kind: store.CauseAgentStays, Name: u.Version, Text: d.wave.Why}
+		if d.wave.Stopped != m.ID() {
+			why.Text = ""
+		}
+		d.clearOffer(m, "agent stays as it was", why)
+	}
+}
+
+// stopWave has no further agent be offered the version.
+func (d *draft) stopWave(m *member, recorded bool, why string) {
+	if recorded || d.wave.Stopped != "" {
+		return
+	}
+	d.wave.Stopped, d.wave.Why, d.wave.At = m.ID(), why, d.now.UTC()
+	d.tell("PROV-7", "upgrade of agents stopped", store.Cause{
+		Kind: store.CauseAgentStays, Name: d.wave.Version, Text: m.ID() + ": " + why,
+	})
+}
+
+// withdrawOffers withdraws what is not wanted any more. An agent that is silent may be on its way:
+// its offer stays until it is back.
+func (d *draft) withdrawOffers(wanted string) {
+	stopped := d.wave != nil && d.wave.Stopped != ""
+	for _, m := range d.members {
+		u := m.Record.Upgrade
+		if u == nil || m.touched || m.gone() || u.Version == wanted && !stopped || !m.Alive.Present() ||
+			m.Alive.Record.State != store.StreamOpen || d.wave != nil && d.wave.Stopped == m.ID() {
+			continue
+		}
+		d.clearOffer(m, "offer to the agent withdrawn", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
+	}
+}
+
+func (d *draft) clearOffer(m *member, what string, why store.Cause) {
+	if !m.touched {
+		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) { rec.Upgrade = nil })
+	}
+}
+
+// tellWave writes to the journal that a wave begins, and that it is complete.
+func (d *draft) tellWave(old *store.AgentWave) {
+	w := d.wave
+	same := old != nil && old.Version == w.Version
+	why := store.Cause{Kind: store.CauseAgentWanted, Name: w.Version}
+	if !same && w.Done < w.Of {
+		d.tell("PROV-7", "upgrade of agents begun", why)
+	}
+	if same && old.Done < old.Of && w.Done == w.Of && w.Of > 0 {
+		d.tell("PROV-7", "upgrade of agents complete", store.Cause{Kind: store.CauseUpdated, Count: w.Done, Limit: w.Of})
+	}
+}
+
+// offerAgents offers the version to the next agents.
+func (d *draft) offerAgents() {
+	w, what := d.wave, task{work: store.WorkUpgrade}
+	if w == nil || w.Stopped != "" || len(d.behind) == 0 {
+		return
+	}
+	most := 1
+	if w.Proved {
+		most = max(1, d.spec.Agent.AtOnce.Up(d.spec.Size))
+	}
+	if d.offered >= most || !d.served(what) {
+		return
+	}
+	if c := d.closedFor(store.PlannedRoll); c != nil {
+		d.holdBack(c, what)
+		return
+	}
+	if d.storm != nil || d.breaker != nil || d.rollout != nil || d.now.Before(d.s.GraceEnd) || !d.allWell() {
+		if d.wake(d.s.GraceEnd); d.offered == 0 {
+			d.block("PROV-7", what, store.BlockedByUnsettled, store.BlockedFacts{})
+		}
+		return
+	}
+	for _, m := range d.behind {
+		switch {
+		case d.offered >= most:
+			return
+		case m.Record.Protected != "":
+			d.block("REC-13", m.task(store.WorkUpgrade), store.BlockedByProtection, d.protectedUntil(m))
+		case m.touched || !m.healthy() || m.Alive.Record.State != store.StreamOpen:
+		default:
+			d.offer(m)
+		}
+	}
+}
+
+// served reports whether coordinators serve the version, and are ready for it.
+func (d *draft) served(what task) bool {
+	for _, v := range d.s.Agents {
+		if v.Version != d.wave.Version {
+			continue
+		}
+		if v.Before != "" {
+			d.block("PROV-7", what, store.BlockedByOldCoordinator,
+				store.BlockedFacts{Name: v.Version, Other: v.Before, Text: v.BeforeOf})
+		}
+		return v.Before == ""
+	}
+	d.block("PROV-7", what, store.BlockedByNoRelease, store.BlockedFacts{Name: d.wave.Version})
+	return false
+}
+
+func (d *draft) offer(m *member) {
+	within := store.Duration(d.spec.Agent.Limit())
+	u := store.AgentUpgrade{
+		Version: d.wave.Version, Token: d.unique("agent " + m.ID()), Within: within,
+		Downgrade: d.spec.Agent.Downgrade && d.spec.Agent.Version != store.AgentAuto,
+		Timer:     d.timer(within.D() + store.AgentFetchTime),
+	}
+	a := d.step(m, m.phase, "PROV-7", "agent offered "+u.Version,
+		store.Cause{Kind: store.CauseAgentWanted, Name: u.Version, Text: m.Alive.Record.Agent}, m.facts(),
+		func(rec *store.Instance) { rec.Upgrade = &u })
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.offered++
+}
+
+// retryAgents has an upgrade that stopped go on by an operator's word; false: none has stopped.
+func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
+	if d.wave == nil || d.wave.Stopped == "" || d.g.Status.Record.Agents == nil ||
+		d.g.Status.Record.Agents.Stopped == "" {
+		return false
+	}
+	for _, m := range d.members {
+		if u := m.Record.Upgrade; u != nil && u.Version == d.wave.Version && !m.gone() {
+			return true // its end is recorded first
+		}
+	}
+	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
+	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
+	d.settled = append(d.settled, r)
+	return true
+}

@@ -1,0 +1,300 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// serves has a coordinator of a version serve a version of the agent.
+func (w *world) serves(id, of string, versions ...string) {
+	r := store.Replica{Schema: store.Schema, ID: id, Version: of, Downloads: "192.0.2.1:7430"}
+	for _, v := range versions {
+		r.AgentReleases = append(r.AgentReleases, store.AgentRelease{Version: v, Platform: "linux/amd64"})
+	}
+	w.put(w.keys.Replica(id), r)
+}
+
+// agentsOf makes a group of healthy instances whose agents are of a version.
+func agentsOf(t *testing.T, version string, ids ...string) *world {
+	t.Helper()
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) {
+		g.Size = len(ids)
+		g.Agent = store.AgentSpec{Version: store.AgentAuto, AtOnce: store.Percent(50)}
+	})
+	for i, id := range ids {
+		w.place(id, i, store.Running)
+		w.agents[id].version = version
+		w.report(id)
+	}
+	w.step()
+	return w
+}
+
+// offers are the instances whose agents have an offer, with its version.
+func (w *world) offers() string {
+	var out []string
+	for _, in := range w.instances() {
+		if u := in.Record.Upgrade; u != nil && in.Record.Phase != store.Deleting {
+			out = append(out, in.Record.ID+"="+u.Version)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// answers has an agent say how its offer ended.
+func (w *world) answers(id, result, why string) {
+	w.t.Helper()
+	u := w.instance(id).Record.Upgrade
+	if u == nil {
+		w.t.Fatalf("%s has no offer", id)
+	}
+	a := w.agents[id]
+	if result == store.UpgradeInstalled {
+		a.version = u.Version
+	}
+	a.upgrade = &store.UpgradeReport{Token: u.Token, Version: u.Version, Result: result, Why: why}
+	w.report(id)
+	w.step()
+	w.step()
+}
+
+// verdict is how an instance is judged.
+func (w *world) verdict(id string) store.Verdict {
+	p := Compute(w.snapshot(), w.now)
+	return p.Judgments.Of(id).Verdict
+}
+
+func (w *world) wave() store.AgentWave {
+	if s := read[store.Status](w, w.keys.Status(w.group)).Record.Agents; s != nil {
+		return *s
+	}
+	return store.AgentWave{}
+}
+
+// blockedOn are the kinds of what keeps agents from being upgraded.
+func (w *world) blockedOn() string {
+	var kinds []string
+	for _, b := range read[store.Status](w, w.keys.Status(w.group)).Record.Blocked {
+		if b.Work == store.WorkUpgrade {
+			kinds = append(kinds, string(b.Kind))
+		}
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), " ")
+}
+
+// The first agent is upgraded alone, then as many at once as the group allows, and the journal says
+// so. A version that is offered to all is not offered again.
+//
+// proves PROV-7
+func TestAgentsComeInWaves(t *testing.T) {
+	w := agentsOf(t, "v1.0.0", "a", "b", "c", "d")
+	var told []string
+	w.told = func(a Action) {
+		for _, e := range a.JournalEntries() {
+			if e.Rule == "PROV-7" {
+				told = append(told, strings.TrimSpace(e.Instance+" "+e.What))
+			}
+		}
+	}
+	if w.offers() != "" || w.blockedOn() != "no_release" {
+		t.Errorf("nothing is served: offers %q, blocked %q", w.offers(), w.blockedOn())
+	}
+	w.serves("r1", "v1.1.0", "v1.0.0", "v1.1.0")
+	for range 3 {
+		w.step()
+		w.pass(time.Second)
+	}
+	for _, c := range []struct{ offers, answer string }{
+		{"a=v1.1.0", "a"}, {"b=v1.1.0 c=v1.1.0", "b"}, {"c=v1.1.0 d=v1.1.0", "d"}, {"c=v1.1.0", "c"},
+	} {
+		if w.offers() != c.offers {
+			t.Fatalf("offers %q, want %q", w.offers(), c.offers)
+		}
+		w.planIsSound()
+		w.answers(c.answer, store.UpgradeInstalled, "")
+	}
+	if got := w.wave(); w.offers() != "" || got.Done != 4 || got.Of != 4 || got.Stopped != "" {
+		t.Errorf("offers %q, wave %+v", w.offers(), got)
+	}
+	want := []string{
+		"upgrade of agents begun", "a agent offered v1.1.0", "a agent upgraded to v1.1.0", "b agent offered v1.1.0",
+		"c agent offered v1.1.0", "b agent upgraded to v1.1.0", "d agent offered v1.1.0", "d agent upgraded to v1.1.0",
+		"c agent upgraded to v1.1.0", "upgrade of agents complete",
+	}
+	slices.Sort(told)
+	if slices.Sort(want); !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
+	}
+	before := w.rev
+	if w.step(); w.rev != before {
+		t.Error("it goes on writing")
+	}
+	if ids := w.names(store.KindInstances); len(ids) != 4 {
+		t.Errorf("instances: %v", ids)
+	}
+}
+
+// One agent that does not come to the version stops the wave, whatever the reason: the next one is
+// offered nothing, and status says what is wrong, until an operator orders it or names another
+// version.
+//
+// proves PROV-7
+func TestAWaveStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(w *world)
+		why     string
+	}{
+		"it went back": {
+			func(w *world) { w.answers("a", store.UpgradeBack, "exit status 3") }, "it went back: exit status 3",
+		},
+		"it refused": {func(w *world) { w.answers("a", store.UpgradeRefused, "no key") }, "no key"},
+		"it could not be had": {
+			func(w *world) { w.answers("a", store.UpgradeFailed, "disk full") }, "disk full",
+		},
+		"no answer": {func(w *world) {
+			w.pass(10 * time.Minute)
+			w.step()
+			w.step()
+		}, "gave no answer within 9m0s"},
+		"its machine died": {func(w *world) {
+			w.kill("a")
+			w.pass(10 * time.Second)
+			w.step()
+			w.step()
+		}, "it has failed meanwhile"},
+		"it says so and is not": {func(w *world) {
+			w.agents["a"].upgrade = &store.UpgradeReport{
+				Token: w.instance("a").Record.Upgrade.Token, Result: store.UpgradeInstalled,
+			}
+			w.report("a")
+			w.step()
+			w.step()
+		}, "is of version v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b", "c")
+			w.serves("r1", "v1.1.0", "v1.1.0")
+			w.step()
+			if w.offers() != "a=v1.1.0" {
+				t.Fatalf("offers %q", w.offers())
+			}
+			c.happens(w)
+			for range 5 {
+				w.pass(time.Second)
+				w.step()
+			}
+			if got := w.wave(); got.Stopped != "a" || !strings.Contains(got.Why, c.why) {
+				t.Errorf("wave %+v", got)
+			}
+			if w.offers() != "" || w.blockedOn() != string(store.BlockedByUpgradeStopped) {
+				t.Errorf("offers %q, blocked %q", w.offers(), w.blockedOn())
+			}
+			w.order(store.RequestRetry, "")
+			w.pass(time.Minute)
+			for range 3 {
+				w.step()
+			}
+			if got := w.wave(); got.Stopped != "" || strings.Count(w.offers(), "=") != 1 {
+				t.Errorf("after the order: offers %q, wave %+v", w.offers(), got)
+			}
+		})
+	}
+}
+
+// A wave begins only while the group is well and nothing holds it back.
+//
+// proves PROV-7, ROLL-6, REC-13, SAFE-12
+func TestWhatHoldsAgentsBack(t *testing.T) {
+	change := func(f func(*store.Group)) func(*world) { return func(w *world) { w.edit(f) } }
+	for name, c := range map[string]struct {
+		when    func(*world)
+		blocked string
+	}{
+		"nothing":             {func(*world) {}, ""},
+		"off":                 {change(func(g *store.Group) { g.Agent.Version = "" }), ""},
+		"stopped":             {change(func(g *store.Group) { g.Stopped = true }), ""},
+		"paused":              {change(func(g *store.Group) { g.Paused = true }), ""},
+		"an unhealthy one":    {func(w *world) { w.turn("c", false) }, "unsettled"},
+		"one that is missing": {change(func(g *store.Group) { g.Size = 4 }), "unsettled"},
+		"a freeze": {func(w *world) {
+			w.editShard(func(s *store.Shard) { s.Freeze = &store.Freeze{To: w.now.Add(time.Hour), By: "ada"} })
+		}, "freeze"},
+		"a window": {windowFrom("22:00"), "window"},
+		"a hold": {func(w *world) {
+			w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", At: w.now} })
+		}, ""},
+		"no such version":        {change(func(g *store.Group) { g.Agent.Version = "v2.0.0" }), "no_release"},
+		"an earlier version":     {change(func(g *store.Group) { g.Agent.Version = "v0.9.0" }), ""},
+		"an earlier coordinator": {func(w *world) { w.serves("r2", "v1.0.0") }, "old_coordinator"},
+		"nothing served":         {func(w *world) { w.serves("r1", "v1.1.0") }, "no_release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b", "c")
+			w.serves("r1", "v1.1.0", "v1.1.0", "v0.9.0")
+			c.when(w)
+			w.step()
+			w.step()
+			if offered := w.offers() != ""; offered != (name == "nothing") || w.blockedOn() != c.blocked {
+				t.Errorf("offers %q, blocked %q", w.offers(), w.blockedOn())
+			}
+		})
+	}
+}
+
+// An earlier version is offered only to a group that asks for it, and a protected instance is left
+// out.
+//
+// proves PROV-7, REC-13
+func TestAgentsGoBackByOrder(t *testing.T) {
+	w := agentsOf(t, "v1.1.0", "a", "b")
+	w.place("a", 0, store.Running, func(r *store.Instance) { r.Protected = store.ProtectRemoval })
+	w.serves("r1", "v1.1.0", "v1.0.0")
+	w.edit(func(g *store.Group) { g.Agent.Version, g.Agent.Downgrade = "v1.0.0", true })
+	w.step()
+	if u := w.instance("b").Record.Upgrade; w.offers() != "b=v1.0.0" || !u.Downgrade {
+		t.Errorf("offers %q, %+v", w.offers(), u)
+	}
+	w.edit(func(g *store.Group) { g.Agent = store.AgentSpec{} })
+	w.step()
+	if w.offers() != "" {
+		t.Errorf("offers %q after they were withdrawn", w.offers())
+	}
+}
+
+// An agent that is silent because it tries another version is not lost before it must be back; one
+// that is silent for longer is.
+//
+// proves PROV-7, DET-17
+func TestTheSilenceOfAnUpgradeIsNoLoss(t *testing.T) {
+	w := agentsOf(t, "v1.0.0", "a", "b", "c")
+	w.edit(func(g *store.Group) { g.Agent.Within = new(store.Duration(time.Minute)) })
+	w.serves("r1", "v1.1.0", "v1.1.0")
+	w.step()
+	if w.offers() != "a=v1.1.0" {
+		t.Fatalf("offers %q", w.offers())
+	}
+	w.silence("a", true)
+	for passed := time.Duration(0); passed < 85*time.Second; passed += time.Second {
+		w.pass(time.Second)
+		w.step()
+		if n := len(w.names(store.KindInstances)); n != 3 {
+			t.Fatalf("after %s there are %d instances", passed, n)
+		}
+	}
+	if v := w.verdict("a"); v != store.Suspect {
+		t.Errorf("it is %s", v)
+	}
+	for range 20 {
+		w.pass(time.Second)
+		w.step()
+	}
+	if w.instance("a").Present() && len(w.names(store.KindInstances)) == 3 {
+		t.Errorf("it is not replaced, and %s", w.verdict("a"))
+	}
+}
