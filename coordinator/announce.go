@@ -22,7 +22,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		Providers: r.providerNames(), Balancers: r.balancerNames(), Sources: r.deps.Sources.Names(),
 		Capabilities: r.capabilities,
 		Authorities:  r.deps.Authorities.Limits(),
-		Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
+		Disturbances: r.disturbances, Last: r.last, Waits: r.waits, Page: r.page,
 	}
 	if r.gateway == nil {
 		rec.Address = "" // no agent is served yet
@@ -46,6 +46,13 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		return fmt.Errorf("announce replica: %w", err)
 	}
 	return nil
+}
+
+// ShowPage has the replica announce where browsers reach its page. It is called before Run.
+func (r *Replica) ShowPage(origin string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.page = origin
 }
 
 func (r *Replica) unnoted() int {

@@ -107,6 +107,7 @@ type Replica struct {
 	clock  *clock
 	known  *knowledge
 	pulse  pulse
+	page   string        // where browsers reach it; "": nowhere
 	waits  *store.Waits  // why nothing is decided; nil: the store holds the shard
 	served chan struct{} // closed and replaced when waits changes
 }

@@ -42,6 +42,9 @@ func (b *BusySpec) Patience() time.Duration {
 // a name like that.
 const IdleCheck = "is idle"
 
+// Asked reports whether agents are told to find it out.
+func (b BusyProbe) Asked() bool { return b.check() != nil }
+
 // check is what its agent is told to do; nil: nothing. So agents of a release before do it too.
 func (b BusyProbe) check() *Check {
 	c := DefaultCheck()

@@ -9,6 +9,8 @@ type Members struct {
 	NoAuthentication bool `json:"no_authentication,omitempty"`
 	// CertificateEnds is when the certificate ends that they were asked with.
 	CertificateEnds time.Time `json:"certificate_ends,omitzero"`
+	// By is the replica that asked them; "": the reader's own command.
+	By string `json:"by,omitempty"`
 }
 
 // Member is one member of the etcd cluster.

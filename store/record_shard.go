@@ -263,6 +263,8 @@ type Replica struct {
 	Schema  int    `json:"schema"`
 	ID      string `json:"id"`
 	Address string `json:"address"` // where agents reach it
+	// Page is where browsers reach its page, like https://coord-a:7421; "": it has none.
+	Page    string `json:"page,omitempty"`
 	Version string `json:"version"`
 	// the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
 	Protocol  uint32   `json:"protocol,omitempty"`

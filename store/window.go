@@ -113,6 +113,121 @@ func (w *Window) opens(at time.Time) time.Time {
 	return time.Time{}
 }
 
+// mostClosings bounds how many freezes and windows in turn are looked at.
+const mostClosings = 100
+
+// Begins returns when planned work of a kind may begin: the time itself if a window is open then
+// and nothing is frozen; zero if that is not known.
+func (g *Group) Begins(kind string, at time.Time, freezes ...*Freeze) time.Time {
+	for range mostClosings {
+		opens := g.Opens(kind, at)
+		for _, f := range freezes {
+			if f.At(opens) {
+				opens = f.To
+			}
+		}
+		if opens.Equal(at) || opens.IsZero() {
+			return opens
+		}
+		at = opens
+	}
+	return time.Time{}
+}
+
+// Period is a time from one moment to another.
+type Period struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// OpenBetween returns the times between two moments in which planned work of a kind may begin, in
+// order.
+func (g *Group) OpenBetween(kind string, from, to time.Time, freezes ...*Freeze) []Period {
+	open := []Period{{from, to}}
+	if len(g.Windows) > 0 {
+		open = nil
+		for i := range g.Windows {
+			if w := &g.Windows[i]; len(w.Allow) == 0 || slices.Contains(w.Allow, kind) {
+				open = append(open, w.between(from, to)...)
+			}
+		}
+		open = joined(open)
+	}
+	for _, f := range freezes {
+		if f != nil {
+			open = without(open, f.From, f.To)
+		}
+	}
+	return open
+}
+
+// between returns when the window is open between two moments.
+func (w *Window) between(from, to time.Time) (open []Period) {
+	loc, err := zoneNamed(w.TimeZone)
+	clock, wrong := time.Parse(windowTime, w.From)
+	if err != nil || wrong != nil || w.For <= 0 {
+		return nil // no valid group has such a window
+	}
+	length := w.For.D()
+	y, m, day := from.Add(-length).In(loc).Date()
+	for n := -1; ; n++ {
+		wall := time.Date(y, m, day+n, clock.Hour(), clock.Minute(), 0, 0, time.UTC)
+		if wall.After(to.Add(26 * time.Hour)) { // by any clock
+			return open
+		}
+		if !w.on(wall.Weekday()) {
+			continue
+		}
+		start := firstAt(wall, loc)
+		end := start.Add(length)
+		if start.Before(to) && end.After(from) {
+			open = append(open, Period{later(start, from), earlier(end, to)})
+		}
+	}
+}
+
+// joined puts periods in order and joins those that touch.
+func joined(all []Period) []Period {
+	slices.SortFunc(all, func(a, b Period) int { return a.From.Compare(b.From) })
+	var out []Period
+	for _, p := range all {
+		if n := len(out); n > 0 && !p.From.After(out[n-1].To) {
+			out[n-1].To = later(out[n-1].To, p.To)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// without takes the time between two moments out of periods.
+func without(all []Period, from, to time.Time) []Period {
+	var out []Period
+	for _, p := range all {
+		if before := (Period{p.From, earlier(p.To, from)}); before.From.Before(before.To) {
+			out = append(out, before)
+		}
+		if after := (Period{later(p.From, to), p.To}); after.From.Before(after.To) {
+			out = append(out, after)
+		}
+	}
+	return out
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // on reports whether the window opens on a day of the week.
 func (w *Window) on(day time.Weekday) bool {
 	return len(w.Days) == 0 || slices.Contains(w.Days, weekdays[day])

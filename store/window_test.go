@@ -108,6 +108,16 @@ func agrees(t failer, w store.Window, at time.Time) {
 	if got := g.Opens(store.PlannedRoll, at); !got.Equal(want) {
 		t.Fatalf("%+v at %s: opens %s, by the clock %s", w, at, got, want)
 	}
+	open := false
+	for _, p := range g.OpenBetween(store.PlannedRoll, at.Add(-w.For.D()-time.Hour), at.Add(8*24*time.Hour)) {
+		open = open || !p.From.After(at) && at.Before(p.To)
+		if p.From.Before(want) && want.Before(p.To) && want.After(at) {
+			t.Fatalf("%+v at %s: open from %s, by the clock %s", w, at, p.From, want)
+		}
+	}
+	if open != want.Equal(at) {
+		t.Fatalf("%+v at %s: open is %t in OpenBetween, by the clock it opens %s", w, at, open, want)
+	}
 }
 
 // What is written of a window in a group's file never breaks the arithmetic, and what is accepted
@@ -209,6 +219,38 @@ func TestBoundsOfWindows(t *testing.T) {
 		if path := strings.TrimSpace(want); path == "" && len(wrong) > 0 ||
 			path != "" && (len(wrong) != 1 || wrong[0].Path != path || wrong[0].Rule != "ROLL-6") {
 			t.Errorf("%q: %v", want, wrong)
+		}
+	}
+}
+
+// A freeze is taken out of what windows leave open, and work begins after both.
+//
+// proves ROLL-6
+func TestOpenBetweenFreezes(t *testing.T) {
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
+	g := store.Group{Windows: []store.Window{
+		{From: "14:00", For: store.Duration(3 * time.Hour)}, {From: "16:00", For: store.Duration(2 * time.Hour)},
+	}}
+	freeze := &store.Freeze{From: at(3), To: at(5)}
+	for name, c := range map[string]struct {
+		g      store.Group
+		freeze []*store.Freeze
+		want   []store.Period
+		begins time.Time // what waits from 15:00 on
+	}{
+		"windows that touch": {g, nil, []store.Period{{From: at(2), To: at(6)}}, at(3)},
+		"a freeze in it": {g, []*store.Freeze{nil, freeze},
+			[]store.Period{{From: at(2), To: at(3)}, {From: at(5), To: at(6)}}, at(5)},
+		"a freeze alone": {store.Group{}, []*store.Freeze{freeze},
+			[]store.Period{{From: at(0), To: at(3)}, {From: at(5), To: at(12)}}, at(5)},
+		"nothing": {store.Group{}, nil, []store.Period{{From: at(0), To: at(12)}}, at(3)},
+	} {
+		if got := c.g.OpenBetween(store.PlannedRoll, at(0), at(12), c.freeze...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if got := c.g.Begins(store.PlannedRoll, at(3), c.freeze...); !got.Equal(c.begins) {
+			t.Errorf("%s: begins %s, want %s", name, got, c.begins)
 		}
 	}
 }

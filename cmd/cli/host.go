@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // host returns what the services need from the process and from the flags of all commands.
 func (s *Session) host() *services.Host {
-	return &services.Host{
+	h := &services.Host{
 		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
 		Version: s.env.Version, Shard: s.flags.Shard, SecretsKey: s.env.SecretsKey,
 		Args:     s.args,
@@ -22,6 +23,16 @@ func (s *Session) host() *services.Host {
 		Allowed:  s.allowed,
 		Line:     func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
 	}
+	if ask := s.env.Members; ask != nil {
+		h.Members = func(ctx context.Context, c *Connection) (store.Members, error) {
+			if c == nil {
+				flags := s.connection(nil)
+				c = &flags
+			}
+			return ask(ctx, *c)
+		}
+	}
+	return h
 }
 
 // connection returns how to connect to etcd.

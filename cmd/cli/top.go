@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/cmd/top"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Top is the command top.
@@ -20,7 +21,11 @@ func (c *Top) Run(ctx context.Context, s *Session) error {
 	if _, err := s.find(ctx, s.keys().Shard()); err != nil {
 		return err
 	}
-	return top.Run(ctx, top.Config{
+	cfg := top.Config{
 		Shard: s.flags.Shard, Now: s.env.Now, Colour: s.screen().Colour, In: s.env.Stdin, Out: s.env.Stdout,
-	}, s.st)
+	}
+	if ask := s.env.Members; ask != nil {
+		cfg.Members = func(ctx context.Context) (store.Members, error) { return ask(ctx, s.connection(nil)) }
+	}
+	return top.Run(ctx, cfg, s.st)
 }

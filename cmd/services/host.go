@@ -44,6 +44,9 @@ type Host struct {
 	// Login opens the shard for users of etcd, for the API: over a connection to etcd, or, for nil,
 	// the one that the flags name.
 	Login func(*program.Connection) api.Login
+	// Members asks etcd's members how they are, over a connection or, for nil, the one that the flags
+	// name; may be nil.
+	Members func(context.Context, *program.Connection) (store.Members, error)
 	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
 	// Adapters are what the program links for a coordinator.

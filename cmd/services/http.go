@@ -24,7 +24,8 @@ type HTTP struct {
 	ProxySays string   `name:"http-proxy-header" help:"That header. The proxy must remove it from what clients send." default:"X-Forwarded-User" placeholder:"NAME"`
 	ClientCA  string   `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 
-	API bool `name:"http-api" help:"Serve the API for programs as well: reads for those who may read the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
+	Advertise string `name:"http-advertise" help:"Address at which browsers reach the page (default: the listening address). Pages of other replicas move there when theirs is gone." placeholder:"HOST:PORT"`
+	API       bool   `name:"http-api" help:"Serve the API for programs as well: reads for those who may read the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
 
 	etcd       *program.Connection // of users of the API; nil: as the flags say
 	orFreePort bool                // take a free port if the one in HTTP is taken
@@ -53,8 +54,11 @@ func (s *side) open(ctx context.Context, f HTTP, h *Host, id string, r *coordina
 		return nil
 	}
 	cfg := f.config()
-	cfg.Shard, cfg.ReplicaID = h.Shard, id
+	cfg.Shard, cfg.ReplicaID, cfg.Advertise = h.Shard, id, f.Advertise
 	deps := web.Deps{Replica: r, Metrics: s.metrics, Store: st, Logger: s.log}
+	if h.Members != nil {
+		deps.Members = func(ctx context.Context) (store.Members, error) { return h.Members(ctx, f.etcd) }
+	}
 	if f.API {
 		deps.Login = h.Login(f.etcd)
 	}
@@ -66,6 +70,7 @@ func (s *side) open(ctx context.Context, f HTTP, h *Host, id string, r *coordina
 		return f.problem(err)
 	}
 	s.server = server
+	r.ShowPage(server.Page())
 	s.log.Info("serving http", "url", server.URL())
 	return nil
 }

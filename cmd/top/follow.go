@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/observe"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,17 +21,18 @@ type follower struct {
 }
 
 // follow reads the shard and follows it, until ctx ends and the returned function is called.
-func follow(ctx context.Context, shard string, st store.Store) (f *follower, wait func()) {
-	keys := store.KeysOf(shard)
+func follow(ctx context.Context, cfg Config, st store.Store) (f *follower, wait func()) {
+	keys := store.KeysOf(cfg.Shard)
 	f = &follower{
 		cache: cache.New(keys), journal: journal.New(keys, journal.MostEntries), dirty: make(chan struct{}, 1),
 		done: ctx.Done(),
 	}
-	f.views = view.New(shard, f.cache, f.journal)
+	f.views = view.New(cfg.Shard, f.cache, f.journal)
 	stop := f.cache.Listen(f)
 	var all sync.WaitGroup
 	all.Go(func() { _ = f.cache.Run(ctx, st) })
 	all.Go(func() { _ = f.journal.Run(ctx, st) })
+	all.Go(func() { observe.Run(ctx, f.views, "", cfg.Members) })
 	all.Go(func() {
 		for {
 			moved := f.journal.Moved()

@@ -49,8 +49,19 @@ func (m *model) drawGroup(s *screen, at *spot, now time.Time) {
 	}
 	s.blocked(v.Blocked)
 	s.grid(v.Cells)
+	s.change(&v, now)
+	s.load(&v, now)
+	s.axis(m.views.Axis(at.group, time.Hour, axisColumns(m.width), now))
 	s.units(v.Units, at.filter, now)
 	s.recent(m.views.Events(view.Wanted{Group: at.group, Most: 30}).Entries, now)
+}
+
+// axisColumns is how many columns the time axis has: a number that divides an hour.
+func axisColumns(width int) int {
+	if width < 72 {
+		return 20
+	}
+	return 60
 }
 
 // blocked says why something does not happen yet, and what would free it.

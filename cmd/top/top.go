@@ -20,12 +20,14 @@ type Config struct {
 	Colour bool
 	In     io.Reader // a terminal
 	Out    io.Writer // a terminal
+	// Members asks etcd's members how they are; nil: they are not asked.
+	Members func(context.Context) (store.Members, error)
 }
 
 // Run shows a shard until the operator leaves or ctx ends.
 func Run(ctx context.Context, cfg Config, st store.Store) error {
 	following, stop := context.WithCancel(ctx)
-	f, wait := follow(following, cfg.Shard, st)
+	f, wait := follow(following, cfg, st)
 	defer wait()
 	defer stop()
 	options := []tea.ProgramOption{

@@ -32,7 +32,7 @@ func newTerminal(t *testing.T, width, height int) *terminal {
 	x.put(x.keys.Shard(), store.Shard{
 		Schema: store.Schema, ID: "x1", Name: "test", Created: time.Now(), Settings: store.DefaultShardSettings(),
 	})
-	f, wait := follow(t.Context(), "test", x.st)
+	f, wait := follow(t.Context(), Config{Shard: "test"}, x.st)
 	t.Cleanup(wait)
 	x.m = newModel(Config{Shard: "test", Now: time.Now, Colour: true}, f)
 	x.m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -266,4 +266,41 @@ func TestStaleAndBack(t *testing.T) {
 	x.group("later", 1)
 	x.sees("later")
 	x.sees("rev ")
+}
+
+// A roll, windows, scaling and the time axis are shown in a terminal too.
+//
+// proves WEB-1
+func TestChangeInATerminal(t *testing.T) {
+	x := newTerminal(t, 100, 40)
+	x.group("web", 4)
+	now, least := time.Now(), 2
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Size, g.Workload.Run = "web", "process", 4, []string{"./web"}
+	g.Windows = []store.Window{{From: "22:00", For: store.Duration(time.Hour), Allow: []string{store.PlannedRoll}}}
+	g.Scale = &store.ScaleSpec{Min: &least, Max: 6, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}}}
+	g.Complete()
+	x.put(x.keys.Status("web"), store.Status{
+		Schema: store.Schema, Group: "web", Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted, Health: 100,
+		Healthy: 4, Since: now, Phases: map[store.Phase]int{store.Running: 4},
+		Rollout: &store.Rollout{Template: "t1", Since: now, Progress: now, Done: 4, Total: 4},
+		Scale:   &store.Scale{Size: 4, Wish: 6, Asks: 8, Stays: store.ScaleWindowUp},
+		Blocked: []store.Blocked{{
+			Rule: "ROLL-6", Kind: store.BlockedByWindow, Work: store.WorkRoll, Turn: true,
+			Of: store.BlockedFacts{Group: "web", Opens: now.Add(time.Hour)},
+		}},
+	})
+	x.tell(store.JournalEntry{Rule: "ROLL-2", What: "update", Group: "web", Instance: "web-0-a"})
+	x.sees("web ")
+	x.m.enter(place{kind: ofGroup, group: "web"})
+	for _, want := range []string{
+		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open",
+		"expiry     not by its windows",
+		"size 4, from 2 to 6; load asks for 8: load has to ask for more", "time, from", "roll   ", "rolling  ",
+	} {
+		x.knows(want)
+	}
+	x.m.views.Sample(now.Add(-time.Minute))
+	x.m.views.Sample(now)
+	x.knows("4 of at most 6")
 }

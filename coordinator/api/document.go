@@ -35,23 +35,31 @@ type Row struct {
 // Group is what is going on in a group.
 type Group struct {
 	Row
-	Stale      bool            `json:"stale"`
-	StateAt    store.Revision  `json:"revision"`
-	Problems   []story.Problem `json:"problems"`
-	InProgress []string        `json:"in_progress"`
-	Blocked    []Blocked       `json:"blocked"`
-	Counts     map[string]int  `json:"counts"` // instances by how they are, and vacant slots
-	Status     *store.Status   `json:"status,omitempty"`
+	Stale      bool             `json:"stale"`
+	StateAt    store.Revision   `json:"revision"`
+	Problems   []story.Problem  `json:"problems"`
+	InProgress []string         `json:"in_progress"`
+	Blocked    []Blocked        `json:"blocked"`
+	Waits      []Blocked        `json:"waits"`             // planned work that waits as intended
+	Planned    []view.Planned   `json:"planned,omitempty"` // when planned work may begin; none: at any time
+	Roll       *view.Roll       `json:"roll,omitempty"`
+	Scale      *view.Scale      `json:"scale,omitempty"`
+	Trend      []view.Moment    `json:"trend"` // the last hour, as this replica saw it
+	Protected  []view.Protected `json:"protected"`
+	Busy       []view.Busy      `json:"busy"`
+	Counts     map[string]int   `json:"counts"` // instances by how they are, and vacant slots
+	Status     *store.Status    `json:"status,omitempty"`
 }
 
 // Blocked is work that cannot be done yet.
 type Blocked struct {
-	What      string   `json:"what"`
-	Rule      string   `json:"rule"`
-	Why       string   `json:"why"`
-	Until     string   `json:"until,omitempty"`   // what would free it
-	Command   string   `json:"command,omitempty"` // or what an operator may do
-	Instances []string `json:"instances,omitempty"`
+	What      string    `json:"what"`
+	Rule      string    `json:"rule"`
+	Why       string    `json:"why"`
+	Until     string    `json:"until,omitempty"`   // what would free it
+	Opens     time.Time `json:"opens,omitzero"`    // when it may begin, if that is known
+	Command   string    `json:"command,omitempty"` // or what an operator may do
+	Instances []string  `json:"instances,omitempty"`
 }
 
 // Instance is an instance in a list.
@@ -145,7 +153,9 @@ func shardOf(v *view.Shard) Shard {
 func groupOf(v *view.Group) Group {
 	d := Group{
 		Row: rowOf(v.Known, v.Row), Stale: v.Truth.Stale, StateAt: v.Revision, Problems: v.Problems,
-		InProgress: v.Lines, Blocked: blockedOf(v.Blocked), Counts: view.Counts(v.Cells),
+		InProgress: v.Lines, Blocked: blockedOf(v.Blocked), Waits: blockedOf(v.Turns), Planned: v.Planned, Roll: v.Roll,
+		Scale: v.Scale, Trend: append([]view.Moment{}, v.Trend...), Protected: append([]view.Protected{}, v.Protects...),
+		Busy: append([]view.Busy{}, v.Busy...), Counts: view.Counts(v.Cells),
 	}
 	if v.Known.Status.Present() {
 		d.Status = &v.Known.Status.Record
@@ -157,7 +167,7 @@ func blockedOf(all []story.Blockage) []Blocked {
 	list := []Blocked{}
 	for _, b := range all {
 		list = append(list, Blocked{
-			What: b.What(), Rule: b.Rule, Why: b.Why(), Until: b.Until(), Command: reason.Command(&b.Blocked),
+			What: b.What(), Rule: b.Rule, Why: b.Why(), Until: b.Until(), Opens: b.Of.Opens, Command: reason.Command(&b.Blocked),
 			Instances: b.Instances,
 		})
 	}

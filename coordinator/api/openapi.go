@@ -282,7 +282,8 @@ func typeSchema(of reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case of.Kind() == reflect.Pointer:
 		return typeSchema(of.Elem())
-	case of == reflect.TypeFor[story.Problem](), of == reflect.TypeFor[view.Truth]():
+	case of == reflect.TypeFor[story.Problem](),
+		of.Kind() == reflect.Struct && of.PkgPath() == reflect.TypeFor[view.Truth]().PkgPath():
 		return structSchema(of)
 	case of.Kind() == reflect.Struct && of.PkgPath() == reflect.TypeFor[Shard]().PkgPath():
 		return ref(of.Name())
@@ -294,6 +295,8 @@ func typeSchema(of reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Int, reflect.Int64:
 		return object{"type": "integer"}
+	case reflect.Float64:
+		return object{"type": "number"}
 	case reflect.Slice:
 		if of.Elem().Kind() == reflect.Uint8 { // raw JSON
 			return object{"type": "object"}

@@ -33,6 +33,11 @@ type Content struct {
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
+	// What is shown, and nothing is decided by. A value that cannot be read is left out: its writer
+	// writes it anew.
+	Backup   store.Versioned[store.Backup]
+	Webhooks map[string]store.Versioned[store.Webhook]
+	Extras   map[string]store.Versioned[store.Extra]
 	// Unreadable has the reason for each key whose value cannot be read. Its last readable value
 	// stays in the maps above, so that the record does not count as absent.
 	Unreadable map[string]string
@@ -98,10 +103,11 @@ func (p *Cache) Run(ctx context.Context, s store.Store) error {
 		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
 		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays, store.KindTurns,
 		store.KindTokens, store.KindJoined, store.KindSecrets, store.KindGone,
+		store.KindWebhooks, store.KindExtras,
 	} {
 		wanted = append(wanted, p.keys.Of(kind))
 	}
-	wanted = append(wanted, p.keys.Shard(), p.keys.Served())
+	wanted = append(wanted, p.keys.Shard(), p.keys.Served(), p.keys.Backup())
 	return store.Follow(ctx, s, p.keys.Prefix(), wanted, (*follower)(p))
 }
 

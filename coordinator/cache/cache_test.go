@@ -126,6 +126,11 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			store.Put(keys.Token("hash"), []byte(rec(store.JoinToken{Schema: 1, Instance: "web-1"}))),
 			store.Put(keys.Joined("web-1"), []byte(rec(store.Joined{Schema: 1, Instance: "web-1", Token: "hash"}))),
 			store.Put(keys.Stray("x"), []byte(rec(store.Stray{Schema: 1, Instance: "x"}))),
+			store.Put(keys.Backup(), []byte(rec(store.Backup{Schema: 1, By: "ada"}))),
+			store.Put(keys.Webhook("chat"), []byte(rec(store.Webhook{Schema: 1, Name: "other"}))),
+			store.Put(keys.Webhook("chat"), []byte("nonsense")),
+			store.Put(keys.Webhook("mail"), []byte(rec(store.Webhook{Schema: 1, Name: "mail"}))),
+			store.Put(keys.Extra("web-9"), []byte(rec(store.Extra{Schema: 1, Instance: "other"}))),
 			store.Put(keys.Event(time.Now(), "e"), []byte("{}")),
 			store.Put(keys.Prefix()+"slots/web/x", []byte("{}")),
 			store.Put(keys.Prefix()+"unknown/x", []byte("{}")),
@@ -143,7 +148,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 		}
 		w.View(func(c *cache.Content) {
 			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+
-				len(c.Tokens)+len(c.Joined)+len(c.Unreadable) != 0 || c.Shard.Present() {
+				len(c.Tokens)+len(c.Joined)+len(c.Unreadable)+len(c.Webhooks)+len(c.Extras) != 0 ||
+				c.Shard.Present() || c.Backup.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
 		})

@@ -24,6 +24,8 @@ func NewContent() *Content {
 		Tokens:     map[string]store.Versioned[store.JoinToken]{},
 		Joined:     map[string]store.Versioned[store.Joined]{},
 		Secrets:    map[string]store.Versioned[store.Secret]{},
+		Webhooks:   map[string]store.Versioned[store.Webhook]{},
+		Extras:     map[string]store.Versioned[store.Extra]{},
 		Unreadable: map[string]string{},
 		Spoiled:    map[string]Spoiled{},
 		Missing:    map[string]Missing{},
@@ -74,6 +76,8 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	case store.KindTurns: // what took its turn is a change of its own
 		change.Same = !e.Deleted
 	case store.KindTokens, store.KindJoined, store.KindSecrets: // gateways alone look at them
+		change.Same = true
+	case store.KindBackup, store.KindWebhooks, store.KindExtras: // shown alone
 		change.Same = true
 	}
 	if kind == store.KindGone {
@@ -222,6 +226,8 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 			v.Record.Name = name // the key is the truth, and a ciphertext of another name does not open
 			c.Secrets[name] = v
 		})
+	case store.KindBackup, store.KindWebhooks, store.KindExtras:
+		c.putShown(kind, name, kv)
 	default:
 		return false
 	}
@@ -233,6 +239,39 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	}
 	delete(c.Missing, kv.Key)
 	return true
+}
+
+// putShown takes up a record by which nothing is decided.
+func (c *Content) putShown(kind, name string, kv store.KV) {
+	var err error
+	switch kind {
+	case store.KindBackup:
+		err = decode(kv, func(v store.Versioned[store.Backup]) { c.Backup = v })
+	case store.KindWebhooks:
+		err = decode(kv, func(v store.Versioned[store.Webhook]) {
+			v.Record.Name = name
+			c.Webhooks[name] = v
+		})
+	case store.KindExtras:
+		err = decode(kv, func(v store.Versioned[store.Extra]) {
+			v.Record.Instance = name
+			c.Extras[name] = v
+		})
+	}
+	if err != nil {
+		c.deleteShown(kind, name)
+	}
+}
+
+func (c *Content) deleteShown(kind, name string) {
+	switch kind {
+	case store.KindBackup:
+		c.Backup = store.Versioned[store.Backup]{}
+	case store.KindWebhooks:
+		delete(c.Webhooks, name)
+	case store.KindExtras:
+		delete(c.Extras, name)
+	}
 }
 
 func decode[T any](kv store.KV, take func(store.Versioned[T])) error {
@@ -290,5 +329,7 @@ func (c *Content) delete(keys store.Keys, kind, name, key string) {
 		delete(c.Secrets, name)
 	case store.KindGone:
 		c.dropNote(keys.OfGone(name))
+	case store.KindBackup, store.KindWebhooks, store.KindExtras:
+		c.deleteShown(kind, name)
 	}
 }

@@ -37,7 +37,7 @@ func (d *draft) lookWhetherClosed(kind string) *closed {
 	freezes := []*store.Freeze{d.s.Shard.Record.Freeze, d.spec.Frozen()}
 	for _, f := range freezes {
 		if f.At(d.now) {
-			of := store.BlockedFacts{Opens: d.opening(kind, freezes), Name: f.By, Text: f.Why}
+			of := store.BlockedFacts{Opens: d.spec.Begins(kind, d.now, freezes...).UTC(), Name: f.By, Text: f.Why}
 			d.wake(f.To)
 			return &closed{store.BlockedByFreeze, of}
 		}
@@ -52,30 +52,9 @@ func (d *draft) lookWhetherClosed(kind string) *closed {
 	if d.spec.Opens(kind, d.now).Equal(d.now) {
 		return nil
 	}
-	of := store.BlockedFacts{Opens: d.opening(kind, freezes)}
+	of := store.BlockedFacts{Opens: d.spec.Begins(kind, d.now, freezes...).UTC()}
 	d.wake(of.Opens)
 	return &closed{store.BlockedByWindow, of}
-}
-
-// mostClosings bounds how many freezes and windows in turn are looked at.
-const mostClosings = 100
-
-// opening is when a window is open and nothing is frozen; zero if that is not known.
-func (d *draft) opening(kind string, freezes []*store.Freeze) time.Time {
-	at := d.now
-	for range mostClosings {
-		opens := d.spec.Opens(kind, at)
-		for _, f := range freezes {
-			if f.At(opens) {
-				opens = f.To
-			}
-		}
-		if opens.Equal(at) || opens.IsZero() {
-			return opens.UTC()
-		}
-		at = opens
-	}
-	return time.Time{}
 }
 
 // holdBack records that work waits because it may not begin.

@@ -73,7 +73,11 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 		}
 	}
 	if ends := etcd.CertificateEnds; !ends.IsZero() && ends.Sub(now) < certificateNear {
-		add("you", "where it was issued: leasehold pki issue NAME --renew", "your certificate for etcd ends on %s%s",
+		about, whose := "you", "your"
+		if etcd.By != "" {
+			about, whose = etcd.By, "its"
+		}
+		add(about, "where it was issued: leasehold pki issue NAME --renew", "%s certificate for etcd ends on %s%s", whose,
 			Day(now, ends), Within(now, ends))
 	}
 	remote := slices.DeleteFunc(slices.Clone(etcd.All), func(m store.Member) bool { return !m.Remote })

@@ -14,6 +14,7 @@ type Group struct {
 	Storm *store.Storm // in progress: lost instances are not replaced
 	// Aftermath is a storm that is over; what was lost in it is replaced gradually.
 	Aftermath *store.Storm
+	Breaker   *store.Breaker // open: none is healed for failing checks
 	Roll      *Roll
 	Verdicts  []VerdictCount // of instances that are not live, worst first
 	Phases    []PhaseCount   // of instances on their way; those that are stuck count by their verdict
@@ -66,8 +67,9 @@ var worstFirst = []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.
 // Of derives what is going on in a group with a status.
 func Of(st store.Status) Group {
 	g := Group{
-		Rests:    st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
-		Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st), Acknowledged: acknowledged(st),
+		Rests:   st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
+		Breaker: st.Breaker, Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st),
+		Acknowledged: acknowledged(st),
 	}
 	switch {
 	case st.Storm == nil:
@@ -144,7 +146,7 @@ func (g *Group) explains(b *store.Blocked, st *store.Status) bool {
 
 // NeedsAttention reports whether an operator has to look after the group.
 func (g *Group) NeedsAttention() bool {
-	return len(g.Blocked) > 0 || g.Errored > 0 || g.Storm != nil || g.Roll.Halted()
+	return len(g.Blocked) > 0 || g.Errored > 0 || g.Storm != nil || g.Breaker != nil || g.Roll.Halted()
 }
 
 // acknowledged reports whether none of the lost records blocks anything.

@@ -110,6 +110,9 @@ func activity(on Group) []string {
 	if storm := stormNow(on); storm != "" {
 		now = append(now, storm)
 	}
+	if on.Breaker != nil {
+		now = append(now, "BREAKER: held")
+	}
 	for _, v := range on.Verdicts {
 		now = append(now, fmt.Sprintf("%d %s", v.N, v.Verdict))
 	}
@@ -127,6 +130,7 @@ func activity(on Group) []string {
 	if on.Errored > 0 {
 		now = append(now, reason.Counted(on.Errored, "slot", "slots")+" errored")
 	}
+	now = append(now, turnsNow(on.Turns)...)
 	var rules []string
 	for _, b := range on.Blocked {
 		if b.Rule != "" && !slices.Contains(rules, b.Rule) {
@@ -136,6 +140,32 @@ func activity(on Group) []string {
 	slices.Sort(rules)
 	for _, r := range rules {
 		now = append(now, "held by "+r)
+	}
+	return now
+}
+
+// turnsNow says what planned work waits for, where that is not the turn of another instance.
+func turnsNow(turns []store.Blocked) []string {
+	opens, never, busy := time.Time{}, false, 0
+	for i := range turns {
+		switch b := &turns[i]; {
+		case b.Kind == store.BlockedByBusy:
+			busy++
+		case b.Kind != store.BlockedByWindow && b.Kind != store.BlockedByFreeze:
+		case b.Of.Opens.IsZero():
+			never = true
+		case opens.IsZero() || b.Of.Opens.Before(opens):
+			opens = b.Of.Opens
+		}
+	}
+	var now []string
+	if !opens.IsZero() {
+		now = append(now, "closed until "+opens.UTC().Format("01-02 15:04"))
+	} else if never {
+		now = append(now, "closed by its windows")
+	}
+	if busy > 0 {
+		now = append(now, fmt.Sprintf("waits for %d busy", busy))
 	}
 	return now
 }

@@ -22,6 +22,13 @@ type Group struct {
 	Problems []story.Problem
 	Lines    []string // what is in progress
 	Blocked  []story.Blockage
+	Turns    []story.Blockage // planned work that waits as intended
+	Planned  []Planned        // nil: it may begin at any time
+	Roll     *Roll
+	Scale    *Scale
+	Trend    []Moment
+	Protects []Protected
+	Busy     []Busy
 	Units    []Unit // in order of slot
 	Cells    []Cell
 }
@@ -39,6 +46,7 @@ func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 		}
 		v.Known = st.Groups[at]
 		v.Units = s.unitsOf(c, name, now)
+		v.Protects, v.Busy = held(c, name)
 		for _, n := range slices.Sorted(maps.Keys(c.Slots[name])) {
 			slots = append(slots, c.Slots[name][n])
 		}
@@ -60,12 +68,16 @@ func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 	if v.On.Storm != nil {
 		inProgress.Storm = nil // it is a problem, and told as one
 	}
+	inProgress.Blocked, inProgress.Scale = nil, nil // told as Turns and Scale
 	v.Lines = story.NowLines(inProgress, slots, now)
-	v.Blocked = story.Merge(v.On.Blocked)
+	v.Blocked, v.Turns = story.Merge(v.On.Blocked), story.Merge(v.On.Turns)
+	v.Planned = plannedOf(status.Accepted, st.Shard.Record.Freeze, now)
+	v.Scale, v.Trend = s.scaleOf(&status, now), s.Trend(name)
 	size := 0
 	if status.Accepted != nil {
 		size = status.Accepted.Size
 	}
 	v.Cells = CellsOf(v.Units, size)
+	v.Roll = rollOf(v.On, v.Cells)
 	return v, true
 }

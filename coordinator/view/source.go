@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -23,12 +24,17 @@ type Source struct {
 	cache   *cache.Cache
 	journal *journal.Memory
 	known   known
+	trends  trends
+	members atomic.Pointer[store.Members]
 }
 
 // New makes a source of views of a shard.
 func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
 	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
 }
+
+// Members notes what etcd's members said when they were asked last.
+func (s *Source) Members(m store.Members) { s.members.Store(&m) }
 
 // Truth is how far what is shown can be relied on.
 type Truth struct {
@@ -89,7 +95,8 @@ func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Know
 // shardOf is what the problems of the shard follow from. The content is locked by the caller.
 func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	st := &story.Shard{
-		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served,
+		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served, Backup: c.Backup,
+		Etcd:   s.members.Load(),
 		Groups: s.known.of(s.name, s.keys, c), Spoiled: map[string]error{}, Unreadable: map[string]error{},
 		Secrets: make(map[string]store.Secret, len(c.Secrets)), Lacking: map[string]map[string][]string{},
 	}
@@ -116,6 +123,15 @@ func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Strays)) {
 		st.Strangers.Strays = append(st.Strangers.Strays, c.Strays[id].Record)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Webhooks)) {
+		st.Webhooks = append(st.Webhooks, c.Webhooks[name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Extras)) {
+		_, heard := c.Strays[id]
+		if _, recorded := c.Instances[id]; !heard && !recorded && !c.Extras[id].Record.Gone {
+			st.Strangers.Extras = append(st.Strangers.Extras, c.Extras[id].Record)
+		}
 	}
 	for name, v := range c.Secrets {
 		st.Secrets[name] = v.Record

@@ -28,7 +28,7 @@ var Glyphs = map[string]string{
 type Unit struct {
 	ID, Group, Zone, Kind, Phase, Health, Why, Rule string
 	Now, Agent, Template, Address, Replaces         string
-	Slot                                            int
+	Slot, Relaunch                                  int
 	Since, Created                                  time.Time
 }
 
@@ -68,7 +68,7 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	u := Unit{
 		ID: i.ID, Group: i.Group, Zone: i.Zone, Phase: string(i.Phase), Health: strings.ToLower(health.Word), Slot: i.Slot,
 		Now: story.InstanceNow(i, now), Template: i.Template, Address: i.Address, Replaces: i.Replaces,
-		Since: i.Since, Created: i.Created, Rule: health.Rule, Why: health.Why, Agent: "-",
+		Since: i.Since, Created: i.Created, Relaunch: i.Relaunch, Rule: health.Rule, Why: health.Why, Agent: "-",
 	}
 	if alive != nil {
 		u.Agent = string(alive.State)
@@ -120,6 +120,9 @@ func (u Unit) Label() string {
 	}
 	return text
 }
+
+// Sick reports whether instances of a kind do not work.
+func Sick(kind string) bool { return Worst(kind) <= Worst("unhealthy") }
 
 // Worst is where a kind stands in the order of the table.
 func Worst(kind string) int { return slices.Index(Kinds, kind) }

@@ -21,6 +21,7 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	x := newExhibit(t)
 	x.group("web", 12)
+	x.changing("api")
 	x.tell(-time.Minute, store.JournalEntry{
 		Rule: "DET-17", What: "lost", Why: "its lease (17s) ran out", Group: "web", Instance: "web-0-a",
 		Kind: store.EntryVerdict, Verdict: store.Lost, Evidence: []string{"alive absent since 14:03"},
@@ -37,7 +38,7 @@ func TestPagesInABrowser(t *testing.T) {
 		for _, look := range []browser.Look{wide, {Width: 390, Height: 844, Dark: true}} {
 			tab := b.Tab(t, look)
 			for _, path := range []string{
-				"/", "/g/web", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
+				"/", "/g/web", "/g/api", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
 				"/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)

@@ -15,8 +15,8 @@ import (
 )
 
 // headers go with every answer, refusals included. Only pages for people hold script or style, and
-// have a policy of their own. No other origin may read anything: so there are no CORS headers,
-// ever.
+// have a policy of their own. No other origin may read anything, so there are no CORS headers, but
+// for the pages of other replicas, which may ask whether this one is ready.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
@@ -43,7 +43,12 @@ func (s *Server) handler() http.Handler {
 		// The path as it came: nothing is cleaned, so nothing is led elsewhere by dots or escapes.
 		p, known := byPath[r.URL.EscapedPath()]
 		toAPI := s.api != nil && strings.HasPrefix(r.URL.EscapedPath(), api.Root)
-		code := s.refuse(r, toAPI)
+		sibling := s.askedBySibling(r)
+		if sibling {
+			w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+			w.Header().Set("Vary", "Origin")
+		}
+		code := s.refuse(r, toAPI, sibling)
 		switch {
 		case code == 0 && toAPI:
 			if code = s.serveAPI(w, r); code == 0 {
@@ -78,7 +83,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) int {
 
 // refuse returns the status with which a request is refused for any client; 0: it is not. The API
 // judges methods and bodies by itself.
-func (s *Server) refuse(r *http.Request, toAPI bool) int {
+func (s *Server) refuse(r *http.Request, toAPI, sibling bool) int {
 	switch {
 	case !r.ProtoAtLeast(1, 1):
 		return http.StatusHTTPVersionNotSupported // it need not name a host
@@ -91,7 +96,7 @@ func (s *Server) refuse(r *http.Request, toAPI bool) int {
 	switch {
 	case s.local && !s.isOurs(r.Host) && !s.access.Vouched(r.RemoteAddr, r.Header):
 		return http.StatusMisdirectedRequest
-	case foreign(r):
+	case foreign(r) && !sibling:
 		return http.StatusForbidden
 	}
 	return 0

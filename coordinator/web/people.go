@@ -14,17 +14,21 @@ import (
 
 // policy is what a page for people may load: its own style, script and pictures, and nothing that
 // is written into the page itself. So no text that got into it unescaped could run.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
-	"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const (
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+		"connect-src 'self'"
+	policyEnd = "; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 
 // people serves the pages for people.
 type people struct {
 	pages  *page.Pages
+	others func(*http.Request) []string // where other replicas serve the same
 	assets map[string]page.Asset
 }
 
-func newPeople(pages *page.Pages) *people {
-	p := &people{pages: pages, assets: map[string]page.Asset{}}
+func newPeople(pages *page.Pages, others func(*http.Request) []string) *people {
+	p := &people{pages: pages, others: others, assets: map[string]page.Asset{}}
 	for _, a := range []page.Asset{pages.Style, pages.Script, pages.Icon} {
 		p.assets[a.Path] = a
 	}
@@ -47,13 +51,14 @@ func (p *people) serve(w http.ResponseWriter, r *http.Request) bool {
 	}
 	var text bytes.Buffer
 	if err == nil {
+		shown.Others = p.others(r)
 		err = p.pages.Write(&text, shown, now)
 	}
 	if err != nil {
 		say(w, http.StatusInternalServerError, fmt.Sprintf("this page cannot be shown; in a terminal: %s", shown.Command))
 		return true
 	}
-	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Content-Security-Policy", strings.Join(append([]string{policy}, shown.Others...), " ")+policyEnd)
 	send(w, r, shown.Status, "text/html; charset=utf-8", text.Bytes())
 	return true
 }

@@ -5,6 +5,7 @@ package web_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,7 +45,6 @@ func (x *exhibit) fair() {
 		change(&st)
 		x.put(map[string]any{x.keys.Group(group): g, x.keys.Status(group): st})
 	}
-	status("jobs", 40, func(*store.Status) {})
 	status("web", 240, func(st *store.Status) {
 		st.Health, st.Healthy, st.OK, st.Since = 96, 231, false, x.now.Add(-3*time.Minute)
 		st.Phases = map[store.Phase]int{store.Running: 236, store.Booting: 2, store.Draining: 2}
@@ -53,7 +53,33 @@ func (x *exhibit) fair() {
 			Template: "t9f3a77c1", Since: x.now.Add(-12 * time.Minute), Done: 87, Total: 240,
 			Progress: x.now.Add(-40 * time.Second),
 			Stalls:   &store.Timer{Start: x.now, For: store.Duration(9 * time.Minute)},
+			Canary:   3, Canaries: []int{0, 1, 2}, Promoted: "all canaries have been healthy for 5m",
 		}
+		st.Accepted.Windows = []store.Window{
+			{Days: []string{"mon", "tue", "wed", "thu", "fri"}, From: "22:00", For: store.Duration(4 * time.Hour)},
+			{From: "02:00", For: store.Duration(time.Hour), Allow: []string{store.PlannedScaleDown}},
+		}
+		st.Blocked = []store.Blocked{{
+			Rule: "ROLL-6", Kind: store.BlockedByWindow, Work: store.WorkRoll, Turn: true,
+			Of: store.BlockedFacts{Group: "web", Opens: x.now.Add(7 * time.Hour)},
+		}}
+	})
+	status("jobs", 40, func(st *store.Status) {
+		least := 10
+		st.Accepted.Scale = &store.ScaleSpec{
+			Min: &least, Max: 60, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 60}},
+		}
+		st.Scale = &store.Scale{
+			Size: 40, Wish: 52, Asks: 52, Stays: store.ScaleWindowUp, At: x.now.Add(-20 * time.Second),
+			Rising:  &store.Timer{Start: x.now, For: store.Duration(2 * time.Minute)},
+			Numbers: []store.ScaleNumber{{Metric: store.MetricCPU, Value: 78, Target: 60, Fresh: 40, Of: 40, Wish: 52}},
+		}
+	})
+	x.tell(-9*time.Minute, store.JournalEntry{
+		Rule: "AUTO-1", What: "size 40", Group: "jobs", Cause: store.Cause{Kind: store.CauseLoad, Count: 34, Limit: 40,
+			Load: &store.CauseNumbers{Numbers: []store.ScaleNumber{
+				{Metric: store.MetricCPU, Value: 71, Target: 60, Fresh: 34, Of: 34},
+			}}},
 	})
 	status("api", 12, func(st *store.Status) {
 		st.Health, st.Healthy, st.OK, st.Since = 50, 6, false, x.now.Add(-41*time.Second)
@@ -62,6 +88,7 @@ func (x *exhibit) fair() {
 			Start: x.now, For: store.Duration(4 * time.Minute),
 		}}
 	})
+	x.day("jobs", 40)
 	id := func(group string, n int) string { return fmt.Sprintf("%s-%d-%06x", group, n, n*7919%(1<<24)) }
 	for n := range 6 {
 		if _, err := x.st.Commit(x.t.Context(),
@@ -91,6 +118,24 @@ func (x *exhibit) fair() {
 			From: store.Checking, To: store.Running,
 		})
 	}
+	for n := range 87 {
+		x.put(map[string]any{x.keys.Instance(id("web", n)): store.Instance{
+			Schema: store.Schema, ID: id("web", n), Group: "web", Slot: n, Phase: store.Running, Managed: true,
+			Zone: fmt.Sprint("eu-", n%3), Since: x.now.Add(-9 * time.Minute),
+			Created: x.now.Add(-time.Duration(n) * time.Minute), Template: "t9f3a77c1",
+			Spec: store.InstanceSpec{Provider: "mem"},
+		}})
+	}
+	for n := range 2 {
+		x.put(map[string]any{x.keys.Instance(id("web", 200+n)): store.Instance{
+			Schema: store.Schema, ID: id("web", 200+n), Group: "web", Slot: 200 + n, Phase: store.Running, Managed: true,
+			Zone: fmt.Sprint("eu-", (200+n)%3), Created: x.now.Add(-time.Hour), Template: "t1b2c3d4e",
+			Spec: store.InstanceSpec{Provider: "mem"}, Protected: store.ProtectRemoval,
+			Protection: &store.Protection{By: "ada", Why: "a dump is taken", Ends: &store.Timer{
+				Start: x.now, For: store.Duration(3 * time.Hour),
+			}},
+		}})
+	}
 	for n, phase := range map[int]store.Phase{
 		87: store.Stopping, 88: store.Booting, 140: store.Booting,
 		31: store.Draining, 32: store.Draining,
@@ -104,6 +149,38 @@ func (x *exhibit) fair() {
 		}})
 	}
 	x.shows("/events", "storm")
+}
+
+// day has the replica see how the load of a group rises for most of an hour.
+func (x *exhibit) day(group string, size int) {
+	x.t.Helper()
+	v, _ := x.server.Views().Group(group, x.now)
+	st := v.Known.Status.Record
+	for step := range 50 {
+		at := x.now.Add(time.Duration(step-50) * time.Minute)
+		cpu := 38 + 40*math.Sin(float64(step)/16) + float64(step*7%5)
+		records := map[string]any{}
+		for n := range size {
+			id := fmt.Sprintf("%s-%d-%06x", group, n, n*7919%(1<<24))
+			records[x.keys.Report(id)] = store.Report{
+				Schema: store.Schema, Instance: id, BootID: "b", Healthy: true,
+				Received: at,
+				Host:     store.HostReport{CPUPercent: cpu, MemoryPercent: 44},
+			}
+		}
+		accepted, scale := *st.Accepted, *st.Scale
+		accepted.Size = 34
+		if step > 40 {
+			accepted.Size = 40
+		}
+		scale.Asks = int(float64(accepted.Size) * cpu / 60)
+		next := st
+		next.Accepted, next.Scale = &accepted, &scale
+		records[x.keys.Status(group)] = next
+		x.put(records)
+		x.server.Views().Sample(at)
+	}
+	x.put(map[string]any{x.keys.Status(group): st})
 }
 
 // TestShots takes a picture of each page in each look, for people to look at: make page-shots.
@@ -122,7 +199,8 @@ func TestShots(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			tab := b.Tab(t, browser.Look{Width: width, Height: 900, Dark: scheme == "dark"})
 			for name, path := range map[string]string{
-				"shard": "/", "group": "/g/web", "storm": "/g/api", "instance": "/i/api-0-000000", "events": "/events?group=api",
+				"shard": "/", "group": "/g/web", "storm": "/g/api", "scale": "/g/jobs",
+				"instance": "/i/api-0-000000", "events": "/events?group=api",
 				"past": "/g/web?at=" + url.QueryEscape(x.now.Add(-5*time.Minute).Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)

@@ -47,6 +47,17 @@ func (s *still) Standing() coordinator.Standing {
 	return s.standing
 }
 
+func (s *still) set(standing coordinator.Standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standing = standing
+}
+
+// ready is a replica that serves agents, and goes on hearing etcd.
+func ready(now time.Time) coordinator.Standing {
+	return coordinator.Standing{EtcdHeard: now.Add(time.Hour), Serving: "127.0.0.1:7420"}
+}
+
 func (s *still) Cache() *cache.Cache { return s.cache }
 
 func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Standing().Leads }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/observe"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/coordinator/web/page"
 	"github.com/leasehold/leasehold/store"
@@ -29,6 +30,7 @@ type Config struct {
 	Access     access.Config
 	Shard      string
 	ReplicaID  string // of the replica whose state is served
+	Advertise  string // HOST:PORT at which browsers reach it; "": where it listens
 }
 
 // Replica is the coordinator whose state is served.
@@ -46,6 +48,8 @@ type Deps struct {
 	Store   store.Store // of which the journal is followed, for the page
 	Logger  *slog.Logger
 	Login   api.Login // of users of etcd, for the API; nil: there is no API
+	// Members asks etcd's members how they are; nil: they are not asked.
+	Members func(context.Context) (store.Members, error)
 }
 
 // The bounds of what a caller can have us spend.
@@ -62,6 +66,7 @@ const (
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
+	replica  Replica
 	health   *health
 	targets  targets
 	people   *people
@@ -69,6 +74,8 @@ type Server struct {
 	api      *api.Handler // nil: off
 	endAPI   func()
 	journal  *journal.Memory
+	views    *view.Source
+	ask      func(context.Context) (store.Members, error) // nil: etcd's members are not asked
 	store    store.Store
 	metrics  *Metrics
 	access   *access.Access
@@ -88,7 +95,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = deps.Metrics
+	s.metrics, s.replica = deps.Metrics, deps.Replica
 	certificates := func() []coordinator.Certificate {
 		all := deps.Replica.Certificates()
 		if leaf := s.access.Certificate(); leaf != nil {
@@ -99,19 +106,19 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.health = &health{replica: deps.Replica, certificates: certificates}
 	s.targets = targets{deps.Replica}
 	s.store, s.journal = deps.Store, journal.New(store.KeysOf(cfg.Shard), journal.MostEntries)
+	s.views, s.ask = view.New(cfg.Shard, deps.Replica.Cache(), s.journal), deps.Members
 	pages, err := page.New(page.Config{Shard: cfg.Shard, Replica: cfg.ReplicaID}, page.Deps{
-		Replica: deps.Replica,
-		Journal: s.journal,
+		Replica: deps.Replica, Journal: s.journal, Views: s.views,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.people = newPeople(pages)
+	s.people = newPeople(pages, s.siblings)
 	s.live = newLive(pages, deps.Replica.Cache(), s.journal)
 	s.endAPI = func() {}
 	if deps.Login != nil {
 		s.api, s.endAPI = api.New(api.Deps{
-			Views: view.New(cfg.Shard, deps.Replica.Cache(), s.journal), Cache: deps.Replica.Cache(), Journal: s.journal,
+			Views: s.views, Cache: deps.Replica.Cache(), Journal: s.journal,
 			Login: deps.Login,
 		})
 	}
@@ -184,6 +191,22 @@ func (s *Server) URL() string {
 	return "http://" + s.Address()
 }
 
+// Page is where browsers on other machines reach the page, as replicas announce it; "": nowhere, as
+// far as is known.
+func (s *Server) Page() string {
+	scheme, at := "http://", s.cfg.Advertise
+	if s.access.TLS() != nil {
+		scheme = "https://"
+	}
+	if at == "" {
+		at = s.Address()
+		if a, ok := s.listener.Addr().(*net.TCPAddr); !ok || a.IP.IsUnspecified() {
+			return ""
+		}
+	}
+	return scheme + at
+}
+
 // Run serves until ctx ends. Listen comes before.
 func (s *Server) Run(ctx context.Context) error {
 	var protocols http.Protocols
@@ -199,6 +222,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { _ = s.journal.Run(following, s.store) })
 	beside.Go(func() { s.live.run(following) })
+	beside.Go(func() { observe.Run(following, s.views, s.cfg.ReplicaID, s.ask) })
 	defer beside.Wait()
 	defer stop()
 	served := make(chan error, 1)
@@ -222,6 +246,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// readyPath answers whether the replica is ready.
+const readyPath = "/readyz"
+
 // endpoint is one of the things for programs that can be asked for.
 type endpoint struct {
 	path string
@@ -236,7 +263,7 @@ func (s *Server) endpoints() []endpoint {
 	never := func(*http.Request) bool { return false }
 	return []endpoint{
 		{"/livez", oneBit, s.health.live},
-		{"/readyz", oneBit, s.health.ready},
+		{readyPath, oneBit, s.health.ready},
 		{"/metrics", never, s.metrics.serve(s.log)},
 		{"/discovery/prometheus", never, s.targets.serve},
 		{"/live", never, s.live.serve},

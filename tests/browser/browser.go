@@ -102,6 +102,22 @@ func (b *Browser) Tab(t testing.TB, look Look) *Tab {
 	return tab
 }
 
+// Vision is how a reader sees colours.
+type Vision = emulation.SetEmulatedVisionDeficiencyType
+
+// Ordinary vision, and the deficiencies of colour vision.
+const Ordinary Vision = "none"
+
+// Deficiencies are the deficiencies of colour vision that a browser can imitate.
+var Deficiencies = []Vision{"protanopia", "deuteranopia", "tritanopia", "achromatopsia"}
+
+// See has the page shown as a reader with a deficiency of colour vision sees it.
+func (t *Tab) See(as Vision) {
+	t.t.Helper()
+	t.Run("see as with "+string(as),
+		command(emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: as}))
+}
+
 // command is a command of the protocol that answers nothing.
 func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {

@@ -6,36 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/journal"
-	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/coordinator/view"
 )
-
-// lanes are the rows of the time axis, by the rules that decide.
-var lanes = []struct {
-	Name     string
-	Families []string
-}{
-	{"detect", []string{"DET", "SAFE"}},
-	{"heal", []string{"HEAL", "FLAP", "REC"}},
-	{"roll", []string{"ROLL", "EXP"}},
-	{"drain", []string{"DRAIN", "SPOT"}},
-	{"traffic", []string{"LB"}},
-	{"other", nil},
-}
-
-// spans are how far back the axis reaches.
-var spans = []struct {
-	Name string
-	For  time.Duration
-}{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {
-	"7d",
-	7 * 24 * time.Hour,
-}}
 
 const (
 	ticks  = 60 // columns of the axis
 	across = 1000
 	laneAt = 26 // height of a lane
+	bandAt = 16 // height of a band
 	left   = 70 // where the columns begin
 )
 
@@ -62,10 +40,16 @@ type tick struct {
 	Label, URL          string
 }
 
-// stretch is a time in which something went on.
+// stretch is a row with the times in which something went on.
 type stretch struct {
+	Name string
+	Y    int
+	Bars []bar
+}
+
+type bar struct {
 	X, Width int
-	Name     string
+	Label    string
 }
 
 // chosen is the span of time that a URL asks for; zero times: none.
@@ -81,72 +65,64 @@ func chosen(query url.Values) (from, to time.Time) {
 	return from, to
 }
 
-func laneOf(rule string) int {
-	family, _, _ := strings.Cut(rule, "-")
-	for i, l := range lanes {
-		for _, f := range l.Families {
-			if f == family {
-				return i
-			}
-		}
-	}
-	return len(lanes) - 1
-}
-
-// axisOf counts a group's decisions in columns.
-func (b *builder) axisOf(path string, wanted func(*journal.Entry) bool, on story.Group) axis {
-	span := spans[1]
-	for _, s := range spans {
+// axisOf draws a group's decisions in columns, and what went on below them.
+func (b *builder) axisOf(group string) axis {
+	span := view.Spans[1]
+	for _, s := range view.Spans {
 		if s.Name == b.query.Get("span") {
 			span = s
 		}
 	}
-	step := span.For / ticks
-	to := b.now.Truncate(step).Add(step) // moves with its columns, not with every second
-	a := axis{From: to.Add(-span.For), To: to, Height: len(lanes)*laneAt + 18}
-	counts := make([][ticks]int, len(lanes))
-	most := 1
-	b.p.deps.Journal.View(func(entries []journal.Entry, _ time.Time) {
-		for i, e := range entries {
-			if e.At.Before(a.From) || !e.At.Before(a.To) || !wanted(&entries[i]) {
-				continue
-			}
-			at := &counts[laneOf(e.Rule)][int(e.At.Sub(a.From)/step)]
-			*at++
-			most = max(most, *at)
-		}
-	})
+	v := b.p.views.Axis(group, span.For, ticks, b.now)
+	a := axis{From: v.From, To: v.To}
+	path := "/g/" + url.PathEscape(group)
 	link := func(more url.Values) string {
 		more.Set("span", span.Name)
 		return path + "?" + more.Encode()
 	}
+	most := 1
+	for _, l := range v.Lanes {
+		for _, n := range l.Counts {
+			most = max(most, n)
+		}
+	}
 	const width = (across - left) / ticks
-	for n, l := range lanes {
+	for n, l := range v.Lanes {
 		row := lane{Name: l.Name, Y: n*laneAt + laneAt - 6}
-		for i, count := range counts[n] {
+		for i, count := range l.Counts {
 			if count == 0 {
 				continue
 			}
-			from := a.From.Add(time.Duration(i) * step)
+			from := v.From.Add(time.Duration(i) * v.Step)
 			height := 5 + (laneAt-9)*count/most
 			row.Ticks = append(row.Ticks, tick{
 				X: left + i*width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
 				Label: fmt.Sprintf("%d in lane %s from %s", count, l.Name, from.UTC().Format("01-02 15:04:05")),
 				URL: link(url.Values{
 					"from": {from.UTC().Format(time.RFC3339)},
-					"to":   {from.Add(step).UTC().Format(time.RFC3339)},
+					"to":   {from.Add(v.Step).UTC().Format(time.RFC3339)},
 				}),
 			})
 		}
 		a.Lanes = append(a.Lanes, row)
 	}
-	if on.Storm != nil {
-		a.band("storm", on.Storm.Since, step)
+	a.Height = len(a.Lanes) * laneAt
+	x := func(at time.Time) int {
+		return left + int(float64(at.Sub(v.From))/float64(v.To.Sub(v.From))*width*ticks)
 	}
-	if on.Roll != nil {
-		a.band("roll", on.Roll.Since, step)
+	for _, band := range v.Bands {
+		row := stretch{Name: band.Name, Y: a.Height + 4}
+		for _, p := range band.Periods {
+			row.Bars = append(row.Bars, bar{
+				X: x(p.From), Width: max(3, x(p.To)-x(p.From)),
+				Label: band.Name + " " + p.From.UTC().Format("01-02 15:04:05") + " to " + p.To.UTC().Format("01-02 15:04:05"),
+			})
+		}
+		a.Bands = append(a.Bands, row)
+		a.Height += bandAt
 	}
-	for _, s := range spans {
+	a.Height += 6
+	for _, s := range view.Spans {
 		a.Spans = append(a.Spans, chip{Kind: s.Name, On: s.Name == span.Name, URL: path + "?span=" + s.Name})
 	}
 	if from, to := chosen(b.query); !from.IsZero() {
@@ -156,11 +132,14 @@ func (b *builder) axisOf(path string, wanted func(*journal.Entry) bool, on story
 	return a
 }
 
-// band marks what has gone on since a time.
-func (a *axis) band(name string, since time.Time, step time.Duration) {
-	x := left
-	if since.After(a.From) {
-		x += int(since.Sub(a.From)/step) * ((across - left) / ticks)
+// points writes the points of a line.
+func points(all [][2]float64) string {
+	var b strings.Builder
+	for i, p := range all {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%.1f,%.1f", p[0], p[1])
 	}
-	a.Bands = append(a.Bands, stretch{x, max(4, across-x), name})
+	return b.String()
 }

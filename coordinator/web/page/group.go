@@ -38,8 +38,12 @@ type groupPage struct {
 	From    int // the first row's number
 	Pages   []pageLink
 	Axis    axis
-	Past    past
-	Events  []journal.Entry
+	// Roll and Calendar are pictures of what view.Group has.
+	Roll     *rollPicture
+	Calendar *calendar
+	Chart    *chart
+	Past     past
+	Events   []journal.Entry
 }
 
 type pageLink struct {
@@ -69,13 +73,21 @@ func (p *Pages) group(b *builder, name string) Page {
 		return page
 	}
 	v.Percent = v.Known.Status.Record.Health
-	v.Axis = b.axisOf("/g/"+url.PathEscape(name), func(e *journal.Entry) bool { return e.Group == name }, v.On)
+	v.Axis = b.axisOf(name)
+	v.Roll, v.Calendar, v.Chart = rollOf(v.Group.Roll), calendarOf(v.Planned, b.now), chartOf(v.Trend, v.Scale)
 	v.filter(b.query)
 	page.Said = name + ": " + v.Row.Run + " run; " + v.Row.Now
 	page.Main = []Fragment{
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
-		b.fragment("axis", "axis", v), b.fragment("recent", "recent", v), b.fragment("table", "table", v),
 	}
+	if v.Roll != nil || v.Calendar != nil || len(v.Turns)+len(v.Protects)+len(v.Busy) > 0 {
+		page.Main = append(page.Main, b.fragment("change", "change", v))
+	}
+	if v.Chart != nil || v.Scale != nil {
+		page.Main = append(page.Main, b.fragment("load", "load", v))
+	}
+	page.Main = append(page.Main, b.fragment("axis", "axis", v), b.fragment("recent", "recent", v),
+		b.fragment("table", "table", v))
 	return page
 }
 

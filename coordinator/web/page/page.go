@@ -23,8 +23,9 @@ type Page struct {
 	Truth    Truth
 	Top      Fragment // how far it can be relied on
 	Main     []Fragment
-	Live     string // where its updates are
-	Said     string // its state in a few words, for readers of screens
+	Live     string   // where its updates are
+	Others   []string // origins of other replicas that serve the same
+	Said     string   // its state in a few words, for readers of screens
 }
 
 // Step is a page on the way to another one.

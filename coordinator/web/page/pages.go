@@ -28,6 +28,7 @@ type Replica interface{ Cache() *cache.Cache }
 type Deps struct {
 	Replica Replica
 	Journal *journal.Memory
+	Views   *view.Source
 }
 
 // Pages makes pages.
@@ -43,10 +44,10 @@ type Pages struct {
 
 // New reads the templates.
 func New(cfg Config, deps Deps) (*Pages, error) {
-	if cfg.Shard == "" || deps.Replica == nil || deps.Journal == nil {
-		return nil, errors.New("pages need a shard, a replica and a journal")
+	if cfg.Shard == "" || deps.Replica == nil || deps.Journal == nil || deps.Views == nil {
+		return nil, errors.New("pages need a shard, a replica, a journal and views")
 	}
-	p := &Pages{cfg: cfg, deps: deps, views: view.New(cfg.Shard, deps.Replica.Cache(), deps.Journal)}
+	p := &Pages{cfg: cfg, deps: deps, views: deps.Views}
 	var err error
 	if p.look, err = readTemplates(); err != nil {
 		return nil, err

@@ -103,8 +103,21 @@ async function poll() {
   try {
     const answer = await fetch(address('&once'), {signal: AbortSignal.timeout(again)});
     if (answer.ok) apply(await answer.json());
-  } catch { /* it is shown as old */ }
+  } catch { // it is shown as old
+    if (Date.now() - heard > quiet && await elsewhere()) return;
+  }
   timer = setTimeout(open, again + 1000 * Math.random());
+}
+
+// elsewhere goes to another replica that is ready: the URL says what is shown, so it is the same there.
+async function elsewhere() {
+  for (const other of (main.dataset.others || '').split(' ').filter(Boolean)) {
+    try {
+      const answer = await fetch(other + '/readyz', {credentials: 'omit', signal: AbortSignal.timeout(again)});
+      if (answer.ok) { location.replace(other + location.pathname + location.search + location.hash); return true; }
+    } catch { /* it is gone too, or does not know us */ }
+  }
+  return false;
 }
 
 function clock() {

@@ -1,0 +1,216 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/store"
+)
+
+// lanes are the rows of the time axis, by the rules that decide.
+var lanes = []struct {
+	Name     string
+	Families []string
+}{
+	{"detect", []string{"DET", "SAFE"}},
+	{"heal", []string{"HEAL", "FLAP", "REC"}},
+	{"roll", []string{"ROLL", "EXP"}},
+	{"scale", []string{"AUTO", "BUSY", "CAP"}},
+	{"drain", []string{"DRAIN", "SPOT"}},
+	{"traffic", []string{"LB"}},
+	{"other", nil},
+}
+
+// Spans are how far back a time axis may reach.
+var Spans = []struct {
+	Name string
+	For  time.Duration
+}{
+	{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour},
+	{"7d", 7 * 24 * time.Hour},
+}
+
+// Axis is what was decided in a group over time, and what went on.
+type Axis struct {
+	From, To time.Time
+	Step     time.Duration // of a column
+	Lanes    []Lane
+	Bands    []Band
+}
+
+// Lane is how many decisions of a kind there were, by column.
+type Lane struct {
+	Name   string
+	Counts []int
+}
+
+// Band is when something went on: a storm, a roll, an open breaker, a hold, a freeze, or when a
+// window was open. The windows and freezes are the present ones.
+type Band struct {
+	Name    string
+	Periods []store.Period
+}
+
+// Axis counts a group's decisions in columns, and finds what went on.
+func (s *Source) Axis(group string, span time.Duration, columns int, now time.Time) Axis {
+	step := span / time.Duration(columns)
+	to := now.Truncate(step).Add(step) // moves with its columns, not with every second
+	a := Axis{From: to.Add(-span), To: to, Step: step}
+	for _, l := range lanes {
+		a.Lanes = append(a.Lanes, Lane{l.Name, make([]int, columns)})
+	}
+	on := goings{}
+	s.journal.View(func(entries []journal.Entry, _ time.Time) {
+		for i := range entries {
+			e := &entries[i]
+			if e.Group != group {
+				continue
+			}
+			on.see(e)
+			if !e.At.Before(a.From) && e.At.Before(a.To) {
+				a.Lanes[laneOf(e.Rule)].Counts[int(e.At.Sub(a.From)/step)]++
+			}
+		}
+	})
+	s.cache.View(func(c *cache.Content) { on.present(c, group, a.From, now) })
+	for _, name := range bandNames {
+		var periods []store.Period
+		for _, p := range on[name] {
+			if p.To.IsZero() || p.To.After(now) {
+				p.To = now
+			}
+			if p.From.Before(a.From) {
+				p.From = a.From
+			}
+			if p.From.Before(p.To) {
+				periods = append(periods, p)
+			}
+		}
+		if len(periods) > 0 {
+			a.Bands = append(a.Bands, Band{name, periods})
+		}
+	}
+	return a
+}
+
+func laneOf(rule string) int {
+	family, _, _ := strings.Cut(rule, "-")
+	for i, l := range lanes {
+		if slices.Contains(l.Families, family) {
+			return i
+		}
+	}
+	return len(lanes) - 1
+}
+
+// The names of bands, in the order in which they are shown.
+const (
+	bandStorm   = "storm"
+	bandRoll    = "rolling"
+	bandBreaker = "breaker"
+	bandHold    = "hold"
+	bandFreeze  = "freeze"
+	bandWindow  = "window"
+)
+
+var bandNames = []string{bandStorm, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
+
+// goings are what went on, by the name of its band; the end of what goes on is zero.
+type goings map[string][]store.Period
+
+func (g goings) begin(name string, at time.Time) {
+	if n := len(g[name]); n > 0 && g[name][n-1].To.IsZero() {
+		return
+	}
+	g[name] = append(g[name], store.Period{From: at})
+}
+
+// end ends what began; what began before the journal in memory did has no beginning.
+func (g goings) end(name string, at time.Time) {
+	n := len(g[name])
+	if n == 0 || !g[name][n-1].To.IsZero() {
+		g[name] = append(g[name], store.Period{})
+		n++
+	}
+	g[name][n-1].To = at
+}
+
+// see takes note of an entry of the journal that begins or ends something.
+func (g goings) see(e *journal.Entry) {
+	switch e.Cause.Kind {
+	case store.CauseManyLost, store.CauseManyLostInShard:
+		if e.Rule == "SAFE-2" {
+			g.begin(bandStorm, e.At)
+		}
+	case store.CauseFewLost, store.CauseOverridden:
+		if e.Rule == "SAFE-2" {
+			g.end(bandStorm, e.At)
+		}
+	case store.CauseSomeOutdated:
+		g.begin(bandRoll, e.At)
+	case store.CauseNoneOutdated, store.CauseUpdated:
+		g.end(bandRoll, e.At)
+	case store.CauseManyFail:
+		if e.Rule != "ROLL-7" {
+			return
+		}
+		if e.Cause.Count > e.Cause.Limit {
+			g.begin(bandBreaker, e.At)
+		} else {
+			g.end(bandBreaker, e.At)
+		}
+	}
+}
+
+// present sets what goes on now, as the records say: the journal in memory may begin later, and
+// what it began may be over.
+func (g goings) present(c *cache.Content, group string, from, now time.Time) {
+	st := c.Status[group].Record
+	goesOn := func(name string, since time.Time) { // zero: it does not go on
+		n := len(g[name])
+		open := n > 0 && g[name][n-1].To.IsZero()
+		switch on := !since.IsZero(); {
+		case on && !open:
+			g[name] = append(g[name], store.Period{From: since})
+		case !on && open: // its end was not told, or not read yet
+			g[name] = g[name][:n-1]
+		}
+	}
+	var storm, roll, breaker time.Time
+	if st.Storm != nil && st.Storm.Ended == "" {
+		storm = st.Storm.Since
+	}
+	if st.Rollout != nil {
+		roll = st.Rollout.Since
+	}
+	if st.Breaker != nil {
+		breaker = st.Breaker.Since
+	}
+	goesOn(bandStorm, storm)
+	goesOn(bandRoll, roll)
+	goesOn(bandBreaker, breaker)
+	if h := c.Shard.Record.Hold; h != nil {
+		goesOn(bandHold, h.At)
+	}
+	if st.Accepted == nil {
+		return
+	}
+	for _, f := range []*store.Freeze{c.Shard.Record.Freeze, st.Accepted.Frozen()} {
+		if f != nil && f.From.Before(now) {
+			g[bandFreeze] = append(g[bandFreeze], store.Period{From: f.From, To: f.To})
+		}
+	}
+	if len(st.Accepted.Windows) == 0 {
+		return
+	}
+	for _, work := range store.PlannedWork {
+		for _, p := range st.Accepted.OpenBetween(work, from, now) {
+			if !slices.Contains(g[bandWindow], p) {
+				g[bandWindow] = append(g[bandWindow], p)
+			}
+		}
+	}
+}
