@@ -99,7 +99,7 @@ func (t *term) meterVerdict(id string, before, now plan.Judgment) {
 	switch {
 	case now.Verdict.Failed() && !before.Verdict.Failed():
 		t.r.deps.Meter.Detected(now.Verdict, time.Since(t.troubles[id]))
-	case now.Rule == "SAFE-1" && before.Rule != "SAFE-1":
+	case now.Awaits == store.AwaitsCalm && before.Awaits != store.AwaitsCalm:
 		t.r.deps.Meter.Refused(RefusedGrace)
 	}
 }

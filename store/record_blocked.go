@@ -41,7 +41,12 @@ type BlockedFacts struct {
 
 	Flag bool   `json:"flag,omitempty"` // its meaning is told at the kind
 	Text string `json:"text,omitempty"` // a provider's error or an operator's words
-	// Cause is a judgment, a doom, or why an instance goes. A release before wrote it as Text.
+	// Work that was decided before, and waits too.
+	Creations int `json:"creations,omitempty"`
+	Removals  int `json:"removals,omitempty"`
+	Restarts  int `json:"restarts,omitempty"`
+	// Cause is a judgment, a doom, or why an instance goes, a slot is given up or a template is
+	// blamed. A release before wrote it as Text.
 	Cause Cause `json:"cause,omitzero"`
 }
 
@@ -82,7 +87,7 @@ type BlockedKind string
 // The kinds of Blocked, with the fields of BlockedFacts that they use.
 const (
 	BlockedByHold             BlockedKind = "hold"              // Name: who; Since; Text: why
-	BlockedByPause            BlockedKind = "pause"             // Text: what was decided before
+	BlockedByPause            BlockedKind = "pause"             // Creations, Removals, Restarts that were decided before
 	BlockedByStaleState       BlockedKind = "stale_state"       // Text
 	BlockedByDamage           BlockedKind = "damage"            // Text
 	BlockedByMissingList      BlockedKind = "missing_list"      // Name: the provider
@@ -93,40 +98,40 @@ const (
 	BlockedByBudget           BlockedKind = "budget"            // the budgets; Other: makes room
 	BlockedByMaxUnavailable   BlockedKind = "max_unavailable"   // Limit
 	BlockedByMaxExpansion     BlockedKind = "max_expansion"     // Limit
-	BlockedByNoExpansion      BlockedKind = "no_expansion"      // Text: why the instance goes
+	BlockedByNoExpansion      BlockedKind = "no_expansion"      // Cause: why the instance goes
 	BlockedByCapacity         BlockedKind = "capacity"          // Count machines, Limit
-	BlockedByReplacement      BlockedKind = "replacement"       // Other, Phase; Text: why the instance goes
+	BlockedByReplacement      BlockedKind = "replacement"       // Other, Phase; Cause: why the instance goes
 	BlockedByHealing          BlockedKind = "healing"           // Other
 	BlockedByUnhealthy        BlockedKind = "unhealthy"         // Count slots; Flag: heal.policy is none
 	BlockedByScaleHealing     BlockedKind = "scale_healing"     // Other: the replacement in progress
 	BlockedByRoll             BlockedKind = "roll"              //
 	BlockedByUnprovedTemplate BlockedKind = "unproved_template" // Name: the template
 	BlockedByUnsettled        BlockedKind = "unsettled"         // Flag: the work may wait
-	BlockedByWithdrawal       BlockedKind = "withdrawal"        // Text; For
+	BlockedByWithdrawal       BlockedKind = "withdrawal"        // Cause; For
 	BlockedByNoSpot           BlockedKind = "no_spot"           // Count on demand instead; Text; For
 	BlockedByFullZone         BlockedKind = "full_zone"         // To
 	BlockedByProtectedZone    BlockedKind = "protected_zone"    // Zone
 	BlockedByProtectedShare   BlockedKind = "protected_share"   //
 	BlockedByProtection       BlockedKind = "protection"        // Name: who; Text: why; Opens
-	BlockedByHealProtection   BlockedKind = "heal_protection"   // Text: the judgment
+	BlockedByHealProtection   BlockedKind = "heal_protection"   // Cause: the judgment
 	BlockedByProtectedRest    BlockedKind = "protected_rest"    //
-	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Text: the judgment
-	BlockedByAgent            BlockedKind = "agent"             // Text: the judgment
+	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Cause: the judgment
+	BlockedByAgent            BlockedKind = "agent"             // Cause: the judgment
 	BlockedByConfirmations    BlockedKind = "confirmations"     // Count
-	BlockedByBlamedTemplate   BlockedKind = "blamed_template"   // Text
-	BlockedByDrain            BlockedKind = "drain"             // Text; For; Flag: it has a hook
+	BlockedByBlamedTemplate   BlockedKind = "blamed_template"   // Cause; Name is used; Text: why the good one is not
+	BlockedByDrain            BlockedKind = "drain"             // Cause; For; Flag: it has a hook
 	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
-	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text; Slot, Name: why it is given up
+	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text: its report; Slot; Cause: why it is given up
 	BlockedByProvider         BlockedKind = "provider"          // Text: its error; Flag: of the template
 	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
 	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
 	BlockedByAgentStop        BlockedKind = "agent_stop"        //
 	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
-	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Text
+	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Cause
 	BlockedByStartup          BlockedKind = "startup"           // Other
-	BlockedByOnDemand         BlockedKind = "on_demand"         // Text: why it has to go
-	BlockedByNewDoom          BlockedKind = "new_doom"          // Text; Other: what it replaces; For
+	BlockedByOnDemand         BlockedKind = "on_demand"         // Cause: why it has to go
+	BlockedByNewDoom          BlockedKind = "new_doom"          // Cause; Other: what it replaces; For
 	BlockedByStorm            BlockedKind = "storm"             // Count of Limit lost; For
 	BlockedByStormEnd         BlockedKind = "storm_end"         // For
 	BlockedByStormProbe       BlockedKind = "storm_probe"       // the budgets; Other: makes room

@@ -128,6 +128,19 @@ const (
 	CauseObsolete          CauseKind = "obsolete"     // its template; Text: the provider's error
 	CauseNotMade           CauseKind = "not_made"     // within For; Text: the provider's error
 
+	// The ends of records, and machines without one.
+	CauseNeverAsked    CauseKind = "never_asked"    // no provider, for the machine
+	CauseRemoved       CauseKind = "removed"        // by the provider, which lists it no more
+	CauseVanished      CauseKind = "vanished"       // from the lists; Text: why its removal was not confirmed
+	CauseNeverJoined   CauseKind = "never_joined"   // and cannot any more
+	CauseStopConfirmed CauseKind = "stop_confirmed" // of its workload, by its agent
+	CauseVouchedGone   CauseKind = "vouched_gone"   // By
+	CauseGroupEmpty    CauseKind = "group_empty"    // its last instance is gone
+	CauseNeverAccepted CauseKind = "never_accepted" // the group's key is gone, and no spec was ever in force
+	CauseExtra         CauseKind = "extra"          // provider Name lists it for For; Other: how it is unwanted
+	CauseSpoiledAlive  CauseKind = "spoiled_alive"  // nothing ends the key; Text: the error
+	CauseSpec          CauseKind = "spec"           // size Count, template Name; Other: what is set besides
+
 	// Load balancers and drains.
 	CauseWorks         CauseKind = "works"
 	CauseJoins         CauseKind = "joins"  // its group uses the load balancer
@@ -155,6 +168,8 @@ const (
 	CauseSomeOutdated    CauseKind = "some_outdated"    // Count instances
 	CauseUpdated         CauseKind = "updated"          // Count of Limit are healthy and up to date
 	CauseNoProgress      CauseKind = "no_progress"      // of a roll within For
+	CauseManyFailures    CauseKind = "many_failures"    // of a slot: Count, Limit: flap.give_up_after
+	CauseFlapsLong       CauseKind = "flaps_long"       // a slot, for For
 	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
@@ -181,8 +196,10 @@ var CauseKinds = []CauseKind{
 	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
 	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
-	CauseNoProgress, CauseTemplateFails, CauseCanariesHealthy, CauseZonesInOrder, CauseStateBefore,
-	CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
+	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseCanariesHealthy,
+	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
+	CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
+	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,
 }
 
 // Counterfactual is what would have prevented a decision.

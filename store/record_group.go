@@ -163,6 +163,7 @@ type Rebalance struct {
 	Withdrawn int    `json:"withdrawn"` // in a row
 	Last      string `json:"last"`      // the instance that was withdrawn last
 	Why       string `json:"why"`
+	Cause     Cause  `json:"cause,omitzero"` // why, in fields
 	Wait      *Timer `json:"wait,omitempty"`
 }
 
@@ -192,8 +193,10 @@ type Storm struct {
 	Next  *Timer    `json:"next_probe,omitempty"`
 	// the storm is over; what is still lost is taken up bit by bit until then
 	Resume *Timer `json:"resume,omitempty"`
-	Ended  string `json:"ended,omitempty"`      // how
-	By     string `json:"overridden,omitempty"` // the operator who ended it
+	// How it ended, in fields and as text; Ended is "" while it lasts.
+	EndedCause Cause  `json:"ended_cause,omitzero"`
+	Ended      string `json:"ended,omitempty"`
+	By         string `json:"overridden,omitempty"` // the operator who ended it
 }
 
 // Breaker is a time in which so many fail their checks that none is healed for it (ROLL-7).
@@ -213,21 +216,26 @@ type Rollout struct {
 	Done     int       `json:"done"`           // instances that are up to date and healthy
 	Most     int       `json:"most,omitempty"` // that were so at once: only more of them are progress
 	Total    int       `json:"total"`
-	Progress time.Time `json:"progress"`          // when the last one became so
-	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled
-	Stalled  string    `json:"stalled,omitempty"` // why
-	// why the template is taken for the cause (FLAP-5): the roll has stopped
-	Blamed string `json:"blamed,omitempty"`
-	Proved bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
+	Progress time.Time `json:"progress"`         // when the last one became so
+	Stalls   *Timer    `json:"stalls,omitempty"` // without progress until then it is stalled
+	// Why it is stalled, in fields and as text; Stalled is "" if it is not.
+	StalledCause Cause  `json:"stalled_cause,omitzero"`
+	Stalled      string `json:"stalled,omitempty"`
+	// Why the template is taken for the cause, in fields and as text (FLAP-5): the roll has stopped.
+	BlamedCause Cause  `json:"blamed_cause,omitzero"`
+	Blamed      string `json:"blamed,omitempty"`
+	Proved      bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
 	// the template that all but the roll create from; "": Template (ROLL-9)
 	Fallback string `json:"fallback,omitempty"`
 	// Canary is how many slots get the template before it is promoted, settled when the roll began
 	// (ROLL-5); 0: there is no canary. Canaries are these slots, as far as they have it.
-	Canary   int    `json:"canary,omitempty"`
-	Canaries []int  `json:"canaries,omitempty"`
-	Promoted string `json:"promoted,omitempty"` // how, once it is
-	Zone     string `json:"zone,omitempty"`     // that it is in, if it goes zone by zone (ROLL-8)
-	Rests    *Timer `json:"rests,omitempty"`    // after its canaries or a zone it goes on when this ends
+	Canary   int   `json:"canary,omitempty"`
+	Canaries []int `json:"canaries,omitempty"`
+	// Why it was promoted, in fields and as text; Promoted is "" if it was not.
+	PromotedCause Cause  `json:"promoted_cause,omitzero"`
+	Promoted      string `json:"promoted,omitempty"`
+	Zone          string `json:"zone,omitempty"`  // that it is in, if it goes zone by zone (ROLL-8)
+	Rests         *Timer `json:"rests,omitempty"` // after its canaries or a zone it goes on when this ends
 	// Back names the template from which it leads back, if the coordinator began it (ROLL-5).
 	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.

@@ -239,8 +239,10 @@ type Slot struct {
 	Flapping int       `json:"flapping,omitempty"` // how often it was made to wait since it began to flap
 	Retry    *Timer    `json:"retry,omitempty"`    // flapping: no new replacement before it ends
 	GiveUp   *Timer    `json:"give_up,omitempty"`  // flapping: given up when it ends (FLAP-3)
-	Errored  string    `json:"errored,omitempty"`  // why it was given up; "" if it was not
-	Template string    `json:"template,omitempty"` // on which the failures were: another one starts over (FLAP-7)
+	// Why it was given up, in fields and as text; Errored is "" if it was not.
+	ErroredCause Cause  `json:"errored_cause,omitzero"`
+	Errored      string `json:"errored,omitempty"`
+	Template     string `json:"template,omitempty"` // on which the failures were: another one starts over (FLAP-7)
 	// who has left it and is to be replaced, until the replacement is requested
 	Vacated *Vacated `json:"vacated,omitempty"`
 }

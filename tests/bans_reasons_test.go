@@ -10,7 +10,7 @@ import (
 )
 
 // reasonTexts are the fields of records and of the planner that hold sentences.
-var reasonTexts = []string{"What", "Why", "Until", "Otherwise", "Rule"}
+var reasonTexts = []string{"What", "Why", "Until", "Otherwise", "Rule", "Evidence"}
 
 var ruleLiteral = regexp.MustCompile(`^[A-Z]{2,}-([0-9]+)?$`)
 
@@ -22,9 +22,6 @@ func readsReasons(f sourceFile) (found []breach) {
 		if !ok {
 			return false
 		}
-		if x, ok := s.X.(*ast.Ident); ok && x.Name == "slices" {
-			return false // a list of texts is searched
-		}
 		for _, begin := range []string{
 			"HasPrefix", "HasSuffix", "Contains", "Cut", "Index", "LastIndex", "Split", "Fields", "Trim", "Find", "Match",
 			"Replace", "EqualFold", "Sscan",
@@ -35,13 +32,18 @@ func readsReasons(f sourceFile) (found []breach) {
 		}
 		return false
 	}
+	inList := func(call *ast.CallExpr) bool { // a list of texts is searched
+		x, ok := call.Fun.(*ast.SelectorExpr).X.(*ast.Ident)
+		return ok && x.Name == "slices"
+	}
 	ast.Inspect(f.tree, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || !takesApart(call) {
 			return true
 		}
 		for _, arg := range call.Args {
-			if s, ok := arg.(*ast.SelectorExpr); ok && slices.Contains(reasonTexts, s.Sel.Name) {
+			if s, ok := arg.(*ast.SelectorExpr); ok && slices.Contains(reasonTexts, s.Sel.Name) &&
+				(!inList(call) || s.Sel.Name == "Evidence") {
 				found = append(found, breach{s.Pos(), "takes ." + s.Sel.Name + " apart"})
 			}
 		}

@@ -338,25 +338,32 @@ var bans = []ban{
 			}),
 	},
 	{
-		name: "cmd reads no reason out of a text",
-		why: "the planner says why in fields (store.Blocked, store.Cause, store.Counterfactual), and coordinator/reason " +
-			"renders them: a program that takes the sentences apart breaks when one of them is worded better",
+		name: "nothing reads a reason out of a text",
+		why: "the planner says why in fields (store.Blocked, store.Cause, store.Fact, store.Counterfactual), and " +
+			"coordinator/reason renders them: a program that takes the sentences apart breaks when one of them is worded better",
 		find: func(f sourceFile) []breach {
-			if !product("cmd/cli")(f) && !product("cmd/foresee")(f) {
-				return nil
+			for _, shows := range []string{
+				"cmd/cli", "cmd/foresee", "cmd/top", "coordinator/web", "coordinator/story", "coordinator/review",
+				"coordinator/api", "coordinator/webhook",
+			} {
+				if product(shows)(f) {
+					return readsReasons(f)
+				}
 			}
-			return readsReasons(f)
+			return nil
 		},
 	},
 	{
-		name: "cmd decides nothing by a rule's ID",
+		name: "what shows decisions decides nothing by a rule's ID",
 		why: "a rule names the promise that a decision keeps. What kind of decision it is, its fields say; a rule may get " +
 			"a second kind of decision, or a decision another rule",
 		find: func(f sourceFile) []breach {
-			if !product("cmd")(f) {
-				return nil
+			for _, shows := range []string{"cmd", "coordinator/web", "coordinator/api", "coordinator/webhook"} {
+				if product(shows)(f) {
+					return comparesRules(f)
+				}
 			}
-			return comparesRules(f)
+			return nil
 		},
 	},
 	{

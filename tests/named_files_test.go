@@ -1,10 +1,14 @@
 package tests
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +37,40 @@ func TestPackageCommentsNameFilesThatExist(t *testing.T) {
 	}
 	if looked < 50 {
 		t.Errorf("only %d names of files were looked at", looked)
+	}
+}
+
+// The table by which a newcomer finds where something happens names files and functions that exist.
+func TestArchitectureNamesPlacesThatExist(t *testing.T) {
+	root := projectRoot(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "### Where to look")
+	rows, _, _ = strings.Cut(rows, "## Where things are")
+	place := regexp.MustCompile("`((?:[a-z0-9_]+/)+[a-z0-9_]+\\.go)`(?: \\(([^)]*)\\))?")
+	name := regexp.MustCompile("`([A-Za-z]+)`")
+	looked := 0
+	for _, m := range place.FindAllStringSubmatch(rows, -1) {
+		tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, filepath.FromSlash(m[1])), nil, 0)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		there := map[string]bool{}
+		for _, d := range tree.Decls {
+			if f, is := d.(*ast.FuncDecl); is {
+				there[f.Name.Name] = true
+			}
+		}
+		for _, f := range name.FindAllStringSubmatch(m[2], -1) {
+			if looked++; !there[f[1]] {
+				t.Errorf("%s has no function %s", m[1], f[1])
+			}
+		}
+	}
+	if looked < 25 {
+		t.Errorf("only %d functions were looked at", looked)
 	}
 }

@@ -244,27 +244,36 @@ var simulated = []struct {
 
 	{
 		"cmd/cli/x.go", `package cli; var x = strings.HasPrefix(e.Why, "outdated")`,
-		[]string{"cmd reads no reason out of a text"},
+		[]string{"nothing reads a reason out of a text"},
 	},
 	{
 		"cmd/cli/x.go", `package cli; var x = requested.FindStringSubmatch(e.What)`,
-		[]string{"cmd reads no reason out of a text"},
+		[]string{"nothing reads a reason out of a text"},
+	},
+	{
+		"coordinator/review/x.go", `package review; var x = slices.ContainsFunc(e.Evidence, follows)`,
+		[]string{"nothing reads a reason out of a text"},
+	},
+	{"coordinator/review/x.go", `package review; var x = slices.ContainsFunc(rules, e.Rule)`, nil},
+	{
+		"coordinator/web/x.go", `package web; func x() { switch r { case "HEAL-2": } }`,
+		[]string{"what shows decisions decides nothing by a rule's ID"},
 	},
 	{
 		"cmd/foresee/x.go", `package cli; var x = strings.HasPrefix(b.Rule, "ROLL-")`,
-		[]string{"cmd reads no reason out of a text", "cmd decides nothing by a rule's ID"},
+		[]string{"nothing reads a reason out of a text", "what shows decisions decides nothing by a rule's ID"},
 	},
 	{
 		"cmd/cli/x.go", `package cli; var x = e.Rule == "REC-16" || "SAFE-2" != e.Rule`,
-		[]string{"cmd decides nothing by a rule's ID"},
+		[]string{"what shows decisions decides nothing by a rule's ID"},
 	},
 	{
 		"cmd/scenario/x.go", `package cli; func x() { switch r { case "HEAL-2", "HEAL-3": } }`,
-		[]string{"cmd decides nothing by a rule's ID"},
+		[]string{"what shows decisions decides nothing by a rule's ID"},
 	},
 	{
 		"cmd/cli/x.go", `package cli; var x = map[string]int{"HEAL-2": 1}`,
-		[]string{"cmd decides nothing by a rule's ID"},
+		[]string{"what shows decisions decides nothing by a rule's ID"},
 	},
 	{
 		"cmd/cli/x_test.go", `package cli; var x = strings.HasPrefix(e.Why, "outdated") || e.Rule == "REC-16"`,

@@ -40,7 +40,7 @@ func busy(w *world) {
 		st.Verdicts[store.Lost] = 1
 		st.Storm = &store.Storm{
 			Since: noon.Add(-5 * time.Minute), Lost: 4, Of: 4, Shard: true,
-			Ended: "by the operator's word", By: "eve@desk", Resume: timer(10*time.Second, time.Minute),
+			Ended: "overridden by eve@desk", By: "eve@desk", Resume: timer(10*time.Second, time.Minute),
 		}
 	})
 	roll := func(st *store.Status) {

@@ -35,8 +35,9 @@ type Entry struct {
 	Count    int           `json:"count,omitempty"` // how many were summed up
 	Until    string        `json:"until,omitempty"` // when the last of them was
 
-	minor bool // an intermediate step, which the short timeline leaves out
-	last  time.Duration
+	varies bool // it sums up entries whose reasons differ
+	minor  bool // an intermediate step, which the short timeline leaves out
+	last   time.Duration
 }
 
 // Clock formats a time since the beginning: 00:05:00.
@@ -103,7 +104,7 @@ func (e Entry) with(other Entry) Entry {
 	if e.What = anonymous(e.What); e.What != anonymous(other.What) {
 		e.What = placeless(e.What)
 	}
-	if !strings.HasSuffix(e.Why, " …") {
+	if !e.varies {
 		mine, its := anonymous(e.Why), anonymous(other.Why)
 		if mine != its && placeless(mine) == placeless(its) {
 			mine, its = placeless(mine), placeless(its)
@@ -111,6 +112,7 @@ func (e Entry) with(other Entry) Entry {
 		e.Why = mine
 		if numbers.ReplaceAllString(mine, "#") != numbers.ReplaceAllString(its, "#") {
 			e.Why += " …"
+			e.varies = true
 		}
 	}
 	if other.At.Truncate(time.Second) > e.At.Truncate(time.Second) {

@@ -95,7 +95,7 @@ func (d *draft) blockedWork() []store.Blocked {
 func (d *draft) blockHealth(m *member) {
 	if m.slot != nil && m.slot.Record.Errored != "" {
 		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,
-			store.BlockedFacts{Text: m.Report.Record.Why, Slot: m.slot.number, Name: m.slot.Record.Errored})
+			store.BlockedFacts{Text: m.Report.Record.Why, Slot: m.slot.number, Cause: m.slot.givenUp()})
 		return
 	}
 	d.block("DET-10", m.task(store.WorkHealth), store.BlockedByChecks,

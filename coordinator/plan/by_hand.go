@@ -74,12 +74,12 @@ func (d *draft) endedByHand(m *member) *ending {
 	switch stopped := m.Report.Record.Stopped; {
 	case !m.Joined && m.Record.Token != "":
 		return &ending{
-			why:        "no machine has joined as it, and none can any more",
+			why:        of(store.CauseNeverJoined),
 			conditions: []store.Condition{store.Absent(keys.Joined(m.ID()))}, writes: token,
 		}
 	case stopped != 0 && stopped == m.Modified:
 		return &ending{
-			why:        "its agent has confirmed that its workload was stopped",
+			why:        of(store.CauseStopConfirmed),
 			facts:      []store.Fact{reportIs(m.Instance)},
 			conditions: []store.Condition{m.Report.Unchanged()}, writes: token,
 		}
@@ -98,11 +98,11 @@ func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "its agent reports: the machine is there"))
 	case m.phase == store.Deleting:
 		a := d.end(m, ending{
-			why: "operator " + r.Record.By + " says that its machine is gone", facts: requested(r),
+			why: store.Cause{Kind: store.CauseVouchedGone, By: r.Record.By}, facts: requested(r),
 			conditions: []store.Condition{r.Unchanged()},
 			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
 		})
-		a.Rule, a.Cause = "PROV-9", orderedBy(r.Record.By)
+		a.Rule = "PROV-9"
 	case d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.spec != nil && !d.mayAct():
 		// it waits: status says for what
 	default: // its record ends with the next plan

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -97,31 +96,20 @@ func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
 
 func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
 
-// halted says in words what a pause keeps from being asked of the provider, though it was decided
-// before; "" if there is nothing.
-func (d *draft) halted() string {
-	var creations, removals, restarts int
+// halted is the work for providers that was decided before the group was paused.
+func (d *draft) halted() (of store.BlockedFacts) {
 	for _, m := range d.members {
 		switch {
 		case m.Calls.Busy || m.byHand():
 		case m.phase == store.Pending || m.phase == store.Creating:
-			creations++
+			of.Creations++
 		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
-			removals++
+			of.Removals++
 		case m.mustRestart():
-			restarts++
+			of.Restarts++
 		}
 	}
-	var parts []string
-	for _, of := range []struct {
-		n    int
-		what string
-	}{{creations, "creation"}, {removals, "removal"}, {restarts, "restart"}} {
-		if of.n > 0 {
-			parts = append(parts, number(of.n, of.what))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return of
 }
 
 // rank puts the healing of what has failed first, then other replacements, then growth, and all

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -107,10 +108,10 @@ func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
 func (d *draft) writeSlotsBack() bool {
 	for i := range d.g.SlotsSpoiled {
 		sl := &d.g.SlotsSpoiled[i]
+		why := store.Cause{Kind: store.CauseUnreadable, Text: sl.Why}
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.Record.Number, Rule: "SAFE-16",
-			What:       "slot written anew",
-			Why:        "it could not be read: " + sl.Why,
+			What: "slot written anew", Why: reason.Short(why), Cause: why,
 			Conditions: []store.Condition{sl.Unchanged()},
 			Writes:     []store.Write{store.Put(sl.Key, store.Encode(sl.Record))},
 		})
@@ -217,10 +218,10 @@ func (d *draft) dropAlive() {
 			d.wake(due)
 			continue
 		}
+		why := store.Cause{Kind: store.CauseSpoiledAlive, Text: m.AliveUnreadable}
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-16",
-			What:       "unreadable alive key removed",
-			Why:        "no lease ends it, and no replica has written it anew: " + m.AliveUnreadable,
+			What: "unreadable alive key removed", Why: reason.Short(why), Cause: why,
 			Conditions: []store.Condition{m.Alive.Unchanged(), m.Unchanged()},
 			Writes:     []store.Write{store.Delete(m.Alive.Key)},
 		})

@@ -179,7 +179,8 @@ func (d *draft) renew(sl *slot) {
 		return
 	}
 	sl.flapped = r.Flapping > 0 || r.Errored != ""
-	r.Flapping, r.Retry, r.GiveUp, r.Errored, r.Template = 0, nil, nil, "", ""
+	r.Flapping, r.Retry, r.GiveUp, r.Template = 0, nil, nil, ""
+	r.Errored, r.ErroredCause = "", store.Cause{}
 	r.Failures = nil
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,8 +69,10 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			next = sooner(next, sooner(due, laterOf(now, known)))
 			continue
 		}
-		why := fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", x.Provider,
-			now.Sub(x.Since).Round(time.Second), x.unwanted())
+		why := store.Cause{
+			Kind: store.CauseExtra, Name: x.Provider, For: store.Duration(now.Sub(x.Since).Round(time.Second)),
+			Other: x.unwanted(),
+		}
 		if x.Group == "" {
 			x.Group = nobodys
 		}
@@ -78,12 +81,16 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			Ref: x.Ref, Site: x.Site, Called: true,
 			Since: now.UTC(), Created: now.UTC(),
 			Spec: store.InstanceSpec{Provider: x.Provider},
-			Last: store.Decision{Rule: "REC-8", What: "extra machine is removed", Why: why, Revision: s.Revision, At: now.UTC()},
+			Last: store.Decision{
+				Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why), Cause: why, Revision: s.Revision,
+				At: now.UTC(),
+			},
 		}
 		key := s.Keys.Instance(x.Instance)
 		actions = append(actions, Action{
-			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why,
-			To: store.Deleting, Counterfactual: counterfactual("REC-8", ""),
+			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why),
+			Cause: why,
+			To:    store.Deleting, Counterfactual: counterfactual("REC-8", ""),
 			Facts: []store.Fact{x.machine(), {Kind: store.FactOrphanGrace, For: store.Duration(grace)}},
 			Conditions: []store.Condition{
 				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
@@ -114,15 +121,15 @@ func (x *Extra) machine() store.Fact {
 	return store.Fact{Kind: store.FactMachine, Name: x.Provider, Text: x.Ref}
 }
 
-// unwanted describes how it is known that the machine is not wanted.
+// unwanted is how it is known that the machine is not wanted.
 func (x *Extra) unwanted() string {
 	switch {
 	case x.Gone:
-		return "its record was deleted on purpose"
+		return reason.ExtraDeleted
 	case x.Replaced:
-		return "another instance has its slot"
+		return reason.ExtraReplaced
 	default:
-		return "its group was deleted on purpose"
+		return reason.ExtraNoGroup
 	}
 }
 

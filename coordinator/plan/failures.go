@@ -95,7 +95,7 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	rec.Retry = &t
 	sl.retry = d.now.Add(delay)
 	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
-		d.giveSlotUp(sl, fmt.Sprintf("%d failures, more than flap.give_up_after %d", failures, f.GiveUpAfter))
+		d.giveSlotUp(sl, store.Cause{Kind: store.CauseManyFailures, Count: failures, Limit: f.GiveUpAfter})
 	}
 	d.blockFlapping(sl, m.task(store.WorkReplace))
 	return true
@@ -115,8 +115,9 @@ func (d *draft) delay(number, before int) time.Duration {
 }
 
 // giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
-func (d *draft) giveSlotUp(sl *slot, why string) {
-	sl.Record.Errored, sl.Record.Retry, sl.Record.GiveUp = why, nil, nil
+func (d *draft) giveSlotUp(sl *slot, why store.Cause) {
+	sl.Record.ErroredCause, sl.Record.Errored = why, reason.Short(why)
+	sl.Record.Retry, sl.Record.GiveUp = nil, nil
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
@@ -131,9 +132,10 @@ func (d *draft) giveUpFlapping() {
 			d.wake(sl.giveUp)
 			continue
 		}
-		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
+		d.giveSlotUp(sl, store.Cause{Kind: store.CauseFlapsLong, For: d.spec.Flap.GiveUpTime})
 		a := Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
+			Cause:          sl.Record.ErroredCause,
 			Counterfactual: counterfactual("FLAP-3", ""),
 			Conditions:     d.specUnchanged(),
 		}
@@ -150,6 +152,9 @@ func (d *draft) waits(sl *slot, what task) bool {
 	}
 	return false
 }
+
+// givenUp is why the slot is given up.
+func (sl *slot) givenUp() store.Cause { return reason.Known(sl.Record.ErroredCause, sl.Record.Errored) }
 
 // waiting says in words that a slot is not filled now, and for how long.
 func (sl *slot) waiting() string {
@@ -176,7 +181,7 @@ func (d *draft) flapsNow(rec store.Slot) bool {
 func (d *draft) blockFlapping(sl *slot, what task) {
 	if sl.Record.Errored != "" {
 		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
-			store.BlockedFacts{Slot: sl.number, Text: sl.Record.Errored})
+			store.BlockedFacts{Slot: sl.number, Cause: sl.givenUp()})
 		return
 	}
 	d.wake(sl.retry)

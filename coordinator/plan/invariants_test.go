@@ -171,8 +171,15 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 	if what == replaced {
 		what = "replacement " + a.Replacement + " requested"
 	}
+	cause := a.Cause
+	if cause.Also != nil && a.Replacement != "" { // what the replacement is made from is in its own record
+		rest := *cause.Also
+		if rest.Made, cause.Also = "", &rest; rest == (store.CauseAlso{}) {
+			cause.Also = nil
+		}
+	}
 	if a.Rule != last.Rule || !strings.HasPrefix(a.What, what) || !strings.HasPrefix(a.Why, last.Why) ||
-		!reflect.DeepEqual(a.Cause, last.Cause) ||
+		!reflect.DeepEqual(cause, last.Cause) ||
 		a.Group != next.Group || a.Instance != next.ID || a.From != old.Record.Phase || a.To != next.Phase {
 		w.t.Fatalf("%s of %s (%s, %+v) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To,
 			last)

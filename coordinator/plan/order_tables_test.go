@@ -238,7 +238,8 @@ func TestWhatAPauseHolds(t *testing.T) {
 	text := func() string {
 		for _, b := range w.blockedBy() {
 			if b.Kind == store.BlockedByPause {
-				return b.Of.Text
+				_, held, _ := strings.Cut(reason.Why(&b), "too: ")
+				return held
 			}
 		}
 		return "nothing"

@@ -74,7 +74,8 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 			continue
 		}
 		rec := &sl.Record
-		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping = nil, nil, nil, 0
+		rec.Errored, rec.ErroredCause = "", store.Cause{}
 		sl.retry, sl.giveUp = time.Time{}, time.Time{}
 		d.writeSlot(&a, sl)
 		n++

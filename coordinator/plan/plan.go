@@ -270,7 +270,7 @@ func (d *draft) blockAll() {
 		d.block("SAFE-12", all, store.BlockedByHold,
 			store.BlockedFacts{Since: h.At.UTC().Truncate(time.Second), Name: h.By, Text: h.Why})
 	case d.spec.Paused:
-		d.block("REC-13", all, store.BlockedByPause, store.BlockedFacts{Text: d.halted()})
+		d.block("REC-13", all, store.BlockedByPause, d.halted())
 	case d.s.Stale != "":
 		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Text: d.s.Stale})
 	case d.frozen != "":

@@ -176,7 +176,8 @@ func (d *draft) standsIn(m *member) bool {
 // forget has a slot start over.
 func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
-	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping = nil, nil, nil, 0
+	rec.Errored, rec.ErroredCause = "", store.Cause{}
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 	a := Action{
 		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten",

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,7 +23,7 @@ func (d *draft) finishRemovals() {
 
 // ending is why the record of an instance may end, and what goes with it.
 type ending struct {
-	why        string
+	why        store.Cause
 	facts      []store.Fact
 	conditions []store.Condition
 	writes     []store.Write
@@ -33,8 +34,8 @@ func (d *draft) end(m *member, e ending) *Action {
 	m.touched = true
 	keys := d.s.Keys
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: e.why,
-		Facts: e.facts, From: store.Deleting,
+		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone",
+		Why: reason.Short(e.why), Cause: e.why, Facts: e.facts, From: store.Deleting,
 		Conditions: append([]store.Condition{m.Unchanged()}, e.conditions...),
 		Writes: append([]store.Write{
 			store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),
@@ -48,7 +49,7 @@ func (d *draft) end(m *member, e ending) *Action {
 func (d *draft) provedGone(m *member) *ending {
 	switch {
 	case !m.Record.Called:
-		return &ending{why: "no provider was ever asked for it"}
+		return &ending{why: of(store.CauseNeverAsked)}
 	case m.byHand():
 		return d.endedByHand(m)
 	}
@@ -67,11 +68,11 @@ func (d *draft) provedGone(m *member) *ending {
 			Kind: store.FactListAfterFail, For: store.Duration(see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6)),
 		}
 		return &ending{
-			why:   "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
+			why:   store.Cause{Kind: store.CauseVanished, Text: m.Calls.Problem},
 			facts: []store.Fact{providerSays(m.Instance), failed},
 		}
 	}
-	return &ending{why: "the provider removed it and lists it no more", facts: []store.Fact{
+	return &ending{why: of(store.CauseRemoved), facts: []store.Fact{
 		providerSays(m.Instance),
 		{Kind: store.FactListAfter, For: store.Duration(see.Begun.Sub(m.Calls.Deleted).Round(1e6))},
 	}}
@@ -116,7 +117,8 @@ func (d *draft) empty(rule, how string) {
 		return // a slot that this plan changes already, on an order say, goes on the next cache
 	}
 	a := Action{
-		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone", Conditions: d.common(),
+		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: reason.Short(of(store.CauseGroupEmpty)),
+		Cause: of(store.CauseGroupEmpty), Conditions: d.common(),
 	}
 	for _, v := range d.g.Slots {
 		if len(a.Writes) == mostSlotsAtOnce {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -109,7 +110,7 @@ func (d *draft) rollOut() {
 	}
 	if d.blamed() {
 		d.block("FLAP-5", task{work: store.WorkRoll}, store.BlockedByBlamedTemplate,
-			store.BlockedFacts{Text: d.rollout.Blamed + d.meanwhile()})
+			d.meanwhile(store.BlockedFacts{Cause: reason.Known(d.rollout.BlamedCause, d.rollout.Blamed)}))
 		return
 	}
 	if d.healsFirst() {

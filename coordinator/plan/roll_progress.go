@@ -95,7 +95,7 @@ func (d *draft) track() {
 
 func (d *draft) advance() {
 	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
-	d.rollout.Stalls, d.rollout.Stalled = &t, ""
+	d.rollout.Stalls, d.rollout.Stalled, d.rollout.StalledCause = &t, "", store.Cause{}
 }
 
 // follow notes how far a roll has come. One that was done, fails and recovers is no progress.
@@ -105,7 +105,7 @@ func (d *draft) follow(r *store.Rollout) {
 	switch {
 	case done > most:
 		r.Progress = d.now.UTC()
-		r.Blamed = ""
+		absolve(r)
 		d.advance()
 	case r.Stalls == nil && r.Stalled == "":
 		d.advance()
@@ -133,7 +133,7 @@ func (d *draft) stall() {
 		return
 	}
 	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
-	r.Stalls, r.Stalled = nil, reason.Short(why)
+	r.Stalls, r.StalledCause, r.Stalled = nil, why, reason.Short(why)
 	d.tell("ROLL-4", "roll is stalled", why)
 }
 
@@ -143,15 +143,17 @@ func (d *draft) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 {
-		r.Blamed = "" // the operator has had the slots start over
+		absolve(r) // the operator has had the slots start over
 	}
 	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
 		return
 	}
 	why := store.Cause{Kind: store.CauseTemplateFails, Name: d.hash, Count: failures, Limit: slots}
-	r.Blamed = reason.Short(why)
+	r.BlamedCause, r.Blamed = why, reason.Short(why)
 	d.tell("FLAP-5", "roll stopped", why)
 }
+
+func absolve(r *store.Rollout) { r.Blamed, r.BlamedCause = "", store.Cause{} }
 
 // failedSince counts the slots in which the new template has failed since a time, and how often.
 func (d *draft) failedSince(since time.Time) (slots, failures int) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/query"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -438,20 +439,19 @@ func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 	a.Facts = append(slices.Clone(a.Facts),
 		store.Fact{Kind: store.FactGoodTemplate, By: d.g.Name, Name: rec.Template, Rev: good.Revision})
 	if a.Instance != rec.ID { // else the record's reason is the action's
-		a.Why += "; " + d.fallback.why
+		a.Cause = with(reason.Known(a.Cause, a.Why), func(also *store.CauseAlso) { also.Made = d.fallback.why })
+		a.Why = reason.Short(a.Cause)
 	}
 }
 
-// meanwhile describes what is used while the template is blamed.
-func (d *draft) meanwhile() string {
-	switch {
-	case d.fallback != nil:
-		return "; whatever else is created is made from " + d.fallback.hash + " (ROLL-9)"
-	case d.rollout.FallbackUnusable != "":
-		return "; the last good template is of no use any more: " + d.rollout.FallbackUnusable
-	default:
-		return ""
+// meanwhile adds what is used while the template is blamed.
+func (d *draft) meanwhile(of store.BlockedFacts) store.BlockedFacts {
+	if d.fallback != nil {
+		of.Name = d.fallback.hash
+	} else {
+		of.Text = d.rollout.FallbackUnusable
 	}
+	return of
 }
 
 // obsolete reports whether a member is outdated and that nothing new is made from its template

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -97,12 +98,9 @@ func (d *draft) followCanaries(r *store.Rollout) {
 		return
 	}
 	if d.rests = !d.restOver(wait); !d.rests {
-		r.Promoted = "healthy for " + store.Duration(wait).String()
-		d.tell("ROLL-5", "canaries promoted", store.Cause{
+		d.promoted(store.Cause{
 			Kind: store.CauseCanariesHealthy, Count: done, Name: r.Template, For: store.Duration(wait),
 		})
-		d.promotes = true
-		d.advance()
 	}
 }
 
@@ -230,16 +228,22 @@ func (d *draft) becomesCanary(m *member) {
 	}
 }
 
+// promoted has the roll go on after its canaries.
+func (d *draft) promoted(why store.Cause) {
+	d.rollout.PromotedCause, d.rollout.Promoted = why, reason.Short(why)
+	d.tell("ROLL-5", "canaries promoted", why)
+	d.promotes = true
+	d.advance()
+}
+
 // promote has a roll go on by an operator's word.
 func (d *draft) promote(r store.Versioned[store.Request]) {
 	if !d.testsCanaries() {
 		d.actions = append(d.actions, refuse(r, "no roll of it has canaries that are not promoted yet"))
 		return
 	}
-	d.rollout.Promoted, d.rollout.Rests = "promoted by "+r.Record.By, nil
-	d.rests, d.promotes = false, true
-	d.tell("ROLL-5", "canaries promoted", orderedBy(r.Record.By))
-	d.advance()
+	d.rollout.Rests, d.rests = nil, false
+	d.promoted(orderedBy(r.Record.By))
 	d.settled = append(d.settled, r)
 }
 
@@ -270,9 +274,13 @@ func (d *draft) rollBack() {
 	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
 		return
 	}
+	why := reason.Known(r.BlamedCause, r.Blamed)
+	if r.Blamed == "" {
+		why = reason.Known(r.StalledCause, r.Stalled)
+	}
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "ROLL-5", What: "rolled back to template " + good.Template,
-		Why:        cmp.Or(r.Blamed, "the roll to "+r.Template+" is stalled: "+r.Stalled),
+		Why: reason.Short(why), Cause: reason.Recorded(why),
 		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
 		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -87,7 +86,7 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
 		tell(Note{Rule: "REC-1", What: "spec accepted", Cause: store.Cause{
-			Text: fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec)),
+			Kind: store.CauseSpec, Count: d.spec.Size, Name: d.hash, Other: standing(d.spec),
 		}})
 		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.AcceptedRevision}}
 	case len(d.notes) > 0:
@@ -106,17 +105,17 @@ func (d *draft) writeStatus(old, st *store.Status) {
 	d.actions = append([]Action{a}, d.actions...) // what follows from it comes after it in the journal
 }
 
-// standing is what an operator has set besides, in words.
+// standing is what an operator has set besides.
 func standing(g *store.Group) string {
 	switch {
 	case g.Deleting:
-		return ", to be deleted"
+		return reason.SpecDeleting
 	case g.Stopped:
-		return ", stopped"
+		return reason.SpecStopped
 	case g.Unstarted:
-		return ", not started"
+		return reason.SpecUnstarted
 	case g.Paused:
-		return ", paused"
+		return reason.SpecPaused
 	default:
 		return ""
 	}
@@ -263,7 +262,7 @@ func (d *draft) forgetStatus() {
 	}
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "SAFE-10", What: "status removed",
-		Why:        "the group's key is gone, and no spec of it was ever in force",
+		Why: reason.Short(of(store.CauseNeverAccepted)), Cause: of(store.CauseNeverAccepted),
 		Conditions: append([]store.Condition{d.g.Status.Unchanged()}, d.specUnchanged()...),
 		Writes:     []store.Write{store.Delete(d.g.Status.Key)},
 	})

@@ -207,7 +207,8 @@ func (d *draft) begin(ofGroup bool, shard Tally) {
 // endStorm has what is still lost taken up bit by bit.
 func (d *draft) endStorm(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
-	d.storm.Ended, d.storm.By, d.storm.Resume = reason.Short(how), how.By, &t
+	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
+	d.storm.By, d.storm.Resume = how.By, &t
 	d.storm.Calm, d.storm.Next, d.storm.Probe = nil, nil, ""
 	d.tell("SAFE-2", "storm is over", how)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -222,7 +223,8 @@ func (d *draft) rebalance() {
 	case wait.After(d.now):
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
-		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Text: r.Why, For: r.Wait.For})
+		d.block("REC-17", what, store.BlockedByWithdrawal,
+			store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
 	case d.mayAdd(what):
 		d.rebalanceOne(from, to, what)
 	}
@@ -334,8 +336,10 @@ func (d *draft) followRebalance() *store.Rebalance {
 			case m.fills() && d.proven(m):
 				return nil // it takes its place
 			case m.ID() != last && !m.fills() && replaced.fills():
-				t := d.timer(min(rebalanceWait<<min(tries, 10), rebalanceWaitMost))
-				return &store.Rebalance{Withdrawn: tries + 1, Last: m.ID(), Why: d.lastWhy(m), Wait: &t}
+				why, t := d.lastCause(m), d.timer(min(rebalanceWait<<min(tries, 10), rebalanceWaitMost))
+				return &store.Rebalance{
+					Withdrawn: tries + 1, Last: m.ID(), Why: reason.Short(why), Cause: reason.Recorded(why), Wait: &t,
+				}
 			}
 		}
 	}
@@ -356,11 +360,11 @@ func (sl *slot) member(id string) *member {
 }
 
 // lastWhy is why a member leaves: as this plan decides, else as its record says.
-func (d *draft) lastWhy(m *member) string {
+func (d *draft) lastCause(m *member) store.Cause {
 	for i := range d.actions {
 		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {
-			return a.Why
+			return reason.Known(a.Cause, a.Why)
 		}
 	}
-	return m.Record.Last.Why
+	return reason.Known(m.Record.Last.Cause, m.Record.Last.Why)
 }

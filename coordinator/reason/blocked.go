@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByHold:
 		return fmt.Sprintf("the shard is on hold since %s by %s: %s", of.Since.UTC().Format(time.RFC3339), of.Name, of.Text)
 	case store.BlockedByPause:
-		return also("the group is paused", "; what was decided before waits too: ", of.Text)
+		return also("the group is paused", "; what was decided before waits too: ", decidedBefore(of))
 	case store.BlockedByStaleState:
 		return "a record that concerns every group is missing or cannot be read: " + of.Text
 	case store.BlockedByMissingList:
@@ -130,7 +131,7 @@ func Why(b *store.Blocked) string {
 		}
 		return "not all of the group is healthy and settled"
 	case store.BlockedByWithdrawal:
-		return "the last one was withdrawn: " + of.Text
+		return "the last one was withdrawn: " + cause(of)
 	case store.BlockedByFullZone:
 		return "zone " + of.To + " has no room"
 	case store.BlockedByNoSpot:
@@ -157,7 +158,8 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByDrain:
 		return "it drains: " + cause(of)
 	case store.BlockedByChecksGivenUp:
-		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot, of.Name)
+		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot,
+			cmp.Or(Short(of.Cause), of.Name))
 	case store.BlockedByEarlierCalls:
 		return "an earlier call may still create its machine"
 	case store.BlockedByAgentStop:
@@ -165,7 +167,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByFlapping:
 		return fmt.Sprintf("slot %d flaps: %s", of.Slot, number(of.Count, "failure"))
 	case store.BlockedByGivenUpSlot:
-		return fmt.Sprintf("slot %d is given up: %s", of.Slot, of.Text)
+		return fmt.Sprintf("slot %d is given up: %s", of.Slot, cause(of))
 	case store.BlockedByStartup:
 		return of.Other + " works, but not yet for startup_duration"
 	case store.BlockedByOnDemand:
@@ -227,7 +229,9 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByCopies:
 		return fmt.Sprintf("the provider lists %s more with its tags, which none of our calls made: %s",
 			number(of.Count, "machine"), of.Text)
-	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
+	case store.BlockedByBlamedTemplate:
+		return blamed(of)
+	case store.BlockedByDamage, store.BlockedByChecks, store.BlockedByProvider:
 		return of.Text
 	default:
 		return b.Why
@@ -424,6 +428,35 @@ func Command(b *store.Blocked) string {
 	default:
 		return b.Command
 	}
+}
+
+// blamed says why a template is blamed, and what is used meanwhile. The release before wrote all of
+// it as Text.
+func blamed(of *store.BlockedFacts) string {
+	text := Short(of.Cause)
+	switch {
+	case text == "":
+		return of.Text
+	case of.Name != "":
+		return text + "; whatever else is created is made from " + of.Name + " (ROLL-9)"
+	default:
+		return also(text, "; the last good template is of no use any more: ", of.Text)
+	}
+}
+
+// decidedBefore is the work that was decided before the group was paused. A release before wrote it
+// as Text.
+func decidedBefore(of *store.BlockedFacts) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, number(n, what))
+		}
+	}
+	add(of.Creations, "creation")
+	add(of.Removals, "removal")
+	add(of.Restarts, "restart")
+	return cmp.Or(strings.Join(parts, ", "), of.Text)
 }
 
 // cause is why the instance goes, or how it is judged. A release before wrote that as text.

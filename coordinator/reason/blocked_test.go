@@ -132,3 +132,60 @@ func TestTopics(t *testing.T) {
 		}
 	}
 }
+
+// Why a template is blamed, a slot is given up or a pause holds work is shown by fields, and by the
+// text alone where a release before wrote no fields.
+//
+// proves REC-15
+func TestReasonsInFields(t *testing.T) {
+	fails := store.Cause{Kind: store.CauseTemplateFails, Name: "t2", Count: 3, Limit: 2}
+	why := Short(fails)
+	for _, test := range []struct {
+		kind store.BlockedKind
+		of   store.BlockedFacts
+		want string
+	}{
+		{store.BlockedByBlamedTemplate, store.BlockedFacts{Text: "as it was written"}, "as it was written"},
+		{store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails}, why},
+		{
+			store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails, Name: "t1"},
+			why + "; whatever else is created is made from t1 (ROLL-9)",
+		},
+		{
+			store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails, Text: "no image"},
+			why + "; the last good template is of no use any more: no image",
+		},
+		{store.BlockedByPause, store.BlockedFacts{}, "the group is paused"},
+		{
+			store.BlockedByPause, store.BlockedFacts{Creations: 2, Restarts: 1},
+			"the group is paused; what was decided before waits too: 2 creations, 1 restart",
+		},
+		{
+			store.BlockedByPause, store.BlockedFacts{Text: "1 removal"},
+			"the group is paused; what was decided before waits too: 1 removal",
+		},
+		{
+			store.BlockedByGivenUpSlot,
+			store.BlockedFacts{Slot: 1, Cause: store.Cause{Kind: store.CauseManyFailures, Count: 4, Limit: 3}},
+			"slot 1 is given up: 4 failures, more than flap.give_up_after 3",
+		},
+		{store.BlockedByGivenUpSlot, store.BlockedFacts{Slot: 1, Text: "often"}, "slot 1 is given up: often"},
+		{
+			store.BlockedByChecksGivenUp,
+			store.BlockedFacts{Slot: 1, Text: "checks 0/1", Cause: store.Cause{Kind: store.CauseFlapsLong, For: 1e9}},
+			"checks 0/1; it is not healed, because slot 1 is given up: it has flapped for 1s",
+		},
+		{
+			store.BlockedByChecksGivenUp, store.BlockedFacts{Slot: 1, Text: "checks 0/1", Name: "often"},
+			"checks 0/1; it is not healed, because slot 1 is given up: often",
+		},
+		{
+			store.BlockedByWithdrawal, store.BlockedFacts{Cause: store.Cause{Kind: store.CauseFullZoneEven, Name: "a"}},
+			"the last one was withdrawn: zone a has no room, and it was made to even the zones",
+		},
+	} {
+		if got := Why(&store.Blocked{Kind: test.kind, Of: test.of}); got != test.want {
+			t.Errorf("%s: got\n%s, want\n%s", test.kind, got, test.want)
+		}
+	}
+}

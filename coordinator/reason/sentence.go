@@ -212,6 +212,10 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("%d of %d are healthy and up to date", c.Count, c.Limit)
 	case store.CauseNoProgress:
 		return "no further instance got healthy and up to date within " + c.For.String()
+	case store.CauseManyFailures:
+		return fmt.Sprintf("%d failures, more than flap.give_up_after %d", c.Count, c.Limit)
+	case store.CauseFlapsLong:
+		return fmt.Sprintf("it has flapped for %s", c.For)
 	case store.CauseTemplateFails:
 		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
 			"the template is taken for the cause", c.Name, c.Count, c.Limit)
@@ -223,6 +227,17 @@ func ofGroup(c store.Cause) string {
 		return "the time for which " + c.By + " had chosen it is over"
 	case store.CauseUnreadable:
 		return "it could not be read: " + c.Text
+	case store.CauseVanished:
+		return "its removal was never confirmed (" + c.Text + "), but the provider lists it no more"
+	case store.CauseVouchedGone:
+		return "operator " + c.By + " says that its machine is gone"
+	case store.CauseExtra:
+		return fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", c.Name, c.For,
+			unwanted[c.Other])
+	case store.CauseSpoiledAlive:
+		return "no lease ends it, and no replica has written it anew: " + c.Text
+	case store.CauseSpec:
+		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, standing[c.Other])
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
 		return c.Text
 	}
@@ -269,8 +284,39 @@ var fixed = map[store.CauseKind]string{
 	store.CauseIdle:              "its workload is idle",
 	store.CauseBusy:              "its workload is busy, as far as is known",
 	store.CauseNoConnections:     "no connection to it is in use",
+	store.CauseNeverAsked:        "no provider was ever asked for it",
+	store.CauseRemoved:           "the provider removed it and lists it no more",
+	store.CauseNeverJoined:       "no machine has joined as it, and none can any more",
+	store.CauseStopConfirmed:     "its agent has confirmed that its workload was stopped",
+	store.CauseGroupEmpty:        "its last instance is gone",
+	store.CauseNeverAccepted:     "the group's key is gone, and no spec of it was ever in force",
 	store.CauseNoneOutdated:      "what is wanted now is what all have",
 	store.CauseZonesInOrder:      "zones follow one another in order of name",
+}
+
+// How an extra machine is known not to be wanted, as Cause.Other of Extra.
+const (
+	ExtraDeleted  = "deleted"
+	ExtraReplaced = "replaced"
+	ExtraNoGroup  = "no_group"
+)
+
+var unwanted = map[string]string{
+	ExtraDeleted:  "its record was deleted on purpose",
+	ExtraReplaced: "another instance has its slot",
+	ExtraNoGroup:  "its group was deleted on purpose",
+}
+
+// What an operator has set besides a spec, as Cause.Other of Spec.
+const (
+	SpecDeleting  = "deleting"
+	SpecStopped   = "stopped"
+	SpecUnstarted = "unstarted"
+	SpecPaused    = "paused"
+)
+
+var standing = map[string]string{
+	SpecDeleting: ", to be deleted", SpecStopped: ", stopped", SpecUnstarted: ", not started", SpecPaused: ", paused",
 }
 
 // missing says what an instance lacks to be healthy.

@@ -114,9 +114,9 @@ func rollOf(st store.Status) *Roll {
 	r := &Roll{Rollout: *st.Rollout}
 	switch {
 	case r.Blamed != "":
-		r.State, r.Why = Stopped, r.Blamed
+		r.State, r.Why = Stopped, reason.Text(r.BlamedCause, r.Blamed)
 	case r.Rollout.Stalled != "":
-		r.State, r.Why = Stalled, r.Rollout.Stalled
+		r.State, r.Why = Stalled, reason.Text(r.StalledCause, r.Rollout.Stalled)
 	case st.Accepted != nil && st.Accepted.Rollout.Strategy == store.StrategyOpportunistic:
 		return nil
 	}

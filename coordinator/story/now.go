@@ -95,7 +95,7 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	}
 	if r := st.Rebalance; r != nil && r.Wait != nil {
 		lines = append(lines, fmt.Sprintf("rebalance: %d withdrawn, the next in %s at the earliest: %s", r.Withdrawn,
-			Ends(*r.Wait, now), reason.OneLine(r.Why)))
+			Ends(*r.Wait, now), reason.OneLine(reason.Text(r.Cause, r.Why))))
 	}
 	for _, v := range slots {
 		if line := SlotState(v.Record, now); line != "" {
@@ -125,7 +125,7 @@ func stageLines(r *store.Rollout, now time.Time) (lines []string) {
 	}
 	switch {
 	case r.Canary > 0 && r.Promoted != "":
-		lines = append(lines, "canaries: promoted: "+reason.OneLine(r.Promoted)+" (ROLL-5)")
+		lines = append(lines, "canaries: promoted: "+reason.OneLine(reason.Text(r.PromotedCause, r.Promoted))+" (ROLL-5)")
 	case r.Canary > 0 && len(slots) == 0:
 		lines = append(lines, fmt.Sprintf("canaries: 0 of %d (ROLL-5)", r.Canary))
 	case r.Canary > 0:
@@ -148,10 +148,7 @@ func stormLine(s store.Storm, now time.Time) string {
 		line += ", across the shard"
 	}
 	if s.Ended != "" {
-		line += "; over: " + reason.OneLine(s.Ended)
-		if s.By != "" {
-			line += ", by " + s.By
-		}
+		line += "; over: " + reason.OneLine(reason.Text(s.EndedCause, s.Ended))
 		if s.Resume != nil {
 			line += "; the remaining lost instances are replaced gradually in the next " + Ends(*s.Resume, now)
 		}
@@ -175,7 +172,7 @@ func SlotState(s store.Slot, now time.Time) string {
 	failures := reason.Counted(len(s.Failures), "failure", "failures")
 	switch {
 	case s.Errored != "":
-		return "errored: " + reason.OneLine(s.Errored)
+		return "errored: " + reason.OneLine(reason.Text(s.ErroredCause, s.Errored))
 	case s.Flapping > 0 && s.Retry == nil:
 		return "flapping: " + failures
 	case s.Retry != nil && !s.Retry.Start.Add(s.Retry.For.D()).After(now):
