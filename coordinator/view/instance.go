@@ -69,8 +69,14 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 			}
 		}
 	})
+	v.decide()
+	return v, true
+}
+
+// decide finds the decision that matters among the entries, and what would have prevented it.
+func (v *Instance) decide() {
 	for i, e := range slices.Backward(v.Events) {
-		if e.Instance != id {
+		if e.Instance != v.ID {
 			continue
 		}
 		if v.Group == "" {
@@ -78,10 +84,9 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		}
 		if v.Decision == nil && reason.Matters(&e.JournalEntry) {
 			v.Decision = &v.Events[i]
-			v.Prevented = reason.Prevented(&e.JournalEntry, story.Clock(e.At, now))
+			v.Prevented = reason.Prevented(&e.JournalEntry, story.Clock(e.At, v.Now))
 		}
 	}
-	return v, true
 }
 
 // Answer says how the instance is, or was, in a sentence.

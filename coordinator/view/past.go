@@ -33,6 +33,33 @@ func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read boo
 	return units, true
 }
 
+// InstanceAt works out how an instance was at a moment, and how it had come to that; false: nothing
+// was read yet. It has no record and no report, which are not kept.
+func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool) {
+	present, read := s.Instance(id, now)
+	if !read {
+		return v, false
+	}
+	v = Instance{
+		Truth: present.Truth, Revision: present.Revision, Now: now, ID: id, Group: present.Group, Slot: -1,
+		Since: present.Since,
+	}
+	for _, e := range present.Events {
+		if e.At.After(at) {
+			break
+		}
+		v.Events = append(v.Events, e)
+	}
+	v.decide()
+	units, _ := s.GroupAt(v.Group, at, now)
+	for _, u := range units {
+		if u.ID == id {
+			v.There, v.Unit, v.Slot = true, u, u.Slot
+		}
+	}
+	return v, true
+}
+
 // before works out how the instances of a group were at a moment.
 func before(entries []journal.Entry, now []Unit, group string, at time.Time) []Unit {
 	all := map[string]*was{}

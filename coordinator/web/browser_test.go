@@ -40,6 +40,7 @@ func TestPagesInABrowser(t *testing.T) {
 			for _, path := range []string{
 				"/", "/g/web", "/g/api", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
 				"/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
+				"/i/web-9-z?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)
 				tab.Until("a page that is live, or of the past", "stream?.readyState === 1 || main.dataset.live === ''")

@@ -54,7 +54,7 @@ func TestPagesOfThePast(t *testing.T) {
 	}
 	x.shows("/events", "gone")
 	cell := regexp.MustCompile(`<li id="s-0">(.*?)</li>`)
-	kind := regexp.MustCompile(`href="/i/([^"]+)" class="([a-z]+)"`)
+	kind := regexp.MustCompile(`href="/i/([^"?]+)[?]at=[^"]+" class="([a-z]+)"`)
 	for _, c := range []struct {
 		ago  time.Duration
 		want string
@@ -87,6 +87,22 @@ func TestPagesOfThePast(t *testing.T) {
 		}
 		if c.ago == 30*time.Minute && (strings.Contains(body, "its stream broke") || !strings.Contains(body, `rel="next"`)) {
 			t.Error("30m ago: it shows what was not known yet, or no way on")
+		}
+	}
+	for _, c := range []struct {
+		ago       time.Duration
+		has, lack string
+		code      int
+	}{
+		{30 * time.Minute, "web-0-old is live", "its stream broke", 200},
+		{20*time.Minute - time.Second, "web-0-old is suspect", "crashed", 200},
+		{10 * time.Minute, "web-0-old was DELETED", "is live", 200},
+		{51 * time.Minute, "knows nothing of it at that time", "requested", 404},
+	} {
+		code, body, _ := x.get("/i/web-0-old?at=" + url.QueryEscape(x.now.Add(-c.ago).Format(time.RFC3339Nano)))
+		if code != c.code || !strings.Contains(body, c.has) || strings.Contains(body, c.lack) ||
+			!strings.Contains(body, `id="past"`) || !strings.Contains(body, `data-live=""`) {
+			t.Errorf("%s ago the instance: %d:\n%s", c.ago, code, body)
 		}
 	}
 	if _, body, _ := x.get("/g/web?at=yesterday"); strings.Contains(body, `id="past"`) {

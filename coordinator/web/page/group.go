@@ -194,7 +194,11 @@ func (b *builder) cell(c cell) Fragment {
 	if c.Slot < 0 {
 		id = "d-" + c.Units[0].ID
 	}
-	look := id + fmt.Sprint(c.Off)
+	at := template.URL("") // of what this package writes alone
+	if !b.at.IsZero() {
+		at = template.URL("?" + url.Values{"at": {b.at.UTC().Format(time.RFC3339Nano)}}.Encode())
+	}
+	look := id + fmt.Sprint(c.Off) + string(at)
 	for _, u := range c.Units {
 		look += "|" + u.ID + "|" + u.Kind + "|" + u.Label()
 	}
@@ -202,7 +206,8 @@ func (b *builder) cell(c cell) Fragment {
 		return b.html("cell", struct {
 			cell
 			ID string
-		}{c, id})
+			At template.URL
+		}{c, id, at})
 	})}
 }
 
