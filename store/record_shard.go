@@ -272,7 +272,7 @@ type Replica struct {
 	Balancers []string `json:"balancers,omitempty"` // likewise
 	Sources   []string `json:"sources,omitempty"`   // of numbers from outside
 	// the authorities for workloads' certificates that it has; nil: it is older, and does not say
-	Authorities map[string]AuthorityLimits `json:"authorities"`
+	Authorities map[string]AuthorityLimits `json:"authorities,omitzero"`
 	// what each of the providers can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`
