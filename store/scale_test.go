@@ -33,20 +33,24 @@ func TestScaleTargets(t *testing.T) {
 			"scale.min: 0: must be 1 to scale.max, or 0 with a target from outside for the group (AUTO-1)",
 		},
 		{
-			[]store.ScaleTarget{{From: "queue", Metric: "cpu", Value: 60}}, nil,
+			[]store.ScaleTarget{{From: "queue", Metric: "cpu", Value: 60}},
+			nil,
 			`scale.targets[0].metric: "cpu": must be "cpu", "memory" or "network", or left out with from (AUTO-1)`,
 		},
 		{
-			[]store.ScaleTarget{{From: "../queue", Value: 60}}, nil,
+			[]store.ScaleTarget{{From: "../queue", Value: 60}},
+			nil,
 			`scale.targets[0].from: "../queue": must be a name of at most 40 of a-z, 0-9 and -, beginning with a letter ` +
 				`(AUTO-1)`,
 		},
 		{
-			[]store.ScaleTarget{{Metric: "cpu", Value: 60, Per: "group"}}, nil,
+			[]store.ScaleTarget{{Metric: "cpu", Value: 60, Per: "group"}},
+			nil,
 			`scale.targets[0].per: "group": must be "group" or "instance", with from alone (AUTO-1)`,
 		},
 		{
-			[]store.ScaleTarget{{From: "queue", Value: 6}, {From: "queue", Value: 7}}, nil,
+			[]store.ScaleTarget{{From: "queue", Value: 6}, {From: "queue", Value: 7}},
+			nil,
 			`scale.targets[1].from: "queue": must be another metric than scale.targets[0] has (AUTO-1)`,
 		},
 		{targets: []store.ScaleTarget{{Metric: "cpu", Value: 1}, {Metric: "network", Value: 1e6}}},

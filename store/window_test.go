@@ -240,10 +240,18 @@ func TestOpenBetweenFreezes(t *testing.T) {
 		begins time.Time // what waits from 15:00 on
 	}{
 		"windows that touch": {g, nil, []store.Period{{From: at(2), To: at(6)}}, at(3)},
-		"a freeze in it": {g, []*store.Freeze{nil, freeze},
-			[]store.Period{{From: at(2), To: at(3)}, {From: at(5), To: at(6)}}, at(5)},
-		"a freeze alone": {store.Group{}, []*store.Freeze{freeze},
-			[]store.Period{{From: at(0), To: at(3)}, {From: at(5), To: at(12)}}, at(5)},
+		"a freeze in it": {
+			g,
+			[]*store.Freeze{nil, freeze},
+			[]store.Period{{From: at(2), To: at(3)}, {From: at(5), To: at(6)}},
+			at(5),
+		},
+		"a freeze alone": {
+			store.Group{},
+			[]*store.Freeze{freeze},
+			[]store.Period{{From: at(0), To: at(3)}, {From: at(5), To: at(12)}},
+			at(5),
+		},
 		"nothing": {store.Group{}, nil, []store.Period{{From: at(0), To: at(12)}}, at(3)},
 	} {
 		if got := c.g.OpenBetween(store.PlannedRoll, at(0), at(12), c.freeze...); !slices.Equal(got, c.want) {

@@ -149,20 +149,24 @@ func TestReasonsInFields(t *testing.T) {
 		{store.BlockedByBlamedTemplate, store.BlockedFacts{Text: "as it was written"}, "as it was written"},
 		{store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails}, why},
 		{
-			store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails, Name: "t1"},
+			store.BlockedByBlamedTemplate,
+			store.BlockedFacts{Cause: fails, Name: "t1"},
 			why + "; whatever else is created is made from t1 (ROLL-9)",
 		},
 		{
-			store.BlockedByBlamedTemplate, store.BlockedFacts{Cause: fails, Text: "no image"},
+			store.BlockedByBlamedTemplate,
+			store.BlockedFacts{Cause: fails, Text: "no image"},
 			why + "; the last good template is of no use any more: no image",
 		},
 		{store.BlockedByPause, store.BlockedFacts{}, "the group is paused"},
 		{
-			store.BlockedByPause, store.BlockedFacts{Creations: 2, Restarts: 1},
+			store.BlockedByPause,
+			store.BlockedFacts{Creations: 2, Restarts: 1},
 			"the group is paused; what was decided before waits too: 2 creations, 1 restart",
 		},
 		{
-			store.BlockedByPause, store.BlockedFacts{Text: "1 removal"},
+			store.BlockedByPause,
+			store.BlockedFacts{Text: "1 removal"},
 			"the group is paused; what was decided before waits too: 1 removal",
 		},
 		{
@@ -177,11 +181,13 @@ func TestReasonsInFields(t *testing.T) {
 			"checks 0/1; it is not healed, because slot 1 is given up: it has flapped for 1s",
 		},
 		{
-			store.BlockedByChecksGivenUp, store.BlockedFacts{Slot: 1, Text: "checks 0/1", Name: "often"},
+			store.BlockedByChecksGivenUp,
+			store.BlockedFacts{Slot: 1, Text: "checks 0/1", Name: "often"},
 			"checks 0/1; it is not healed, because slot 1 is given up: often",
 		},
 		{
-			store.BlockedByWithdrawal, store.BlockedFacts{Cause: store.Cause{Kind: store.CauseFullZoneEven, Name: "a"}},
+			store.BlockedByWithdrawal,
+			store.BlockedFacts{Cause: store.Cause{Kind: store.CauseFullZoneEven, Name: "a"}},
 			"the last one was withdrawn: zone a has no room, and it was made to even the zones",
 		},
 	} {

@@ -65,10 +65,14 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		}, is: "back"},
 		{name: "bad before anything has changed", answer: func(*sim.World) (float64, error) { return 0.5, nil }, is: "waits"},
 		{name: "missing", answer: func(*sim.World) (float64, error) { return 0, missing }, is: "waits"},
-		{name: "missing without canaries", answer: func(*sim.World) (float64, error) { return 0, missing }, change: noCanary,
-			is: "waits"},
-		{name: "good without canaries", answer: func(*sim.World) (float64, error) { return 0.01, nil }, change: noCanary,
-			on: 6, is: "done"},
+		{
+			name: "missing without canaries", answer: func(*sim.World) (float64, error) { return 0, missing }, change: noCanary,
+			is: "waits",
+		},
+		{
+			name: "good without canaries", answer: func(*sim.World) (float64, error) { return 0.01, nil }, change: noCanary,
+			on: 6, is: "done",
+		},
 		{name: "missing once the canaries are there", answer: func(w *sim.World) (float64, error) {
 			if newWorking(w) > 0 {
 				return 0, missing

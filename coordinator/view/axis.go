@@ -29,7 +29,10 @@ var Spans = []struct {
 	Name string
 	For  time.Duration
 }{
-	{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour},
+	{"15m", 15 * time.Minute},
+	{"1h", time.Hour},
+	{"6h", 6 * time.Hour},
+	{"24h", 24 * time.Hour},
 	{"7d", 7 * 24 * time.Hour},
 }
 

@@ -76,10 +76,12 @@ func (x *exhibit) fair() {
 		}
 	})
 	x.tell(-9*time.Minute, store.JournalEntry{
-		Rule: "AUTO-1", What: "size 40", Group: "jobs", Cause: store.Cause{Kind: store.CauseLoad, Count: 34, Limit: 40,
+		Rule: "AUTO-1", What: "size 40", Group: "jobs", Cause: store.Cause{
+			Kind: store.CauseLoad, Count: 34, Limit: 40,
 			Load: &store.CauseNumbers{Numbers: []store.ScaleNumber{
 				{Metric: store.MetricCPU, Value: 71, Target: 60, Fresh: 34, Of: 34},
-			}}},
+			}},
+		},
 	})
 	status("api", 12, func(st *store.Status) {
 		st.Health, st.Healthy, st.OK, st.Since = 50, 6, false, x.now.Add(-41*time.Second)

@@ -38,14 +38,20 @@ var (
 // of the code for everything else says.
 var (
 	fieldsByCode = []struct{ prefix, field string }{
-		{"InvalidAMI", "settings.image"}, {"InvalidLaunchTemplate", "settings.launch_template"},
-		{"InvalidKeyPair", "settings.key_name"}, {"InvalidGroup", "settings.security_groups"},
-		{"InvalidSecurityGroup", "settings.security_groups"}, {"InvalidBlockDevice", "settings.root_disk"},
-		{"InvalidSubnet", "zones of the provider's configuration"}, {"InvalidUserData", "settings.user_data"},
+		{"InvalidAMI", "settings.image"},
+		{"InvalidLaunchTemplate", "settings.launch_template"},
+		{"InvalidKeyPair", "settings.key_name"},
+		{"InvalidGroup", "settings.security_groups"},
+		{"InvalidSecurityGroup", "settings.security_groups"},
+		{"InvalidBlockDevice", "settings.root_disk"},
+		{"InvalidSubnet", "zones of the provider's configuration"},
+		{"InvalidUserData", "settings.user_data"},
 	}
 	fieldsByText = []struct{ says, field string }{
-		{"iamInstanceProfile", "settings.instance_profile"}, {"IAM Instance Profile", "settings.instance_profile"},
-		{"InstanceType", "instance_type"}, {"Not authorized for images", "settings.image"},
+		{"iamInstanceProfile", "settings.instance_profile"},
+		{"IAM Instance Profile", "settings.instance_profile"},
+		{"InstanceType", "instance_type"},
+		{"Not authorized for images", "settings.image"},
 	}
 )
 

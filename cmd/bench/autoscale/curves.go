@@ -48,14 +48,16 @@ func Curves() []Curve {
 			{At: 20 * time.Hour, Load: 200, Over: 3 * time.Hour},
 		}},
 		{Name: "burst", Length: 2 * time.Hour, Steps: []Step{
-			{Load: 200}, {At: 20 * time.Minute, Load: 1000, Over: time.Minute},
+			{Load: 200},
+			{At: 20 * time.Minute, Load: 1000, Over: time.Minute},
 			{At: 60 * time.Minute, Load: 200, Over: time.Minute},
 		}},
 		saw,
 		{
 			Name: "no numbers", Length: 2 * time.Hour, Silent: []Span{{30 * time.Minute, 20 * time.Minute}},
 			Steps: []Step{
-				{Load: 500}, {At: 32 * time.Minute, Load: 250, Over: time.Minute},
+				{Load: 500},
+				{At: 32 * time.Minute, Load: 250, Over: time.Minute},
 				{At: 49 * time.Minute, Load: 500, Over: time.Minute},
 			},
 		},

@@ -202,8 +202,10 @@ func chartOf(trend []view.Moment, scale *view.Scale) *chart {
 		}
 		for _, n := range scale.Numbers {
 			if n.Metric != store.MetricNetwork {
-				c.Load.Bounds = append(c.Load.Bounds, bound{n.Metric, fmt.Sprintf("%s target %g%%", n.Metric, n.Target),
-					at(n.Target, 100)})
+				c.Load.Bounds = append(c.Load.Bounds, bound{
+					n.Metric, fmt.Sprintf("%s target %g%%", n.Metric, n.Target),
+					at(n.Target, 100),
+				})
 			}
 		}
 	}

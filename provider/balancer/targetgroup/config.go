@@ -40,10 +40,8 @@ const (
 	requestTimeout     = 15 * time.Second // of one request, so that a lost answer is noticed
 )
 
-var (
-	groupForm = regexp.MustCompile(
-		`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
-)
+var groupForm = regexp.MustCompile(
+	`^arn:[a-z0-9-]+:elasticloadbalancing:([a-z0-9-]+):[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$`)
 
 // New checks the configuration. It sends no request.
 func New(ctx context.Context, c Config) (*Balancer, error) {
