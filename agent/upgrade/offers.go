@@ -139,7 +139,7 @@ func (m *Manager) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer m.writes.Wait()
 	defer work.Wait()
-	taking, stop := context.WithCancel(ctx)
+	stop := func() {}
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,10 +148,11 @@ func (m *Manager) Run(ctx context.Context) {
 		case o := <-m.offers:
 			stop()
 			work.Wait() // two downloads would write one file
-			taking, stop = context.WithCancel(ctx)
+			stop = func() {}
 			if o != nil {
-				now := taking
-				work.Go(func() { m.take(now, *o) })
+				taking, end := context.WithCancel(ctx)
+				stop = end
+				work.Go(func() { m.take(taking, *o) })
 			}
 		}
 	}

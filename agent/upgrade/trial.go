@@ -116,7 +116,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		case <-late.C:
 			_ = cmd.Process.Kill()
 			select {
-			case <-ended:
+			case <-ended: //nolint:errcheck // why it ended is known
 			case <-time.After(killTime): // stuck in the kernel: it cannot be waited for
 			}
 			if leaving {

@@ -117,7 +117,7 @@ func (p programs) ended(ctx context.Context, err error, service supervised.Servi
 		}
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the agent was told to end
+		return nil // the agent was told to end
 	}
 	if err != nil {
 		return err

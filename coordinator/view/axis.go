@@ -165,6 +165,7 @@ func (g goings) see(e *journal.Entry) {
 		} else {
 			g.end(bandBreaker, e.At)
 		}
+	default: // it begins and ends nothing
 	}
 }
 

@@ -48,8 +48,8 @@ func (x *exhibit) changing(name string) {
 		Cause: store.Cause{Kind: store.CauseLoad, Count: 3, Limit: 4, Load: &store.CauseNumbers{Numbers: numbers}},
 	})
 	x.shows("/events?group="+name, "AUTO-1")
-	for _, ago := range []time.Duration{2, 1} {
-		x.server.Views().Sample(x.now.Add(-ago * time.Minute))
+	for _, ago := range []time.Duration{2 * time.Minute, time.Minute} {
+		x.server.Views().Sample(x.now.Add(-ago))
 	}
 }
 

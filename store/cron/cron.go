@@ -22,7 +22,7 @@ var errForm = errors.New("must have five fields: minute, hour, day of the month,
 // Parse reads an expression.
 func Parse(text string) (Times, error) {
 	if t, is := known.Load(text); is {
-		return t.(Times), nil
+		return t.(Times), nil //nolint:errcheck // nothing else is stored
 	}
 	if len(strings.Fields(text)) != 5 || len(text) > 200 || strings.HasPrefix(text, "@") {
 		return Times{}, errForm

@@ -17,11 +17,11 @@ import (
 )
 
 // workloads returns the processes of instances' workloads.
-func (c *world) workloads(ids []string) map[string]int {
-	c.t.Helper()
+func (w *world) workloads(ids []string) map[string]int {
+	w.t.Helper()
 	pids := map[string]int{}
 	for _, id := range ids {
-		c.await("the workload of "+id, func() bool { pids[id] = c.workload(id); return pids[id] != 0 })
+		w.await("the workload of "+id, func() bool { pids[id] = w.workload(id); return pids[id] != 0 })
 	}
 	return pids
 }
@@ -35,9 +35,9 @@ func (c *cluster) nothingStopped(running map[string]int, ids []string) {
 }
 
 // allRun reports whether workloads run in the same processes as before.
-func (c *world) allRun(pids map[string]int) bool {
+func (w *world) allRun(pids map[string]int) bool {
 	for id, pid := range pids {
-		if c.workload(id) != pid {
+		if w.workload(id) != pid {
 			return false
 		}
 	}
@@ -45,11 +45,11 @@ func (c *world) allRun(pids map[string]int) bool {
 }
 
 // made returns the machines that ever existed.
-func (c *world) made() []string {
-	c.t.Helper()
-	entries, err := os.ReadDir(c.machines)
+func (w *world) made() []string {
+	w.t.Helper()
+	entries, err := os.ReadDir(w.machines)
 	if err != nil {
-		c.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	var names []string
 	for _, e := range entries {

@@ -73,7 +73,7 @@ func (t *tracking) decide(f *fleet) {
 		}
 	}
 	if warm == 0 {
-		warm, warming = len(f.started), 0 // at the beginning
+		warming = 0 // at the beginning
 	}
 	switch {
 	case !known: // missing data keeps an alarm's state
