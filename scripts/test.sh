@@ -50,7 +50,7 @@ pure=$(printf '%s\n' "$pure" "$(below 'provider/settings')" | sort -u)
 costly=$(below 'coordinator/discovery/xdsserver|provider/(ec2|amazon|balancer/targetgroup)')
 # By day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
 # tests' own parts as well, and the database's adapters: they make it compile all of etcd.
-raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest')
+raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest|store/cron')
 [ "$tier" = everyday ] || { raced=$alone; costly=; }
 raced=$(minus "$(both "$alone" "$raced")" "$(printf '%s\n' "$pure" "$costly")")
 # Tests in virtual time (testing/synctest) run on one processor there. All timers of a bubble share one context of the

@@ -11,8 +11,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold/agent/release"
 	"github.com/leasehold/leasehold/provider/durable"
@@ -116,11 +118,14 @@ func (p *Place) write(s state) error {
 	return nil
 }
 
-// save writes the state. If it cannot be written, the next start comes to the same: see settle.
-func (p *Place) save(s state) {
-	if err := p.write(s); err != nil {
+// save writes the state, and reports whether it is kept. If it cannot be written, the next start
+// comes to the same, as long as all files stay: see settle.
+func (p *Place) save(s state) bool {
+	err := p.write(s)
+	if err != nil {
 		p.Log.Warn("outcome of the agent upgrade is not kept", "error", err)
 	}
+	return err == nil
 }
 
 // Start ends what an earlier run left unfinished, and returns the program that is to run in place
@@ -138,7 +143,9 @@ func (p *Place) Start() string {
 		}
 	}
 	if s != before {
-		p.save(s)
+		if !p.save(s) {
+			return run
+		}
 		_ = os.Remove(p.path(ackFile)) // only a trial that is recorded gives it a meaning
 	}
 	p.clean(s)
@@ -160,8 +167,9 @@ func (p *Place) Forget() {
 		return
 	}
 	s.Current = nil
-	p.save(s)
-	p.clean(s)
+	if p.save(s) {
+		p.clean(s)
+	}
 }
 
 // settle ends a trial that an earlier run began.
@@ -252,6 +260,14 @@ func (p *Place) over(s state) string {
 	return p.Version
 }
 
+// ours reports whether a file of the directory is an upgrade's. Others may be there as well: a
+// workload without a directory of its own runs in the agent's.
+func ours(name string) bool {
+	return name == ackFile || strings.HasPrefix(name, "."+stateFile) || programFile.MatchString(name)
+}
+
+var programFile = regexp.MustCompile(`^leasehold-agent-[0-9a-f]{16}(\.new)?$`)
+
 // clean removes what no state names: half a download, and programs before.
 func (p *Place) clean(s state) {
 	keep := []string{stateFile}
@@ -266,7 +282,7 @@ func (p *Place) clean(s state) {
 		return // there is none yet
 	}
 	for _, e := range entries {
-		if !slices.Contains(keep, e.Name()) {
+		if ours(e.Name()) && !slices.Contains(keep, e.Name()) {
 			if err := os.Remove(p.path(e.Name())); err != nil {
 				p.Log.Warn("file of an agent upgrade is left", "error", err)
 			}

@@ -55,7 +55,7 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 	if err != nil {
 		p.Log.Warn("new version of the agent is taken back", "version", s.Trial.Version, "why", err)
 		p.save(s.lost(err.Error()))
-		_ = os.Remove(p.path(ackFile))
+		_ = os.Remove(p.path(ackFile)) // without it, the next start comes to the same
 		return "", nil
 	}
 	p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)

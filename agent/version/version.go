@@ -58,9 +58,23 @@ func (v Version) Compare(o Version) int {
 	case o.pre == "":
 		return -1
 	default:
-		return cmp.Compare(v.pre, o.pre)
+		return comparePre(v.pre, o.pre)
 	}
 	return cmp.Compare(v.Commits, o.Commits)
+}
+
+// comparePre puts rc9 before rc10: digits at the end count as a number.
+func comparePre(a, b string) int {
+	const digits = "0123456789"
+	x, y := strings.TrimRight(a, digits), strings.TrimRight(b, digits)
+	if x == y {
+		n, err := strconv.Atoi(a[len(x):])
+		m, other := strconv.Atoi(b[len(y):])
+		if err == nil && other == nil && n != m {
+			return cmp.Compare(n, m)
+		}
+	}
+	return cmp.Compare(a, b)
 }
 
 // Compare puts versions in order, as text if they are of no release: these come first.

@@ -10,8 +10,8 @@ import (
 // proves PROV-7: a downgrade is known as one
 func TestOrder(t *testing.T) {
 	inOrder := []string{
-		"another", "dev", "v0.9.0", "v0.9.1-rc1", "v0.9.1-rc1-3-gabc", "v0.9.1-rc2", "v0.9.1", "v0.9.1-4-gabc-dirty",
-		"v0.9.1-10-gdef", "v0.10.0", "v1.0.0",
+		"another", "dev", "v0.9.0", "v0.9.1-rc1", "v0.9.1-rc1-3-gabc", "v0.9.1-rc2", "v0.9.1-rc10", "v0.9.1",
+		"v0.9.1-4-gabc-dirty", "v0.9.1-10-gdef", "v0.10.0", "v1.0.0",
 	}
 	for i, a := range inOrder {
 		for j, b := range inOrder {

@@ -94,7 +94,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	agents, err := c.agents()
+	agents, err := c.agents(log)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 }
 
 // agents reads the agent programs that the coordinator serves, if it does.
-func (c *Coordinator) agents() (download.Agents, error) {
+func (c *Coordinator) agents(log *slog.Logger) (download.Agents, error) {
 	if c.Downloads == "" {
 		return nil, nil
 	}
@@ -201,7 +201,7 @@ func (c *Coordinator) agents() (download.Agents, error) {
 				"--downloads: %s: machines cannot be told this address", c.Downloads)
 		}
 	}
-	agents, err := download.Read(dir)
+	agents, err := download.Read(dir, log)
 	if err != nil {
 		return nil, problem("name a directory that has them with --agents (make agents builds them), "+
 			"or leave --downloads out",

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,14 +38,17 @@ type Program struct {
 }
 
 // Read reads the programs leasehold-agent-linux-ARCH of a directory. There must be at least one,
-// and each must be for its architecture.
-func Read(dir string) (Agents, error) {
+// and each must be for its architecture. Statements beside them that are of no use are warned of:
+// new machines need the programs alone.
+func Read(dir string, log *slog.Logger) (Agents, error) {
 	found := Agents{}
 	for arch, machine := range machines {
 		path := filepath.Join(dir, "leasehold-agent-linux-"+arch)
 		program, err := read(path, machine)
 		if err == nil {
-			err = program.readStatement(path+".sig", "linux/"+arch)
+			if err := program.readStatement(path+".sig", "linux/"+arch); err != nil {
+				log.Warn("agents are not offered this program", "why", err)
+			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -89,7 +94,7 @@ func read(path string, machine elf.Machine) (Program, error) {
 // readStatement reads the signed statement beside a program, if there is one. One that is not of
 // the program is an error: no agent would install it.
 func (p *Program) readStatement(path, platform string) error {
-	signed, err := os.ReadFile(path)
+	signed, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -105,6 +110,20 @@ func (p *Program) readStatement(path, platform string) error {
 	}
 	p.Statement, p.Version = string(signed), st.Version
 	return nil
+}
+
+// readBounded reads no more than a statement may have.
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, release.MostSigned+1))
+	if err == nil && len(data) > release.MostSigned {
+		err = fmt.Errorf("%s: more than %d bytes", path, release.MostSigned)
+	}
+	return data, err
 }
 
 // Releases are the signed programs, as agents are offered them.

@@ -53,7 +53,7 @@ func TestReadingPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		agents, err := download.Read(dir)
+		agents, err := download.Read(dir, slog.New(slog.DiscardHandler))
 		if test.want != "" {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v", name, err)

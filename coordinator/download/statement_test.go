@@ -1,8 +1,10 @@
 package download_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/download"
 )
 
-// A program is offered with the signed statement beside it. One of another program is an error.
+// A program is offered with the signed statement beside it. One that is of
+// no use is warned of, and new machines still get the program.
 //
 // proves PROV-7
 func TestReadingStatements(t *testing.T) {
@@ -25,12 +28,14 @@ func TestReadingStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var warned bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&warned, nil))
 	dir := t.TempDir()
 	program := filepath.Join(dir, "leasehold-agent-linux-"+runtime.GOARCH)
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	if agents, err := download.Read(dir); err != nil || len(agents.Releases()) != 0 {
+	if agents, err := download.Read(dir, log); err != nil || len(agents.Releases()) != 0 {
 		t.Errorf("without a statement: %v, %v", agents.Releases(), err)
 	}
 	private, _, err := release.NewKey("test")
@@ -52,7 +57,7 @@ func TestReadingStatements(t *testing.T) {
 		return signed
 	}
 	signed := sign(st)
-	agents, err := download.Read(dir)
+	agents, err := download.Read(dir, log)
 	if err != nil || len(agents.Releases()) != 1 {
 		t.Fatalf("%v, %v", agents.Releases(), err)
 	}
@@ -62,13 +67,21 @@ func TestReadingStatements(t *testing.T) {
 	}
 	st.Size++
 	sign(st)
-	if _, err := download.Read(dir); err == nil || !strings.Contains(err.Error(), "of another program") {
-		t.Errorf("of another program: %v", err)
+	refused := func(why string) {
+		t.Helper()
+		warned.Reset()
+		agents, err := download.Read(dir, log)
+		if err != nil || len(agents) != 1 || len(agents.Releases()) != 0 || !strings.Contains(warned.String(), why) {
+			t.Errorf("%s: %v, %v, warned: %s", why, agents.Releases(), err, warned.String())
+		}
 	}
-	if err := os.WriteFile(program+".sig", []byte("signed by me"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := download.Read(dir); err == nil || !strings.Contains(err.Error(), "no signed statement") {
-		t.Errorf("nonsense: %v", err)
+	refused("of another program")
+	for why, text := range map[string]string{
+		"no signed statement": "signed by me", "more than": strings.Repeat("x", release.MostSigned+1),
+	} {
+		if err := os.WriteFile(program+".sig", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(why)
 	}
 }

@@ -124,25 +124,31 @@ func agentAmong(all []resident, marker, bootID string) (identity, bool) {
 // recorded are the processes that the machine's directory names: the agent, and the workload that
 // the agent has recorded. A workload may have no marker: nginx writes its title over its
 // environment.
-func (p *Provider) recorded(r record) kin {
+func (p *Provider) recorded(r record) (kin, error) {
 	known := kin{}
 	if id, ok := p.agent(r); ok {
 		known[id] = true
 	}
 	data, err := os.ReadFile(filepath.Join(p.machineDir(r.Instance), provider.WorkloadFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // there may be a workload that nothing else tells of
+	}
 	var w provider.WorkloadProcess
 	if err != nil || json.Unmarshal(data, &w) != nil || w.Kernel != p.hostBoot || w.PID <= 1 {
-		return known
+		return known, nil
 	}
 	if start, err := strconv.ParseUint(w.Start, 10, 64); err == nil {
 		known[identity{pid: w.PID, start: start}] = true
 	}
-	return known
+	return known, nil
 }
 
 // relatives identifies the machine's processes while its agent may still show whose they are.
 func (p *Provider) relatives(ctx context.Context, r record) (kin, error) {
-	known := p.recorded(r)
+	known, err := p.recorded(r)
+	if err != nil {
+		return nil, err
+	}
 	all, err := census(ctx)
 	if err != nil {
 		return nil, err

@@ -204,7 +204,12 @@ func (p *Provider) delete(ctx context.Context, shard, instance string) error {
 		return err
 	}
 	r.Shard, r.Instance = shard, instance
-	known := p.recorded(r)
+	known := kin{}
+	if !absent { // else the directory may be another shard's
+		if known, err = p.recorded(r); err != nil {
+			return err
+		}
+	}
 	// Even where the directory is gone there may be processes: an operator may have removed it by
 	// hand.
 	if err := p.sweep(ctx, r.marker(), known); err != nil {

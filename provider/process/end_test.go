@@ -163,6 +163,32 @@ func TestAnotherProcessIsNotTheRecordedWorkload(t *testing.T) {
 	}
 }
 
+// A shard that removes a machine whose name is another shard's harms neither that machine's agent
+// nor the workload that its directory names.
+//
+// proves PROV-8
+func TestAnotherShardsWorkloadIsNotEnded(t *testing.T) {
+	stranger := open(t, t.TempDir(), "plain")
+	other := create(t, stranger, "i9")
+	p := open(t, t.TempDir(), "plain")
+	mine := create(t, p, "i1")
+	data, err := json.Marshal(provider.WorkloadProcess{
+		Kernel: other.HostBoot, PID: other.PID, Start: strconv.FormatUint(other.Start, 10),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.machineDir("i1"), provider.WorkloadFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(t.Context(), "s2", "i1"); err != nil {
+		t.Fatal(err)
+	}
+	if !runs(t, identity{mine.PID, mine.Start}) || !runs(t, identity{other.PID, other.Start}) {
+		t.Error("another shard's machine was harmed")
+	}
+}
+
 // proves SAFE-8
 func TestRestartEndsTheOldWorkloadFirst(t *testing.T) {
 	p := open(t, t.TempDir(), "daemon")

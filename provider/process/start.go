@@ -72,7 +72,11 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (prov
 		if r.State == stepStarted {
 			return p.see(r)
 		}
-		if err := p.sweep(ctx, r.marker(), p.recorded(r)); err != nil {
+		known, err := p.recorded(r)
+		if err != nil {
+			return provider.Machine{}, err
+		}
+		if err := p.sweep(ctx, r.marker(), known); err != nil {
 			return provider.Machine{}, err
 		}
 		// The token and the addresses of the interrupted call may be outdated by now.

@@ -40,7 +40,10 @@ func Parse(text string) (Times, error) {
 }
 
 // After is the first time after another one; zero if there is none.
-func (t Times) After(wall time.Time) time.Time { return t.expr.Next(wall) }
+func (t Times) After(wall time.Time) time.Time {
+	expr := *t.expr // Next writes to it, and others read the same expression
+	return expr.Next(wall)
+}
 
 // spans are how far Before looks back, in turn: times that come often are found in the first.
 var spans = []time.Duration{

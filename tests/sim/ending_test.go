@@ -193,11 +193,12 @@ func ages(g store.Group) bool {
 }
 
 // missingOfAging asks less of a group in which some instance always is on the way: that one works
-// in each slot.
+// in each slot. Where each comes of age before the others have been replaced, expiry uses the room
+// that a roll waits for, and creates from the last good template (ROLL-9).
 func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	slots := map[int]bool{}
 	for _, m := range members {
-		if tr.unfit(f, m) == "" {
+		if why := tr.unfit(f, m); why == "" || why == outdated && f.spec.Expiry.ForcedAge != nil {
 			slots[m.Slot] = true
 		}
 	}
@@ -206,6 +207,8 @@ func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	}
 	return ""
 }
+
+const outdated = "is outdated"
 
 // unfit returns why a member is not as it should be in the end; "" if it is.
 func (tr *trial) unfit(f inForce, m store.Instance) string {
@@ -224,7 +227,7 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 	proactive := f.spec.Rollout.Strategy == store.StrategyProactive
 	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) &&
 		mayRoll(f.spec) && tr.w.Works(m.ID) {
-		return "is outdated"
+		return outdated
 	}
 	return ""
 }

@@ -105,15 +105,17 @@ func (r *remote) get(ctx context.Context, address string, to any) error {
 		return unreachable(ctx, err)
 	}
 	defer answer.Body.Close()
+	// The reason in the status line is the server's: as long as it likes, and it may repeat our token.
+	said := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return &query.Error{Kind: query.Refused, Message: "it answered " + answer.Status}
+		return &query.Error{Kind: query.Refused, Message: "it answered " + said}
 	case answer.StatusCode/100 == 3:
-		return &query.Error{Kind: query.Failed, Message: "it answered " + answer.Status +
+		return &query.Error{Kind: query.Failed, Message: "it answered " + said +
 			", and no redirect is followed: configure where it leads"}
 	case answer.StatusCode/100 != 2:
-		return &query.Error{Kind: query.Failed, Message: "it answered " + answer.Status}
+		return &query.Error{Kind: query.Failed, Message: "it answered " + said}
 	case err != nil:
 		return unreachable(ctx, err)
 	case len(body) > mostAnswer:

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/query"
+	"github.com/leasehold/leasehold/provider/program"
 )
 
 // PrometheusConfig is a source that answers PromQL: Prometheus, Thanos, Mimir and their like.
@@ -42,7 +43,8 @@ func (p *prometheus) Settings() query.Settings { return p.settings }
 
 // vector is an answer of the API for instant queries.
 type vector struct {
-	Data struct {
+	Warnings []string `json:"warnings"`
+	Data     struct {
 		Type   string          `json:"resultType"`
 		Result json.RawMessage `json:"result"`
 	} `json:"data"`
@@ -54,6 +56,11 @@ func (p *prometheus) ask(ctx context.Context, group string) (float64, error) {
 	address := strings.TrimSuffix(of(p.url), "/") + "/api/v1/query?query=" + url.QueryEscape(of(p.query))
 	if err := p.get(ctx, address, &v); err != nil {
 		return 0, err
+	}
+	if len(v.Warnings) > 0 { // Thanos answers so when some of its stores do not
+		return 0, &query.Error{
+			Kind: query.NoValue, Message: "the answer has warnings, so it may be of a part only: " + program.Clip(v.Warnings[0]),
+		}
 	}
 	unreadable := &query.Error{Kind: query.Unreadable, Message: "the answer is none of Prometheus' API"}
 	var sample [2]any // time and value

@@ -124,13 +124,16 @@ func TestPrometheus(t *testing.T) {
 		want   float64
 		kind   query.Kind
 	}{
-		"a vector":      {result("vector", `[{"metric": {}, "value": [1700000000.1, "12.5"]}]`), 12.5, ""},
-		"a scalar":      {result("scalar", `[1700000000, "3"]`), 3, ""},
-		"no series":     {result("vector", `[]`), 0, query.NoValue},
-		"two series":    {result("vector", `[{"value": [1, "1"]}, {"value": [1, "2"]}]`), 0, query.NoValue},
-		"a matrix":      {result("matrix", `[]`), 0, query.NoValue},
-		"not a number":  {result("scalar", `[1700000000, "NaN"]`), 0, query.NoValue},
-		"infinite":      {result("scalar", `[1700000000, "+Inf"]`), 0, query.NoValue},
+		"a vector":     {result("vector", `[{"metric": {}, "value": [1700000000.1, "12.5"]}]`), 12.5, ""},
+		"a scalar":     {result("scalar", `[1700000000, "3"]`), 3, ""},
+		"no series":    {result("vector", `[]`), 0, query.NoValue},
+		"two series":   {result("vector", `[{"value": [1, "1"]}, {"value": [1, "2"]}]`), 0, query.NoValue},
+		"a matrix":     {result("matrix", `[]`), 0, query.NoValue},
+		"not a number": {result("scalar", `[1700000000, "NaN"]`), 0, query.NoValue},
+		"infinite":     {result("scalar", `[1700000000, "+Inf"]`), 0, query.NoValue},
+		"a part of it": {
+			`{"warnings": ["a store is down"], "data": {"resultType": "scalar", "result": [1, "3"]}}`, 0, query.NoValue,
+		},
 		"another shape": {`{"data": {"resultType": "vector", "result": {"x": 1}}}`, 0, query.Unreadable},
 	} {
 		answer = test.answer
