@@ -130,11 +130,14 @@ func (p *Provider) recorded(r record) (kin, error) {
 		known[id] = true
 	}
 	data, err := os.ReadFile(filepath.Join(p.machineDir(r.Instance), provider.WorkloadFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
 		return nil, err // there may be a workload that nothing else tells of
 	}
 	var w provider.WorkloadProcess
-	if err != nil || json.Unmarshal(data, &w) != nil || w.Kernel != p.hostBoot || w.PID <= 1 {
+	if json.Unmarshal(data, &w) != nil || w.Kernel != p.hostBoot || w.PID <= 1 {
 		return known, nil
 	}
 	if start, err := strconv.ParseUint(w.Start, 10, 64); err == nil {
