@@ -61,7 +61,16 @@ func (d *draft) down() Down {
 }
 
 // all is how much is down in all groups together, and where.
-func (b *sharedBudget) all() (sum Down, where string) {
+func (b *sharedBudget) all() (sum Down, where string) { return b.without(nil) }
+
+// usedByOthers reports whether nothing is left of the budget for a group, even if it has none down.
+func (b *sharedBudget) usedByOthers(d *draft) bool {
+	sum, _ := b.without(d)
+	return max(sum.Unavailable, sum.Unwell) >= b.most
+}
+
+// without is how much is down in all groups but one.
+func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	var groups []string
 	add := func(name string, down Down) {
 		sum.Unavailable, sum.Unwell = sum.Unavailable+down.Unavailable, sum.Unwell+down.Unwell
@@ -70,7 +79,9 @@ func (b *sharedBudget) all() (sum Down, where string) {
 		}
 	}
 	for _, d := range b.drafts {
-		add(d.g.Name, d.down())
+		if d != but {
+			add(d.g.Name, d.down())
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.others)) {
 		add(name, b.others[name])
@@ -101,8 +112,10 @@ func (b *sharedBudget) bears(more int) bool {
 }
 
 // waitsForOthers reports whether work of the group waited for the shared budget when it was last
-// planned: that is no stall of its roll (ROLL-4).
+// planned, since the others alone use it up: that is no stall of its roll (ROLL-4). What the roll
+// itself has taken down and cannot bring back is one.
 func (d *draft) waitsForOthers() bool {
 	return d.shared != nil && slices.ContainsFunc(d.g.Status.Record.Blocked,
-		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget })
+		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget }) &&
+		d.shared.usedByOthers(d) && !d.unproven()
 }
