@@ -11,7 +11,10 @@ import (
 )
 
 // awaited is an analysis that holds a roll up: its number is missing, or out of its bounds.
-type awaited struct{ source, why string }
+type awaited struct {
+	source, why string
+	recorded    bool // that the roll waits for it
+}
 
 // analyzed reports whether the roll is judged by numbers from outside. The way back is not.
 func (d *draft) analyzed() bool {
@@ -67,7 +70,7 @@ func (d *draft) analyze() {
 
 func (d *draft) lacks(source, why string) {
 	if d.awaits == nil {
-		d.awaits = &awaited{source, why}
+		d.awaits = &awaited{source: source, why: why}
 	}
 }
 
@@ -108,7 +111,16 @@ func (d *draft) awaitsAnalysis() bool {
 	if d.awaits == nil {
 		return false
 	}
-	d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByAnalysis,
-		store.BlockedFacts{Name: d.awaits.source, Text: d.awaits.why})
+	if !d.awaits.recorded {
+		d.awaits.recorded = true
+		d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByAnalysis,
+			store.BlockedFacts{Name: d.awaits.source, Text: d.awaits.why})
+	}
 	return true
+}
+
+// waitsForNumber reports whether a roll makes no progress only since an analysis holds it up, and
+// records that. While something on the new template is not healthy, the number may be bad for that.
+func (d *draft) waitsForNumber() bool {
+	return d.awaits != nil && d.rollout.Blamed == "" && !d.unproven() && d.awaitsAnalysis()
 }

@@ -122,8 +122,8 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	waits := d.rests || d.rollRests() || d.waitsForOthers() || d.awaits != nil
-	if idle || waits || d.spec.Rollout.Strategy != store.StrategyProactive {
+	idle = idle || d.spec.Rollout.Strategy != store.StrategyProactive
+	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.waitsForNumber() {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {
