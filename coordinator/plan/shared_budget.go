@@ -44,6 +44,11 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 			shared[name] = b
 		}
 		b.drafts, d.shared = append(b.drafts, d), b
+		for _, m := range d.members {
+			if d.endsSoon(m) {
+				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its place
+			}
+		}
 	}
 }
 
@@ -56,8 +61,25 @@ func (d *draft) down() Down {
 	case d.g.Unreadable != "":
 		return Down{d.spec.Size, d.spec.Size}
 	default:
-		return Down{d.unavailable(), d.unwell()}
+		down := Down{d.unavailable(), d.unwell()}
+		for _, m := range d.members {
+			if d.endsSoon(m) {
+				if m.slot.up == 1 && d.up(m) {
+					down.Unavailable++
+				}
+				if m.slot.well == 1 && m.healthy() {
+					down.Unwell++
+				}
+			}
+		}
+		return Down{min(down.Unavailable, d.spec.Size), min(down.Unwell, d.spec.Size)}
 	}
+}
+
+// endsSoon reports whether the machine of a member is being ended by a drill: it has its place in
+// the shared budget before it is down (DAY-6).
+func (d *draft) endsSoon(m *member) bool {
+	return m.Record.Managed && (m.drilled || m.Record.Drilled(d.now))
 }
 
 // all is how much is down in all groups together, and where.
@@ -90,9 +112,10 @@ func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 }
 
 // overShared reports whether the budget that the group shares with others keeps a member from being
-// taken down, and records that: one that is down already takes nothing down (HEAL-5).
+// taken down, and records that: one that is down already, or counts as such, takes nothing down
+// (HEAL-5).
 func (d *draft) overShared(what task, m *member) bool {
-	if d.shared == nil || !m.healthy() && !d.booted(m) {
+	if d.shared == nil || !m.healthy() && !d.booted(m) || d.endsSoon(m) {
 		return false
 	}
 	sum, where := d.shared.all()

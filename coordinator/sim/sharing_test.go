@@ -135,6 +135,36 @@ func TestASharedBudgetThatIsUsedUp(t *testing.T) {
 	}
 }
 
+// Of two drills in groups that share a budget one is refused, whether they are ordered at once or
+// while the first machine still works.
+//
+// proves REC-18, DAY-6
+func TestDrillsShareABudget(t *testing.T) {
+	for _, between := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+		most, begun := 0, false
+		var w *sim.World
+		w = sharing(3, "", sim.Observer{Stirred: func(string) {
+			if begun {
+				most = max(most, 6-w.Working("api")-w.Working("web"))
+			}
+		}}, nil)
+		w.RunUntil(w.Now().Add(2 * time.Minute))
+		begun = true
+		drilled := map[string]bool{}
+		for _, id := range w.Instances() {
+			if group := w.Instance(id).Record.Group; !drilled[group] {
+				drilled[group] = true
+				w.Order(store.Request{Kind: store.RequestDrill, Instance: id, By: "ada"})
+				w.RunUntil(w.Now().Add(between))
+			}
+		}
+		w.RunUntil(w.Now().Add(5 * time.Minute))
+		if most != 1 {
+			t.Errorf("%s between the orders: %d were down together", between, most)
+		}
+	}
+}
+
 // A roll to a template of which no machine can be made uses the shared budget up itself. That is a
 // stall, and the group goes back. While the other group uses it up, the roll only waits.
 //
