@@ -45,6 +45,9 @@ func (d *draft) analyze() {
 			d.lacks(a.From, "no number: "+reading.Missing())
 			continue
 		case a.Holds(value):
+			if d.outrun(reading) {
+				d.lacks(a.From, "no answer yet since the last instance was done")
+			}
 			continue
 		}
 		says := fmt.Sprintf("it is %v, and %s is allowed", value, a.Bounds())
@@ -66,6 +69,14 @@ func (d *draft) analyze() {
 	if !doubted {
 		r.Doubt, r.Doubted = nil, ""
 	}
+}
+
+// outrun reports whether a number is older than the last step of a roll that canaries do not, or no
+// longer, hold up: it says nothing of that step. Progress that another leader's clock has put into
+// our future holds nothing up.
+func (d *draft) outrun(reading query.Reading) bool {
+	return !d.testsCanaries() && d.rollout.Done > 0 && reading.Asked.Before(d.rollout.Progress) &&
+		!d.rollout.Progress.After(d.now)
 }
 
 func (d *draft) lacks(source, why string) {

@@ -79,6 +79,12 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 			}
 			return 0, nil
 		}, on: -1, is: "waits"},
+		{name: "missing once the first is there, without canaries", answer: func(w *sim.World) (float64, error) {
+			if newWorking(w) > 0 {
+				return 0, missing
+			}
+			return 0, nil
+		}, change: noCanary, on: -1, is: "waits"},
 		{name: "one bad answer, then none", answer: oneBad(missing), on: -1, is: "waits"},
 		{name: "one bad answer, then good ones", answer: oneBad(nil), on: 6, is: "done"},
 		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World) (float64, error) {
