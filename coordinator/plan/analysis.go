@@ -11,7 +11,10 @@ import (
 )
 
 // awaited is an analysis that holds a roll up: its number is missing, or out of its bounds.
-type awaited struct{ source, why string }
+type awaited struct {
+	source, why string
+	recorded    bool // that the roll waits for it
+}
 
 // analyzed reports whether the roll is judged by numbers from outside. The way back is not.
 func (d *draft) analyzed() bool {
@@ -42,6 +45,9 @@ func (d *draft) analyze() {
 			d.lacks(a.From, "no number: "+reading.Missing())
 			continue
 		case a.Holds(value):
+			if d.outrun(reading) {
+				d.lacks(a.From, "no answer yet since the last instance was done")
+			}
 			continue
 		}
 		says := fmt.Sprintf("it is %v, and %s is allowed", value, a.Bounds())
@@ -65,9 +71,17 @@ func (d *draft) analyze() {
 	}
 }
 
+// outrun reports whether a number is older than the last step of a roll that canaries do not, or no
+// longer, hold up: it says nothing of that step. Progress that another leader's clock has put into
+// our future holds nothing up.
+func (d *draft) outrun(reading query.Reading) bool {
+	return !d.testsCanaries() && d.rollout.Done > 0 && reading.Asked.Before(d.rollout.Progress) &&
+		!d.rollout.Progress.After(d.now)
+}
+
 func (d *draft) lacks(source, why string) {
 	if d.awaits == nil {
-		d.awaits = &awaited{source, why}
+		d.awaits = &awaited{source: source, why: why}
 	}
 }
 
@@ -108,7 +122,16 @@ func (d *draft) awaitsAnalysis() bool {
 	if d.awaits == nil {
 		return false
 	}
-	d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByAnalysis,
-		store.BlockedFacts{Name: d.awaits.source, Text: d.awaits.why})
+	if !d.awaits.recorded {
+		d.awaits.recorded = true
+		d.block("ROLL-5", task{work: store.WorkRoll}, store.BlockedByAnalysis,
+			store.BlockedFacts{Name: d.awaits.source, Text: d.awaits.why})
+	}
 	return true
+}
+
+// waitsForNumber reports whether a roll makes no progress only since an analysis holds it up, and
+// records that. While something on the new template is not healthy, the number may be bad for that.
+func (d *draft) waitsForNumber() bool {
+	return d.awaits != nil && d.rollout.Blamed == "" && !d.unproven() && d.awaitsAnalysis()
 }

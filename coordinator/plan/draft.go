@@ -82,6 +82,7 @@ type member struct {
 	age      age
 	slot     *slot  // nil if it is on demand
 	touched  bool   // an action of this plan changes its record
+	drilled  bool   // this plan orders the end of its machine
 	quiet    bool   // it is taken out of its load balancers to be restarted
 	movesTo  string // the zone to which this plan moves its creation
 	// fallsBack: this plan makes it on demand, as there is no spot capacity

@@ -29,6 +29,9 @@ func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
 			return // decided on the next cache
 		}
 	}
+	for _, m := range members {
+		m.drilled = true
+	}
 	first := members[0]
 	a := d.step(first, first.phase, "DAY-6", "drill: "+number(len(members), "machine")+" to be ended",
 		orderedBy(r.Record.By), requested(r), func(rec *store.Instance) { rec.Drill = &mark })
@@ -76,6 +79,11 @@ func (d *draft) cannotBear(members []*member) string {
 			return m.ID() + " is not healthy and running"
 		}
 	}
+	for _, m := range d.members {
+		if m.Record.Drilled(d.now) && m.phase.Fills() {
+			return "another drill goes on: " + m.ID()
+		}
+	}
 	down, grace := max(1, d.boundsOf(store.WorkBudget{}).down), d.now.Before(d.s.GraceEnd)
 	switch {
 	case d.spec.Stopped || d.spec.Deleting || d.spec.Lifecycle == store.LifecycleTask:
@@ -94,11 +102,6 @@ func (d *draft) cannotBear(members []*member) string {
 		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
 	case d.shared != nil && !d.shared.bears(len(members)):
 		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down", d.shared.name)
-	}
-	for _, m := range d.members {
-		if m.Record.Drilled(d.now) && m.phase.Fills() {
-			return "another drill goes on: " + m.ID()
-		}
 	}
 	return ""
 }

@@ -82,10 +82,13 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 		d.writeSlot(&a, sl)
 		n++
 	}
+	// The last part of an order for the group: the status says that the roll goes on, and takes the
+	// order away with it.
+	stopped := r.Record.Instance == "" && d.rollout != nil && d.rollout.Failed
 	switch {
 	case n == 0 && more:
 		return
-	case n == 0 && d.rollout != nil && d.rollout.Failed:
+	case n == 0 && stopped:
 		d.rollout.Failed = false
 		absolve(d.rollout)
 		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
@@ -95,7 +98,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	case n == 0:
 		d.actions = append(d.actions, refuse(r, "no slot flaps or is given up"))
 		return
-	case !more:
+	case !more && !stopped:
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
 	a.What = number(n, "slot") + " to start over"

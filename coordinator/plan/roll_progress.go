@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -121,8 +122,8 @@ func (d *draft) follow(r *store.Rollout) {
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
-	waits := d.rests || d.rollRests() || d.waitsForOthers() || d.awaits != nil
-	if idle || waits || d.spec.Rollout.Strategy != store.StrategyProactive {
+	idle = idle || d.spec.Rollout.Strategy != store.StrategyProactive
+	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.waitsForNumber() {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {
@@ -139,6 +140,16 @@ func (d *draft) stall() {
 	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
 	r.Stalls, r.StalledCause, r.Stalled = nil, why, reason.Short(why)
 	d.tell("ROLL-4", "roll is stalled", why)
+}
+
+// unproven reports whether a slot has nothing that could fill it, or an instance on what is wanted
+// that is not healthy and up to date: the change itself may be why the roll does not go on.
+func (d *draft) unproven() bool {
+	return slices.ContainsFunc(d.order, func(sl *slot) bool {
+		fills := func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }
+		fresh := func(m *member) bool { return fills(m) && !d.outdated(m) && !d.upToDate(m) }
+		return !slices.ContainsFunc(sl.members, fills) || slices.ContainsFunc(sl.members, fresh)
+	})
 }
 
 // blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new

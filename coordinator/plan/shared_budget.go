@@ -44,6 +44,11 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 			shared[name] = b
 		}
 		b.drafts, d.shared = append(b.drafts, d), b
+		for _, m := range d.members {
+			if d.endsSoon(m) {
+				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its place
+			}
+		}
 	}
 }
 
@@ -56,12 +61,38 @@ func (d *draft) down() Down {
 	case d.g.Unreadable != "":
 		return Down{d.spec.Size, d.spec.Size}
 	default:
-		return Down{d.unavailable(), d.unwell()}
+		down := Down{d.unavailable(), d.unwell()}
+		for _, m := range d.members {
+			if d.endsSoon(m) {
+				if m.slot.up == 1 && d.up(m) {
+					down.Unavailable++
+				}
+				if m.slot.well == 1 && m.healthy() {
+					down.Unwell++
+				}
+			}
+		}
+		return Down{min(down.Unavailable, d.spec.Size), min(down.Unwell, d.spec.Size)}
 	}
 }
 
+// endsSoon reports whether the machine of a member is being ended by a drill: it has its place in
+// the shared budget before it is down (DAY-6).
+func (d *draft) endsSoon(m *member) bool {
+	return m.Record.Managed && (m.drilled || m.Record.Drilled(d.now))
+}
+
 // all is how much is down in all groups together, and where.
-func (b *sharedBudget) all() (sum Down, where string) {
+func (b *sharedBudget) all() (sum Down, where string) { return b.without(nil) }
+
+// usedByOthers reports whether nothing is left of the budget for a group, even if it has none down.
+func (b *sharedBudget) usedByOthers(d *draft) bool {
+	sum, _ := b.without(d)
+	return max(sum.Unavailable, sum.Unwell) >= b.most
+}
+
+// without is how much is down in all groups but one.
+func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	var groups []string
 	add := func(name string, down Down) {
 		sum.Unavailable, sum.Unwell = sum.Unavailable+down.Unavailable, sum.Unwell+down.Unwell
@@ -70,7 +101,9 @@ func (b *sharedBudget) all() (sum Down, where string) {
 		}
 	}
 	for _, d := range b.drafts {
-		add(d.g.Name, d.down())
+		if d != but {
+			add(d.g.Name, d.down())
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.others)) {
 		add(name, b.others[name])
@@ -79,9 +112,10 @@ func (b *sharedBudget) all() (sum Down, where string) {
 }
 
 // overShared reports whether the budget that the group shares with others keeps a member from being
-// taken down, and records that: one that is down already takes nothing down (HEAL-5).
+// taken down, and records that: one that is down already, or counts as such, takes nothing down
+// (HEAL-5).
 func (d *draft) overShared(what task, m *member) bool {
-	if d.shared == nil || !m.healthy() && !d.booted(m) {
+	if d.shared == nil || !m.healthy() && !d.booted(m) || d.endsSoon(m) {
 		return false
 	}
 	sum, where := d.shared.all()
@@ -101,8 +135,10 @@ func (b *sharedBudget) bears(more int) bool {
 }
 
 // waitsForOthers reports whether work of the group waited for the shared budget when it was last
-// planned: that is no stall of its roll (ROLL-4).
+// planned, since the others alone use it up: that is no stall of its roll (ROLL-4). What the roll
+// itself has taken down and cannot bring back is one.
 func (d *draft) waitsForOthers() bool {
 	return d.shared != nil && slices.ContainsFunc(d.g.Status.Record.Blocked,
-		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget })
+		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget }) &&
+		d.shared.usedByOthers(d) && !d.unproven()
 }

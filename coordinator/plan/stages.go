@@ -247,6 +247,11 @@ func (d *draft) promote(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "no roll of it has canaries that are not promoted yet"))
 		return
 	}
+	if d.blamed() {
+		d.actions = append(d.actions, refuse(r, "its roll has stopped: "+d.rollout.Blamed+
+			"; leasehold group retry "+d.g.Name+" has it go on"))
+		return
+	}
 	d.rollout.Rests, d.rests = nil, false
 	d.promoted(orderedBy(r.Record.By))
 	d.settled = append(d.settled, r)

@@ -79,6 +79,12 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 			}
 			return 0, nil
 		}, on: -1, is: "waits"},
+		{name: "missing once the first is there, without canaries", answer: func(w *sim.World) (float64, error) {
+			if newWorking(w) > 0 {
+				return 0, missing
+			}
+			return 0, nil
+		}, change: noCanary, on: -1, is: "waits"},
 		{name: "one bad answer, then none", answer: oneBad(missing), on: -1, is: "waits"},
 		{name: "one bad answer, then good ones", answer: oneBad(nil), on: 6, is: "done"},
 		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World) (float64, error) {
@@ -110,6 +116,35 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		}
 		if n := w.Working("web"); n != 6 {
 			t.Errorf("%s: %d of 6 work", test.name, n)
+		}
+	}
+}
+
+// A number that is bad since the new machines cannot be made is no reason to wait for it: the roll
+// stalls, and goes back.
+//
+// proves ROLL-4, ROLL-5
+func TestARollStallsThoughAnAnalysisWaits(t *testing.T) {
+	for name, answer := range map[string]func(w *sim.World) (float64, error){
+		"bad": func(w *sim.World) (float64, error) { return float64(6-w.Working("web")) * 0.1, nil },
+		"missing": func(w *sim.World) (float64, error) {
+			if w.Working("web") < 6 {
+				return 0, errors.New("connection refused")
+			}
+			return 0, nil
+		},
+	} {
+		w := analyzed(answer, func(g *store.Group) {
+			g.Rollout.Canary, g.Rollout.CanaryDuration = 0, nil
+			g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 0, new(store.Amount(1))
+		})
+		for _, zone := range []string{"a", "b"} {
+			w.Fill("cloud", zone, true)
+		}
+		w.RunUntil(w.Now().Add(30 * time.Minute))
+		if g, _ := w.Group("web"); g.Template.InstanceType == "large" {
+			st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+			t.Errorf("%s: %d of 6 work: %+v, %+v", name, w.Working("web"), st.Rollout, st.Blocked)
 		}
 	}
 }

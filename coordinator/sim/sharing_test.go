@@ -135,6 +135,59 @@ func TestASharedBudgetThatIsUsedUp(t *testing.T) {
 	}
 }
 
+// Of two drills in groups that share a budget one is refused, whether they are ordered at once or
+// while the first machine still works.
+//
+// proves REC-18, DAY-6
+func TestDrillsShareABudget(t *testing.T) {
+	for _, between := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+		most, begun := 0, false
+		var w *sim.World
+		w = sharing(3, "", sim.Observer{Stirred: func(string) {
+			if begun {
+				most = max(most, 6-w.Working("api")-w.Working("web"))
+			}
+		}}, nil)
+		w.RunUntil(w.Now().Add(2 * time.Minute))
+		begun = true
+		drilled := map[string]bool{}
+		for _, id := range w.Instances() {
+			if group := w.Instance(id).Record.Group; !drilled[group] {
+				drilled[group] = true
+				w.Order(store.Request{Kind: store.RequestDrill, Instance: id, By: "ada"})
+				w.RunUntil(w.Now().Add(between))
+			}
+		}
+		w.RunUntil(w.Now().Add(5 * time.Minute))
+		if most != 1 {
+			t.Errorf("%s between the orders: %d were down together", between, most)
+		}
+	}
+}
+
+// A roll to a template of which no machine can be made uses the shared budget up itself. That is a
+// stall, and the group goes back. While the other group uses it up, the roll only waits.
+//
+// proves REC-18, ROLL-4, ROLL-5
+func TestARollThatUsesUpTheSharedBudgetStalls(t *testing.T) {
+	stalled := false
+	w := sharing(3, "", sim.Observer{Committed: func(_ time.Time, a *plan.Action, _ store.Revision) {
+		for _, told := range a.JournalEntries() {
+			stalled = stalled || told.Group == "web" && told.What == "roll is stalled"
+		}
+	}}, func(g *store.Group) {
+		g.Budget.MaxUnavailable, g.Rollout.AutoRollback = new(store.Amount(2)), true
+	})
+	w.RunUntil(w.Now().Add(2 * time.Minute))
+	w.Fill("cloud", "a", true)
+	w.Fill("cloud", "b", true)
+	roll(w, "web")
+	w.RunUntil(w.Now().Add(30 * time.Minute))
+	if g, _ := w.Group("web"); !stalled || g.Template.InstanceType == "large" {
+		t.Errorf("it is stalled: %t, and the template is of type %s", stalled, g.Template.InstanceType)
+	}
+}
+
 // Every change that uses the shared budget compares its key, which the one before wrote.
 //
 // proves REC-18, SAFE-4
