@@ -138,7 +138,7 @@ func (p *Provider) recorded(r record) (kin, error) {
 	}
 	var w provider.WorkloadProcess
 	if json.Unmarshal(data, &w) != nil || w.Kernel != p.hostBoot || w.PID <= 1 {
-		return known, nil
+		return known, nil //nolint:nilerr // a damaged file tells nothing
 	}
 	if start, err := strconv.ParseUint(w.Start, 10, 64); err == nil {
 		known[identity{pid: w.PID, start: start}] = true
