@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A number that is missing pauses the deadline of a roll, and is recorded once, while nothing of the
-// roll itself is wrong.
+// A number that is missing pauses the deadline of a roll while nothing of the roll itself is wrong,
+// and is recorded once.
 //
 // proves ROLL-4, ROLL-5
 func TestWhenAnAnalysisPausesTheDeadline(t *testing.T) {
