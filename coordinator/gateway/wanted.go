@@ -20,6 +20,7 @@ type wanted struct {
 	told   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
 	files  fileWants
+	offer  *store.AgentUpgrade // of the record; it is in now as long as a replica serves it
 }
 
 // want updates what an instance's record wants of its agent. An older record than the known one is
@@ -34,7 +35,8 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
-	now.Upgrade = s.g.upgradeFor(i.Record.Upgrade)
+	w.offer = i.Record.Upgrade
+	now.Upgrade = s.g.upgradeFor(w.offer)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
 	if proto.Equal(now, w.told) {
 		w.now = w.told
@@ -44,6 +46,24 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	if news {
 		s.notify(topicWanted)
 	}
+}
+
+// releasesChanged has the agent told anew what it is offered: the record of an offer may come
+// before those of the replicas that serve it.
+func (s *session) releasesChanged() {
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.offer == nil || w.now == nil {
+		return
+	}
+	offered := s.g.upgradeFor(w.offer)
+	if proto.Equal(offered, w.now.GetUpgrade()) {
+		return
+	}
+	w.now = proto.CloneOf(w.now) // it may be on its way
+	w.now.Upgrade = offered
+	s.notify(topicWanted)
 }
 
 // forgetRevision lets a record take effect that has come back after it was missing. In an etcd that
