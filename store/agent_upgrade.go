@@ -39,7 +39,9 @@ type AgentUpgrade struct {
 	Within    Duration `json:"within"`
 	Downgrade bool     `json:"downgrade,omitempty"`
 	// Installed: the agent says that it is of the version, and is to prove it.
-	Installed bool  `json:"installed,omitempty"`
+	Installed bool `json:"installed,omitempty"`
+	// Withdrawn: the agent is told nothing of it any more, but may have begun before it heard so.
+	Withdrawn bool  `json:"withdrawn,omitempty"`
 	Timer     Timer `json:"timer"` // without an answer, or a proof, until then it has failed
 }
 
@@ -107,8 +109,8 @@ var agentFields = []Field{
 		"How many agents are upgraded at once, after the first one alone. A percentage is rounded up.",
 		func(g *Group) *Amount { return new(cmp.Or(g.Agent.AtOnce, Amount(1))) }),
 	durationField("agent.within", "2m", "PROV-7",
-		"How soon a coordinator must acknowledge a new version, and how long its agent must then be connected and healthy. "+
-			"Without an acknowledgement the machine goes back by itself. In either case the upgrade stops.", 10*time.Second, time.Hour,
+		"How soon a coordinator must acknowledge a new version, and how long its agent must then be connected and "+
+			"healthy. Without an acknowledgement the machine goes back by itself. In either case the upgrade stops.", 10*time.Second, time.Hour,
 		func(g *Group) Duration { return Duration(g.Agent.Limit()) }),
 	{
 		Path: "agent.downgrade", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "PROV-7",

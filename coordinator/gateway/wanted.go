@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -49,7 +50,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 }
 
 // releasesChanged has the agent told anew what it is offered: the record of an offer may come
-// before those of the replicas that serve it.
+// before the records of the replicas that serve it.
 func (s *session) releasesChanged() {
 	w := &s.wanted
 	w.mu.Lock()
@@ -82,7 +83,7 @@ func (s *session) forgetRevision(back store.Revision) {
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
-	group, now, due := w.group, w.now, s.claimDue()
+	group, now, due, offer := w.group, w.now, s.claimDue(), w.offer
 	w.mu.Unlock()
 	if now == nil {
 		return nil
@@ -91,6 +92,7 @@ func (s *session) sendWanted() error {
 	if due == nil && proto.Equal(bare, w.told) {
 		return nil
 	}
+	full = withTimeLeft(full, offer, time.Now())
 	if due != nil {
 		full = s.withClaim(full, due)
 	}

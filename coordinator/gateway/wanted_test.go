@@ -48,7 +48,7 @@ func (a *agent) wanted() []string {
 			line += fmt.Sprintf(" drain %s %v for %s", d.GetToken(), d.GetHook(), d.GetTimeout().AsDuration())
 		}
 		if u := w.GetUpgrade(); u != nil {
-			line += fmt.Sprintf(" upgrade %s from %v", u.GetToken(), u.GetAddresses())
+			line += fmt.Sprintf(" upgrade %s from %v, %s left", u.GetToken(), u.GetAddresses(), u.GetLeft().AsDuration())
 		}
 		out = append(out, line)
 	}
@@ -166,7 +166,10 @@ func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
 		const bare = "service c1 run [./web] greeting=hello"
 		a.wantTold("after the welcome", bare)
 		w.workloadRecord("web-0", func(i *store.Instance) {
-			i.Upgrade = &store.AgentUpgrade{Version: "v1.1.0", Token: "u1", Within: store.Duration(time.Minute)}
+			i.Upgrade = &store.AgentUpgrade{
+				Version: "v1.1.0", Token: "u1", Within: store.Duration(time.Minute),
+				Timer: store.Timer{Start: time.Now(), For: store.Duration(8 * time.Minute)},
+			}
 		})
 		a.wantTold("of an offer that no replica serves")
 		two := store.Replica{
@@ -174,15 +177,16 @@ func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
 			AgentReleases: []store.AgentRelease{{Version: "v1.1.0", Platform: "linux/amd64", Statement: "s", Path: "/a"}},
 		}
 		w.put(w.keys.Replica("two"), store.Encode(two))
-		a.wantTold("of an offer that is served", bare+" upgrade u1 from [192.0.2.1:1]")
+		a.wantTold("of an offer that is served", bare+" upgrade u1 from [192.0.2.1:1], 8m0s left")
 		two.Version = "v2"
 		w.put(w.keys.Replica("two"), store.Encode(two))
 		a.wantTold("of the same again")
 		w.remove(w.keys.Replica("two"))
 		a.wantTold("of an offer that is served no more", bare)
 		two.Downloads = "192.0.2.2:1"
+		pass(time.Millisecond)
 		w.put(w.keys.Replica("two"), store.Encode(two))
-		a.wantTold("of an offer that is served again", bare+" upgrade u1 from [192.0.2.2:1]")
+		a.wantTold("of an offer that is served again", bare+" upgrade u1 from [192.0.2.2:1], 7m59.999s left")
 	})
 }
 

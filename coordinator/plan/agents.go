@@ -64,7 +64,7 @@ func (d *draft) followAgents() {
 		}
 		wave.Of++
 		switch u := m.Record.Upgrade; {
-		case u != nil && u.Version == wanted:
+		case u != nil && u.Version == wanted && !u.Withdrawn:
 			d.followOffer(m, recorded)
 		case !d.agentDue(m, wanted):
 			wave.Done++
@@ -206,17 +206,45 @@ func (d *draft) stopWave(m *member, recorded bool, why string) {
 }
 
 // withdrawOffers withdraws what is not wanted any more. An agent that is silent may be on its way:
-// its offer stays until it is back.
+// its offer stays until it is back. One that is not silent may begin before it hears of it: it is
+// told nothing any more, and the record keeps the offer until that can no longer be.
 func (d *draft) withdrawOffers(wanted string) {
 	stopped := d.wave != nil && d.wave.Stopped != ""
 	for _, m := range d.members {
 		u := m.Record.Upgrade
+		if u != nil && u.Withdrawn {
+			d.endWithdrawn(m)
+			continue
+		}
 		if u == nil || m.touched || m.gone() || u.Version == wanted && !stopped || !m.Alive.Present() ||
 			m.Alive.Record.State != store.StreamOpen || d.wave != nil && d.wave.Stopped == m.ID() {
 			continue
 		}
-		d.clearOffer(m, "offer to the agent withdrawn", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
+		const what = "offer to the agent withdrawn"
+		why := store.Cause{Kind: store.CauseAgentLeft, Name: u.Version}
+		if u.Installed || answerTo(m.Instance) != nil {
+			d.clearOffer(m, what, why)
+			continue
+		}
+		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) {
+			left := *u
+			left.Withdrawn = true
+			rec.Upgrade = &left
+		})
 	}
+}
+
+// endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported since,
+// or once its time is over.
+func (d *draft) endWithdrawn(m *member) {
+	u := m.Record.Upgrade
+	open := m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
+	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
+	if m.gone() || d.now.Before(ends) && answerTo(m.Instance) == nil && !(open && m.Report.Modified > m.Modified) {
+		d.wake(ends)
+		return
+	}
+	d.clearOffer(m, "withdrawn offer is over", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
 }
 
 func (d *draft) clearOffer(m *member, what string, why store.Cause) {
@@ -311,7 +339,7 @@ func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 		return false
 	}
 	for _, m := range d.members {
-		if u := m.Record.Upgrade; u != nil && u.Version == d.wave.Version && !m.gone() {
+		if u := m.Record.Upgrade; u != nil && u.Version == d.wave.Version && !u.Withdrawn && !m.gone() {
 			return true // its end is recorded first
 		}
 	}

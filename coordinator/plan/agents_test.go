@@ -39,7 +39,7 @@ func agentsOf(t *testing.T, version string, ids ...string) *world {
 func (w *world) offers() string {
 	var out []string
 	for _, in := range w.instances() {
-		if u := in.Record.Upgrade; u != nil && in.Record.Phase != store.Deleting {
+		if u := in.Record.Upgrade; u != nil && !u.Withdrawn && in.Record.Phase != store.Deleting {
 			out = append(out, in.Record.ID+"="+u.Version)
 		}
 	}
@@ -343,6 +343,62 @@ func TestAgentsGoBackByOrder(t *testing.T) {
 	w.step()
 	if w.offers() != "" {
 		t.Errorf("offers %q after they were withdrawn", w.offers())
+	}
+}
+
+// An agent whose offer is withdrawn may have begun its trial before it heard of that: its silence is
+// no loss until it has reported since, or until the offer would have ended.
+//
+// proves PROV-7, DET-17
+func TestAgentsBeginBeforeTheyHearOfAWithdrawal(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*world)
+		covered bool
+		kept    bool // the withdrawn offer
+	}{
+		"it falls silent at once": {func(w *world) { w.silence("b", true) }, true, true},
+		"it reports first": {func(w *world) {
+			w.turn("b", false)
+			w.turn("b", true)
+			w.step()
+			w.silence("b", true)
+		}, false, false},
+		"it tells how its trial ended": {func(w *world) {
+			w.answers("b", store.UpgradeBack, "exit status 3")
+			w.silence("b", true)
+		}, false, false},
+		"the offer would have ended": {func(w *world) {
+			w.pass(9 * time.Minute)
+			w.step()
+			w.silence("b", true)
+		}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b", "c", "d")
+			w.serves("r1", "v1.1.0", "v1.1.0")
+			w.step()
+			w.answers("a", store.UpgradeInstalled, "")
+			w.pass(store.DefaultAgentWithin.D())
+			w.step()
+			w.step()
+			if w.offers() != "b=v1.1.0 c=v1.1.0" {
+				t.Fatalf("offers %q", w.offers())
+			}
+			w.answers("c", store.UpgradeRefused, "no key")
+			if u := w.instance("b").Record.Upgrade; w.offers() != "" || u == nil || !u.Withdrawn {
+				t.Fatalf("offers %q, %+v", w.offers(), u)
+			}
+			c.happens(w)
+			for range 60 {
+				w.pass(time.Second)
+				w.step()
+			}
+			in := w.instance("b")
+			whole := len(w.names(store.KindInstances)) == 4 && in.Present() && in.Record.Phase == store.Running
+			if whole != c.covered || whole && (in.Record.Upgrade != nil) != c.kept {
+				t.Errorf("it is %s: %+v", w.verdict("b"), in.Record.Upgrade)
+			}
+		})
 	}
 }
 
