@@ -110,7 +110,8 @@ var agentFields = []Field{
 		func(g *Group) *Amount { return new(cmp.Or(g.Agent.AtOnce, Amount(1))) }),
 	durationField("agent.within", "2m", "PROV-7",
 		"How soon a coordinator must acknowledge a new version, and how long its agent must then be connected and "+
-			"healthy. Without an acknowledgement the machine goes back by itself. In either case the upgrade stops.", 10*time.Second, time.Hour,
+			"healthy. Without an acknowledgement the machine goes back by itself. In either case the upgrade stops.",
+		10*time.Second, time.Hour,
 		func(g *Group) Duration { return Duration(g.Agent.Limit()) }),
 	{
 		Path: "agent.downgrade", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "PROV-7",

@@ -250,8 +250,8 @@ func TestOffersThatAreTaken(t *testing.T) {
 	}
 }
 
-// A trial that is recorded and has not begun is undone when its offer is withdrawn, or when it would
-// begin too late: then the outcome says so.
+// A trial that is recorded and has not begun is undone when its offer is withdrawn, or when it
+// would begin too late: then the outcome says so.
 //
 // proves PROV-7
 func TestTrialsThatDoNotBegin(t *testing.T) {

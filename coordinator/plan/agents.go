@@ -234,8 +234,8 @@ func (d *draft) withdrawOffers(wanted string) {
 	}
 }
 
-// endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported since,
-// or once its time is over.
+// endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported
+// since, or once its time is over.
 func (d *draft) endWithdrawn(m *member) {
 	u := m.Record.Upgrade
 	open := m.Alive.Present() && m.Alive.Record.State == store.StreamOpen

@@ -346,8 +346,8 @@ func TestAgentsGoBackByOrder(t *testing.T) {
 	}
 }
 
-// An agent whose offer is withdrawn may have begun its trial before it heard of that: its silence is
-// no loss until it has reported since, or until the offer would have ended.
+// An agent whose offer is withdrawn may have begun its trial before it heard of that: its silence
+// is no loss until it has reported since, or until the offer would have ended.
 //
 // proves PROV-7, DET-17
 func TestAgentsBeginBeforeTheyHearOfAWithdrawal(t *testing.T) {
