@@ -22,6 +22,9 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 	o := upgrade.Offer{
 		Token: w.GetToken(), Addresses: w.GetAddresses(), Downgrade: w.GetDowngrade(), Within: w.GetWithin().AsDuration(),
 	}
+	if left := w.GetLeft(); left != nil {
+		o.Left = max(left.AsDuration(), 1) // 0 is that it is not known
+	}
 	for _, p := range w.GetPrograms() {
 		o.Programs = append(o.Programs, upgrade.Program{Statement: p.GetStatement(), Path: p.GetPath()})
 	}
@@ -33,9 +36,11 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 func (a *Agent) upgrading() error {
 	t := a.deps.Upgrade.Trial()
 	limit, limited := a.unfencedFor()
+	if !a.mayRun || a.leaving != nil || a.fenced || a.restart != "" && a.restart != a.duty.Restarted {
+		return nil // also if that has come up since the trial was recorded
+	}
 	if t == nil {
-		if a.deps.Upgrade.Ready() && a.mayRun && a.leaving == nil && !a.fenced &&
-			(a.restart == "" || a.restart == a.duty.Restarted) {
+		if a.deps.Upgrade.Ready() {
 			a.deps.Upgrade.Begin()
 		}
 		return nil

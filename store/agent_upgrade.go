@@ -38,7 +38,11 @@ type AgentUpgrade struct {
 	Token     string   `json:"token"` // tells this offer from others, in what the agent reports
 	Within    Duration `json:"within"`
 	Downgrade bool     `json:"downgrade,omitempty"`
-	Timer     Timer    `json:"timer"` // without an answer until then it has failed
+	// Installed: the agent says that it is of the version, and is to prove it.
+	Installed bool `json:"installed,omitempty"`
+	// Withdrawn: the agent is told nothing of it any more, but may have begun before it heard so.
+	Withdrawn bool  `json:"withdrawn,omitempty"`
+	Timer     Timer `json:"timer"` // without an answer, or a proof, until then it has failed
 }
 
 // TimerUpgrade is the timer of an offer.
@@ -58,7 +62,7 @@ type AgentWave struct {
 	Since   time.Time `json:"since"`
 	Done    int       `json:"done"` // instances whose agents are of the version
 	Of      int       `json:"of"`
-	Proved  bool      `json:"proved,omitempty"` // one was upgraded: more than one at a time may follow
+	Proved  bool      `json:"proved,omitempty"` // one has proved it: more than one at a time may follow
 	// Stopped is the instance whose agent did not come to the version, and Why; "": none.
 	Stopped string    `json:"stopped,omitempty"`
 	Why     string    `json:"why,omitempty"`
@@ -105,8 +109,9 @@ var agentFields = []Field{
 		"How many agents are upgraded at once, after the first one alone. A percentage is rounded up.",
 		func(g *Group) *Amount { return new(cmp.Or(g.Agent.AtOnce, Amount(1))) }),
 	durationField("agent.within", "2m", "PROV-7",
-		"How soon a coordinator must acknowledge a new version. If none does, the machine goes back by itself, and the "+
-			"upgrade stops.", 10*time.Second, time.Hour,
+		"How soon a coordinator must acknowledge a new version, and how long its agent must then be connected and "+
+			"healthy. Without an acknowledgement the machine goes back by itself. In either case the upgrade stops.",
+		10*time.Second, time.Hour,
 		func(g *Group) Duration { return Duration(g.Agent.Limit()) }),
 	{
 		Path: "agent.downgrade", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "PROV-7",

@@ -1560,6 +1560,7 @@ type AgentUpgrade struct {
 	Addresses     []string               `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`  // of coordinators that serve them, by HTTPS
 	Downgrade     bool                   `protobuf:"varint,4,opt,name=downgrade,proto3" json:"downgrade,omitempty"` // a later version may be replaced, if the statement allows it too
 	Within        *durationpb.Duration   `protobuf:"bytes,5,opt,name=within,proto3" json:"within,omitempty"`        // how soon the new version must be acknowledged
+	Left          *durationpb.Duration   `protobuf:"bytes,6,opt,name=left,proto3" json:"left,omitempty"`            // until the offer ends: by then the agent has to be back; absent: it is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1625,6 +1626,13 @@ func (x *AgentUpgrade) GetDowngrade() bool {
 func (x *AgentUpgrade) GetWithin() *durationpb.Duration {
 	if x != nil {
 		return x.Within
+	}
+	return nil
+}
+
+func (x *AgentUpgrade) GetLeft() *durationpb.Duration {
+	if x != nil {
+		return x.Left
 	}
 	return nil
 }
@@ -4126,13 +4134,14 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05claim\x18\v \x01(\fR\x05claim\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x02\n" +
 	"\fAgentUpgrade\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12<\n" +
 	"\bprograms\x18\x02 \x03(\v2 .leasehold.agent.v1.AgentProgramR\bprograms\x12\x1c\n" +
 	"\taddresses\x18\x03 \x03(\tR\taddresses\x12\x1c\n" +
 	"\tdowngrade\x18\x04 \x01(\bR\tdowngrade\x121\n" +
-	"\x06within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06within\"@\n" +
+	"\x06within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06within\x12-\n" +
+	"\x04left\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04left\"@\n" +
 	"\fAgentProgram\x12\x1c\n" +
 	"\tstatement\x18\x01 \x01(\tR\tstatement\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"h\n" +
@@ -4454,51 +4463,52 @@ var file_protocol_proto_depIdxs = []int32{
 	17, // 37: leasehold.agent.v1.Wanted.upgrade:type_name -> leasehold.agent.v1.AgentUpgrade
 	18, // 38: leasehold.agent.v1.AgentUpgrade.programs:type_name -> leasehold.agent.v1.AgentProgram
 	51, // 39: leasehold.agent.v1.AgentUpgrade.within:type_name -> google.protobuf.Duration
-	21, // 40: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
-	22, // 41: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
-	50, // 42: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
-	50, // 43: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
-	51, // 44: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	51, // 45: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	31, // 46: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	32, // 47: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	33, // 48: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	34, // 49: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	35, // 50: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	49, // 51: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	36, // 52: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	36, // 53: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	51, // 54: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	50, // 55: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	51, // 56: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	43, // 57: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	44, // 58: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	46, // 59: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	42, // 60: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	41, // 61: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	40, // 62: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
-	19, // 63: leasehold.agent.v1.Report.upgrade:type_name -> leasehold.agent.v1.UpgradeState
-	50, // 64: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
-	50, // 65: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
-	50, // 66: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	51, // 67: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	50, // 68: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	50, // 69: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	51, // 70: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	45, // 71: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	51, // 72: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	51, // 73: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	50, // 74: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 75: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 76: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 77: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 78: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 79: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	78, // [78:80] is the sub-list for method output_type
-	76, // [76:78] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	51, // 40: leasehold.agent.v1.AgentUpgrade.left:type_name -> google.protobuf.Duration
+	21, // 41: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
+	22, // 42: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
+	50, // 43: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
+	50, // 44: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
+	51, // 45: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	51, // 46: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	31, // 47: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	32, // 48: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	33, // 49: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	34, // 50: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	35, // 51: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	49, // 52: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	36, // 53: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	36, // 54: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	51, // 55: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	50, // 56: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	51, // 57: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	43, // 58: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	44, // 59: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	46, // 60: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	42, // 61: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	41, // 62: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	40, // 63: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
+	19, // 64: leasehold.agent.v1.Report.upgrade:type_name -> leasehold.agent.v1.UpgradeState
+	50, // 65: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
+	50, // 66: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
+	50, // 67: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	51, // 68: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	50, // 69: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	50, // 70: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	51, // 71: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	45, // 72: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	51, // 73: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	51, // 74: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	50, // 75: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 76: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 77: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 78: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 79: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 80: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	79, // [79:81] is the sub-list for method output_type
+	77, // [77:79] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }

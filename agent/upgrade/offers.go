@@ -21,6 +21,13 @@ const (
 	mostWhy       = 500
 )
 
+const (
+	// offerTime is how long an offer stands beyond Within where the coordinator does not say it.
+	offerTime = 7 * time.Minute
+	// backTime is for an agent to leave, and to be back after Within.
+	backTime = time.Minute
+)
+
 // Offer is a version that a coordinator offers.
 type Offer struct {
 	Token     string // tells this offer from others
@@ -30,6 +37,21 @@ type Offer struct {
 	Downgrade bool
 	// Within is how soon the new version must be acknowledged.
 	Within time.Duration
+	// Left is until when the agent must be back, from now on; 0: it is not known.
+	Left time.Duration
+}
+
+// lastBegin is when its trial may begin at the latest: later, the agent would still be away when
+// its silence counts as a loss.
+func (o *Offer) lastBegin(now time.Time) time.Time {
+	within, left := o.Within, o.Left
+	if within <= 0 {
+		within = defaultWithin
+	}
+	if left <= 0 {
+		left = within + offerTime
+	}
+	return now.Add(left - within - backTime)
 }
 
 // Program is an offered program.
@@ -57,9 +79,10 @@ type Manager struct {
 	mu        sync.Mutex
 	token     string // of the offer that is wanted; "": none is
 	state     state
-	ready     *trial // downloaded, and to be tried
-	trial     *Trial // recorded
-	beginning bool   // it is being recorded
+	ready     *trial    // downloaded, and to be tried
+	trial     *Trial    // recorded
+	beginning bool      // it is being recorded, or undone
+	until     time.Time // when a trial may begin at the latest
 	writes    sync.WaitGroup
 	within    time.Duration
 }
@@ -75,7 +98,7 @@ func New(place *Place, deps Deps) *Manager {
 }
 
 // Want says which version is offered, nil if none is, and may be told the same again. A download
-// for another offer is broken off.
+// for another offer is broken off, and a trial that has not begun is undone.
 func (m *Manager) Want(o *Offer) {
 	if m == nil {
 		return
@@ -90,6 +113,12 @@ func (m *Manager) Want(o *Offer) {
 		return
 	}
 	m.token, m.ready = token, nil
+	if m.trial != nil {
+		m.undo(nil)
+	}
+	if token != "" {
+		m.until = o.lastBegin(time.Now())
+	}
 	if token != "" && m.state.Last != nil && m.state.Last.Token == token {
 		o = nil // it is over
 	}
@@ -254,7 +283,11 @@ func (m *Manager) allowed(st release.Statement, o Offer) error {
 func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ready == nil || m.beginning {
+	switch {
+	case m.ready == nil || m.beginning:
+		return
+	case !time.Now().Before(m.until):
+		m.undo(m.late(m.ready))
 		return
 	}
 	m.beginning = true
@@ -264,7 +297,11 @@ func (m *Manager) Begin() {
 		err := m.place.begin(s)
 		m.mu.Lock()
 		m.beginning = false
-		if err == nil {
+		switch {
+		case err != nil:
+		case m.token != s.Trial.Token: // it was withdrawn meanwhile
+			m.undo(nil)
+		default:
 			m.trial = &Trial{place: m.place, state: s, Within: m.within}
 			m.signal()
 		}
@@ -277,12 +314,38 @@ func (m *Manager) Begin() {
 	})
 }
 
-// Trial is the one that is recorded, nil if there is none. The agent has to end for it.
+// undo has a recorded trial be as if it had never been, but for an outcome. m.mu must be held.
+func (m *Manager) undo(out *Outcome) {
+	m.trial, m.beginning = nil, true
+	if out != nil {
+		m.ready, m.state.Last = nil, out
+	}
+	m.writes.Go(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.place.save(m.state)
+		m.beginning = false
+		m.signal()
+	})
+}
+
+// late is the outcome of an offer whose trial would begin too late.
+func (m *Manager) late(t *trial) *Outcome {
+	const why = "the offer ends too soon for a trial"
+	m.place.Log.Warn("new version of the agent is not installed", "version", t.Version, "result", Failed, "why", why)
+	return &Outcome{Token: t.Token, Version: t.Version, Result: Failed, Why: why}
+}
+
+// Trial is the one that is recorded, nil if there is none or it would begin too late. The agent has
+// to end for it.
 func (m *Manager) Trial() *Trial {
 	if m == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.trial != nil && !time.Now().Before(m.until) {
+		m.undo(m.late(m.trial.state.Trial))
+	}
 	return m.trial
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"maps"
 	"slices"
+	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -49,7 +51,7 @@ func releasesOf(c *cache.Content) *releases {
 // upgradeFor is what an agent is told of an offer; nil: nothing, as long as no replica serves it.
 func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 	all := g.releases.Load()
-	if u == nil || all == nil || (*all)[u.Version] == nil {
+	if u == nil || u.Withdrawn || all == nil || (*all)[u.Version] == nil {
 		return nil
 	}
 	v := (*all)[u.Version]
@@ -57,4 +59,16 @@ func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 		Token: u.Token, Programs: v.programs, Addresses: v.addresses, Downgrade: u.Downgrade,
 		Within: durationpb.New(u.Within.D()),
 	}
+}
+
+// withTimeLeft adds to a message for how long its offer stands still. That changes all the time, so
+// it is no news.
+func withTimeLeft(full *protocol.Wanted, offer *store.AgentUpgrade, now time.Time) *protocol.Wanted {
+	if full.GetUpgrade() == nil || offer == nil {
+		return full
+	}
+	left := offer.Timer.Start.Add(offer.Timer.For.D()).Sub(now)
+	full = proto.CloneOf(full)
+	full.Upgrade.Left = durationpb.New(max(0, min(left, offer.Timer.For.D()))) // clocks differ
+	return full
 }

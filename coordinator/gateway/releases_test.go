@@ -43,7 +43,9 @@ func TestOffersNameWhatIsServed(t *testing.T) {
 	}
 	other := *offer
 	other.Version = "v0.9.0"
-	if g.upgradeFor(&other) != nil || g.upgradeFor(nil) != nil {
-		t.Error("an offer of what is not served, or of nothing")
+	withdrawn := *offer
+	withdrawn.Withdrawn = true
+	if g.upgradeFor(&other) != nil || g.upgradeFor(nil) != nil || g.upgradeFor(&withdrawn) != nil {
+		t.Error("an offer of what is not served, or of nothing, or one that was withdrawn")
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -20,6 +21,7 @@ type wanted struct {
 	told   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
 	files  fileWants
+	offer  *store.AgentUpgrade // of the record; it is in now as long as a replica serves it
 }
 
 // want updates what an instance's record wants of its agent. An older record than the known one is
@@ -34,7 +36,8 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
-	now.Upgrade = s.g.upgradeFor(i.Record.Upgrade)
+	w.offer = i.Record.Upgrade
+	now.Upgrade = s.g.upgradeFor(w.offer)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
 	if proto.Equal(now, w.told) {
 		w.now = w.told
@@ -44,6 +47,24 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	if news {
 		s.notify(topicWanted)
 	}
+}
+
+// releasesChanged has the agent told anew what it is offered: the record of an offer may come
+// before the records of the replicas that serve it.
+func (s *session) releasesChanged() {
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.offer == nil || w.now == nil {
+		return
+	}
+	offered := s.g.upgradeFor(w.offer)
+	if proto.Equal(offered, w.now.GetUpgrade()) {
+		return
+	}
+	w.now = proto.CloneOf(w.now) // it may be on its way
+	w.now.Upgrade = offered
+	s.notify(topicWanted)
 }
 
 // forgetRevision lets a record take effect that has come back after it was missing. In an etcd that
@@ -62,7 +83,7 @@ func (s *session) forgetRevision(back store.Revision) {
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
-	group, now, due := w.group, w.now, s.claimDue()
+	group, now, due, offer := w.group, w.now, s.claimDue(), w.offer
 	w.mu.Unlock()
 	if now == nil {
 		return nil
@@ -71,6 +92,7 @@ func (s *session) sendWanted() error {
 	if due == nil && proto.Equal(bare, w.told) {
 		return nil
 	}
+	full = withTimeLeft(full, offer, time.Now())
 	if due != nil {
 		full = s.withClaim(full, due)
 	}

@@ -47,6 +47,9 @@ func (a *agent) wanted() []string {
 		if d := w.GetDrain(); d != nil {
 			line += fmt.Sprintf(" drain %s %v for %s", d.GetToken(), d.GetHook(), d.GetTimeout().AsDuration())
 		}
+		if u := w.GetUpgrade(); u != nil {
+			line += fmt.Sprintf(" upgrade %s from %v, %s left", u.GetToken(), u.GetAddresses(), u.GetLeft().AsDuration())
+		}
 		out = append(out, line)
 	}
 	a.told = nil
@@ -146,6 +149,44 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 		}
 		w.put(w.keys.Instance("web-0"), []byte("{"))
 		a.wantTold("unreadable")
+	})
+}
+
+// An agent is told an offer as soon as a replica serves it, also if the record of the offer was
+// there before.
+//
+// proves PROV-7
+func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		const bare = "service c1 run [./web] greeting=hello"
+		a.wantTold("after the welcome", bare)
+		w.workloadRecord("web-0", func(i *store.Instance) {
+			i.Upgrade = &store.AgentUpgrade{
+				Version: "v1.1.0", Token: "u1", Within: store.Duration(time.Minute),
+				Timer: store.Timer{Start: time.Now(), For: store.Duration(8 * time.Minute)},
+			}
+		})
+		a.wantTold("of an offer that no replica serves")
+		two := store.Replica{
+			Schema: store.Schema, ID: "two", Address: "two", Downloads: "192.0.2.1:1",
+			AgentReleases: []store.AgentRelease{{Version: "v1.1.0", Platform: "linux/amd64", Statement: "s", Path: "/a"}},
+		}
+		w.put(w.keys.Replica("two"), store.Encode(two))
+		a.wantTold("of an offer that is served", bare+" upgrade u1 from [192.0.2.1:1], 8m0s left")
+		two.Version = "v2"
+		w.put(w.keys.Replica("two"), store.Encode(two))
+		a.wantTold("of the same again")
+		w.remove(w.keys.Replica("two"))
+		a.wantTold("of an offer that is served no more", bare)
+		two.Downloads = "192.0.2.2:1"
+		pass(time.Millisecond)
+		w.put(w.keys.Replica("two"), store.Encode(two))
+		a.wantTold("of an offer that is served again", bare+" upgrade u1 from [192.0.2.2:1], 7m59.999s left")
 	})
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -19,6 +20,7 @@ func (w *watcher) Listed(c *cache.Content) {
 	g.blind = false
 	g.mu.Unlock()
 	g.astray.Store(g.isAstray(c))
+	g.releases.Store(releasesOf(c)) // before the offers of them
 	sessions := g.all()
 	if blind {
 		g.deps.Disturbed("a replica's watch goes on after an interruption")
@@ -34,13 +36,15 @@ func (w *watcher) Listed(c *cache.Content) {
 		s.secretsChanged("")
 	}
 	g.peers.changed("")
-	g.releases.Store(releasesOf(c))
 	g.tellAddresses(c, sessions)
 }
 
 func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	g := (*Gateway)(w)
-	replicas := false
+	replicas := slices.ContainsFunc(changes, func(change cache.Change) bool { return change.Kind == store.KindReplicas })
+	if replicas {
+		g.releases.Store(releasesOf(c)) // before the offers of them
+	}
 	for _, change := range changes {
 		switch change.Kind {
 		case store.KindInstances, store.KindReports, store.KindGone:
@@ -49,8 +53,6 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 			}
 		}
 		switch change.Kind {
-		case store.KindReplicas:
-			replicas = true
 		case store.KindSecrets:
 			for _, s := range g.all() {
 				s.secretsChanged(change.Name)
@@ -90,8 +92,11 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 		}
 	}
 	if replicas {
-		g.releases.Store(releasesOf(c))
-		g.tellAddresses(c, g.all())
+		sessions := g.all()
+		for _, s := range sessions {
+			s.releasesChanged()
+		}
+		g.tellAddresses(c, sessions)
 	}
 }
 
@@ -114,6 +119,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 			s.forgetRevision(inst.Modified)
 		}
 		s.want(inst)
+		s.releasesChanged() // they may have while it was opened
 	}
 	g.checkReport(c, s)
 	switch {

@@ -17,10 +17,10 @@ import (
 const backTime = 30 * time.Second
 
 // upgradingUntil is until when the silence of an agent is no loss, because it may be trying another
-// version: it goes back by itself. Zero: it is offered none.
+// version: it goes back by itself. Zero: it is offered none, or has told how its offer ended.
 func upgradingUntil(in *Instance) time.Time {
 	u := in.Record.Upgrade
-	if u == nil {
+	if u == nil || u.Installed || answerTo(in) != nil {
 		return time.Time{}
 	}
 	until := troubledSince(in).Add(u.Within.D() + backTime)
@@ -28,6 +28,15 @@ func upgradingUntil(in *Instance) time.Time {
 		return ends
 	}
 	return until
+}
+
+// answerTo is how an agent says that its present offer ended; nil: it has not said so.
+func answerTo(in *Instance) *store.UpgradeReport {
+	answer := in.Report.Record.Upgrade
+	if u := in.Record.Upgrade; u == nil || answer == nil || answer.Token != u.Token {
+		return nil
+	}
+	return answer
 }
 
 // followAgents takes up how offers ended, and collects the agents to which the version is still to
@@ -55,7 +64,7 @@ func (d *draft) followAgents() {
 		}
 		wave.Of++
 		switch u := m.Record.Upgrade; {
-		case u != nil && u.Version == wanted:
+		case u != nil && u.Version == wanted && !u.Withdrawn:
 			d.followOffer(m, recorded)
 		case !d.agentDue(m, wanted):
 			wave.Done++
@@ -112,26 +121,28 @@ func (d *draft) agentDue(m *member, wanted string) bool {
 
 // followOffer takes up how a member answered its offer, if it has.
 func (d *draft) followOffer(m *member, recorded bool) {
-	u := m.Record.Upgrade
-	answer := m.Report.Record.Upgrade
-	if answer != nil && answer.Token != u.Token {
-		answer = nil
-	}
+	u, answer := m.Record.Upgrade, answerTo(m.Instance)
 	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
 	switch {
-	case answer != nil && answer.Result == store.UpgradeInstalled && !d.agentDue(m, u.Version):
+	case answer != nil && answer.Result == store.UpgradeBack:
+		d.stopWave(m, recorded, "it went back: "+answer.Why)
+	case answer != nil && answer.Result != store.UpgradeInstalled:
+		d.stopWave(m, recorded, answer.Why)
+	case m.failing():
+		d.stopWave(m, recorded, "it has failed meanwhile: it is "+string(m.judgment.Verdict))
+	case (answer != nil || u.Installed) && d.agentDue(m, u.Version):
+		d.stopWave(m, recorded, "it says that it is installed, and is of version "+m.Report.Record.Agent)
+	case answer != nil && !u.Installed:
+		d.offered++
+		d.beginProof(m)
+		return
+	case u.Installed && d.versionProved(m, ends):
 		d.wave.Done++
 		d.wave.Proved = true
 		d.clearOffer(m, "agent upgraded to "+u.Version, store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version})
 		return
-	case answer != nil && answer.Result == store.UpgradeInstalled:
-		d.stopWave(m, recorded, "it says that it is installed, and is of version "+m.Report.Record.Agent)
-	case answer != nil && answer.Result == store.UpgradeBack:
-		d.stopWave(m, recorded, "it went back: "+answer.Why)
-	case answer != nil:
-		d.stopWave(m, recorded, answer.Why)
-	case m.failing():
-		d.stopWave(m, recorded, "it has failed meanwhile: it is "+string(m.judgment.Verdict))
+	case u.Installed && !d.now.Before(ends):
+		d.stopWave(m, recorded, fmt.Sprintf("it is installed, and was not connected and healthy for %s on end", u.Within))
 	case !d.now.Before(ends):
 		d.stopWave(m, recorded, fmt.Sprintf("its agent gave no answer within %s", u.Timer.For))
 	default:
@@ -144,8 +155,43 @@ func (d *draft) followOffer(m *member, recorded bool) {
 		if d.wave.Stopped != m.ID() {
 			why.Text = ""
 		}
-		d.clearOffer(m, "agent stays as it was", why)
+		what := "agent stays as it was"
+		if u.Installed {
+			what = "agent has not proved " + u.Version
+		}
+		d.clearOffer(m, what, why)
 	}
+}
+
+// beginProof records that a member's agent is of the version. It proves that version by being
+// connected and healthy for a while: one that acknowledges may still crash.
+func (d *draft) beginProof(m *member) {
+	if m.touched {
+		return
+	}
+	u := *m.Record.Upgrade
+	u.Installed, u.Timer = true, d.timer(u.Within.D()+store.AgentFetchTime)
+	d.step(m, m.phase, "PROV-7", "agent installed "+u.Version,
+		store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version}, m.facts(),
+		func(rec *store.Instance) { rec.Upgrade = &u })
+}
+
+// versionProved reports whether a member's agent has proved its version: it has been connected and
+// healthy, since it was installed, for as long as an acknowledgement may take.
+func (d *draft) versionProved(m *member, ends time.Time) bool {
+	if !m.healthy() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+		return false
+	}
+	u := m.Record.Upgrade
+	from := ends.Add(-u.Timer.For.D())
+	for _, since := range []time.Time{m.StreamSince, m.HealthySince} {
+		if since.After(from) {
+			from = since
+		}
+	}
+	at := from.Add(u.Within.D())
+	d.wake(at)
+	return !d.now.Before(at)
 }
 
 // stopWave has no further agent be offered the version.
@@ -160,17 +206,45 @@ func (d *draft) stopWave(m *member, recorded bool, why string) {
 }
 
 // withdrawOffers withdraws what is not wanted any more. An agent that is silent may be on its way:
-// its offer stays until it is back.
+// its offer stays until it is back. One that is not silent may begin before it hears of it: it is
+// told nothing any more, and the record keeps the offer until that can no longer be.
 func (d *draft) withdrawOffers(wanted string) {
 	stopped := d.wave != nil && d.wave.Stopped != ""
 	for _, m := range d.members {
 		u := m.Record.Upgrade
+		if u != nil && u.Withdrawn {
+			d.endWithdrawn(m)
+			continue
+		}
 		if u == nil || m.touched || m.gone() || u.Version == wanted && !stopped || !m.Alive.Present() ||
 			m.Alive.Record.State != store.StreamOpen || d.wave != nil && d.wave.Stopped == m.ID() {
 			continue
 		}
-		d.clearOffer(m, "offer to the agent withdrawn", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
+		const what = "offer to the agent withdrawn"
+		why := store.Cause{Kind: store.CauseAgentLeft, Name: u.Version}
+		if u.Installed || answerTo(m.Instance) != nil {
+			d.clearOffer(m, what, why)
+			continue
+		}
+		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) {
+			left := *u
+			left.Withdrawn = true
+			rec.Upgrade = &left
+		})
 	}
+}
+
+// endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported
+// since, or once its time is over.
+func (d *draft) endWithdrawn(m *member) {
+	u := m.Record.Upgrade
+	open := m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
+	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
+	if m.gone() || d.now.Before(ends) && answerTo(m.Instance) == nil && !(open && m.Report.Modified > m.Modified) {
+		d.wake(ends)
+		return
+	}
+	d.clearOffer(m, "withdrawn offer is over", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
 }
 
 func (d *draft) clearOffer(m *member, what string, why store.Cause) {
@@ -265,7 +339,7 @@ func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 		return false
 	}
 	for _, m := range d.members {
-		if u := m.Record.Upgrade; u != nil && u.Version == d.wave.Version && !m.gone() {
+		if u := m.Record.Upgrade; u != nil && u.Version == d.wave.Version && !u.Withdrawn && !m.gone() {
 			return true // its end is recorded first
 		}
 	}

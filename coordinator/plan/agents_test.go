@@ -39,7 +39,7 @@ func agentsOf(t *testing.T, version string, ids ...string) *world {
 func (w *world) offers() string {
 	var out []string
 	for _, in := range w.instances() {
-		if u := in.Record.Upgrade; u != nil && in.Record.Phase != store.Deleting {
+		if u := in.Record.Upgrade; u != nil && !u.Withdrawn && in.Record.Phase != store.Deleting {
 			out = append(out, in.Record.ID+"="+u.Version)
 		}
 	}
@@ -117,12 +117,18 @@ func TestAgentsComeInWaves(t *testing.T) {
 			t.Fatalf("offers %q, want %q", w.offers(), c.offers)
 		}
 		w.planIsSound()
-		w.answers(c.answer, store.UpgradeInstalled, "")
+		if w.answers(c.answer, store.UpgradeInstalled, ""); w.offers() != c.offers {
+			t.Fatalf("%s has proved nothing yet: offers %q, want %q", c.answer, w.offers(), c.offers)
+		}
+		w.pass(store.DefaultAgentWithin.D())
+		w.step()
+		w.step()
 	}
 	if got := w.wave(); w.offers() != "" || got.Done != 4 || got.Of != 4 || got.Stopped != "" {
 		t.Errorf("offers %q, wave %+v", w.offers(), got)
 	}
 	want := []string{
+		"a agent installed v1.1.0", "b agent installed v1.1.0", "c agent installed v1.1.0", "d agent installed v1.1.0",
 		"upgrade of agents begun", "a agent offered v1.1.0", "a agent upgraded to v1.1.0", "b agent offered v1.1.0",
 		"c agent offered v1.1.0", "b agent upgraded to v1.1.0", "d agent offered v1.1.0", "d agent upgraded to v1.1.0",
 		"c agent upgraded to v1.1.0", "upgrade of agents complete",
@@ -207,6 +213,79 @@ func TestAWaveStops(t *testing.T) {
 	}
 }
 
+// An agent that is installed proves its version before another one is offered it. One that fails
+// meanwhile, or does not stay connected, stops the wave.
+//
+// proves PROV-7
+func TestAgentsProveTheirVersion(t *testing.T) {
+	const within = time.Minute
+	for name, c := range map[string]struct {
+		happens func(w *world)
+		why     string // "": it is proved
+	}{
+		"it stays": {func(*world) {}, ""},
+		"it is cut off for a moment": {func(w *world) {
+			w.silence("a", true)
+			w.pass(time.Second)
+			w.step()
+			w.comeBack("a")
+			w.step()
+			w.pass(within - 2*time.Second)
+			if w.step(); w.offers() != "a=v1.1.0" {
+				w.t.Fatalf("connected again for less than %s: offers %q", within, w.offers())
+			}
+			w.pass(2 * time.Second)
+		}, ""},
+		"it is unhealthy": {func(w *world) { w.turn("a", false) }, "it is unhealthy"},
+		"it is lost":      {func(w *world) { w.silence("a", true) }, "it is lost"},
+		"its machine dies": {func(w *world) {
+			w.kill("a")
+		}, "it has failed meanwhile"},
+		"it crashes again and again": {func(w *world) {
+			for range 20 {
+				w.silence("a", true)
+				w.pass(time.Second)
+				w.step()
+				w.comeBack("a")
+				w.step()
+				w.pass(30 * time.Second)
+				w.step()
+			}
+		}, "was not connected and healthy for 1m0s on end"},
+		"it is another version again": {func(w *world) {
+			w.agents["a"].version = "v1.0.0"
+			w.report("a")
+		}, "is of version v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b", "c")
+			w.edit(func(g *store.Group) { g.Agent.Within = new(store.Duration(within)) })
+			w.serves("r1", "v1.1.0", "v1.1.0")
+			w.step()
+			w.answers("a", store.UpgradeInstalled, "")
+			w.pass(within / 2)
+			if w.step(); w.offers() != "a=v1.1.0" || w.wave().Proved || w.wave().Done != 0 {
+				t.Fatalf("half way: offers %q, wave %+v", w.offers(), w.wave())
+			}
+			c.happens(w)
+			for range 35 {
+				w.pass(time.Second)
+				w.step()
+			}
+			got := w.wave()
+			if c.why == "" {
+				if got.Stopped != "" || !got.Proved || got.Done != 1 || w.offers() != "b=v1.1.0 c=v1.1.0" {
+					t.Errorf("offers %q, wave %+v", w.offers(), got)
+				}
+				return
+			}
+			if got.Stopped != "a" || got.Proved || !strings.Contains(got.Why, c.why) || w.offers() != "" {
+				t.Errorf("offers %q, wave %+v", w.offers(), got)
+			}
+		})
+	}
+}
+
 // A wave begins only while the group is well and nothing holds it back.
 //
 // proves PROV-7, ROLL-6, REC-13, SAFE-12
@@ -264,6 +343,62 @@ func TestAgentsGoBackByOrder(t *testing.T) {
 	w.step()
 	if w.offers() != "" {
 		t.Errorf("offers %q after they were withdrawn", w.offers())
+	}
+}
+
+// An agent whose offer is withdrawn may have begun its trial before it heard of that: its silence
+// is no loss until it has reported since, or until the offer would have ended.
+//
+// proves PROV-7, DET-17
+func TestAgentsBeginBeforeTheyHearOfAWithdrawal(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*world)
+		covered bool
+		kept    bool // the withdrawn offer
+	}{
+		"it falls silent at once": {func(w *world) { w.silence("b", true) }, true, true},
+		"it reports first": {func(w *world) {
+			w.turn("b", false)
+			w.turn("b", true)
+			w.step()
+			w.silence("b", true)
+		}, false, false},
+		"it tells how its trial ended": {func(w *world) {
+			w.answers("b", store.UpgradeBack, "exit status 3")
+			w.silence("b", true)
+		}, false, false},
+		"the offer would have ended": {func(w *world) {
+			w.pass(9 * time.Minute)
+			w.step()
+			w.silence("b", true)
+		}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b", "c", "d")
+			w.serves("r1", "v1.1.0", "v1.1.0")
+			w.step()
+			w.answers("a", store.UpgradeInstalled, "")
+			w.pass(store.DefaultAgentWithin.D())
+			w.step()
+			w.step()
+			if w.offers() != "b=v1.1.0 c=v1.1.0" {
+				t.Fatalf("offers %q", w.offers())
+			}
+			w.answers("c", store.UpgradeRefused, "no key")
+			if u := w.instance("b").Record.Upgrade; w.offers() != "" || u == nil || !u.Withdrawn {
+				t.Fatalf("offers %q, %+v", w.offers(), u)
+			}
+			c.happens(w)
+			for range 60 {
+				w.pass(time.Second)
+				w.step()
+			}
+			in := w.instance("b")
+			whole := len(w.names(store.KindInstances)) == 4 && in.Present() && in.Record.Phase == store.Running
+			if whole != c.covered || whole && (in.Record.Upgrade != nil) != c.kept {
+				t.Errorf("it is %s: %+v", w.verdict("b"), in.Record.Upgrade)
+			}
+		})
 	}
 }
 
