@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"sort"
@@ -31,6 +32,15 @@ func demoGroup() (store.Group, error) {
 	return g, g.Validate()
 }
 
+// programIsGone reports whether a group is dev's own and runs a program that no longer exists.
+func programIsGone(g store.Group) bool {
+	if run := g.Workload.Run; len(run) > 1 && run[1] == "demo-web" {
+		_, err := os.Stat(run[0])
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return false
+}
+
 // readGroups reads the group files, before anything is started.
 func (d *Dev) readGroups() ([]store.Group, error) {
 	var all []store.Group
@@ -56,12 +66,26 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// begin applies the group files or, at the very first start, the demo group.
+// begin applies the group files or, at the very first start, the demo group. A demo group of
+// before whose program is gone, with another build's directory, say, gets this one.
 func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) error {
-	if len(groups) == 0 && first {
+	if len(groups) == 0 {
 		demo, err := demoGroup()
 		if err != nil {
 			return err
+		}
+		if !first {
+			kv, err := w.store.Get(ctx, w.keys.Group(demoName))
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			old, unreadable := store.Decode[store.Group](kv)
+			if err != nil || unreadable != nil || !programIsGone(old.Record) {
+				return nil
+			}
+			run := demo.Workload.Run
+			demo = old.Record
+			demo.Workload.Run = run
 		}
 		groups = []store.Group{demo}
 	}

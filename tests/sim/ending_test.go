@@ -193,12 +193,16 @@ func ages(g store.Group) bool {
 }
 
 // missingOfAging asks less of a group in which some instance always is on the way: that one works
-// in each slot. Where each comes of age before the others have been replaced, expiry uses the room
-// that a roll waits for, and creates from the last good template (ROLL-9).
+// in each slot. Forced expiry comes before a roll (REC-5) and creates from the last good template
+// until the new one is proved (ROLL-9): where each comes of age before the others have been
+// replaced, the roll gets no room.
 func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	slots := map[int]bool{}
+	st := sim.Read[store.Status](tr.w, tr.w.Keys().Status(f.spec.Name)).Record
+	unproved := f.spec.Expiry.ForcedAge != nil && st.Rollout != nil && !st.Rollout.Proved
 	for _, m := range members {
-		if why := tr.unfit(f, m); why == "" || why == outdated && f.spec.Expiry.ForcedAge != nil {
+		good := unproved && st.LastGood != nil && m.Template == st.LastGood.Template
+		if why := tr.unfit(f, m); why == "" || why == outdated && good {
 			slots[m.Slot] = true
 		}
 	}
