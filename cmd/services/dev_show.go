@@ -76,11 +76,14 @@ func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) 
 		}
 		if !first {
 			kv, err := w.store.Get(ctx, w.keys.Group(demoName))
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
-			old, unreadable := store.Decode[store.Group](kv)
-			if err != nil || unreadable != nil || !programIsGone(old.Record) {
+			old, _ := store.Decode[store.Group](kv) // of one that is absent or unreadable nothing is gone
+			if !programIsGone(old.Record) {
 				return nil
 			}
 			run := demo.Workload.Run
