@@ -112,8 +112,9 @@ func TestWhatDamageBlocks(t *testing.T) {
 	s := w.snapshot()
 	s.Groups[0].Damaged = []store.Damaged{lostSlot(w, "web-1-b", 1, 7)}
 	held := Compute(s, w.now).Held[w.group]
-	if len(held) != 1 || held[0].Instance != "web-1-b" || held[0].Of.Slot != 1 || held[0].Of.Cause.Kind != store.CauseRecordLost ||
-		held[0].Kind != store.BlockedByDamage || held[0].Work != store.WorkSlot {
+	if len(held) != 1 || held[0].Instance != "web-1-b" || held[0].Of.Slot != 1 ||
+		held[0].Of.Cause.Kind != store.CauseRecordLost || held[0].Kind != store.BlockedByDamage ||
+		held[0].Work != store.WorkSlot {
 		t.Errorf("of a slot: %+v", held)
 	}
 	s.Groups[0].Damaged = []store.Damaged{
