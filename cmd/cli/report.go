@@ -118,7 +118,8 @@ func reportTable(doc review.Report) output.Table {
 		if len(g.Causes) > 0 {
 			most = g.Causes[0].Why
 		}
-		t.Add(g.Name, review.Percent(g.Available), review.Took(g.Lost.D()), most, fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
+		t.Add(g.Name, review.Percent(g.Available), review.Took(g.Lost.D()), most,
+			fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
 			tookOrDash(g.Detect, g.Detect.P95), tookOrDash(g.Heal, g.Heal.P95), tookOrDash(g.Heal, g.Heal.Worst),
 			orDash(g.Heal.Instance), fmt.Sprint(g.Total()), review.Took(g.Wanted.D()))
 	}

@@ -125,8 +125,8 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	return w
 }
 
-// drillFor is the failure that an agent is to cause (DAY-6). It is told soon after the order, and on
-// one stream alone: an agent that comes back, to whichever replica, does not fail again.
+// drillFor is the failure that an agent is to cause (DAY-6). It is told soon after the order, and
+// on one stream alone: an agent that comes back, to whichever replica, does not fail again.
 func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
 	d := i.Drill
 	if d == nil || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||

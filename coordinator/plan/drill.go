@@ -57,7 +57,8 @@ func (d *draft) drill(r store.Versioned[store.Request], kind store.DrillKind, me
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
 
-// cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need not.
+// cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need
+// not.
 func (d *draft) cannotFail(kind store.DrillKind, m *member) string {
 	switch {
 	case kind == store.DrillMachine:

@@ -118,7 +118,9 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 	}{
 		"ordered":              {nil, 1},
 		"asked already":        {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
-		"ordered too long ago": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-store.DrillBegins) }, 0},
+		"ordered too long ago": {
+			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-store.DrillBegins) }, 0,
+		},
 		"another is sick": {func(_ *world, s *Snapshot, _ *store.Drill) {
 			s.Groups[0].Instances[2].Report.Record.Healthy = false
 		}, 0},
