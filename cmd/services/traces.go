@@ -13,7 +13,9 @@ type Traces struct {
 }
 
 // open returns the sender of traces, and its end; nil if traces are off.
-func (f Traces) open(ctx context.Context, h *Host, id string, log *slog.Logger) (s *tracing.Sender, end func(), err error) {
+func (f Traces) open(ctx context.Context, h *Host, id string, log *slog.Logger) (s *tracing.Sender, end func(),
+	err error,
+) {
 	if f.OTLP == "" {
 		return nil, func() {}, nil
 	}

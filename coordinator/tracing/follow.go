@@ -10,7 +10,7 @@ import (
 const (
 	// reads is how far back a new leader reads, for healings that began under another one.
 	reads = time.Hour
-	// repeats is what a new leader sends again beside the time in which nobody led: the spans that the
+	// repeats is what a new leader sends again beside the time without a leader: the spans that the
 	// one before had queued when it died.
 	repeats  = 10 * time.Second
 	partSize = 1_000 // entries that one request reads
@@ -23,7 +23,7 @@ type Follower struct {
 	Keys    store.Keys
 	ShardID string
 	Sender  *Sender
-	// Silent is how long nobody may have led before.
+	// Silent is how long there may have been no leader before.
 	Silent time.Duration
 }
 

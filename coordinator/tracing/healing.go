@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// mostOpen bounds how many instances are remembered: each in trouble, and each that is being healed.
+// mostOpen bounds how many instances are remembered: those in trouble, and those that are being
+// healed.
 const mostOpen = 20_000
 
 // sign is trouble of an instance for which nothing has been done yet.

@@ -32,7 +32,7 @@ func fails(v store.Verdict, to store.Phase, replacement string) func(*store.Jour
 
 func joins(e *store.JournalEntry) { e.Cause.Kind = store.CauseWorks }
 
-// ends renders spans as NAME begin-end, an exclamation mark for one that failed, and the number of
+// render writes spans as NAME begin-end, an exclamation mark for one that failed, and the number of
 // the trace.
 func render(spans []span, begin time.Time, traces map[string]int) (lines []string) {
 	for _, s := range spans {
@@ -141,7 +141,8 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 		},
 		"a replacement that is withdrawn": {
 			[]*store.JournalEntry{
-				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")), entryAt(3, "b", 0, goes(store.Pending, store.Deleting)),
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Pending, store.Deleting)),
 			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
 		},
 		"what is no decision": {
