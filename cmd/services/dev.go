@@ -75,7 +75,12 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, TLS: secure, Logger: log})
+	root, err := credentials.Client(store.RoleRoot)
+	if err != nil {
+		return err
+	}
+	st, err := etcdstore.Open(ctx,
+		etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, TLS: secure, Compactor: root, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 				entryAt(1, "a", 0, func(e *store.JournalEntry) { e.Claimed, e.Verdict, e.Replacement = true, store.Dead, "b" }),
 				entryAt(2, "a", 0, func(e *store.JournalEntry) { e.Kind, e.Replacement = store.EntryRefusal, "b" }),
 				entryAt(3, "a", 0, func(e *store.JournalEntry) { e.Instance, e.Verdict, e.Replacement = "", store.Dead, "b" }),
-				entryAt(4, "a", 0, func(e *store.JournalEntry) { e.To, e.Replacement, e.Verdict = store.Draining, "b", store.Doomed }),
+				entryAt(4, "a", 0, fails(store.Doomed, store.Draining, "b")),
 			}, "",
 		},
 	} {

@@ -28,7 +28,7 @@ var menu = []section{
 		"CHANGELOG.md",
 	}},
 	{"How it works", []string{
-		"docs/architecture.md", "docs/decisions.md", "docs/detection.md", "docs/false-positives.md", "docs/reliability.md",
-		"docs/performance.md", "CONTRIBUTING.md", "docs/releasing.md",
+		"docs/architecture.md", "docs/decisions.md", "docs/dependencies.md", "docs/detection.md",
+		"docs/false-positives.md", "docs/reliability.md", "docs/performance.md", "CONTRIBUTING.md", "docs/releasing.md",
 	}},
 }
