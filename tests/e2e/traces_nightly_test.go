@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,7 @@ import (
 func TestTracesReachACollector(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	tool := filepath.Join(l.dir, "collector")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", tool, ".")
-	build.Dir = filepath.Join("..", "..", "scripts", "tools", "collector")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the collector: %v\n%s", err, said)
-	}
+	tool := buildCollector(t)
 	var mu sync.Mutex
 	names := map[string][]string{} // by trace
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -79,4 +75,29 @@ service:
 		}
 		return false
 	})
+}
+
+// buildCollector builds a collector of the parts that scripts/tools pins, and returns its path.
+func buildCollector(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	pinned := filepath.Join("..", "..", "scripts", "tools", "collector")
+	for from, to := range map[string]string{
+		filepath.Join(pinned, "go.mod"): "go.mod", filepath.Join(pinned, "go.sum"): "go.sum",
+		filepath.Join("testdata", "collector.go.txt"): "main.go",
+	} {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", "collector", ".")
+	build.Dir = dir
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the collector: %v\n%s", err, said)
+	}
+	return filepath.Join(dir, "collector")
 }
