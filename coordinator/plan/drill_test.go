@@ -116,8 +116,8 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 		set   func(w *world, s *Snapshot, mark *store.Drill)
 		calls int
 	}{
-		"ordered":              {nil, 1},
-		"asked already":        {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
+		"ordered":       {nil, 1},
+		"asked already": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
 		"ordered too long ago": {
 			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-store.DrillBegins) }, 0,
 		},
