@@ -200,6 +200,7 @@ var reading = map[string][]string{
 	"instance logs": {"web-0-a"},
 	"events":        {"--since", "24h"},
 	"report":        {"-g", "web"},
+	"drill list":    {"web"},
 	"explain":       {"web"},
 	"config show":   nil,
 	"secret list":   nil,
