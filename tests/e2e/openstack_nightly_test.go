@@ -154,8 +154,9 @@ func TestFromOpenStacksPageToAHealingGroup(t *testing.T) {
 		"-f web.yaml":                   "-f " + group,
 		"10.0.0.5":                      "198.51.100.1",
 		"--agents bin":                  "--agents " + p.agentsToServe(),
-		"availability_zone: az-1, networks: [machines]":   "availability_zone: nova",
-		"workload: {run: [python3, -m, http.server, \"80": "template: {settings: {networks: []}} # a Nova without Neutron\nworkload: {run: [python3, -m, http.server, \"80",
+		"availability_zone: az-1, networks: [machines]": "availability_zone: nova",
+		"\nworkload: {run: [python3": "\ntemplate: {settings: {networks: []}} # a Nova without Neutron" +
+			"\nworkload: {run: [python3",
 	})
 	p.began = time.Now()
 	p.follow(p.upTo("openstack application credential"))
