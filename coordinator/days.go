@@ -55,7 +55,7 @@ func (t *term) keepDays(ctx context.Context) {
 }
 
 // look sums up the days that are over, that the journal covers from their beginning on, and that
-// nobody has summed up.
+// have no summary yet.
 func (d *days) look(ctx context.Context, now time.Time) error {
 	var created time.Time
 	var apart time.Duration

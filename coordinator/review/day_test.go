@@ -58,7 +58,8 @@ func TestADayIsSummedUp(t *testing.T) {
 	if !slices.Equal(d.Failures, failures) {
 		t.Errorf("failures %+v", d.Failures)
 	}
-	if want := []store.DaySize{{Size: 3}, {At: after(11), Size: 4}, {At: after(12), Size: 5}}; !slices.Equal(d.Sizes, want) {
+	sizes := []store.DaySize{{Size: 3}, {At: after(11), Size: 4}, {At: after(12), Size: 5}}
+	if !slices.Equal(d.Sizes, sizes) {
 		t.Errorf("sizes %+v", d.Sizes)
 	}
 	if !slices.Equal(d.Rolls, []store.Duration{after(12)}) || d.Unready != 1 || d.Calls.Times != 1 ||

@@ -21,7 +21,7 @@ type Input struct {
 	Created   time.Time     // of the shard; zero: unknown
 	Entries   []store.JournalEntry
 	Instances []store.Instance // the records of now
-	// Loads are those of the same time; only summaries need them.
+	// Loads are of the same time; only summaries need them.
 	Loads []store.Load
 	// Days are the summaries of days, for what the journal no longer has.
 	Days []store.Day

@@ -68,7 +68,8 @@ func TestAMachineDies(t *testing.T) {
 	if g.Wanted.D() != 2*time.Hour || g.Lost.D() != 20*time.Second {
 		t.Errorf("wanted %s, lost %s", g.Wanted, g.Lost)
 	}
-	if want := (Cause{Why: Died, Lost: store.Duration(20 * time.Second), Times: 1}); len(g.Causes) != 1 || g.Causes[0] != want {
+	want := Cause{Why: Died, Lost: store.Duration(20 * time.Second), Times: 1}
+	if len(g.Causes) != 1 || g.Causes[0] != want {
 		t.Errorf("causes %v", g.Causes)
 	}
 	for _, c := range []struct {
