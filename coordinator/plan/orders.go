@@ -420,7 +420,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 // leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
 // on demand, which only the operator orders to go (REC-2, REC-7).
 func (d *draft) leftOver() {
-	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
+	if d.s.Shard.Record.Hold != nil || d.s.stale() {
 		return
 	}
 	d.drains()
