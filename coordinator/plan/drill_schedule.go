@@ -63,7 +63,7 @@ func (d *draft) noTimeForDrill(due time.Time) string {
 		return "its time has passed"
 	case !d.mayAct():
 		return "nothing is done in the group now: it is paused, or the shard is on hold"
-	case d.s.ClocksApart >= clocksApart:
+	case d.s.ClocksApart >= ClocksApart:
 		return "the clocks of the coordinators differ"
 	case d.closedFor(store.PlannedDrill) != nil:
 		return "no window allows it now, or there is a freeze"

@@ -47,7 +47,7 @@ func TestScheduledDrills(t *testing.T) {
 			}, "a freeze", false, at,
 		},
 		"clocks differ": {
-			at.Add(time.Second), before, func(s *Snapshot) { s.ClocksApart = clocksApart }, "clocks", false, at,
+			at.Add(time.Second), before, func(s *Snapshot) { s.ClocksApart = ClocksApart }, "clocks", false, at,
 		},
 		"on hold": {
 			at.Add(time.Second), before, func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, "on hold", false, at,
