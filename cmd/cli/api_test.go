@@ -141,7 +141,8 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	_, err := eva.Hold(ctx, api.Hold{Why: "a try"}, basedOn(rev+100))
 	refusedByAPI(t, "a hold on another revision", err, http.StatusPreconditionFailed, "nothing was changed")
 	held, err := eva.Hold(ctx, api.Hold{Why: "a try"}, basedOn(rev))
-	if now, is := shard(); err != nil || held.Revision != is || now.Hold == nil || !strings.HasPrefix(now.Hold.By, "eva ") {
+	now, is := shard()
+	if err != nil || held.Revision != is || now.Hold == nil || !strings.HasPrefix(now.Hold.By, "eva ") {
 		t.Fatalf("hold: %+v, %v: %+v at %d", held, err, now.Hold, is)
 	}
 	_, err = eva.Hold(ctx, api.Hold{Why: "again"}, basedOn(held.Revision))
@@ -189,10 +190,12 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 		t.Fatalf("protect: %+v, %v", r, err)
 	}
 	order := w.ordered(ctx, r.Order)
-	if order.Mode != store.ProtectRemoval || order.Why != "look" || order.For.D() != time.Hour || order.Instance != "web-0-x" {
+	if order.Mode != store.ProtectRemoval || order.Why != "look" || order.For.D() != time.Hour ||
+		order.Instance != "web-0-x" {
 		t.Errorf("the order is %+v", order)
 	}
-	if r, err = eva.Protect(ctx, "web-0-x", nil, basedOn(in)); err != nil || w.ordered(ctx, r.Order).Mode != store.ProtectOff {
+	r, err = eva.Protect(ctx, "web-0-x", nil, basedOn(in))
+	if err != nil || w.ordered(ctx, r.Order).Mode != store.ProtectOff {
 		t.Errorf("end the protection: %+v, %v", r, err)
 	}
 	_, err = eva.InstanceAction(ctx, "web-0-x", "drained", api.Edit{})

@@ -59,10 +59,12 @@ var (
 	text    = object{"type": "string"}
 	watched = parameter("query", "watch", "true: as server-sent events, again whenever it changes",
 		object{"type": "boolean"})
-	ifMatch = parameter("header", "If-Match", `the ETag of what is edited: of the group, the shard or the instance, such as "81"`, text)
+	ifMatch = parameter("header", "If-Match",
+		`the ETag of what is edited: of the group, the shard or the instance, such as "81"`, text)
 	ifNone  = parameter("header", "If-None-Match", "*, in place of If-Match: there must be no such group", text)
-	confirm = parameter("query", "confirm", "the name of the group, instance, zone or shard, where machines are removed or made", text)
-	dryRun  = parameter("query", "dryRun", "true: answers what would follow, and changes nothing",
+	confirm = parameter("query", "confirm",
+		"the name of the group, instance, zone or shard, where machines are removed or made", text)
+	dryRun = parameter("query", "dryRun", "true: answers what would follow, and changes nothing",
 		object{"type": "boolean"})
 )
 

@@ -174,7 +174,8 @@ func TestAPI(t *testing.T) {
 	if err != nil || guarded.Base == 0 {
 		t.Fatalf("the replacement: %+v, %v", guarded, err)
 	}
-	if _, err := eva.Protect(ctx, replacement, &api.Protection{Why: "it is examined"}, client.At(guarded.Base)); err != nil {
+	_, err = eva.Protect(ctx, replacement, &api.Protection{Why: "it is examined"}, client.At(guarded.Base))
+	if err != nil {
 		t.Fatalf("protect: %v", err)
 	}
 	l.await("the protection", func() bool {
