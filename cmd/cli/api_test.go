@@ -151,7 +151,8 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	refusedByAPI(t, "a release on an older revision", err, http.StatusPreconditionFailed, "nothing was changed")
 	look := basedOn(held.Revision)
 	look.DryRun = true
-	if r, err := eva.Release(ctx, look); err != nil || r.Changed || !strings.Contains(strings.Join(r.Said, " "), "release") {
+	r, err := eva.Release(ctx, look)
+	if err != nil || r.Changed || !strings.Contains(strings.Join(r.Said, " "), "release") {
 		t.Errorf("look at a release: %+v, %v", r, err)
 	}
 	released, err := eva.Release(ctx, basedOn(held.Revision))
@@ -185,7 +186,7 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	})
 	_, err = eva.Protect(ctx, "web-0-x", &api.Protection{}, basedOn(in-1))
 	refusedByAPI(t, "a protection on an older revision", err, http.StatusPreconditionFailed, "nothing was changed")
-	r, err := eva.Protect(ctx, "web-0-x", &api.Protection{Why: "look", Until: noon.Add(time.Hour)}, basedOn(in))
+	r, err = eva.Protect(ctx, "web-0-x", &api.Protection{Why: "look", Until: noon.Add(time.Hour)}, basedOn(in))
 	if err != nil || r.Order == "" {
 		t.Fatalf("protect: %+v, %v", r, err)
 	}

@@ -212,7 +212,7 @@ func TestPreconditions(t *testing.T) {
 			200, "scale web 3 at 7 dry false confirm []",
 		},
 		{"PUT", "shard/hold", `{"why": "x"}`, asJSON, 428, ""},
-		{"PUT", "shard/hold", `{"why": " "}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
+		{"PUT", "shard/hold", `{"why": ""}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
 		{"PUT", "shard/hold", `{"why": "x", "whim": 1}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
 		{"PUT", "shard/hold", `{"why": "x"} {}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
 		{"PUT", "shard/hold?dryRun=true", `{"why": "x"}`, append([]string{"If-Match", `"7"`}, asJSON...), 400, ""},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 )
 
 // wantedBody reads a body that is small and has known fields only. Its example says how it is.
@@ -41,7 +40,7 @@ func (h *Handler) hold(ctx context.Context, r *http.Request, to Editor, e Edit) 
 	if err := wantedBody(r, &wanted, example); err != nil {
 		return Result{}, err
 	}
-	if strings.TrimSpace(wanted.Why) == "" {
+	if wanted.Why == "" {
 		return Result{}, &Problem{Status: http.StatusUnprocessableEntity, Detail: "why: missing, as in " + example}
 	}
 	return to.Hold(ctx, wanted, e)
