@@ -373,9 +373,9 @@ func TestDamageStopsCompaction(t *testing.T) {
 		if _, err := w.store.List(t.Context(), was[0].Key, at); err != nil {
 			t.Errorf("the record's last value cannot be read any more: %v", err)
 		}
-		if v := decoded[store.Served](w, w.list(w.keys.Served())[0]); !strings.Contains(v.Record.Uncompacted,
-			"leasehold repair") {
-			t.Errorf("told: %q", v.Record.Uncompacted)
+		if v := decoded[store.Served](w, w.list(w.keys.Served())[0]); !v.Record.KeptForRepair ||
+			!strings.Contains(v.Record.Uncompacted, "leasehold repair") {
+			t.Errorf("told: %q, kept for repair: %t", v.Record.Uncompacted, v.Record.KeptForRepair)
 		}
 		w.restore(was)
 		w.until(30*time.Minute, "history is compacted again", func() bool {

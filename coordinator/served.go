@@ -27,6 +27,7 @@ type serving struct {
 	counted time.Time // when age was last called
 	looked  time.Time
 	failed  string // why old history could not be compacted; "" if it could
+	damaged bool   // failed is damage, which history can mend
 	seen    []store.SeenReplica
 	took    []time.Duration // to write the last notes
 }
@@ -59,6 +60,7 @@ func (s *serving) note(ctx context.Context) {
 	rec := store.Served{
 		Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID,
 		Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed,
+		KeptForRepair: s.damaged && s.failed != "",
 	}
 	s.t.mu.Lock()
 	rec.Silent = slices.Clone(s.t.silent)
@@ -187,7 +189,8 @@ func (s *serving) look(ctx context.Context) {
 		s.failed = ""
 		return
 	}
-	if damage := s.t.damage(); damage != "" {
+	damage := s.t.damage()
+	if s.damaged = damage != ""; s.damaged {
 		s.failed = damage
 		return
 	}

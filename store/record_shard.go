@@ -159,6 +159,8 @@ type Served struct {
 	Took Duration `json:"took,omitempty"`
 	// Uncompacted is why etcd's history is not compacted though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
+	// KeptForRepair: it is not compacted because a record is damaged, which history can mend.
+	KeptForRepair bool `json:"kept_for_repair,omitempty"`
 	// Silent are the providers and load balancers whose last List failed, and why.
 	Silent []Silent `json:"silent,omitempty"`
 }

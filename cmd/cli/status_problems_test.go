@@ -123,6 +123,15 @@ func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 			t.Errorf("%q is not told:\n%s", want, out)
 		}
 	}
+	// History that is kept on purpose is no setting of etcd's.
+	w.put(store.KindServed, "", store.Served{
+		Schema: store.Schema, At: noon, Replica: "coord-a",
+		Uncompacted: "a record is lost", KeptForRepair: true,
+	})
+	out = w.must("status")
+	if !strings.Contains(out, "leasehold repair") || strings.Contains(out, "--auto-compaction") {
+		t.Errorf("damage:\n%s", out)
+	}
 }
 
 // A hold of the shard is told of the shard, not of each of its groups as well.

@@ -98,21 +98,12 @@ func (a *Admin) Token(ctx context.Context, by string) (text string, err error) {
 	if why := cluster.NoQuorum(); why != "" {
 		return "", problem("start leasehold server on the hosts that do not answer", "%s", why)
 	}
-	st, err := a.store(ctx)
+	st, err := a.place.store(ctx, a.record.endpoints(), nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	return a.place.invite(ctx, st, a.record.Shard, by)
-}
-
-// store opens the shard, as a coordinator.
-func (a *Admin) store(ctx context.Context) (*etcdstore.Store, error) {
-	secure, err := a.place.credentials().Client(string(store.RoleCoordinator))
-	if err != nil {
-		return nil, err
-	}
-	return etcdstore.Open(ctx, etcdstore.Config{Endpoints: a.record.endpoints(), TLS: secure})
 }
 
 // JoinCommand is what to run on a host that joins.

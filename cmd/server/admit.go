@@ -120,7 +120,7 @@ func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer
 		return answer, err
 	}
 	defer admin.Close()
-	st, err := admin.store(ctx)
+	st, err := a.place.store(ctx, r.endpoints(), nil)
 	if err != nil {
 		return answer, err
 	}

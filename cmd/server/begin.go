@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/keyfile"
@@ -48,11 +49,7 @@ func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
 	if err := credentials.GiveRights(ctx, r.local(r.EtcdPort), r.Shard); err != nil || !shard {
 		return err
 	}
-	secure, err := credentials.Client(string(store.RoleCoordinator))
-	if err != nil {
-		return err
-	}
-	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{r.local(r.EtcdPort)}, TLS: secure})
+	st, err := p.store(ctx, []string{r.local(r.EtcdPort)}, nil)
 	if err != nil {
 		return err
 	}
@@ -65,6 +62,19 @@ func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
 		return err
 	}
 	return nil
+}
+
+// store opens the shard as a coordinator. Only etcd's root may compact, so that is done as root.
+func (p Place) store(ctx context.Context, endpoints []string, log *slog.Logger) (*etcdstore.Store, error) {
+	secure, err := p.credentials().Client(string(store.RoleCoordinator))
+	if err != nil {
+		return nil, err
+	}
+	root, err := p.credentials().Client(store.RoleRoot)
+	if err != nil {
+		return nil, err
+	}
+	return etcdstore.Open(ctx, etcdstore.Config{Endpoints: endpoints, TLS: secure, Compactor: root, Logger: log})
 }
 
 // tell writes the settings by which commands on this host reach the shard, as an operator.

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
@@ -94,6 +95,64 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 		if err := get(name); err == nil {
 			t.Errorf("%q was answered", name)
 		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// proves DAY-1: history is compacted by the shard's own setting, which takes etcd's root; a
+// coordinator's certificate alone may not
+func TestTheReplicaMayCompact(t *testing.T) {
+	p, r := local(t)
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }, supervised.Service{})
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	if err := p.found(ctx, r, true); err != nil {
+		t.Fatal(err)
+	}
+	st, err := p.store(ctx, r.endpoints(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := st.Vitals(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Compact(ctx, v.Revision); err != nil {
+		t.Errorf("compact: %v", err)
+	}
+	if _, err := st.List(ctx, store.KeysOf(r.Shard).Served(), 1); !errors.Is(err, store.ErrCompacted) {
+		t.Errorf("list of what was compacted: %v", err)
+	}
+	if err := st.Compact(ctx, 1); !errors.Is(err, store.ErrCompacted) {
+		t.Errorf("compact again: %v", err)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+	secure, err := p.credentials().Client(string(store.RoleCoordinator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: r.endpoints(), TLS: secure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.Compact(ctx, v.Revision); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("compact as a coordinator: %v", err)
+	}
+	if err := plain.Close(); err != nil {
+		t.Error(err)
 	}
 	end()
 	if err := <-ended; err != nil {

@@ -23,11 +23,7 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 		(&admission{place: place, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
 	}
 	host.Open = func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
-		secure, err := place.credentials().Client(string(store.RoleCoordinator))
-		if err != nil {
-			return nil, nil, err
-		}
-		st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: r.endpoints(), TLS: secure, Logger: log})
+		st, err := place.store(ctx, r.endpoints(), log)
 		if err != nil {
 			return nil, nil, err
 		}

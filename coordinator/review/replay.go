@@ -22,8 +22,11 @@ type instance struct {
 	serves  bool
 	suspect time.Time // since then; zero: it is not
 	failed  bool      // judged dead, lost or failing, and served until then
-	drill   bool
+	drill   time.Time // what happens to it is a part of the drill of then; zero: of none
 }
+
+// drilled reports whether what happens to the instance is a part of a drill.
+func (m *instance) drilled() bool { return !m.drill.IsZero() }
 
 func (p *replay) group(name string) *group {
 	g := p.groups[name]
@@ -102,9 +105,14 @@ func (p *replay) take(e *store.JournalEntry) {
 		m = &instance{slot: n}
 		p.instances[e.Instance] = m
 	}
-	m.drill = m.drill || e.Rule == RuleDrill
+	switch {
+	case e.Rule == RuleDrill:
+		m.drill = e.At
+	case m.serves && !e.At.Before(m.drill.Add(store.DrillTime)):
+		m.drill = time.Time{} // it has come through, and what fails now fails by itself
+	}
 	why := whyOf(e)
-	if m.drill {
+	if m.drilled() {
 		why = Drill
 	}
 	if e.To == store.Pending {
@@ -179,8 +187,9 @@ func (g *group) failed(n int, e *store.JournalEntry, m *instance) {
 		return
 	}
 	begun := cmp.Or(m.suspectIf(e.Verdict), e.At)
-	s.failure = &failure{instance: e.Instance, begun: begun, seen: e.At, drill: m.drill}
-	if g.within(e.At) && !m.drill && (e.Verdict == store.Dead || e.Verdict == store.Lost) {
+	drilled := m.drilled()
+	s.failure = &failure{instance: e.Instance, begun: begun, seen: e.At, drill: drilled}
+	if g.within(e.At) && !drilled && (e.Verdict == store.Dead || e.Verdict == store.Lost) {
 		g.detect = append(g.detect, sample{e.At.Sub(begun), e.Instance})
 	}
 }

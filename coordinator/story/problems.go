@@ -103,10 +103,14 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 	}
 	if why := st.Served.Record.Uncompacted; why != "" {
 		keep := st.Shard.Record.Settings.WithDefaults().CompactAfter.D()
-		found = append(found, Problem{
+		p := Problem{
 			About: st.Name, What: "etcd's history is not compacted, so its database grows until it is full: " + why,
 			Next: "start etcd with --auto-compaction-retention=" + keep.String(),
-		})
+		}
+		if st.Served.Record.KeptForRepair {
+			p.Rule, p.Next = "SAFE-15", "leasehold repair reads what is lost from the history; then it is compacted again"
+		}
+		found = append(found, p)
 	}
 	for _, zone := range slices.Sorted(maps.Keys(st.Shard.Record.Evacuated)) {
 		e := st.Shard.Record.Evacuated[zone]

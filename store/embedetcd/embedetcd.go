@@ -57,8 +57,6 @@ const (
 	peerAddress = "127.0.0.1:2380"
 	// quota is how large the data may grow before etcd refuses writes.
 	quota = 8 << 30
-	// compactEvery keeps an hour of history: far more than any watch takes to come back.
-	compactEvery = "1h"
 )
 
 // Server is a running member.
@@ -212,8 +210,6 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 		cfg.Cluster.apply(e, *cfg.TLS)
 	}
 	e.QuotaBackendBytes = quota
-	e.AutoCompactionMode = embed.CompactorModePeriodic
-	e.AutoCompactionRetention = compactEvery
 	e.UnsafeNoFsync = cfg.NoSync
 	// A client that vanished silently is noticed within 15 seconds, not two hours.
 	e.GRPCKeepAliveInterval = 10 * time.Second

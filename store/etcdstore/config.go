@@ -18,6 +18,10 @@ type Config struct {
 	Password  string
 	Logger    *slog.Logger // nil: silent
 
+	// Compactor is the client that compacts, where authentication is on: etcd lets only root do it.
+	// nil: the same client.
+	Compactor *tls.Config
+
 	// DialTimeout is how long Open waits for the first answer (5s).
 	DialTimeout time.Duration
 	// WatchSilence is how long a watch may hear nothing, progress being asked for every second,
