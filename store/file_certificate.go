@@ -172,8 +172,17 @@ func isAuthorityName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// TemplateFacts are what templates of files and of certificates' names know of an instance. One that is not
-// known yet is left out, so that what needs it waits for it.
+// VersionFor is the version of an instance's certificate, by its record.
+func (c *FileCertificate) VersionFor(i *Instance, issuer string) (string, error) {
+	names, err := CertificateNames(c.Names, filetemplate.Data{Vars: i.Spec.Vars, Facts: i.TemplateFacts()})
+	if err != nil {
+		return "", err
+	}
+	return c.Version(i.ID, names, issuer), nil
+}
+
+// TemplateFacts are what templates of files and of certificates' names know of an instance. A fact
+// that is not known yet is left out, so that what needs it waits for it.
 func (i *Instance) TemplateFacts() map[string]any {
 	facts := map[string]any{"instance": i.ID, "group": i.Group, "slot": i.Slot, "zone": i.Zone}
 	if i.Address != "" {

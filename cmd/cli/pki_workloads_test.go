@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
 // certified is a group whose instances have certificates.
@@ -25,8 +24,8 @@ func certifiedGroup() store.Group {
 	return g
 }
 
-// Who signs workloads' certificates, until when, and how many instances have one of whom: of the
-// issuer in force, of one before, and none. Replicas with different authorities are told.
+// Who signs workloads' certificates, until when, and how many instances have one of the issuer in
+// force, one of an issuer before, and none. Replicas with different authorities are told.
 //
 // proves FILE-2
 func TestPKIShowsTheAuthoritiesOfWorkloads(t *testing.T) {
@@ -35,7 +34,8 @@ func TestPKIShowsTheAuthoritiesOfWorkloads(t *testing.T) {
 	now := time.Now()
 	g := certifiedGroup()
 	state := store.AuthorityState{
-		Issuer: "0123456789abcdef", Name: "CN=web", Begins: now.Add(-30 * 24 * time.Hour), Ends: now.Add(1000 * 24 * time.Hour), Trust: 1,
+		Issuer: "0123456789abcdef", Name: "CN=web", Trust: 1,
+		Begins: now.Add(-30 * 24 * time.Hour), Ends: now.Add(1000 * 24 * time.Hour),
 	}
 	replica := func(id string, state store.AuthorityState) {
 		w.put(store.KindReplicas, id, store.Replica{
@@ -50,14 +50,13 @@ func TestPKIShowsTheAuthoritiesOfWorkloads(t *testing.T) {
 	for slot, id := range []string{"web-0-a", "web-1-b", "web-2-c", "web-3-d"} {
 		rec := instanceOf(g, slot, id, store.Running)
 		w.put(store.KindInstances, id, rec)
-		c := g.Files[0].Certificate
-		names, err := store.CertificateNames(c.Names, filetemplate.Data{Facts: rec.TemplateFacts()})
-		if err != nil {
-			t.Fatal(err)
-		}
 		file := store.FileReport{Path: g.Files[0].Path, State: store.FileMissing}
 		if issuer := issuers[id]; issuer != "" {
-			file.State, file.Version = store.FileDelivered, c.Version(id, names, issuer)
+			version, err := g.Files[0].Certificate.VersionFor(&rec, issuer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file.State, file.Version = store.FileDelivered, version
 			file.Ends = now.Add(time.Duration(60-slot) * time.Minute)
 		}
 		w.put(store.KindReports, id, store.Report{
@@ -118,7 +117,7 @@ func TestProblemsOfAuthorities(t *testing.T) {
 		want string
 	}{
 		"all is well":       {[]store.AuthorityState{good, good}, ""},
-		"other bundles":     {[]store.AuthorityState{good, both}, "has other certificates to trust at coord-b than at coord-a"},
+		"other bundles":     {[]store.AuthorityState{good, both}, "other certificates to trust at coord-b than at coord-a"},
 		"one knows nothing": {[]store.AuthorityState{good, silent}, "is not known to coord-b: its program does not answer"},
 		"it has ended":      {[]store.AuthorityState{over, over}, "has ended on "},
 	} {

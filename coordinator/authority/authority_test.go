@@ -203,8 +203,8 @@ func TestTheShardsAuthoritiesAreRefused(t *testing.T) {
 	}
 }
 
-// An authority that is exchanged is told within seconds, and what is signed afterwards is of the new
-// one. With the seconds over which agents ask, it reaches all within a minute. Time is virtual.
+// An authority that is exchanged is told within seconds, and what is signed afterwards is of the
+// new one. With the seconds over which agents ask, it reaches all within a minute. Time is virtual.
 //
 // proves FILE-2
 func TestOwnIsExchanged(t *testing.T) { synctest.Test(t, exchangeOwn) }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
 // WorkloadAuthority is an authority for workloads' certificates, as replicas have it, and the
@@ -96,11 +95,13 @@ func countCertificate(all []WorkloadAuthority, rest map[string]*UnissuedCertific
 		of().Missing = append(of().Missing, rec.ID)
 		return
 	}
-	names, err := store.CertificateNames(c.Names, filetemplate.Data{Vars: rec.Spec.Vars, Facts: rec.TemplateFacts()})
 	counted := false
 	for i := range all {
 		a := &all[i]
-		if err != nil || counted || a.Authority != c.Authority || has.Version != c.Version(rec.ID, names, a.Issuer) {
+		if counted || a.Authority != c.Authority {
+			continue
+		}
+		if version, err := c.VersionFor(rec, a.Issuer); err != nil || has.Version != version {
 			continue
 		}
 		a.Issued++

@@ -84,9 +84,9 @@ func Residents(shards []string) []Resident {
 	return out
 }
 
-// Kill kills all processes of the machines of these shards, until none is left. Those of workloads
-// that overwrite their environment, as nginx does, are found by the records of agents in a
-// provider's directory.
+// Kill kills all processes of the machines of these shards, until none is left. Workloads that
+// overwrite their environment, as nginx does, are found by the records of agents in a provider's
+// directory.
 func Kill(dir string, shards []string) {
 	for _, group := range workloads(dir) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
