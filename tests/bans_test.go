@@ -236,7 +236,7 @@ var bans = []ban{
 		find: refuseImports(product("coordinator/view"), func(_ sourceFile, p string) bool {
 			own := slices.Contains([]string{
 				module + "/store", module + "/coordinator/cache", module + "/coordinator/journal", module + "/coordinator/reason",
-				module + "/coordinator/story",
+				module + "/coordinator/story", module + "/coordinator/review",
 			}, p)
 			return !standard(p) && !own || withinAny(p, "context", "net", "os", "log", "html")
 		}),

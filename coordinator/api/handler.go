@@ -94,7 +94,7 @@ func New(deps Deps) (h *Handler, end func()) {
 	}
 	for pattern, do := range map[string]func(*http.Request) (any, error){
 		"shard": h.shard, "groups": h.groups, "groups/{group}/status": h.status, "groups/{group}/instances": h.instances,
-		"instances/{instance}": h.instance, "events": h.events,
+		"instances/{instance}": h.instance, "events": h.events, "report": h.report,
 	} {
 		h.mux.HandleFunc("GET "+Root+pattern, h.reading(do))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
@@ -20,7 +21,7 @@ func OpenAPI() map[string]any {
 	schemas := object{"GroupFile": groupSchema()}
 	for _, document := range []any{
 		Shard{}, Row{}, Group{}, Blocked{}, Instance{}, Story{}, Event{}, Events{}, Result{}, Problem{}, Hold{}, Freeze{},
-		Protection{},
+		Protection{}, review.Report{},
 	} {
 		of := reflect.TypeOf(document)
 		schemas[of.Name()] = structSchema(of)
@@ -169,6 +170,11 @@ func paths() object {
 			"post": order(operation("Gives the order that the command of this name gives.", ref("Result"), instance,
 				parameter("path", "action", "the action", object{"type": "string", "enum": InstanceActions}), ifMatch,
 				confirm), nil),
+		},
+		Root + "report": object{
+			"get": operation("How well groups were kept, as far as the journal in memory reaches.", ref("Report"),
+				parameter("query", "group", "this group alone", text),
+				parameter("query", "span", "how far back, such as 24h; 168h if it is left out", text), watched),
 		},
 		Root + "events": object{
 			"get": operation("The journal, the newest first.", ref("Events"),

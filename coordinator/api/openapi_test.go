@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,6 +61,7 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	health := 50
 	for name, document := range map[string]any{
 		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health}, "Problem": Problem{Status: 404},
+		"Report": review.Of(review.Input{}),
 		"Result": Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
 		"Shard": Shard{Groups: []Row{{}}}, "Story": Story{Now: &Instance{}, Blocked: []Blocked{{}}, Events: []Event{{}}},
 	} {

@@ -153,6 +153,30 @@ func wantedOf(r *http.Request) (view.Wanted, error) {
 	return wanted, nil
 }
 
+// usualReport is the span of a report, and longestReport the longest.
+const (
+	usualReport   = 7 * 24 * time.Hour
+	longestReport = 366 * 24 * time.Hour
+)
+
+func (h *Handler) report(r *http.Request) (any, error) {
+	span := usualReport
+	if text := r.URL.Query().Get("span"); text != "" {
+		var err error
+		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > longestReport {
+			return nil, &Problem{
+				Status: http.StatusBadRequest, Detail: fmt.Sprintf("span is %.40q: more than 0 and up to %s", text, longestReport),
+				Next: Root + "report?span=24h",
+			}
+		}
+	}
+	doc, read := h.Views.Report(r.URL.Query().Get("group"), span, time.Now())
+	if !read {
+		return nil, errUnread
+	}
+	return doc, nil
+}
+
 func (h *Handler) events(r *http.Request) (any, error) {
 	wanted, err := wantedOf(r)
 	if err != nil {

@@ -144,6 +144,12 @@ func TestPagesShowTheShard(t *testing.T) {
 		code int
 		want []string
 	}{
+		{"/report", 200, []string{
+			"leasehold report --since 7d", `<a href="/report?group=web">web</a>`, "Most lost by",
+		}},
+		{"/report?group=web&span=1h", 200, []string{
+			"leasehold report --since 1h --group web", "available", "served again", `aria-current="true">1h<`,
+		}},
 		{"/", 200, []string{
 			"leasehold status", `<a href="/g/web">web</a>`, "66%", "3/3", "1 lost", "no coordinator is running", "web-9-y",
 			"served by <b>coord-a</b>", "max_expansion",
@@ -210,7 +216,7 @@ func TestPagesMakeHostileTextHarmless(t *testing.T) {
 	bad := regexp.MustCompile(`(?i)^<\s*(script|img)\b|\son[a-z]+\s*=`)
 	own := regexp.MustCompile(`^<script src="/page-[0-9a-f]+\.js" defer>$`)
 	for _, path := range []string{
-		"/", "/g/web", "/i/web-1-a", "/i/evil", "/events", "/events?text=alert",
+		"/", "/g/web", "/i/web-1-a", "/i/evil", "/events", "/report", "/report?group=web", "/events?text=alert",
 		"/events?group=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/g/%22%3E%3Cscript%3E", "/i/%22%3E%3Cscript%3E",
 	} {
 		_, body, _ := x.get(path)
@@ -238,7 +244,7 @@ func TestPagesHaveAStrictPolicy(t *testing.T) {
 	if len(assets) != 3 {
 		t.Fatalf("%d assets, want style, script and icon", len(assets))
 	}
-	for _, path := range []string{"/", "/g/web", "/i/web-0-a", "/events", "/g/nosuch"} {
+	for _, path := range []string{"/", "/g/web", "/i/web-0-a", "/events", "/report", "/g/nosuch"} {
 		_, body, h := x.get(path)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
@@ -301,7 +307,7 @@ func TestPagesAskWhoReads(t *testing.T) {
 		{"the token of a program", with("Authorization", "Bearer "+token), 503},
 		{"a header of a proxy that nothing names", with("X-Forwarded-User", "me"), 401},
 	} {
-		for _, path := range []string{"/", "/g/web", "/i/web-0-a", "/events"} {
+		for _, path := range []string{"/", "/g/web", "/i/web-0-a", "/events", "/report?span=1h"} {
 			if code, _, h := s.get(path, c.more); code != c.code || code == 401 && len(h.Values("WWW-Authenticate")) != 2 {
 				t.Errorf("%s: %s: %d %v, want %d", c.name, path, code, h.Values("WWW-Authenticate"), c.code)
 			}

@@ -203,6 +203,7 @@ func TestShots(t *testing.T) {
 			for name, path := range map[string]string{
 				"shard": "/", "group": "/g/web", "storm": "/g/api", "scale": "/g/jobs",
 				"instance": "/i/api-0-000000", "events": "/events?group=api",
+				"report": "/report", "report-group": "/report?group=api",
 				"past": "/g/web?at=" + url.QueryEscape(x.now.Add(-5*time.Minute).Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)

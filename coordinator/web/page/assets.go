@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/store"
 )
 
 //go:embed assets
@@ -38,14 +40,17 @@ func readAsset(name, contentType string) (Asset, error) {
 // withAges fills them in.
 func readTemplates() (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"path":  url.PathEscape,
-		"query": url.QueryEscape,
-		"clock": func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") },
-		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"lines": reason.OneLine,
-		"glyph": func(kind string) string { return view.Glyphs[kind] },
-		"add":   func(a, b int) int { return a + b },
-		"args":  func(all ...any) []any { return all },
+		"path":    url.PathEscape,
+		"query":   url.QueryEscape,
+		"clock":   func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") },
+		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"lines":   reason.OneLine,
+		"glyph":   func(kind string) string { return view.Glyphs[kind] },
+		"add":     func(a, b int) int { return a + b },
+		"args":    func(all ...any) []any { return all },
+		"took":    func(d store.Duration) string { return review.Took(d.D()) },
+		"seconds": func(d store.Duration) float64 { return d.D().Seconds() },
+		"percent": review.Percent,
 		"capital": func(s string) string {
 			if s == "" {
 				return ""

@@ -71,6 +71,8 @@ func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, fou
 		page = p.shard(b)
 	case path == "/events":
 		page = p.events(b)
+	case path == "/report":
+		page = p.report(b)
 	default:
 		kind, name, ok := placeOf(path)
 		switch {
@@ -83,7 +85,7 @@ func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, fou
 		}
 	}
 	page.Top = b.fragment("truth", "truth", page)
-	if page.Truth.At.IsZero() { // the past does not change
+	if page.Truth.At.IsZero() && path != "/report" { // neither the past nor a report changes by itself
 		page.Live = "/live?" + url.Values{"page": {path}, "query": {query.Encode()}}.Encode()
 	}
 	return page, true, b.err
