@@ -24,32 +24,10 @@ func (c *Report) Run(ctx context.Context, s *Session) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold report --since 7d", "--since: must be more than 0")
 	}
-	shard, err := s.readShard(ctx)
-	if err != nil {
-		return err
-	}
 	now := s.env.Now()
-	in := review.Input{
-		From: now.Add(-time.Duration(c.Since)), To: now, Created: shard.Record.Created,
-		Kept: shard.Record.Settings.WithDefaults().EventsKept.D(),
-	}
-	kvs, at, err := s.journal(ctx, in.From.Add(-review.Before))
+	in, _, err := s.past(ctx, now.Add(-time.Duration(c.Since)), now)
 	if err != nil {
 		return err
-	}
-	for _, kv := range kvs {
-		if e, err := store.Decode[store.JournalEntry](kv); err == nil { // status names records that cannot be read
-			in.Entries = append(in.Entries, e.Record)
-		}
-	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), at)
-	if err != nil {
-		return err
-	}
-	for _, kv := range listing.KVs {
-		if i, err := store.Decode[store.Instance](kv); err == nil {
-			in.Instances = append(in.Instances, i.Record)
-		}
 	}
 	doc := review.Of(in)
 	if c.Group != "" {
