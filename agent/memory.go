@@ -92,7 +92,7 @@ func readMemory(path, instance string) (session.Memory, duty, error) {
 type page struct {
 	memory session.Memory
 	duty   duty
-	novel  bool          // the duty is new, and nobody says it again
+	novel  bool          // the duty is new, and no replica says it again
 	done   chan struct{} // closed when it was tried
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a release before has written says what it can: nobody takes a rebalance for healing.
+// What a release before has written says what it can: a rebalance is not taken for healing.
 //
 // proves REC-9, HEAL-8
 func TestPurposeOfRecordsOfTheReleaseBefore(t *testing.T) {

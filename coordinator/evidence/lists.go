@@ -129,8 +129,8 @@ func copies(several []int, own int, machines []provider.Machine, joined store.Jo
 	return list
 }
 
-// listedBy reports whether a provider's Lists have an instance's machine. Those of another site are
-// not in them.
+// listedBy reports whether a provider's Lists have an instance's machine. Machines of another site
+// are not in them.
 func (e *Evidence) listedBy(name string, w *witness) bool {
 	return w.provider == name && (w.site == "" || w.site == e.cfg.Capabilities[name].Site)
 }

@@ -40,9 +40,11 @@ func (d *draft) bury(sl *slot, m *member) {
 	flaps := d.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
-	a := d.retire(m, motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}, "deleting", m.facts(), m.proof(d.s.Keys)...)
+	why := motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}
+	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
 	if needed && alone {
-		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true, Purpose: store.PurposeHeal} // until there is a replacement
+		// until there is a replacement
+		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true, Purpose: store.PurposeHeal}
 	}
 	switch {
 	case flaps && needed:
