@@ -167,6 +167,7 @@ func (t *term) run(ctx context.Context) error {
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
 	parts.Go(func() { t.sendDecisions(ctx) })
+	parts.Go(func() { t.traceHealings(ctx) })
 	err := t.loop(ctx)
 	end(err)
 	return err
