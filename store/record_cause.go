@@ -66,7 +66,7 @@ const (
 	CauseNoSpotServes   CauseKind = "no_spot_serves" // what it replaces serves
 	CauseEven           CauseKind = "even"
 	CauseScheduled      CauseKind = "scheduled"      // by cron Name in zone Text, from size Count to Limit
-	CauseLoad           CauseKind = "load"           // asks for size Limit instead of Count: Load
+	CauseLoad           CauseKind = "load"           // asks for Limit instead of Count: Load; Name: advise
 	CauseUneven         CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
 	CauseFullZone       CauseKind = "full_zone"      // Name
 	CauseFullZoneEven   CauseKind = "full_zone_even" // Name

@@ -40,7 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals, s.ClocksApart, s.Agents = e.refused(), clocksApart(c), agents(c)
+	s.Refusals, s.ClocksApart, s.Agents = e.refused(), ClocksApart(c), agents(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	s.BudgetTurns = e.budgetTurns(c)
 	for _, name := range groups {
@@ -53,9 +53,9 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	return s
 }
 
-// clocksApart is by how much the clocks of the replicas differ, as they compare them with the
+// ClocksApart is by how much the clocks of the replicas differ, as they compare them with the
 // leader's.
-func clocksApart(c *cache.Content) time.Duration {
+func ClocksApart(c *cache.Content) time.Duration {
 	var behind, ahead store.Duration
 	for _, r := range c.Replicas {
 		behind, ahead = min(behind, r.Record.ClockOff), max(ahead, r.Record.ClockOff)
