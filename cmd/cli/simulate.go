@@ -176,7 +176,8 @@ func (c *Simulate) outcome(res *scenario.Result) error {
 	}
 	switch {
 	case res.Cut:
-		return failure(Interrupted, "run it again, for less time with --for", "interrupted after %s of virtual time", res.Length)
+		return failure(Interrupted, "run it again, for less time with --for",
+			"interrupted after %s of virtual time", res.Length)
 	case len(res.Broken) > 0:
 		return failure(Failed, next, "a safety rule was violated, which is a bug: %s", res.Broken[0])
 	case !res.Met:
