@@ -155,8 +155,8 @@ faults: ## cause faults in whole clusters of real processes, by seed, and judge 
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
 .PHONY: promises
-promises: ## run the contract suite against every provider and write docs/providers/promises.md (NIGHT=1: also the long parts)
-	scripts/promises.sh $(if $(NIGHT),nightly)
+promises: ## run the contract suite against every provider, or some (ONLY='lxd libvirt'), and write docs/providers/promises.md; goes on where it was cut short (FRESH=1: anew)
+	FRESH=$(FRESH) scripts/promises.sh $(ONLY)
 
 .PHONY: containers
 containers: ## cause faults in groups of containers of a real LXD, by seed (SEEDS=10, or one: SEED=…)

@@ -68,6 +68,7 @@ type Agent struct {
 	leaving *protocol.Drain
 	heard   bool          // what is wanted, from a replica
 	restart string        // token of the restart that is wanted
+	drilled string        // token of the last drill
 	beats   chan struct{} // taken by the loop: it turns
 	news    chan struct{} // there is something to report that only the loop knows
 	started time.Time

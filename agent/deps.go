@@ -38,6 +38,8 @@ type Workload interface {
 	Stop(ctx context.Context)
 	// Release leaves it running.
 	Release()
+	// Kill ends it at once, as a failure of its own would.
+	Kill()
 	State() workload.State
 	// Changed signals that it ended by itself.
 	Changed() <-chan struct{}
@@ -112,6 +114,8 @@ type Deps struct {
 	Upgrade *upgrade.Manager
 	// Dial reaches a replica; nil is TCP from Config.Source.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Crash ends the agent at once, without a goodbye; nil: it cannot be.
+	Crash func()
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
 	Rand func() float64
 }

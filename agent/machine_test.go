@@ -22,6 +22,8 @@ import (
 // machine is a workload and host in memory.
 type machine struct {
 	mu      sync.Mutex
+	killed  int // the workload
+	crashed int // the agent
 	state   workload.State
 	run     []string          // of the next start
 	vars    map[string]string // with these
@@ -91,6 +93,19 @@ func (m *machine) Release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.kept = true
+}
+
+func (m *machine) Kill() {
+	m.mu.Lock()
+	m.killed++
+	m.mu.Unlock()
+	go m.exit(-1)
+}
+
+func (m *machine) crash() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crashed++
 }
 
 func (m *machine) State() workload.State {

@@ -15,6 +15,12 @@ import (
 // (REC-12).
 const lifecycleTask = "task"
 
+// The kinds of drill.
+const (
+	drillAgent    = "agent"
+	drillWorkload = "workload"
+)
+
 // resume takes over the state of the former run, or of the bootstrap document.
 func (a *Agent) resume(d duty) {
 	if d.ConfigHash == "" {
@@ -91,6 +97,26 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		a.wish(time.Time{})
 	}
 	a.drain(w.GetDrain())
+	a.drill(w.GetDrill())
+}
+
+// drill causes a failure on purpose, once for each token (DAY-6). Which ones it has caused need not
+// be remembered: an agent is told on one stream only.
+func (a *Agent) drill(d *protocol.Drill) {
+	if d.GetToken() == "" || d.GetToken() == a.drilled {
+		return
+	}
+	a.drilled = d.GetToken()
+	switch kind := d.GetKind(); {
+	case kind == drillWorkload:
+		a.log.Warn("workload is killed for a drill", "drill", a.drilled)
+		a.deps.Workload.Kill()
+	case kind == drillAgent && a.deps.Crash != nil:
+		a.log.Warn("agent kills itself for a drill", "drill", a.drilled)
+		a.deps.Crash()
+	default:
+		a.log.Warn("drill of an unknown kind", "drill", a.drilled, "kind", kind)
+	}
 }
 
 // keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back

@@ -360,3 +360,30 @@ func TestHookIsKeptWithTheWorkload(t *testing.T) {
 			})
 	}
 }
+
+// A drill kills the workload or the agent once, however often it is told; the workload counts as
+// failed by itself. Another kind does nothing.
+//
+// proves DAY-6
+func TestDrillIsCausedOnce(t *testing.T) {
+	wantedStory(t, nil, func(t *testing.T, r *running) {
+		w := config("c2", "hi")
+		r.want(w, 1)
+		r.shard.take()
+		w.Drill = &protocol.Drill{Token: "d1", Kind: "workload"}
+		r.want(w, 3)
+		pass(time.Millisecond)
+		if report := r.tells("workload killed"); report.GetWorkloadExit() == nil || report.GetHealthy() {
+			t.Errorf("report is %v, want an exit", report)
+		}
+		w.Drill = &protocol.Drill{Token: "d2", Kind: "else"}
+		r.want(w, 1)
+		w.Drill = &protocol.Drill{Token: "d3", Kind: "agent"}
+		r.want(w, 3)
+		r.machine.mu.Lock()
+		defer r.machine.mu.Unlock()
+		if r.machine.crashed != 1 || r.machine.killed != 1 {
+			t.Errorf("%d crashes of the agent, %d of the workload, want 1 each", r.machine.crashed, r.machine.killed)
+		}
+	})
+}

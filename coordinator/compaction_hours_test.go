@@ -6,7 +6,10 @@
 package coordinator_test
 
 import (
+	"context"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,5 +166,66 @@ func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 				t.Fatalf("after %d minutes the oldest entry is %s old", minutes, age)
 			}
 		})
+	})
+}
+
+// deaf is a store that ends no lease for as long as err is set.
+type deaf struct {
+	store.Store
+	mu    sync.Mutex
+	err   error
+	tries int
+}
+
+func (s *deaf) Revoke(ctx context.Context, id store.LeaseID) error {
+	s.mu.Lock()
+	err := s.err
+	s.tries++
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.Store.Revoke(ctx, id)
+}
+
+// Overdue entries that cannot be deleted are one warning, and no load on etcd; once they can, they
+// go.
+//
+// proves OBS-1
+func TestEntriesThatCannotBeDeleted(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(time.Hour) })
+		book, d := newLogbook(), &deaf{err: store.ErrUnknown}
+		w.start("one", book.kept, func(_ *coordinator.Config, deps *coordinator.Deps) {
+			d.Store, deps.Store = deps.Store, d
+		})
+		w.apply(w.group("web", 2))
+		w.up(2)
+		oldest := func() time.Duration {
+			at := time.Now()
+			for _, e := range w.journal() {
+				if e.Record.At.Before(at) {
+					at = e.Record.At
+				}
+			}
+			return time.Since(at)
+		}
+		for range 5 * 60 {
+			w.db.Faults().ChangeLeader() // the leases begin anew
+			w.pass(time.Minute)
+		}
+		d.mu.Lock()
+		tries := d.tries
+		d.err = nil
+		d.mu.Unlock()
+		if oldest() < 4*time.Hour || tries < 2 || tries > 5*60/5+1 {
+			t.Errorf("the oldest entry is %s old, after %d tries", oldest(), tries)
+		}
+		warned := count(book.since(0, slog.LevelWarn), slog.LevelWarn,
+			"overdue journal entries are kept: they could not be deleted", "error")
+		if len(warned) != 1 || warned[store.ErrUnknown.Error()] != 1 {
+			t.Errorf("warned of %v", warned)
+		}
+		w.until(6*time.Minute, "overdue entries are gone", func() bool { return oldest() < 3*time.Hour })
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/query/source"
+	"github.com/leasehold/leasehold/coordinator/tracing"
 	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
@@ -47,6 +48,7 @@ type Deps struct {
 	Providers map[string]provider.Provider
 	Balancers map[string]balancer.Balancer // load balancers, by name
 	Webhooks  []*webhook.Hook              // to which decisions are sent while the replica leads
+	Traces    *tracing.Sender              // to which healings are sent while the replica leads; nil: nowhere
 	Logger    *slog.Logger
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.

@@ -30,6 +30,8 @@ type serving struct {
 	damaged bool   // failed is damage, which history can mend
 	seen    []store.SeenReplica
 	took    []time.Duration // to write the last notes
+
+	forgetting forgetting // overdue journal entries
 }
 
 // keepServed records regularly that a leader works, and bounds etcd's history. Nothing in it ends
@@ -247,35 +249,6 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why,
 		Facts: []store.Fact{{Kind: store.FactKeptHistory, For: store.Duration(age.Round(time.Second))}},
 	})
-}
-
-// forgetEntries revokes the leases of overdue entries. A lease restarts whenever etcd changes its
-// leader or restarts; if that happens more often than entries are kept, none would ever expire. As
-// with compaction, no fence is needed.
-func (s *serving) forgetEntries(ctx context.Context) {
-	before, due := s.journal.due(s.t.r.journal.lasts())
-	if !due {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
-	defer cancel()
-	l, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Of(store.KindEvents), 0)
-	if err != nil {
-		return // not due yet
-	}
-	ended := map[store.LeaseID]bool{0: true}
-	for _, kv := range l.KVs {
-		if kv.Modified >= before || ended[kv.Lease] {
-			continue
-		}
-		if err := s.t.r.deps.Store.Revoke(ctx, kv.Lease); err != nil {
-			return
-		}
-		ended[kv.Lease] = true
-	}
-	for m, known := s.journal.oldest(); known && m.Revision < before; m, known = s.journal.oldest() {
-		s.journal.gone()
-	}
 }
 
 // compactAfter is how old etcd's history becomes; 0: compaction is not this shard's business.

@@ -164,9 +164,12 @@ func (t *term) run(ctx context.Context) error {
 	defer t.work.Wait()
 	defer end(nil)
 	parts.Go(func() { t.keepServed(ctx) })
+	parts.Go(func() { t.keepLoads(ctx) })
+	parts.Go(func() { t.keepDays(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
 	parts.Go(func() { t.sendDecisions(ctx) })
+	parts.Go(func() { t.traceHealings(ctx) })
 	err := t.loop(ctx)
 	end(err)
 	return err

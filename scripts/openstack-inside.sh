@@ -7,6 +7,7 @@ set -euo pipefail
 export LC_ALL=C.UTF-8 HOME=/root
 log=/var/log/leasehold
 sockets=/run/leasehold
+public=cloud.example # the host in the catalog, for clients outside
 
 await() { # what, how many tenths of a second, command…
 	local what=$1 tenths=$2
@@ -29,7 +30,7 @@ base() {
 	mariadbd --user=mysql --bind-address=127.0.0.1 --skip-log-bin >"$log/mariadb" 2>&1 &
 	mkdir -p /run/rabbitmq
 	chown -R rabbitmq:rabbitmq /run/rabbitmq /var/lib/rabbitmq /var/log/rabbitmq
-	grep -q localhost /etc/hosts || echo 127.0.0.1 localhost >>/etc/hosts
+	echo "127.0.0.1 localhost $public" >/etc/hosts
 	RABBITMQ_NODENAME=rabbit@localhost rabbitmq-server >"$log/rabbitmq" 2>&1 &
 	await MariaDB 600 mariadb -e 'SELECT 1'
 	await RabbitMQ 1200 listens 5672
@@ -44,21 +45,15 @@ api() { # name port program
 }
 
 neutron() {
-	python3 - <<'PYTHON' >"$log/neutron" 2>&1 &
-import http.server, json
+	cat >/neutron.py <<'PYTHON'
+import json
 
-class Stub(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        kind = self.path.split("?")[0].rstrip("/").split("/")[-1]
-        body = json.dumps({kind.replace("-", "_"): []}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-http.server.ThreadingHTTPServer(("127.0.0.1", 9696), Stub).serve_forever()
+def application(request, start):
+    kind = request["PATH_INFO"].rstrip("/").split("/")[-1]
+    start("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps({kind.replace("-", "_"): []}).encode()]
 PYTHON
+	api neutron 9696 /neutron.py
 }
 
 configure() {
@@ -153,8 +148,8 @@ setup() {
 	keystone-manage db_sync
 	keystone-manage fernet_setup --keystone-user root --keystone-group root
 	keystone-manage credential_setup --keystone-user root --keystone-group root
-	keystone-manage bootstrap --bootstrap-password secret --bootstrap-public-url http://127.0.0.1:5000/v3 \
-		--bootstrap-internal-url http://127.0.0.1:5000/v3 --bootstrap-admin-url http://127.0.0.1:5000/v3 --bootstrap-region-id RegionOne
+	keystone-manage bootstrap --bootstrap-password secret --bootstrap-public-url "http://$public:5000/v3" \
+		--bootstrap-internal-url "http://$public:5000/v3" --bootstrap-admin-url "http://$public:5000/v3" --bootstrap-region-id RegionOne
 	python3 -c 'from glance.cmd.manage import main; main()' db_sync
 	placement-manage db sync
 	local nova="from nova.cmd.manage import main; main()"
@@ -171,7 +166,7 @@ setup() {
 
 # administrator makes what an administrator makes: the catalog and a user, or a flavor and an image.
 administrator() {
-	python3 - "$1" <<'PYTHON'
+	python3 - "$1" "$public" <<'PYTHON'
 import sys
 
 import requests
@@ -193,12 +188,12 @@ def post(url, body):
         return answer.json()
 
 if sys.argv[1] == "catalog":
-    for kind, name, url in [("image", "glance", "http://127.0.0.1:9292"), ("placement", "placement", "http://127.0.0.1:8778"),
-                            ("compute", "nova", "http://127.0.0.1:8774/v2.1"), ("network", "neutron", "http://127.0.0.1:9696")]:
+    for kind, name, port in [("image", "glance", 9292), ("placement", "placement", 8778), ("compute", "nova", "8774/v2.1"),
+                            ("network", "neutron", 9696)]:
         service = post(identity + "/services", {"service": {"type": kind, "name": name}})["service"]["id"]
         for interface in ("public", "internal", "admin"):
             post(identity + "/endpoints", {"endpoint": {
-                "service_id": service, "interface": interface, "url": url, "region_id": "RegionOne"}})
+                "service_id": service, "interface": interface, "url": f"http://{sys.argv[2]}:{port}", "region_id": "RegionOne"}})
     project = post(identity + "/projects", {"project": {"name": "machines", "domain_id": "default"}})["project"]["id"]
     member = post(identity + "/users", {"user": {
         "name": "leasehold", "password": "hunter2", "domain_id": "default", "default_project_id": project}})["user"]["id"]

@@ -4,8 +4,9 @@
 # 2 GB, which is kept; nothing of it reaches the host.
 #
 #   scripts/openstack.sh install   installs it where it is missing: on Debian and Ubuntu, as root. Some ten minutes
-#   scripts/openstack.sh run       starts it, prints the directory with its sockets (keystone.sock, glance.sock, nova.sock)
-#                                  and runs until its standard input ends
+#   scripts/openstack.sh run       starts it, prints the directory with its sockets (keystone.sock, glance.sock, nova.sock,
+#                                  neutron.sock) and runs until its standard input ends. Its catalog has them as ports of the
+#                                  host cloud.example
 #
 # LEASEHOLD_CACHE is where it is kept (default: ~/.cache/leasehold). It runs in namespaces of its own for processes, mounts
 # and network: all of it ends with the script, whatever ends that. Only one runs at a time.
@@ -14,6 +15,7 @@ export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${LEASEHOLD_CACHE:-$HOME/.cache/leasehold}/openstack-zed
 root=$cache/root
+complete=$root/.complete-2 # another number where what is set up changes
 
 fail() { # what, what to do next
 	printf 'error: %s\nnext: %s\n' "$1" "$2" >&2
@@ -67,11 +69,11 @@ packages() {
 
 install() {
 	needs_root
-	[ ! -e "$root/.complete" ] || return 0
+	[ ! -e "$complete" ] || return 0
 	command -v apt-get >/dev/null || fail "this installs Debian's packages, and there is no apt-get" "run it on Debian or Ubuntu"
 	[ -e "$root/.installed" ] || packages
 	inside setup >>"$cache/install.log" 2>&1 </dev/null || fail "OpenStack could not be set up" "read $cache/install.log"
-	touch "$root/.complete"
+	touch "$complete"
 }
 
 # inside runs scripts/openstack-inside.sh in the directory, in namespaces of its own.
@@ -107,7 +109,7 @@ install)
 	;;
 run) run ;;
 *)
-	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac

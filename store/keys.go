@@ -44,6 +44,8 @@ const (
 	KindBackup    = "backup"
 	KindWebhooks  = "webhooks"
 	KindHosts     = "hosts"
+	KindLoads     = "loads"
+	KindDays      = "days"
 )
 
 func (k Keys) Shard() string              { return k.root + KindShard }
@@ -65,6 +67,23 @@ func (k Keys) Joined(id string) string    { return k.root + KindJoined + "/" + i
 func (k Keys) Secret(name string) string  { return k.root + KindSecrets + "/" + name }
 func (k Keys) Host(hash string) string    { return k.root + KindHosts + "/" + hash }
 func (k Keys) Extra(id string) string     { return k.root + KindExtras + "/" + id }
+
+// Load is the key of the load of a group in the hour of a time.
+func (k Keys) Load(hour time.Time, group string) string {
+	return k.LoadsFrom(hour) + "/" + group
+}
+
+// LoadsFrom is a key that sorts before every load of that hour and of later ones.
+func (k Keys) LoadsFrom(hour time.Time) string {
+	return k.root + KindLoads + "/" + hour.UTC().Format("20060102T15")
+}
+
+// Day is the key of what is kept of a group's day, DayDone of the note that the day is summed up.
+// It sorts before them.
+func (k Keys) Day(day, group string) string { return k.DayDone(day) + "/" + group }
+
+// DayDone is the key of the note that a day, as 2026-11-25, is summed up.
+func (k Keys) DayDone(day string) string { return k.root + KindDays + "/" + day }
 
 // Gone is the key of the note that another key of the shard was deleted on purpose.
 func (k Keys) Gone(key string) string {

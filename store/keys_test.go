@@ -32,6 +32,9 @@ func TestKeysSplitAsTheyAreSpelled(t *testing.T) {
 			k.Event(at, "x"), "/leasehold/s/events/20260102T030405.000000006-x", store.KindEvents,
 			"20260102T030405.000000006-x",
 		},
+		{k.Load(at, "web"), "/leasehold/s/loads/20260102T03/web", store.KindLoads, "20260102T03/web"},
+		{k.Day("2026-01-02", "web"), "/leasehold/s/days/2026-01-02/web", store.KindDays, "2026-01-02/web"},
+		{k.DayDone("2026-01-02"), "/leasehold/s/days/2026-01-02", store.KindDays, "2026-01-02"},
 		{k.Token("h"), "/leasehold/s/tokens/h", store.KindTokens, "h"},
 		{k.Stray("web-1"), "/leasehold/s/strays/web-1", store.KindStrays, "web-1"},
 	} {

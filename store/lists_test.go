@@ -103,6 +103,8 @@ func TestWhatIsReadable(t *testing.T) {
 		keys.Of(store.KindStrays) + "i":    store.Stray{},
 		keys.Of(store.KindReplicas) + "r":  store.Replica{},
 		keys.Of(store.KindHosts) + "h":     store.HostToken{},
+		keys.Of(store.KindLoads) + "h/web": store.Load{},
+		keys.Of(store.KindDays) + "d/web":  store.Day{},
 	} {
 		if err := keys.Readable(store.KV{Key: kind, Value: store.Encode(record)}); err != nil {
 			t.Errorf("%s: %v", kind, err)

@@ -47,6 +47,10 @@ func (k Keys) Readable(kv KV) error {
 		record = new(Stray)
 	case KindHosts:
 		record = new(HostToken)
+	case KindLoads:
+		record = new(Load)
+	case KindDays:
+		record = new(Day) // the note that a day is summed up has no other field of the same name
 	case KindReplicas:
 		record = new(Replica)
 	default: // a spec is read field by field, with positions

@@ -89,8 +89,8 @@ type BlockedKind string
 const (
 	BlockedByHold             BlockedKind = "hold"              // Name: who; Since; Text: why
 	BlockedByPause            BlockedKind = "pause"             // Creations, Removals, Restarts that were decided before
-	BlockedByStaleState       BlockedKind = "stale_state"       // Text
-	BlockedByDamage           BlockedKind = "damage"            // Text
+	BlockedByStaleState       BlockedKind = "stale_state"       // Cause
+	BlockedByDamage           BlockedKind = "damage"            // Cause
 	BlockedByMissingList      BlockedKind = "missing_list"      // Name: the provider
 	BlockedNotStarted         BlockedKind = "not_started"       //
 	BlockedByEvacuation       BlockedKind = "evacuation"        // Name: the group's zones, separated by commas

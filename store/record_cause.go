@@ -15,6 +15,8 @@ type Cause struct {
 	For   Duration  `json:"for,omitempty"`
 	Text  string    `json:"text,omitempty"` // the words of a provider, an agent or an operator
 
+	Revision Revision `json:"revision,omitempty"` // of etcd
+
 	Heir string        `json:"heir,omitempty"` // the healthy instance that takes its place
 	Load *CauseNumbers `json:"load,omitempty"`
 	Also *CauseAlso    `json:"also,omitempty"`
@@ -64,7 +66,7 @@ const (
 	CauseNoSpotServes   CauseKind = "no_spot_serves" // what it replaces serves
 	CauseEven           CauseKind = "even"
 	CauseScheduled      CauseKind = "scheduled"      // by cron Name in zone Text, from size Count to Limit
-	CauseLoad           CauseKind = "load"           // asks for size Limit instead of Count: Load
+	CauseLoad           CauseKind = "load"           // asks for Limit instead of Count: Load; Name: advise
 	CauseUneven         CauseKind = "uneven"         // zone Name has Count instances, zone Other has Limit
 	CauseFullZone       CauseKind = "full_zone"      // Name
 	CauseFullZoneEven   CauseKind = "full_zone_even" // Name
@@ -174,14 +176,20 @@ const (
 	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
-	CauseStateBefore     CauseKind = "state_before"   // of the group: Name
-	CauseHoldEnded       CauseKind = "hold_ended"     // of its size, which By had chosen
-	CauseUnreadable      CauseKind = "unreadable"     // a record; Text: the error
-	CauseAgentWanted     CauseKind = "agent_wanted"   // version Name; Text: the agent's version
-	CauseAgentUpgraded   CauseKind = "agent_upgraded" // to version Name
-	CauseAgentStays      CauseKind = "agent_stays"    // not of version Name; Text: why
-	CauseAgentLeft       CauseKind = "agent_left"     // the offer of version Name is withdrawn
-	CauseUpgrading       CauseKind = "upgrading"      // its agent tries version Name
+	CauseStateBefore     CauseKind = "state_before"    // of the group: Name
+	CauseHoldEnded       CauseKind = "hold_ended"      // of its size, which By had chosen
+	CauseUnreadable      CauseKind = "unreadable"      // a record; Text: the error
+	CauseShardMissing    CauseKind = "shard_missing"   // the shard's record
+	CauseRecordSpoiled   CauseKind = "record_spoiled"  // key Name; Text: the error
+	CauseRecordLost      CauseKind = "record_lost"     // of instance Name, read last at Revision
+	CauseRecordsLost     CauseKind = "records_lost"    // Count of Limit are left since Revision
+	CauseUnrecorded      CauseKind = "unrecorded"      // instance Name, of a group not counted yet
+	CauseUnrecordedSlot  CauseKind = "unrecorded_slot" // instance Name in slot Count
+	CauseAgentWanted     CauseKind = "agent_wanted"    // version Name; Text: the agent's version
+	CauseAgentUpgraded   CauseKind = "agent_upgraded"  // to version Name
+	CauseAgentStays      CauseKind = "agent_stays"     // not of version Name; Text: why
+	CauseAgentLeft       CauseKind = "agent_left"      // the offer of version Name is withdrawn
+	CauseUpgrading       CauseKind = "upgrading"       // its agent tries version Name
 )
 
 // CauseKinds are all of them.
@@ -206,6 +214,7 @@ var CauseKinds = []CauseKind{
 	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
 	CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
 	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,
+	CauseShardMissing, CauseRecordSpoiled, CauseRecordLost, CauseRecordsLost, CauseUnrecorded, CauseUnrecordedSlot,
 	CauseAgentWanted, CauseAgentUpgraded, CauseAgentStays, CauseAgentLeft, CauseUpgrading,
 }
 

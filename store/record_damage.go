@@ -61,8 +61,9 @@ type Damaged struct {
 	Instance string    `json:"instance,omitempty"`
 	Slot     *int      `json:"slot,omitempty"` // nil where it is not known, or on demand
 	OnDemand bool      `json:"on_demand,omitempty"`
-	What     string    `json:"what"` // DamageLost or DamageUnreadable
-	Why      string    `json:"why"`
+	What     string    `json:"what"`           // DamageLost or DamageUnreadable
+	Why      string    `json:"why"`            // Cause as a sentence, in records
+	Cause    Cause     `json:"cause,omitzero"` // a release before wrote Why alone
 	Since    time.Time `json:"since"`
 	Last     Revision  `json:"last,omitempty"` // at which the record could still be read; 0 if that is not known
 	Seen     Revision  `json:"seen,omitempty"` // of the cache that showed the damage first

@@ -64,6 +64,10 @@ const (
 	// RequestDrill: the machine of the instance, or of each instance of the group in the zone, is
 	// ended as if it had failed (DAY-6).
 	RequestDrill RequestKind = "drill"
+	// RequestDrillAgent and RequestDrillWorkload: the agent or the workload of the instance is killed
+	// (DAY-6).
+	RequestDrillAgent    RequestKind = "drill-agent"
+	RequestDrillWorkload RequestKind = "drill-workload"
 	// RequestReturn: the zone may be used again.
 	RequestReturn RequestKind = "return"
 )

@@ -208,14 +208,34 @@ type Condemned struct {
 	Now bool      `json:"now,omitempty"` // at once, without a replacement first
 }
 
-// Drill is a failure that an operator has ordered (DAY-6): the machine is ended by its provider,
-// once, and nothing is blamed for what follows.
+// Drill is a failure that is caused on purpose (DAY-6), once, and nothing is blamed for what
+// follows.
 type Drill struct {
 	Request string    `json:"request"`
 	By      string    `json:"by"`
-	At      time.Time `json:"at"`              // when the leader took the order
-	Asked   bool      `json:"asked,omitempty"` // the provider has been asked, or was about to be
+	At      time.Time `json:"at"` // when the leader took the order
+	// Asked: the provider has been asked to end the machine, or was about to be. Set from the start
+	// where no provider is to be asked.
+	Asked bool      `json:"asked,omitempty"`
+	Kind  DrillKind `json:"kind,omitempty"`
+	// Epoch is the stream on which the agent is told, of DrillAgent and DrillWorkload: an agent that
+	// comes back is not told again.
+	Epoch uint64 `json:"epoch,omitempty"`
 }
+
+// DrillKind is what fails.
+type DrillKind string
+
+// The kinds of drill.
+const (
+	DrillMachine  DrillKind = ""         // its provider ends the machine
+	DrillAgent    DrillKind = "agent"    // the agent kills itself
+	DrillWorkload DrillKind = "workload" // the agent kills the workload
+)
+
+// DrillBegins is how long after its order a drill may still begin: what the group could bear then
+// may not hold any longer.
+const DrillBegins = time.Minute
 
 // DrillTime is how long after the order a failure is a part of the drill.
 const DrillTime = 10 * time.Minute

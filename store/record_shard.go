@@ -83,6 +83,7 @@ type ShardSettings struct {
 	ReconnectMin Duration `json:"reconnect_min,omitzero"` // DET-14: the agents' back-off
 	ReconnectMax Duration `json:"reconnect_max,omitzero"`
 	EventsKept   Duration `json:"events_kept,omitzero"`
+	DaysKept     Duration `json:"days_kept,omitzero"`     // DAY-5
 	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
 	ForcedAge    Duration `json:"forced_age,omitempty"`
 	// SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
@@ -116,6 +117,7 @@ func DefaultShardSettings() ShardSettings {
 		ReconnectMin: Duration(time.Second),
 		ReconnectMax: Duration(30 * time.Second),
 		EventsKept:   Duration(7 * 24 * time.Hour),
+		DaysKept:     Duration(90 * 24 * time.Hour),
 		Certificate:  Duration(30 * 24 * time.Hour),
 		CompactAfter: &hour,
 	}

@@ -184,7 +184,7 @@ func TestShardSettings(t *testing.T) {
 		ProviderPoll: store.Duration(5 * time.Second), CreateRate: 10, CreateBurst: 10,
 		OrphanGrace:  store.Duration(10 * time.Minute),
 		ReconnectMin: store.Duration(time.Second), ReconnectMax: store.Duration(30 * time.Second),
-		EventsKept:  store.Duration(168 * time.Hour),
+		EventsKept: store.Duration(168 * time.Hour), DaysKept: store.Duration(90 * 24 * time.Hour),
 		Certificate: store.Duration(720 * time.Hour), CompactAfter: &hour,
 	}
 	if got := (store.ShardSettings{}).WithDefaults(); !reflect.DeepEqual(got, defaults) {
@@ -193,7 +193,8 @@ func TestShardSettings(t *testing.T) {
 	least := store.Duration(time.Minute)
 	own := store.ShardSettings{
 		ProviderPoll: 2, CreateRate: 0.5, CreateBurst: 2, OrphanGrace: 2, ReconnectMin: 2,
-		ReconnectMax: 2, EventsKept: 2, EligibleAge: 2, ForcedAge: 2, Certificate: 2, CompactAfter: &least,
+		ReconnectMax: 2, EventsKept: 2, DaysKept: 2, EligibleAge: 2, ForcedAge: 2, Certificate: 2,
+		CompactAfter: &least,
 	}
 	if got := own.WithDefaults(); !reflect.DeepEqual(got, own) {
 		t.Errorf("settings of its own: %+v", got)

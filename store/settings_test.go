@@ -38,6 +38,7 @@ func TestBoundsOfSettings(t *testing.T) {
 		"reconnect_min":   {[]string{"100ms", "30s"}, []string{"0s", "99ms", "1m1s"}},
 		"reconnect_max":   {[]string{"1s", "5m"}, []string{"0s", "999ms", "5m1s"}},
 		"events_kept":     {[]string{"1m", "8760h"}, []string{"0s", "59s", "8760h1s"}},
+		"days_kept":       {[]string{"24h", "87600h"}, []string{"0s", "23h59m", "87600h1s"}},
 		"eligible_age":    {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
 		"forced_age":      {[]string{"0", "1m", "87600h"}, []string{"-1s", "59s", "87600h1s"}},
 		"certificate":     {[]string{"5s", "8760h"}, []string{"0s", "4s", "8760h1s"}},

@@ -156,7 +156,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{45, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{46, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -1426,6 +1426,7 @@ type Wanted struct {
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
 	Files         bool                   `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`                                // with config_hash: it has files, of which Files tell
 	Upgrade       *AgentUpgrade          `protobuf:"bytes,13,opt,name=upgrade,proto3" json:"upgrade,omitempty"`                             // absent: the agent stays as it is
+	Drill         *Drill                 `protobuf:"bytes,14,opt,name=drill,proto3" json:"drill,omitempty"`                                 // a failure on purpose (DAY-6); absent: none
 	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: it stays as it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1545,11 +1546,72 @@ func (x *Wanted) GetUpgrade() *AgentUpgrade {
 	return nil
 }
 
+func (x *Wanted) GetDrill() *Drill {
+	if x != nil {
+		return x.Drill
+	}
+	return nil
+}
+
 func (x *Wanted) GetClaim() []byte {
 	if x != nil {
 		return x.Claim
 	}
 	return nil
+}
+
+// Drill asks the agent to cause a failure, once for each token. It is told on one stream only, so an agent that comes back does
+// not fail again. An agent of an older release ignores it.
+type Drill struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // "agent": the agent kills itself; "workload": it kills the workload
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drill) Reset() {
+	*x = Drill{}
+	mi := &file_protocol_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drill) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drill) ProtoMessage() {}
+
+func (x *Drill) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drill.ProtoReflect.Descriptor instead.
+func (*Drill) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Drill) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *Drill) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
 }
 
 // AgentUpgrade offers another version of the agent (PROV-7). An agent of a release without upgrades ignores it.
@@ -1567,7 +1629,7 @@ type AgentUpgrade struct {
 
 func (x *AgentUpgrade) Reset() {
 	*x = AgentUpgrade{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1641,7 @@ func (x *AgentUpgrade) String() string {
 func (*AgentUpgrade) ProtoMessage() {}
 
 func (x *AgentUpgrade) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1654,7 @@ func (x *AgentUpgrade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentUpgrade.ProtoReflect.Descriptor instead.
 func (*AgentUpgrade) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AgentUpgrade) GetToken() string {
@@ -1648,7 +1710,7 @@ type AgentProgram struct {
 
 func (x *AgentProgram) Reset() {
 	*x = AgentProgram{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1722,7 @@ func (x *AgentProgram) String() string {
 func (*AgentProgram) ProtoMessage() {}
 
 func (x *AgentProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1735,7 @@ func (x *AgentProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentProgram.ProtoReflect.Descriptor instead.
 func (*AgentProgram) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AgentProgram) GetStatement() string {
@@ -1703,7 +1765,7 @@ type UpgradeState struct {
 
 func (x *UpgradeState) Reset() {
 	*x = UpgradeState{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1777,7 @@ func (x *UpgradeState) String() string {
 func (*UpgradeState) ProtoMessage() {}
 
 func (x *UpgradeState) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1790,7 @@ func (x *UpgradeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpgradeState.ProtoReflect.Descriptor instead.
 func (*UpgradeState) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpgradeState) GetToken() string {
@@ -1770,7 +1832,7 @@ type Files struct {
 
 func (x *Files) Reset() {
 	*x = Files{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1844,7 @@ func (x *Files) String() string {
 func (*Files) ProtoMessage() {}
 
 func (x *Files) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1857,7 @@ func (x *Files) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Files.ProtoReflect.Descriptor instead.
 func (*Files) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Files) GetConfigHash() string {
@@ -1832,7 +1894,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1906,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1919,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *File) GetPath() string {
@@ -1950,7 +2012,7 @@ type CertificateOrder struct {
 
 func (x *CertificateOrder) Reset() {
 	*x = CertificateOrder{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2024,7 @@ func (x *CertificateOrder) String() string {
 func (*CertificateOrder) ProtoMessage() {}
 
 func (x *CertificateOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2037,7 @@ func (x *CertificateOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateOrder.ProtoReflect.Descriptor instead.
 func (*CertificateOrder) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CertificateOrder) GetNames() []string {
@@ -2018,7 +2080,7 @@ type SignRequest struct {
 
 func (x *SignRequest) Reset() {
 	*x = SignRequest{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2092,7 @@ func (x *SignRequest) String() string {
 func (*SignRequest) ProtoMessage() {}
 
 func (x *SignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2105,7 @@ func (x *SignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignRequest.ProtoReflect.Descriptor instead.
 func (*SignRequest) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SignRequest) GetPath() string {
@@ -2082,7 +2144,7 @@ type Signed struct {
 
 func (x *Signed) Reset() {
 	*x = Signed{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2156,7 @@ func (x *Signed) String() string {
 func (*Signed) ProtoMessage() {}
 
 func (x *Signed) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2169,7 @@ func (x *Signed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signed.ProtoReflect.Descriptor instead.
 func (*Signed) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Signed) GetPath() string {
@@ -2164,7 +2226,7 @@ type FetchFile struct {
 
 func (x *FetchFile) Reset() {
 	*x = FetchFile{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2238,7 @@ func (x *FetchFile) String() string {
 func (*FetchFile) ProtoMessage() {}
 
 func (x *FetchFile) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2251,7 @@ func (x *FetchFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchFile.ProtoReflect.Descriptor instead.
 func (*FetchFile) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FetchFile) GetPath() string {
@@ -2227,7 +2289,7 @@ type FilePiece struct {
 
 func (x *FilePiece) Reset() {
 	*x = FilePiece{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2301,7 @@ func (x *FilePiece) String() string {
 func (*FilePiece) ProtoMessage() {}
 
 func (x *FilePiece) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2314,7 @@ func (x *FilePiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePiece.ProtoReflect.Descriptor instead.
 func (*FilePiece) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FilePiece) GetPath() string {
@@ -2305,7 +2367,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2379,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2392,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Secret) GetVariable() string {
@@ -2379,7 +2441,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2453,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2466,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -2433,7 +2495,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2507,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2520,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -2505,7 +2567,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2579,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2592,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -2681,7 +2743,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2755,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2768,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -2797,7 +2859,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +2871,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +2884,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -2853,7 +2915,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2927,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2940,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -2926,7 +2988,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2938,7 +3000,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2951,7 +3013,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -2972,7 +3034,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3046,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[33]
+	mi := &file_protocol_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3059,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{33}
+	return file_protocol_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -3025,7 +3087,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3099,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[34]
+	mi := &file_protocol_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3112,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{34}
+	return file_protocol_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -3086,7 +3148,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3160,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[35]
+	mi := &file_protocol_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3173,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{35}
+	return file_protocol_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Drain) GetToken() string {
@@ -3149,7 +3211,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3223,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[36]
+	mi := &file_protocol_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3236,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{36}
+	return file_protocol_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -3230,7 +3292,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3304,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[37]
+	mi := &file_protocol_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3317,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{37}
+	return file_protocol_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -3385,7 +3447,7 @@ type FileState struct {
 
 func (x *FileState) Reset() {
 	*x = FileState{}
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3459,7 @@ func (x *FileState) String() string {
 func (*FileState) ProtoMessage() {}
 
 func (x *FileState) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[38]
+	mi := &file_protocol_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3472,7 @@ func (x *FileState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState.ProtoReflect.Descriptor instead.
 func (*FileState) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{38}
+	return file_protocol_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FileState) GetPath() string {
@@ -3466,7 +3528,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3478,7 +3540,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[39]
+	mi := &file_protocol_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3491,7 +3553,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{39}
+	return file_protocol_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -3521,7 +3583,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[40]
+	mi := &file_protocol_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3595,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[40]
+	mi := &file_protocol_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3608,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{40}
+	return file_protocol_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Notice) GetKind() string {
@@ -3595,7 +3657,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[41]
+	mi := &file_protocol_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3669,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[41]
+	mi := &file_protocol_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3682,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{41}
+	return file_protocol_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Check) GetName() string {
@@ -3707,7 +3769,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[42]
+	mi := &file_protocol_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3781,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[42]
+	mi := &file_protocol_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3794,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{42}
+	return file_protocol_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -3797,7 +3859,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[43]
+	mi := &file_protocol_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3809,7 +3871,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[43]
+	mi := &file_protocol_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3822,7 +3884,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{43}
+	return file_protocol_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -3900,7 +3962,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[44]
+	mi := &file_protocol_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +3974,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[44]
+	mi := &file_protocol_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +3987,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{44}
+	return file_protocol_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -3967,7 +4029,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[45]
+	mi := &file_protocol_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4041,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[45]
+	mi := &file_protocol_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4054,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{45}
+	return file_protocol_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -4115,7 +4177,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xf6\x04\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa7\x05\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -4130,11 +4192,15 @@ const file_protocol_proto_rawDesc = "" +
 	"\asecrets\x18\n" +
 	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x12\x14\n" +
 	"\x05files\x18\f \x01(\bR\x05files\x12:\n" +
-	"\aupgrade\x18\r \x01(\v2 .leasehold.agent.v1.AgentUpgradeR\aupgrade\x12\x14\n" +
+	"\aupgrade\x18\r \x01(\v2 .leasehold.agent.v1.AgentUpgradeR\aupgrade\x12/\n" +
+	"\x05drill\x18\x0e \x01(\v2\x19.leasehold.agent.v1.DrillR\x05drill\x12\x14\n" +
 	"\x05claim\x18\v \x01(\fR\x05claim\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"1\n" +
+	"\x05Drill\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\"\x80\x02\n" +
 	"\fAgentUpgrade\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12<\n" +
 	"\bprograms\x18\x02 \x03(\v2 .leasehold.agent.v1.AgentProgramR\bprograms\x12\x1c\n" +
@@ -4367,7 +4433,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -4386,52 +4452,53 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 14: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 15: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 16: leasehold.agent.v1.Wanted
-	(*AgentUpgrade)(nil),          // 17: leasehold.agent.v1.AgentUpgrade
-	(*AgentProgram)(nil),          // 18: leasehold.agent.v1.AgentProgram
-	(*UpgradeState)(nil),          // 19: leasehold.agent.v1.UpgradeState
-	(*Files)(nil),                 // 20: leasehold.agent.v1.Files
-	(*File)(nil),                  // 21: leasehold.agent.v1.File
-	(*CertificateOrder)(nil),      // 22: leasehold.agent.v1.CertificateOrder
-	(*SignRequest)(nil),           // 23: leasehold.agent.v1.SignRequest
-	(*Signed)(nil),                // 24: leasehold.agent.v1.Signed
-	(*FetchFile)(nil),             // 25: leasehold.agent.v1.FetchFile
-	(*FilePiece)(nil),             // 26: leasehold.agent.v1.FilePiece
-	(*Secret)(nil),                // 27: leasehold.agent.v1.Secret
-	(*LeaseLost)(nil),             // 28: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 29: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 30: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 31: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 32: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 33: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 34: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 35: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 36: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 37: leasehold.agent.v1.Drain
-	(*Heartbeat)(nil),             // 38: leasehold.agent.v1.Heartbeat
-	(*Report)(nil),                // 39: leasehold.agent.v1.Report
-	(*FileState)(nil),             // 40: leasehold.agent.v1.FileState
-	(*OwnCertificate)(nil),        // 41: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 42: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 43: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 44: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 45: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 46: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 47: leasehold.agent.v1.Goodbye
-	nil,                           // 48: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 49: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(*Drill)(nil),                 // 17: leasehold.agent.v1.Drill
+	(*AgentUpgrade)(nil),          // 18: leasehold.agent.v1.AgentUpgrade
+	(*AgentProgram)(nil),          // 19: leasehold.agent.v1.AgentProgram
+	(*UpgradeState)(nil),          // 20: leasehold.agent.v1.UpgradeState
+	(*Files)(nil),                 // 21: leasehold.agent.v1.Files
+	(*File)(nil),                  // 22: leasehold.agent.v1.File
+	(*CertificateOrder)(nil),      // 23: leasehold.agent.v1.CertificateOrder
+	(*SignRequest)(nil),           // 24: leasehold.agent.v1.SignRequest
+	(*Signed)(nil),                // 25: leasehold.agent.v1.Signed
+	(*FetchFile)(nil),             // 26: leasehold.agent.v1.FetchFile
+	(*FilePiece)(nil),             // 27: leasehold.agent.v1.FilePiece
+	(*Secret)(nil),                // 28: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 29: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 30: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 31: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 32: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 33: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 34: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 35: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 36: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 37: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 38: leasehold.agent.v1.Drain
+	(*Heartbeat)(nil),             // 39: leasehold.agent.v1.Heartbeat
+	(*Report)(nil),                // 40: leasehold.agent.v1.Report
+	(*FileState)(nil),             // 41: leasehold.agent.v1.FileState
+	(*OwnCertificate)(nil),        // 42: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 43: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 44: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 45: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 46: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 47: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 48: leasehold.agent.v1.Goodbye
+	nil,                           // 49: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 50: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 52: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	50, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	51, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	39, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	47, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	40, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	48, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	38, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
-	25, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
-	23, // 8: leasehold.agent.v1.AgentMessage.sign_request:type_name -> leasehold.agent.v1.SignRequest
+	39, // 6: leasehold.agent.v1.AgentMessage.heartbeat:type_name -> leasehold.agent.v1.Heartbeat
+	26, // 7: leasehold.agent.v1.AgentMessage.fetch_file:type_name -> leasehold.agent.v1.FetchFile
+	24, // 8: leasehold.agent.v1.AgentMessage.sign_request:type_name -> leasehold.agent.v1.SignRequest
 	9,  // 9: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	11, // 10: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	12, // 11: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -4442,73 +4509,74 @@ var file_protocol_proto_depIdxs = []int32{
 	3,  // 16: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
 	4,  // 17: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
 	10, // 18: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
-	20, // 19: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
-	26, // 20: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
-	24, // 21: leasehold.agent.v1.GatewayMessage.signed:type_name -> leasehold.agent.v1.Signed
-	50, // 22: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	51, // 23: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	51, // 24: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	51, // 25: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	51, // 26: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	50, // 27: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	51, // 28: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	21, // 19: leasehold.agent.v1.GatewayMessage.files:type_name -> leasehold.agent.v1.Files
+	27, // 20: leasehold.agent.v1.GatewayMessage.file_piece:type_name -> leasehold.agent.v1.FilePiece
+	25, // 21: leasehold.agent.v1.GatewayMessage.signed:type_name -> leasehold.agent.v1.Signed
+	51, // 22: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	52, // 23: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	52, // 24: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	52, // 25: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	52, // 26: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	51, // 27: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	52, // 28: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
 	0,  // 29: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	51, // 30: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	48, // 31: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	37, // 32: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	29, // 33: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	30, // 34: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	28, // 35: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	27, // 36: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	17, // 37: leasehold.agent.v1.Wanted.upgrade:type_name -> leasehold.agent.v1.AgentUpgrade
-	18, // 38: leasehold.agent.v1.AgentUpgrade.programs:type_name -> leasehold.agent.v1.AgentProgram
-	51, // 39: leasehold.agent.v1.AgentUpgrade.within:type_name -> google.protobuf.Duration
-	51, // 40: leasehold.agent.v1.AgentUpgrade.left:type_name -> google.protobuf.Duration
-	21, // 41: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
-	22, // 42: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
-	50, // 43: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
-	50, // 44: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
-	51, // 45: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	51, // 46: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	31, // 47: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	32, // 48: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	33, // 49: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	34, // 50: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	35, // 51: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	49, // 52: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	36, // 53: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	36, // 54: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	51, // 55: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	50, // 56: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	51, // 57: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	43, // 58: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	44, // 59: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	46, // 60: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	42, // 61: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	41, // 62: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	40, // 63: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
-	19, // 64: leasehold.agent.v1.Report.upgrade:type_name -> leasehold.agent.v1.UpgradeState
-	50, // 65: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
-	50, // 66: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
-	50, // 67: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	51, // 68: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	50, // 69: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	50, // 70: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	51, // 71: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	45, // 72: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	51, // 73: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	51, // 74: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	50, // 75: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 76: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 77: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 78: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 79: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 80: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	79, // [79:81] is the sub-list for method output_type
-	77, // [77:79] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	52, // 30: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	49, // 31: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	38, // 32: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	30, // 33: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	31, // 34: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	29, // 35: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	28, // 36: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	18, // 37: leasehold.agent.v1.Wanted.upgrade:type_name -> leasehold.agent.v1.AgentUpgrade
+	17, // 38: leasehold.agent.v1.Wanted.drill:type_name -> leasehold.agent.v1.Drill
+	19, // 39: leasehold.agent.v1.AgentUpgrade.programs:type_name -> leasehold.agent.v1.AgentProgram
+	52, // 40: leasehold.agent.v1.AgentUpgrade.within:type_name -> google.protobuf.Duration
+	52, // 41: leasehold.agent.v1.AgentUpgrade.left:type_name -> google.protobuf.Duration
+	22, // 42: leasehold.agent.v1.Files.files:type_name -> leasehold.agent.v1.File
+	23, // 43: leasehold.agent.v1.File.certificate:type_name -> leasehold.agent.v1.CertificateOrder
+	51, // 44: leasehold.agent.v1.Signed.issued:type_name -> google.protobuf.Timestamp
+	51, // 45: leasehold.agent.v1.Signed.ends:type_name -> google.protobuf.Timestamp
+	52, // 46: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	52, // 47: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	32, // 48: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	33, // 49: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	34, // 50: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	35, // 51: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	36, // 52: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	50, // 53: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	37, // 54: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	37, // 55: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	52, // 56: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	51, // 57: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	52, // 58: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	44, // 59: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	45, // 60: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	47, // 61: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	43, // 62: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	42, // 63: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	41, // 64: leasehold.agent.v1.Report.files:type_name -> leasehold.agent.v1.FileState
+	20, // 65: leasehold.agent.v1.Report.upgrade:type_name -> leasehold.agent.v1.UpgradeState
+	51, // 66: leasehold.agent.v1.FileState.at:type_name -> google.protobuf.Timestamp
+	51, // 67: leasehold.agent.v1.FileState.ends:type_name -> google.protobuf.Timestamp
+	51, // 68: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	52, // 69: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	51, // 70: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	51, // 71: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	52, // 72: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	46, // 73: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	52, // 74: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	52, // 75: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	51, // 76: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 77: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 78: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 79: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 80: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 81: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	80, // [80:82] is the sub-list for method output_type
+	78, // [78:80] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -4540,7 +4608,7 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_FilePiece)(nil),
 		(*GatewayMessage_Signed)(nil),
 	}
-	file_protocol_proto_msgTypes[28].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[29].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -4553,7 +4621,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -73,11 +73,12 @@ type Runner struct {
 	out     output
 	changed chan struct{}
 
-	mu    sync.Mutex
-	state State
-	asked bool     // to end
-	argv  []string // what the next start runs, with vars
-	vars  map[string]string
+	mu     sync.Mutex
+	state  State
+	asked  bool     // to end
+	newest *process // that was watched last
+	argv   []string // what the next start runs, with vars
+	vars   map[string]string
 
 	run *process // under watch
 }
@@ -258,7 +259,7 @@ func (r *Runner) watch(p *process) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done = cancel, make(chan struct{})
 	r.mu.Lock()
-	r.run, r.asked = p, false
+	r.run, r.newest, r.asked = p, p, false
 	r.state = State{Wanted: true, Running: true, PID: p.PID, Since: time.Now()}
 	r.mu.Unlock()
 	p.tasks.Go(func() { r.out.bound(ctx, r.log) })

@@ -484,3 +484,18 @@ func TestTailSpansBothFiles(t *testing.T) {
 		t.Errorf("tail has %d bytes, want the last %d of both files", len(got), len(want))
 	}
 }
+
+// A workload that is killed for a drill counts as ended by itself. What is not there is not killed.
+//
+// proves DAY-6
+func TestKilledWorkloadHasFailed(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.Kill() // nothing was started yet
+	r.start()
+	pid := r.State().PID
+	r.Kill()
+	if exit := r.exit(); exit.Signal != "killed" || lives(pid) {
+		t.Errorf("exit is %+v", exit)
+	}
+	r.Kill()
+}

@@ -90,6 +90,19 @@ func (r *Runner) forget() {
 	r.mu.Unlock()
 }
 
+// Kill ends the workload at once, as a failure of its own would: it counts as ended by itself.
+func (r *Runner) Kill() {
+	r.mu.Lock()
+	p, runs := r.newest, r.state.Running && !r.asked
+	r.mu.Unlock()
+	if !runs {
+		return
+	}
+	if s, err := readStat(p.PID); err == nil && s.start == p.Start {
+		r.signal(p, syscall.SIGKILL)
+	}
+}
+
 // Release leaves the workload running, for the next agent to take up.
 func (r *Runner) Release() {
 	if p := r.run; p != nil {

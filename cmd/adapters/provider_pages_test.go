@@ -50,10 +50,14 @@ func TestThePagesOfProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			files := blocks(t, page, "yaml")
-			if len(files) != 2 {
-				t.Fatalf("%d files, want providers and a group", len(files))
+			if len(files) < 2 {
+				t.Fatalf("%d files, want providers and groups", len(files))
 			}
-			p, settings := shown(t, files[0], files[1])
+			var p provider.Provider
+			var settings map[string]any // of the last group
+			for _, group := range files[1:] {
+				p, settings = shown(t, files[0], group)
+			}
 			var schema struct{ Properties map[string]any }
 			if err := json.Unmarshal(p.Capabilities().Settings, &schema); err != nil || len(schema.Properties) < 5 {
 				t.Fatal(schema, err)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/agent"
@@ -128,6 +129,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 		Secrets: hidden, Files: kept, Upgrade: versions.manager(papers, dialer(source)), Dial: dialer(source),
+		Crash: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 	})
 	if err != nil {
 		return err

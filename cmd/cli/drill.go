@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,16 +14,27 @@ import (
 
 // Drills are the commands that cause a failure on purpose (DAY-6).
 type Drills struct {
-	Machine DrillMachine `cmd:"" help:"End the machine of one instance, without warning, and show what was promised and what was seen."`
-	Zone    DrillZone    `cmd:"" help:"End all machines of a group in a zone, without warning, and show what was promised and what was seen."`
+	Machine  DrillMachine  `cmd:"" help:"End the machine of one instance, without warning, and show what was promised and what was seen."`
+	Zone     DrillZone     `cmd:"" help:"End all machines of a group in a zone, without warning, and show what was promised and what was seen."`
+	Agent    DrillAgent    `cmd:"" help:"Kill the agent of one instance, and show what was promised and what was seen."`
+	Workload DrillWorkload `cmd:"" help:"Kill the workload of one instance, and show what was promised and what was seen."`
 }
 
-// DrillMachine is the command drill machine.
-type DrillMachine struct {
+// drillOne is a drill of one instance.
+type drillOne struct {
 	Group    string   `arg:"" help:"Name of the group."`
 	Instance string   `short:"i" help:"The instance (default: the oldest healthy one)." placeholder:"ID"`
 	Confirm  []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
 }
+
+// DrillMachine is the command drill machine.
+type DrillMachine struct{ drillOne }
+
+// DrillAgent is the command drill agent.
+type DrillAgent struct{ drillOne }
+
+// DrillWorkload is the command drill workload.
+type DrillWorkload struct{ drillOne }
 
 // DrillZone is the command drill zone.
 type DrillZone struct {
@@ -35,6 +45,20 @@ type DrillZone struct {
 
 // Run ends the machine and follows what happens.
 func (c *DrillMachine) Run(ctx context.Context, s *Session) error {
+	return c.run(ctx, s, store.RequestDrill, "1 machine is ended by its provider")
+}
+
+// Run kills the agent and follows what happens.
+func (c *DrillAgent) Run(ctx context.Context, s *Session) error {
+	return c.run(ctx, s, store.RequestDrillAgent, "an agent is killed")
+}
+
+// Run kills the workload and follows what happens.
+func (c *DrillWorkload) Run(ctx context.Context, s *Session) error {
+	return c.run(ctx, s, store.RequestDrillWorkload, "a workload is killed")
+}
+
+func (c *drillOne) run(ctx context.Context, s *Session, kind store.RequestKind, what string) error {
 	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool {
 		return c.Instance == "" || i.ID == c.Instance
 	})
@@ -45,8 +69,7 @@ func (c *DrillMachine) Run(ctx context.Context, s *Session) error {
 		return failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance%s", c.Group,
 			prefixed(" ", c.Instance))
 	}
-	r := s.request(store.RequestDrill, "", targets[0].ID)
-	return s.drill(ctx, g, r, targets[:1], c.Confirm)
+	return s.drill(ctx, g, s.request(kind, "", targets[0].ID), targets[:1], what, c.Confirm)
 }
 
 // Run ends the machines and follows what happens.
@@ -61,7 +84,7 @@ func (c *DrillZone) Run(ctx context.Context, s *Session) error {
 	}
 	r := s.request(store.RequestDrill, c.Group, "")
 	r.Zone = c.Zone
-	return s.drill(ctx, g, r, targets, c.Confirm)
+	return s.drill(ctx, g, r, targets, machinesAre(len(targets))+" ended by its provider", c.Confirm)
 }
 
 func prefixed(prefix, word string) string {
@@ -98,7 +121,9 @@ func (s *Session) drillTargets(ctx context.Context, name string, wanted func(sto
 }
 
 // drill orders the failure, follows what happens, and shows it beside what was promised.
-func (s *Session) drill(ctx context.Context, g group, r store.Request, targets []store.Instance, given []string) error {
+func (s *Session) drill(ctx context.Context, g group, r store.Request, targets []store.Instance, what string,
+	given []string,
+) error {
 	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
@@ -111,8 +136,7 @@ func (s *Session) drill(ctx context.Context, g group, r store.Request, targets [
 	for _, i := range targets {
 		ids = append(ids, i.ID)
 	}
-	what := fmt.Sprintf("drill in group %s: %s ended by its provider, without warning: %s", g.Name,
-		machinesAre(len(ids)), someOf(ids))
+	what = fmt.Sprintf("drill in group %s: %s, without warning: %s", g.Name, what, someOf(ids))
 	if err := s.confirm(ctx, given, g.Name, what); err != nil {
 		return err
 	}
@@ -126,7 +150,7 @@ func (s *Session) drill(ctx context.Context, g group, r store.Request, targets [
 		return err
 	}
 	if seen.Refused != "" {
-		return failure(Failed, "leasehold explain "+g.Name, "group %s could not bear it: %s; no machine was ended", g.Name,
+		return failure(Failed, "leasehold explain "+g.Name, "group %s could not bear it: %s; nothing was done", g.Name,
 			seen.Refused)
 	}
 	return s.showDrill(ctx, g, seen)
@@ -166,8 +190,11 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 			return seen, failure(Interrupted, "leasehold events -g "+group+" --follow",
 				"stopped following: the drill goes on, and so does the healing")
 		case <-deadline.C:
-			return seen, failure(TimedOut, "leasehold explain "+group, "gave up after %s: not all slots are served again",
-				output.Span(limit))
+			why := "not all slots are served again"
+			if slices.ContainsFunc(seen.Instances, func(i review.DrilledSeen) bool { return i.Seen.IsZero() }) {
+				why = "no failure was seen: it may not have been caused, or was over at once"
+			}
+			return seen, failure(TimedOut, "leasehold explain "+group, "gave up after %s: %s", output.Span(limit), why)
 		case <-f.changed:
 		}
 	}
@@ -177,7 +204,10 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 func drillLines(seen review.DrillSeen) (lines []string) {
 	for _, i := range seen.Instances {
 		if !i.Ended.IsZero() {
-			lines = append(lines, i.Instance+" is ended by its provider")
+			lines = append(lines, i.Instance+map[store.DrillKind]string{
+				store.DrillMachine: " is ended by its provider", store.DrillAgent: ": its agent is told to kill itself",
+				store.DrillWorkload: ": its agent is told to kill the workload",
+			}[seen.Kind])
 		}
 	}
 	for _, i := range seen.Instances {
@@ -247,68 +277,33 @@ func (f *drillFollower) all() []store.JournalEntry {
 	return all
 }
 
-// drillPromise is a line of a drill's result.
-type drillPromise struct {
-	What     string `json:"what"`
-	Promised string `json:"promised"`
-	Seen     string `json:"seen"`
-	Kept     bool   `json:"kept"`
-}
-
-// leaseLag is by how much a failure may be seen later than the end of the lease.
-const leaseLag = 1500 * time.Millisecond
-
 // showDrill shows what was promised beside what was seen.
 func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen) error {
 	blamed, err := s.blamedIn(ctx, g.Name, seen)
 	if err != nil {
 		return err
 	}
-	bound := g.Spec.Report.LeaseTTL.D() + leaseLag
-	var lines []drillPromise
-	for _, i := range seen.Instances {
-		detect, replace, serve := i.Seen.Sub(i.Ended), i.Replaced.Sub(i.Seen), i.Served.Sub(i.Ended)
-		lines = append(lines,
-			drillPromise{
-				i.Instance + " detected", "within " + took(bound) + " (DET-2, DET-4)",
-				fmt.Sprintf("%s after %s", orDash(string(i.Verdict)), took(detect)), !i.Seen.IsZero() && detect <= bound,
-			},
-			drillPromise{
-				i.Instance + " replaced", "at once (DET-4)",
-				fmt.Sprintf("%s, %s later", orDash(i.Replacement), took(replace)),
-				!i.Replaced.IsZero() && replace <= leaseLag,
-			},
-			drillPromise{
-				i.Instance + " served again", "when the new one is healthy", "after " + took(serve), !i.Served.IsZero(),
-			})
-	}
-	lines = append(lines,
-		drillPromise{"other instances", "none fails", listOrNone(seen.Others), len(seen.Others) == 0},
-		drillPromise{"blamed for it", "nothing (DAY-6)", listOrNone(blamed), len(blamed) == 0})
-	broken := slices.ContainsFunc(lines, func(p drillPromise) bool { return !p.Kept })
+	lines := seen.Promises(g.Spec, blamed)
 	done, err := s.records(map[string]any{"group": g.Name, "promises": lines, "seen": seen})
 	if err == nil && !done {
-		t := output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "PROMISED"}, {Title: "SEEN"}, {Title: "KEPT"}}}
-		for _, p := range lines {
-			kept := "yes"
-			if !p.Kept {
-				kept = "NO"
-			}
-			t.Add(p.What, p.Promised, p.Seen, kept)
-		}
-		err = t.Write(s.screen(), s.wide())
+		err = s.promiseTable(lines)
 	}
-	if err != nil || !broken {
+	if err != nil || !slices.ContainsFunc(lines, func(p review.Promise) bool { return !p.Kept }) {
 		return err
 	}
 	return failure(Failed, "leasehold explain "+g.Name, "the drill has shown something else than what was promised")
 }
 
-func listOrNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
+func (s *Session) promiseTable(lines []review.Promise) error {
+	t := output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "PROMISED"}, {Title: "SEEN"}, {Title: "KEPT"}}}
+	for _, p := range lines {
+		kept := "yes"
+		if !p.Kept {
+			kept = "NO"
+		}
+		t.Add(p.What, p.Promised, p.Seen, kept)
 	}
-	return strings.Join(list, ", ")
+	return t.Write(s.screen(), s.wide())
 }
 
 // blamedIn returns the slots that count a failure of a drilled instance.

@@ -24,32 +24,10 @@ func (c *Report) Run(ctx context.Context, s *Session) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold report --since 7d", "--since: must be more than 0")
 	}
-	shard, err := s.readShard(ctx)
-	if err != nil {
-		return err
-	}
 	now := s.env.Now()
-	in := review.Input{
-		From: now.Add(-time.Duration(c.Since)), To: now, Created: shard.Record.Created,
-		Kept: shard.Record.Settings.WithDefaults().EventsKept.D(),
-	}
-	kvs, at, err := s.journal(ctx, in.From.Add(-review.Before))
+	in, _, err := s.past(ctx, now.Add(-time.Duration(c.Since)), now)
 	if err != nil {
 		return err
-	}
-	for _, kv := range kvs {
-		if e, err := store.Decode[store.JournalEntry](kv); err == nil { // status names records that cannot be read
-			in.Entries = append(in.Entries, e.Record)
-		}
-	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), at)
-	if err != nil {
-		return err
-	}
-	for _, kv := range listing.KVs {
-		if i, err := store.Decode[store.Instance](kv); err == nil {
-			in.Instances = append(in.Instances, i.Record)
-		}
 	}
 	doc := review.Of(in)
 	if c.Group != "" {
@@ -118,19 +96,20 @@ func reportTable(doc review.Report) output.Table {
 		if len(g.Causes) > 0 {
 			most = g.Causes[0].Why
 		}
-		t.Add(g.Name, percent(g.Available), took(g.Lost.D()), most, fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
+		t.Add(g.Name, review.Percent(g.Available), review.Took(g.Lost.D()), most,
+			fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
 			tookOrDash(g.Detect, g.Detect.P95), tookOrDash(g.Heal, g.Heal.P95), tookOrDash(g.Heal, g.Heal.Worst),
-			orDash(g.Heal.Instance), fmt.Sprint(g.Total()), took(g.Wanted.D()))
+			orDash(g.Heal.Instance), fmt.Sprint(g.Total()), review.Took(g.Wanted.D()))
 	}
 	return t
 }
 
 // writeGroupReport writes all that is known of a group.
 func writeGroupReport(scr output.Screen, g review.Group) {
-	fmt.Fprintf(scr.W, "%s  available %s: %s lost of %s wanted, all slots together\n", g.Name, percent(g.Available),
-		took(g.Lost.D()), took(g.Wanted.D()))
+	fmt.Fprintf(scr.W, "%s  available %s: %s lost of %s wanted, all slots together\n", g.Name, review.Percent(g.Available),
+		review.Took(g.Lost.D()), review.Took(g.Wanted.D()))
 	for _, c := range g.Causes {
-		fmt.Fprintf(scr.W, "  lost     %s: %s, %s\n", c.Why, took(c.Lost.D()), counted(c.Times, "time", "times"))
+		fmt.Fprintf(scr.W, "  lost     %s: %s, %s\n", c.Why, review.Took(c.Lost.D()), counted(c.Times, "time", "times"))
 	}
 	for _, line := range []struct {
 		name   string
@@ -140,8 +119,8 @@ func writeGroupReport(scr output.Screen, g review.Group) {
 			fmt.Fprintf(scr.W, "  %-8s never\n", line.name)
 			continue
 		}
-		fmt.Fprintf(scr.W, "  %-8s p50 %s, p95 %s, worst %s (%s), %s\n", line.name, took(line.spread.P50.D()),
-			took(line.spread.P95.D()), took(line.spread.Worst.D()), line.spread.Instance,
+		fmt.Fprintf(scr.W, "  %-8s p50 %s, p95 %s, worst %s (%s), %s\n", line.name, review.Took(line.spread.P50.D()),
+			review.Took(line.spread.P95.D()), review.Took(line.spread.Worst.D()), line.spread.Instance,
 			counted(line.spread.Times, "time", "times"))
 	}
 	var made []string
@@ -154,25 +133,9 @@ func writeGroupReport(scr output.Screen, g review.Group) {
 	fmt.Fprintf(scr.W, "  made     %s\n", strings.Join(made, ", "))
 }
 
-// percent never rounds up to 100: what was lost shows.
-func percent(p float64) string {
-	if p < 100 && p > 99.999 {
-		p = 99.999
-	}
-	return fmt.Sprintf("%.3f%%", p)
-}
-
-// took shows a time with its tenths where they count.
-func took(d time.Duration) string {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return output.Span(d)
-}
-
 func tookOrDash(of review.Spread, d store.Duration) string {
 	if of.Times == 0 {
 		return "-"
 	}
-	return took(d.D())
+	return review.Took(d.D())
 }

@@ -252,7 +252,7 @@ var elsewhere = []string{
 	"backup",  // which a viewer may make, and an operator may record: below
 	"restore", // which writes what recover does, and more
 	"auth init", "auth add", "auth remove",
-	"drill machine", "drill zone", // which write an order as instance delete does, and follow it
+	"drill machine", "drill zone", "drill agent", "drill workload", // which write an order, and follow it
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"instance bootstrap", // which writes what instance create does, and waits for a leader
 	"pki init", "pki issue", "pki rotate", "pki show", "upgrade key", "upgrade sign",

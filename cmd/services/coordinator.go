@@ -56,6 +56,7 @@ type Replica struct {
 	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	Discovery  `embed:""`
+	Traces     `embed:""`
 	Backups    `embed:"" prefix:"backup-"`
 }
 
@@ -125,6 +126,11 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 			return err
 		}
 	}
+	traces, endTraces, err := c.Traces.open(ctx, h, id, log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	web := newSide(h, log)
 	collector := garbage.New(log)
 	r, err := coordinator.New(coordinator.Config{
@@ -134,7 +140,8 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Logger: log,
+		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Traces: traces,
+		Logger:    log,
 		Authority: secured, Secrets: keys,
 		Authorities: authorities, Sources: sources, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {

@@ -35,6 +35,7 @@ type Dev struct {
 	Providers  string   `help:"File with further providers, beside the process provider, and with load balancers, authorities and webhooks." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	Discovery  `embed:""`
+	Traces     `embed:""`
 }
 
 // The addresses that dev uses if they are free.
@@ -133,6 +134,11 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	traces, endTraces, err := d.Traces.open(ctx, h, id, log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
 	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
@@ -144,7 +150,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: issuing, Secrets: keys,
-		Authorities: authorities, Sources: sources, Webhooks: webhooks, Meter: web.metrics,
+		Authorities: authorities, Sources: sources, Webhooks: webhooks, Traces: traces, Meter: web.metrics,
 		Ready: func(address string) { ready <- address },
 	})
 	if err == nil {

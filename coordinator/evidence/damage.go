@@ -199,7 +199,7 @@ func (e *Evidence) addUnreadable(c *cache.Content, group string, add func(store.
 		if of == group {
 			add(store.Damaged{
 				Key: key, Instance: id, Slot: slot, OnDemand: onDemand, What: store.DamageUnreadable,
-				Why: why, Last: last, Seen: c.Spoiled[key].Modified,
+				Cause: store.Cause{Kind: store.CauseRecordSpoiled, Name: key, Text: why}, Last: last, Seen: c.Spoiled[key].Modified,
 			})
 		}
 	}
@@ -213,8 +213,7 @@ func (e *Evidence) addMissing(c *cache.Content, group string, add func(store.Dam
 		add(store.Damaged{
 			Key: key, Instance: m.Name, Slot: m.Instance.Place(), OnDemand: !m.Instance.Managed, What: store.DamageLost,
 			Last: m.Last, Seen: m.At,
-			Why: fmt.Sprintf("the record of %s is gone, and was not deleted on purpose; it was there at revision %d",
-				m.Name, m.Last),
+			Cause: store.Cause{Kind: store.CauseRecordLost, Name: m.Name, Revision: m.Last},
 		})
 	}
 }
@@ -241,8 +240,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 			if uncounted { // else it is shown, and stays, and fills no slot
 				add(store.Damaged{
 					Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost,
-					Why: id + " has the group's tag, there is no record of it, and none was deleted on purpose; " +
-						"no leader has counted the group's records yet",
+					Cause: store.Cause{Kind: store.CauseUnrecorded, Name: id},
 				})
 			}
 			continue
@@ -255,8 +253,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 		}
 		add(store.Damaged{
 			Key: key, Instance: id, Slot: &slot, What: store.DamageLost,
-			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, "+
-				"and none was deleted on purpose", id, slot),
+			Cause: store.Cause{Kind: store.CauseUnrecordedSlot, Name: id, Count: slot},
 		})
 	}
 }
@@ -385,9 +382,9 @@ func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string
 		d := store.Damaged{
 			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost,
 			Since: e.cfg.Now().UTC(), Seen: status.Counted,
-			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: "+
-				"the others were not deleted on purpose; to go on without them, put the shard on hold, unless it is, "+
-				"and release it", *status.Records, status.Counted, there),
+			Cause: store.Cause{
+				Kind: store.CauseRecordsLost, Limit: *status.Records, Count: there, Revision: status.Counted,
+			},
 		}
 		found[d.Key] = d
 	}

@@ -194,7 +194,7 @@ func TestWhatTheCountTells(t *testing.T) {
 				}
 				unknown++
 				if !strings.HasPrefix(d.Key, keys.Instance("")) || d.What != store.DamageLost ||
-					d.Seen != w.content.Status["web"].Record.Counted || !d.Since.Equal(w.now) || d.Why == "" {
+					d.Seen != w.content.Status["web"].Record.Counted || !d.Since.Equal(w.now) || d.Cause.Kind == "" {
 					t.Errorf("damaged is %+v", d)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -253,9 +254,9 @@ func TestWhatIsDamage(t *testing.T) {
 				(got.Slot == nil) != (test.want.Slot == nil) || got.Slot != nil && *got.Slot != *test.want.Slot {
 				t.Errorf("damaged is %+v, want %+v", got, test.want)
 			}
-			if got.Why == "" || !got.Since.Equal(w.now) || got.Seen != seen || got.Last != before {
-				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %q; want %s, %d, %d",
-					got.Since, got.Seen, got.Last, got.Why, w.now, seen, before)
+			if reason.Short(got.Cause) == "" || !got.Since.Equal(w.now) || got.Seen != seen || got.Last != before {
+				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %+v; want %s, %d, %d",
+					got.Since, got.Seen, got.Last, got.Cause, w.now, seen, before)
 			}
 			w.pass(time.Minute)
 			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the revision grows

@@ -136,7 +136,7 @@ func TestUnreadableInstanceKeepsItsSlot(t *testing.T) {
 		t.Errorf("damaged: %+v", w.group("web").Damaged)
 	}
 	rev := garbage("adopted")
-	if s := w.evidence.Snapshot(w.content, []string{"web"}); s.Stale == "" {
+	if s := w.evidence.Snapshot(w.content, []string{"web"}); s.Stale.Kind == "" {
 		t.Error("an instance of which no group is known stops nothing")
 	}
 	wanted := w.evidence.ToRecall(w.content)
@@ -149,9 +149,9 @@ func TestUnreadableInstanceKeepsItsSlot(t *testing.T) {
 			Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: 1, Managed: true}),
 		})
 	s := w.evidence.Snapshot(w.content, []string{"web"})
-	if got := told(t, s.Groups[0].Damaged); s.Stale != "" || got["adopted unreadable"] != 1 ||
+	if got := told(t, s.Groups[0].Damaged); s.Stale.Kind != "" || got["adopted unreadable"] != 1 ||
 		got["web-6-gggggg unreadable"] != 6 {
-		t.Errorf("stale %q, damaged %v", s.Stale, got)
+		t.Errorf("stale %v, damaged %v", s.Stale, got)
 	}
 }
 
@@ -180,8 +180,8 @@ func TestUnreadableAliveIsNotAbsent(t *testing.T) {
 	if !in.AliveGone.IsZero() || in.AliveUnreadable == "" || !in.Alive.Present() || in.Alive.Modified != 3 {
 		t.Errorf("instance: %+v", in)
 	}
-	if s := w.evidence.Snapshot(w.content, []string{"web"}); s.Stale != "" {
-		t.Errorf("one alive key stops all changes: %s", s.Stale)
+	if s := w.evidence.Snapshot(w.content, []string{"web"}); s.Stale.Kind != "" {
+		t.Errorf("one alive key stops all changes: %v", s.Stale)
 	}
 }
 

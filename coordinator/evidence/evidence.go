@@ -76,7 +76,7 @@ type Evidence struct {
 	noticed    map[string]store.Revision // of the cache that showed the damage of a key first
 	recalled   map[string]recall         // what unreadable keys said before, by key, from etcd's history
 	spoiled    map[string]time.Time      // since when we see that an alive key cannot be read
-	wasStale   string                    // plan.Snapshot.Stale of the last snapshot
+	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have

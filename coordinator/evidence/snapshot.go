@@ -40,7 +40,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals, s.ClocksApart = e.refused(), clocksApart(c)
+	s.Refusals, s.ClocksApart = e.refused(), ClocksApart(c)
 	s.Agents, s.NoneAway = agents(c), noneAway(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	s.BudgetTurns = e.budgetTurns(c)
@@ -54,9 +54,9 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	return s
 }
 
-// clocksApart is by how much the clocks of the replicas differ, as they compare them with the
+// ClocksApart is by how much the clocks of the replicas differ, as they compare them with the
 // leader's.
-func clocksApart(c *cache.Content) time.Duration {
+func ClocksApart(c *cache.Content) time.Duration {
 	var behind, ahead store.Duration
 	for _, r := range c.Replicas {
 		behind, ahead = min(behind, r.Record.ClockOff), max(ahead, r.Record.ClockOff)
@@ -212,24 +212,28 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	return shown{of: w, version: w.version}
 }
 
-// stale returns why the cache must not be used to destroy anything, or "".
-func (e *Evidence) stale(c *cache.Content) string {
+// stale returns why the cache must not be used to destroy anything; zero if it may be.
+func (e *Evidence) stale(c *cache.Content) store.Cause {
 	if !c.Shard.Present() {
-		return "the shard's record is missing"
+		return store.Cause{Kind: store.CauseShardMissing}
 	}
-	return e.whyUnreadable(c, func(kind, name string) bool {
+	key, why := e.firstUnreadable(c, func(kind, name string) bool {
 		if kind == store.KindInstances {
 			group, _, _, _ := e.placeOf(c, name)
 			return group == "" // it may be of any
 		}
 		return kind == store.KindShard
 	})
+	if key == "" {
+		return store.Cause{}
+	}
+	return store.Cause{Kind: store.CauseRecordSpoiled, Name: key, Text: why}
 }
 
 // unreadable returns which record of the group alone cannot be read, and why; "" if all can, or if
 // it is known what it said.
 func (e *Evidence) unreadable(c *cache.Content, group string) string {
-	return e.whyUnreadable(c, func(kind, name string) bool {
+	_, why := e.firstUnreadable(c, func(kind, name string) bool {
 		key := e.cfg.Keys.Of(kind) + name
 		switch kind {
 		case store.KindStatus:
@@ -243,6 +247,7 @@ func (e *Evidence) unreadable(c *cache.Content, group string) string {
 			return false
 		}
 	})
+	return why
 }
 
 // restoreStatus has the group planned on what a status said that is lost or cannot be read, and
@@ -292,16 +297,13 @@ func (e *Evidence) asked(c *cache.Content, key string) bool {
 	return remembered || e.recalled[key].of == c.Spoiled[key].Modified
 }
 
-// whyUnreadable returns why the first of the keys that matter cannot be read, or "".
-func (e *Evidence) whyUnreadable(c *cache.Content, matters func(kind, name string) bool) string {
-	if len(c.Unreadable) == 0 {
-		return ""
-	}
-	first := ""
+// firstUnreadable returns the first of the keys that matter which cannot be read, and why; "" if
+// all can.
+func (e *Evidence) firstUnreadable(c *cache.Content, matters func(kind, name string) bool) (first, why string) {
 	for key := range c.Unreadable {
 		if kind, name, _ := e.cfg.Keys.Split(key); matters(kind, name) && (first == "" || key < first) {
 			first = key
 		}
 	}
-	return c.Unreadable[first]
+	return first, c.Unreadable[first]
 }

@@ -97,14 +97,14 @@ func TestWhatCannotBeRead(t *testing.T) {
 		w.lead()
 		spoil(w, key)
 		s := w.evidence.Snapshot(w.content, []string{"web"})
-		if (s.Stale != "") != want.stale || (s.Groups[0].Unreadable != "") != want.web {
-			t.Errorf("%s cannot be read: stale %q, the group %q", key, s.Stale, s.Groups[0].Unreadable)
+		if (s.Stale.Kind != "") != want.stale || (s.Groups[0].Unreadable != "") != want.web {
+			t.Errorf("%s cannot be read: stale %v, the group %q", key, s.Stale, s.Groups[0].Unreadable)
 		}
 	}
 	w := newWorld(t)
 	w.remove(keys.Shard())
 	w.lead()
-	if s := w.evidence.Snapshot(w.content, nil); s.Stale == "" {
+	if s := w.evidence.Snapshot(w.content, nil); s.Stale.Kind == "" {
 		t.Error("without the shard's record the cache may be used to destroy")
 	}
 }

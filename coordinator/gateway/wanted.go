@@ -36,6 +36,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
+	now.Drill = drillFor(i.Record, s.epoch, time.Now())
 	w.offer = i.Record.Upgrade
 	now.Upgrade = s.g.upgradeFor(w.offer)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
@@ -122,4 +123,15 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
 	}
 	return w
+}
+
+// drillFor is the failure that an agent is to cause (DAY-6). It is told soon after the order, and
+// on one stream alone: an agent that comes back, to whichever replica, does not fail again.
+func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
+	d := i.Drill
+	if d == nil || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||
+		now.After(d.At.Add(store.DrillBegins)) {
+		return nil
+	}
+	return &protocol.Drill{Token: d.Request, Kind: string(d.Kind)}
 }

@@ -47,6 +47,9 @@ func (a *agent) wanted() []string {
 		if d := w.GetDrain(); d != nil {
 			line += fmt.Sprintf(" drain %s %v for %s", d.GetToken(), d.GetHook(), d.GetTimeout().AsDuration())
 		}
+		if d := w.GetDrill(); d != nil {
+			line += fmt.Sprintf(" kill its %s for %s", d.GetKind(), d.GetToken())
+		}
 		if u := w.GetUpgrade(); u != nil {
 			line += fmt.Sprintf(" upgrade %s from %v, %s left", u.GetToken(), u.GetAddresses(), u.GetLeft().AsDuration())
 		}
@@ -325,5 +328,34 @@ func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
 			i.Spec.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostNone}
 		})
 		a.wantTold("when nothing is to be done any more", "service c1 run [./web] greeting=hello")
+	})
+}
+
+// A drill is told soon after its order, on the stream that the leader named, and on none after it:
+// an agent that was killed and comes back runs on.
+//
+// proves DAY-6
+func TestDrillIsToldOnOneStream(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello")
+		order := func(kind store.DrillKind, token string, epoch uint64, ago time.Duration) {
+			w.workloadRecord("web-0", func(i *store.Instance) {
+				i.Drill = &store.Drill{Request: token, Kind: kind, Epoch: epoch, At: time.Now().Add(-ago), Asked: true}
+			})
+		}
+		order(store.DrillMachine, "r0", 1, 0)
+		order(store.DrillAgent, "r1", 1, 2*store.DrillBegins)
+		order(store.DrillAgent, "r2", 2, 0)
+		a.wantTold("of a machine, too late, for another stream")
+		order(store.DrillAgent, "r3", 1, 0)
+		a.wantTold("its agent", "service c1 run [./web] greeting=hello kill its agent for r3")
+		a.hangUp()
+		b := r.welcomed(hello("web-0", "boot1", 2))
+		defer b.hangUp()
+		b.wantTold("back", "service c1 run [./web] greeting=hello")
 	})
 }

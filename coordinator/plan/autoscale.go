@@ -85,10 +85,10 @@ func (d *draft) followScale() {
 			s.Advice = size
 		}
 		if s.Advice != was.Advice && s.Advice != 0 {
-			d.tellSize(fmt.Sprintf("size %d would be %d", s.Size, size), size, wish.Numbers)
+			d.tellSize(fmt.Sprintf("size %d would be %d", s.Size, size), size, wish.Numbers, store.ScaleAdvised)
 		}
 	case size != s.Size:
-		d.tellSize(fmt.Sprintf("size %d -> %d", s.Size, size), size, wish.Numbers)
+		d.tellSize(fmt.Sprintf("size %d -> %d", s.Size, size), size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
 		if s.Shrunk = &changed; size > s.Size {
 			grown := d.timer(spec.Up.Every.D())
@@ -321,9 +321,10 @@ func (d *draft) tells(m *member, metric string) (value float64, told bool) {
 	return value, value > 0 || idle
 }
 
-// tellSize notes a change of size with the numbers that it rests on.
-func (d *draft) tellSize(what string, to int, numbers []store.ScaleNumber) {
+// tellSize notes a change of size with the numbers that it rests on, or one that is only advised.
+func (d *draft) tellSize(what string, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
 	d.tell("AUTO-1", what, store.Cause{
-		Kind: store.CauseLoad, Count: d.spec.Size, Limit: to, Load: &store.CauseNumbers{Numbers: numbers},
+		Kind: store.CauseLoad, Name: string(stays), Count: d.spec.Size, Limit: to,
+		Load: &store.CauseNumbers{Numbers: numbers},
 	})
 }

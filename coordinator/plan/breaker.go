@@ -16,7 +16,7 @@ func (m *member) failsChecks() bool {
 
 // followBreaker opens the breaker while so many instances fail their checks that a cause outside of
 // them is likely, and chooses the one that is healed as a probe (ROLL-7). Slots count in which none
-// works.
+// works, but for those that a drill has emptied (DAY-6).
 func (d *draft) followBreaker() {
 	if d.spec == nil || d.spec.Heal.MaxUnhealthy == nil {
 		return
@@ -29,7 +29,7 @@ func (d *draft) followBreaker() {
 			continue
 		}
 		for _, m := range sl.members {
-			if m.failsChecks() && m.phase.Fills() {
+			if m.failsChecks() && m.phase.Fills() && !m.Record.Drilled(d.now) {
 				if count++; len(sl.members) == 1 && (oldest == nil || older(m, oldest)) && (old == nil || m.ID() != old.Probe) {
 					oldest = m
 				}

@@ -103,7 +103,7 @@ func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
 			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
 		})
 		a.Rule = "PROV-9"
-	case d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.spec != nil && !d.mayAct():
+	case d.s.Shard.Record.Hold != nil || d.s.stale() || d.spec != nil && !d.mayAct():
 		// it waits: status says for what
 	default: // its record ends with the next plan
 		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), requested(r),

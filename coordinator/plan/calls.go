@@ -9,7 +9,7 @@ import (
 // callProvider lists what is to be asked of the provider. It follows from the phases in the
 // records, not from the actions of this plan: an action must have happened before its call.
 func (d *draft) callProvider() {
-	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() {
+	if d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() {
 		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
 	}
 	tried := d.triedRefusals()

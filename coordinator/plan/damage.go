@@ -63,6 +63,9 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	}, true
 }
 
+// stale reports whether the cache may not be used to destroy anything (SAFE-3).
+func (s *Snapshot) stale() bool { return s.Stale.Kind != "" }
+
 // takeDamage protects the slots of damaged records: they count as filled, and nothing is created or
 // deleted for them. Where a slot is not known, that holds for the whole group. The slot of a lost
 // record that an operator has acknowledged is free.
@@ -76,13 +79,13 @@ func (d *draft) takeDamage() {
 		switch {
 		case x.OnDemand:
 			d.block("SAFE-15", task{work: store.WorkInstance, instance: x.Instance}, store.BlockedByDamage,
-				store.BlockedFacts{Text: x.Why})
+				store.BlockedFacts{Cause: reason.Known(x.Cause, x.Why)})
 		case x.Slot == nil:
-			d.freeze(store.BlockedByDamage, store.BlockedFacts{Text: x.Why})
+			d.freeze(store.BlockedByDamage, store.BlockedFacts{Cause: reason.Known(x.Cause, x.Why)})
 		default:
 			sl := d.slot(*x.Slot)
 			d.block("SAFE-15", task{work: store.WorkSlot, instance: x.Instance, slot: sl.number}, store.BlockedByDamage,
-				store.BlockedFacts{Text: x.Why})
+				store.BlockedFacts{Cause: reason.Known(x.Cause, x.Why)})
 			if sl.damaged == nil {
 				sl.filled++
 				d.counts.filled++
@@ -178,7 +181,9 @@ func (d *draft) countRecords(st *store.Status) {
 			n++
 		}
 		if len(st.Damaged) < mostDamaged {
-			st.Damaged = append(st.Damaged, *x)
+			recorded := *x
+			recorded.Why = reason.Text(x.Cause, x.Why)
+			st.Damaged = append(st.Damaged, recorded)
 		}
 	}
 	st.Records, st.Counted = &n, d.s.Revision
@@ -198,14 +203,15 @@ func (d *draft) sameRecords(a, b *store.Status) bool {
 		return false
 	}
 	return slices.EqualFunc(a.Damaged, b.Damaged, func(x, y store.Damaged) bool {
-		return x.Key == y.Key && x.What == y.What && x.Why == y.Why && x.Last == y.Last && x.Seen == y.Seen
+		return x.Key == y.Key && x.What == y.What && x.Why == y.Why && x.Cause == y.Cause && x.Last == y.Last &&
+			x.Seen == y.Seen
 	})
 }
 
 // dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an
 // agent's replica has had time to write over them (SAFE-16).
 func (d *draft) dropAlive() {
-	if d.s.Stale != "" {
+	if d.s.stale() {
 		return
 	}
 	for _, m := range d.members {

@@ -96,7 +96,7 @@ func TestALostInstanceOnDemandIsToldAlone(t *testing.T) {
 	made := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Rule == "REC-3" && *a.Slot == 1 })
 	held := p.Held[w.group]
 	if !made || len(held) != 1 || held[0].Rule != "SAFE-15" || held[0].Instance != "web-x-b" ||
-		held[0].Work != store.WorkInstance || held[0].Of.Text != "it is gone" {
+		held[0].Work != store.WorkInstance || held[0].Of.Cause.Text != "it is gone" {
 		t.Errorf("slot 1 is filled: %t; what waits: %+v", made, held)
 	}
 }
@@ -112,8 +112,9 @@ func TestWhatDamageBlocks(t *testing.T) {
 	s := w.snapshot()
 	s.Groups[0].Damaged = []store.Damaged{lostSlot(w, "web-1-b", 1, 7)}
 	held := Compute(s, w.now).Held[w.group]
-	if len(held) != 1 || held[0].Instance != "web-1-b" || held[0].Of.Slot != 1 || held[0].Of.Text != "it is gone" ||
-		held[0].Kind != store.BlockedByDamage || held[0].Work != store.WorkSlot {
+	if len(held) != 1 || held[0].Instance != "web-1-b" || held[0].Of.Slot != 1 ||
+		held[0].Of.Cause.Kind != store.CauseRecordLost || held[0].Kind != store.BlockedByDamage ||
+		held[0].Work != store.WorkSlot {
 		t.Errorf("of a slot: %+v", held)
 	}
 	s.Groups[0].Damaged = []store.Damaged{
@@ -122,7 +123,7 @@ func TestWhatDamageBlocks(t *testing.T) {
 	}
 	s.Groups[0].Unlisted = cloud
 	held = Compute(s, w.now).Held[w.group]
-	if len(held) != 1 || held[0].Kind != store.BlockedByDamage || held[0].Of.Text != "one is missing" ||
+	if len(held) != 1 || held[0].Kind != store.BlockedByDamage || held[0].Of.Cause.Text != "one is missing" ||
 		held[0].Work != store.WorkAll {
 		t.Errorf("of the group: %+v", held)
 	}

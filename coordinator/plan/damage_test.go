@@ -12,9 +12,13 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
+// behind is why a cache is stale.
+var behind = store.Cause{Kind: store.CauseShardMissing}
+
 func lostSlot(w *world, id string, slot int, seen store.Revision) store.Damaged {
 	return store.Damaged{
-		Key: w.keys.Instance(id), Instance: id, Slot: &slot, What: store.DamageLost, Why: "it is gone",
+		Key: w.keys.Instance(id), Instance: id, Slot: &slot, What: store.DamageLost,
+		Cause: store.Cause{Kind: store.CauseRecordLost, Name: id, Revision: 5},
 		Since: w.now, Last: 5, Seen: seen,
 	}
 }

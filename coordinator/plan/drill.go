@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -11,19 +10,28 @@ import (
 // mostDrilled bounds the instances of one drill. Their records share a transaction.
 const mostDrilled = 50
 
-// drill has the machines of instances ended as if they had failed (DAY-6). The mark in their
-// records is the intent; callProvider follows from it. It keeps what follows from being blamed on
-// anything.
-func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
+// drill has the machines of instances ended as if they had failed, or the agent or workload of one
+// (DAY-6). The mark in their records is the intent; callProvider, or what the gateway tells the
+// agent, follows from it. It keeps what follows from being blamed on anything.
+func (d *draft) drill(r store.Versioned[store.Request], kind store.DrillKind, members []*member) {
 	if !d.mayAct() {
 		d.actions = append(d.actions, refuse(r, "nothing is done in the group now: it is paused, or the shard is on hold"))
 		return
 	}
-	if why := d.cannotBear(members); why != "" {
+	why := d.cannotBear(members)
+	if why == "" {
+		why = d.cannotFail(kind, members[0])
+	}
+	if why != "" {
 		d.actions = append(d.actions, refuse(r, why))
 		return
 	}
-	mark := store.Drill{Request: r.Record.ID, By: r.Record.By, At: d.now.UTC()}
+	mark := store.Drill{Request: r.Record.ID, By: r.Record.By, At: d.now.UTC(), Kind: kind}
+	what := "drill: " + number(len(members), "machine") + " to be ended"
+	if kind != store.DrillMachine {
+		mark.Asked, mark.Epoch = true, members[0].Alive.Record.Epoch
+		what = "drill: its " + string(kind) + " to be killed"
+	}
 	for _, m := range members {
 		if m.touched {
 			return // decided on the next cache
@@ -32,9 +40,10 @@ func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
 	for _, m := range members {
 		m.drilled = true
 	}
-	first := members[0]
-	a := d.step(first, first.phase, "DAY-6", "drill: "+number(len(members), "machine")+" to be ended",
-		orderedBy(r.Record.By), requested(r), func(rec *store.Instance) { rec.Drill = &mark })
+	first, ordered := members[0], requested(r)
+	ordered[0].Text = string(kind)
+	a := d.step(first, first.phase, "DAY-6", what,
+		orderedBy(r.Record.By), ordered, func(rec *store.Instance) { rec.Drill = &mark })
 	for _, m := range members[1:] {
 		rec := m.Record
 		rec.Drill = &mark
@@ -46,6 +55,23 @@ func (d *draft) drill(r store.Versioned[store.Request], members []*member) {
 	}
 	a.Conditions = append(append(a.Conditions, r.Unchanged()), d.common()...)
 	a.Writes = append(a.Writes, store.Delete(r.Key))
+}
+
+// cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need
+// not.
+func (d *draft) cannotFail(kind store.DrillKind, m *member) string {
+	switch {
+	case kind == store.DrillMachine:
+		return ""
+	case d.spec.Heal.Policy == store.HealNone:
+		return "heal.policy none would leave it down"
+	case !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen:
+		return "no agent of " + m.ID() + " is connected"
+	case kind == store.DrillWorkload && len(m.Record.Spec.Workload.Run) == 0:
+		return "the agent of " + m.ID() + " runs no workload"
+	default:
+		return ""
+	}
 }
 
 // inZone returns the instances of the group in a zone that fill slots.
@@ -106,17 +132,13 @@ func (d *draft) cannotBear(members []*member) string {
 	return ""
 }
 
-// haltWithin is how long after its order a drill may still begin: what the group could bear then
-// may not hold any longer.
-const haltWithin = time.Minute
-
 // mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
 // once: a leader that finds that it was about to be asked does not ask again. If anything but the
 // drill is wrong by now, it is not asked at all.
 func (d *draft) mustHalt(m *member) bool {
 	drill := m.Record.Drill
 	return d.spec != nil && drill != nil && !drill.Asked && m.phase == store.Running &&
-		d.now.Before(drill.At.Add(haltWithin)) && d.onlyDrilled()
+		d.now.Before(drill.At.Add(store.DrillBegins)) && d.onlyDrilled()
 }
 
 // onlyDrilled reports whether the group is well but for instances that are drilled.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,19 @@ func TestWhatAGroupBears(t *testing.T) {
 		},
 		"one is sick":   {one, func(s *Snapshot) { s.Groups[0].Instances[3].Report.Record.Healthy = false }, "not all", 0},
 		"too few there": {one, spec(func(g *store.Group) { g.Size = 5 }), "not all of its instances are healthy", 0},
+		"its agent":     {store.Request{Instance: "a", Kind: store.RequestDrillAgent}, nil, "", 1},
+		"its workload": {
+			store.Request{Instance: "a", Kind: store.RequestDrillWorkload},
+			record(func(i *store.Instance) { i.Spec.Workload.Run = []string{"./web"} }), "", 1,
+		},
+		"no workload": {
+			store.Request{Instance: "a", Kind: store.RequestDrillWorkload},
+			record(func(i *store.Instance) { i.Spec.Workload.Run = nil }), "runs no workload", 0,
+		},
+		"nothing heals": {
+			store.Request{Instance: "a", Kind: store.RequestDrillAgent},
+			spec(func(g *store.Group) { g.Heal.Policy = store.HealNone }), "heal.policy none", 0,
+		},
 		"another drill": {
 			one, func(s *Snapshot) {
 				s.Groups[0].Instances[3].Record.Drill = &store.Drill{At: s.Groups[0].Instances[3].Record.Since, Asked: true}
@@ -65,7 +79,7 @@ func TestWhatAGroupBears(t *testing.T) {
 		if c.set != nil {
 			c.set(&s)
 		}
-		c.order.ID, c.order.By, c.order.Kind = "r", "ada", store.RequestDrill
+		c.order.ID, c.order.By, c.order.Kind = "r", "ada", cmp.Or(c.order.Kind, store.RequestDrill)
 		if c.order.Instance == "" {
 			c.order.Group = w.group
 		}
@@ -102,9 +116,11 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 		set   func(w *world, s *Snapshot, mark *store.Drill)
 		calls int
 	}{
-		"ordered":              {nil, 1},
-		"asked already":        {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
-		"ordered too long ago": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-haltWithin) }, 0},
+		"ordered":       {nil, 1},
+		"asked already": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
+		"ordered too long ago": {
+			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-store.DrillBegins) }, 0,
+		},
 		"another is sick": {func(_ *world, s *Snapshot, _ *store.Drill) {
 			s.Groups[0].Instances[2].Report.Record.Healthy = false
 		}, 0},
@@ -137,6 +153,35 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 		}
 		if calls != c.calls {
 			t.Errorf("%s: %d calls, want %d", name, calls, c.calls)
+		}
+	}
+}
+
+// A drill opens no breaker: the slot that it has emptied does not count among those that fail.
+//
+// proves DAY-6, ROLL-7
+func TestDrillOpensNoBreaker(t *testing.T) {
+	for _, drilled := range []bool{false, true} {
+		w := newTestWorld(t)
+		two := store.Amount(2)
+		w.edit(func(g *store.Group) { g.Size, g.Heal.MaxUnhealthy = 5, &two })
+		for i, id := range []string{"a", "b", "c", "d", "e"} {
+			w.place(id, i, store.Running)
+		}
+		s := w.snapshot()
+		for i := range 3 {
+			s.Groups[0].Instances[i].Report.Record.Healthy = false
+		}
+		if drilled {
+			s.Groups[0].Instances[0].Record.Drill = &store.Drill{
+				Request: "r", At: w.now, Kind: store.DrillWorkload, Asked: true,
+			}
+		}
+		opened := slices.ContainsFunc(Compute(s, w.now).Actions, func(a Action) bool {
+			return slices.ContainsFunc(a.JournalEntries(), func(e Action) bool { return e.Rule == "ROLL-7" })
+		})
+		if opened == drilled {
+			t.Errorf("drilled %v: breaker opened %v", drilled, opened)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestExtras(t *testing.T) {
 			func(_ *Extra, s *Snapshot) { s.UnnotedUntil = w.now.Add(2 * time.Hour) }, time.Hour, true,
 		},
 		{"on hold", func(_ *Extra, s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, time.Hour, false},
-		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = "the watch is behind" }, time.Hour, false},
+		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = behind }, time.Hour, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, x := w.snapshot(), x

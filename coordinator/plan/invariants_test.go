@@ -404,7 +404,7 @@ func (w *world) actsOnAll(s *Snapshot, a *Action) {
 	if g := read[store.Group](w, w.keys.Group(a.Group)).Record; g.Paused && g.Validate() == nil {
 		w.t.Fatalf("%s while the group is paused", a.What)
 	}
-	if s.Stale != "" {
+	if s.stale() {
 		w.t.Fatalf("%s on a stale cache", a.What)
 	}
 }

@@ -185,7 +185,7 @@ func TestWhatGoesOfAGroupWithoutASpec(t *testing.T) {
 			store.Running, condemned(true), func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, false,
 		},
 		"ordered, and the cache is out of date": {
-			store.Running, condemned(true), func(s *Snapshot) { s.Stale = "behind" }, false,
+			store.Running, condemned(true), func(s *Snapshot) { s.Stale = behind }, false,
 		},
 	} {
 		w := newTestWorld(t)

@@ -51,7 +51,7 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	case store.RequestBootstrap:
 		d.bootstrap(r)
 	case store.RequestDrill:
-		d.drill(r, d.inZone(r.Record.Zone))
+		d.drill(r, store.DrillMachine, d.inZone(r.Record.Zone))
 	default:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
 	}
@@ -169,7 +169,11 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 	case store.RequestDrained:
 		d.acknowledge(r, m)
 	case store.RequestDrill:
-		d.drill(r, []*member{m})
+		d.drill(r, store.DrillMachine, []*member{m})
+	case store.RequestDrillAgent:
+		d.drill(r, store.DrillAgent, []*member{m})
+	case store.RequestDrillWorkload:
+		d.drill(r, store.DrillWorkload, []*member{m})
 	case store.RequestProtect:
 		d.protect(r, m)
 	case store.RequestRetry:
@@ -430,7 +434,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 // leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
 // on demand, which only the operator orders to go (REC-2, REC-7).
 func (d *draft) leftOver() {
-	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
+	if d.s.Shard.Record.Hold != nil || d.s.stale() {
 		return
 	}
 	d.drains()

@@ -262,7 +262,7 @@ func (d *draft) reconcile() {
 
 // mayAct reports whether machines may be made and removed at all.
 func (d *draft) mayAct() bool {
-	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == "" && d.frozen == ""
+	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && !d.s.stale() && d.frozen == ""
 }
 
 // blockAll records why machines may not be made and removed at all.
@@ -274,8 +274,8 @@ func (d *draft) blockAll() {
 			store.BlockedFacts{Since: h.At.UTC().Truncate(time.Second), Name: h.By, Text: h.Why})
 	case d.spec.Paused:
 		d.block("REC-13", all, store.BlockedByPause, d.halted())
-	case d.s.Stale != "":
-		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Text: d.s.Stale})
+	case d.s.stale():
+		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Cause: d.s.Stale})
 	case d.frozen != "":
 		d.block("SAFE-15", all, d.frozen, d.frozenBy)
 	}
@@ -373,7 +373,7 @@ func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		}
 		actions = append(actions, refuse(r, why))
 	}
-	if s.Shard.Record.Hold != nil || s.Stale != "" || !s.Shard.Present() {
+	if s.Shard.Record.Hold != nil || s.stale() || !s.Shard.Present() {
 		return actions, time.Time{}
 	}
 	if hold, ok := holdForExtras(s, now); ok {

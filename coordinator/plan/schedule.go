@@ -26,9 +26,9 @@ func (d *draft) followSchedule() (changed bool) {
 	}
 	if after := spec.Under(due).Within(s.Size); after < s.Size || spec.Under(due).Max < spec.Under(s.Scheduled).Max ||
 		spec.Under(due).Least() < spec.Under(s.Scheduled).Least() {
-		if s.Waits = d.holdsSize(); d.s.ClocksApart >= clocksApart {
+		if s.Waits = d.holdsSize(); d.s.ClocksApart >= ClocksApart {
 			s.Waits = store.ScaleClocks
-			d.wake(d.now.Add(clocksApart))
+			d.wake(d.now.Add(ClocksApart))
 		}
 		if s.Waits != "" {
 			return false

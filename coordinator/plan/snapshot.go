@@ -22,7 +22,7 @@ type Snapshot struct {
 	ShardUnreadable bool
 	Damaged         []store.Damaged // records of all groups that are lost or unreadable, in order of key (SAFE-15)
 
-	Stale      string        // why the cache may not be used to destroy (SAFE-3); "" if it may
+	Stale      store.Cause   // why the cache may not be used to destroy (SAFE-3); zero if it may
 	GraceEnd   time.Time     // nothing is judged lost before (SAFE-1)
 	GraceWhy   string        // what began the grace
 	SessionTTL time.Duration // of the replicas' sessions (DET-17)

@@ -83,7 +83,9 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"Damaged": {
 			func(s *store.Status) { s.Damaged = nil }, func(s *store.Status) { s.Damaged[0].Key = "l" },
 			func(s *store.Status) { s.Damaged[0].What = store.DamageUnreadable },
-			func(s *store.Status) { s.Damaged[0].Why = "spoiled" }, func(s *store.Status) { s.Damaged[0].Last = 6 },
+			func(s *store.Status) { s.Damaged[0].Why = "spoiled" },
+			func(s *store.Status) { s.Damaged[0].Cause.Kind = store.CauseRecordLost },
+			func(s *store.Status) { s.Damaged[0].Last = 6 },
 			func(s *store.Status) { s.Damaged[0].Seen = 8 },
 		},
 	}

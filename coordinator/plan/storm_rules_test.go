@@ -408,7 +408,7 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 		}
 		for what, change := range map[string]func(*Snapshot){
 			"on hold":          func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} },
-			"stale":            func(s *Snapshot) { s.Stale = "behind" },
+			"stale":            func(s *Snapshot) { s.Stale = behind },
 			"without a record": func(s *Snapshot) { s.Shard.Modified = 0 },
 		} {
 			other := s

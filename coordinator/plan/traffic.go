@@ -238,7 +238,7 @@ func (d *draft) askBalancer(m *member, e *entry) {
 	if kind == "" {
 		return
 	}
-	held := d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() || d.untouchable(m)
+	held := d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() || d.untouchable(m)
 	if kind != MemberAdd && held {
 		return
 	}
@@ -318,7 +318,7 @@ func balancers(entries []store.Traffic) string {
 // removeStrays takes out of load balancers what late calls put back: instances that were deleted on
 // purpose.
 func removeStrays(s *Snapshot) (calls []MemberCall) {
-	if s.Shard.Record.Hold != nil || s.Stale != "" {
+	if s.Shard.Record.Hold != nil || s.stale() {
 		return nil
 	}
 	for name, b := range s.Balancers {

@@ -11,8 +11,8 @@ import (
 // with each instance anew: what has begun with an instance is brought to its end, and the next one
 // waits.
 
-// clocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
-const clocksApart = 30 * time.Second
+// ClocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
+const ClocksApart = 30 * time.Second
 
 // closed is why planned work may not begin now, and when it may.
 type closed struct {
@@ -45,8 +45,8 @@ func (d *draft) lookWhetherClosed(kind string) *closed {
 	if len(d.spec.Windows) == 0 {
 		return nil
 	}
-	if d.s.ClocksApart >= clocksApart {
-		d.wake(d.now.Add(clocksApart))
+	if d.s.ClocksApart >= ClocksApart {
+		d.wake(d.now.Add(ClocksApart))
 		return &closed{store.BlockedByClocks, store.BlockedFacts{For: store.Duration(d.s.ClocksApart)}}
 	}
 	if d.spec.Opens(kind, d.now).Equal(d.now) {

@@ -118,7 +118,7 @@ func (w *world) known(s Snapshot) Snapshot {
 		}
 	}
 	if w.stale != "" {
-		s.Stale = w.stale
+		s.Stale = store.Cause{Kind: store.CauseRecordSpoiled, Text: w.stale}
 	}
 	s.Zones = map[string][]string{cloud: w.zones}
 	for p, zones := range w.full {

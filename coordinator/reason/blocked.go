@@ -85,7 +85,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByPause:
 		return also("the group is paused", "; what was decided before waits too: ", decidedBefore(of))
 	case store.BlockedByStaleState:
-		return "a record that concerns every group is missing or cannot be read: " + of.Text
+		return "a record that concerns every group is missing or cannot be read: " + cause(of)
 	case store.BlockedByMissingList:
 		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to "+
 			"the present one: until then it is not known whether records were lost", of.Name)
@@ -244,7 +244,9 @@ func Why(b *store.Blocked) string {
 			number(of.Count, "machine"), of.Text)
 	case store.BlockedByBlamedTemplate:
 		return blamed(of)
-	case store.BlockedByDamage, store.BlockedByChecks, store.BlockedByProvider:
+	case store.BlockedByDamage:
+		return cause(of)
+	case store.BlockedByChecks, store.BlockedByProvider:
 		return of.Text
 	default:
 		return b.Why

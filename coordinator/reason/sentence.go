@@ -239,6 +239,20 @@ func ofGroup(c store.Cause) string {
 		return "its agent may be trying " + c.Name + ", and goes back by itself"
 	case store.CauseUnreadable:
 		return "it could not be read: " + c.Text
+	case store.CauseRecordSpoiled:
+		return c.Text
+	case store.CauseRecordLost:
+		return fmt.Sprintf("the record of %s is gone, and was not deleted on purpose; it was there at revision %d",
+			c.Name, c.Revision)
+	case store.CauseRecordsLost:
+		return fmt.Sprintf("%d instances had a record at revision %d, and %d have one: the others were not deleted on "+
+			"purpose; to go on without them, put the shard on hold, unless it is, and release it", c.Limit, c.Revision, c.Count)
+	case store.CauseUnrecorded:
+		return c.Name + " has the group's tag, there is no record of it, and none was deleted on purpose; " +
+			"no leader has counted the group's records yet"
+	case store.CauseUnrecordedSlot:
+		return fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and none was deleted on purpose",
+			c.Name, c.Count)
 	case store.CauseVanished:
 		return "its removal was never confirmed (" + c.Text + "), but the provider lists it no more"
 	case store.CauseVouchedGone:
@@ -257,6 +271,7 @@ func ofGroup(c store.Cause) string {
 
 // fixed are the sentences of kinds without fields.
 var fixed = map[store.CauseKind]string{
+	store.CauseShardMissing:      "the shard's record is missing",
 	store.CauseUnproved:          "it is not known to be healthy",
 	store.CauseLostTooOften:      "it was lost too often",
 	store.CauseShares:            "the group gets its shares of spot machines and machines on demand",

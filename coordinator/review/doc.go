@@ -3,7 +3,10 @@
 // were made (DAY-5). The command line, the page and the API can show it.
 //
 //	review.go   what a review has
-//	replay.go   goes through the journal, entry by entry
+//	walk.go     goes through the journal, entry by entry
+//	sum.go      adds up what the walk and the summaries of days have
+//	past.go     what happened to instances, as a replay needs it
+//	day.go      summaries of days, for when the journal has no entries any more
 //	slot.go     when a slot was served, and why not
 //	drill.go    what became of a failure on purpose (DAY-6)
 //	cause.go    causes, in a few words

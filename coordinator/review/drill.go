@@ -10,21 +10,29 @@ import (
 
 // DrillSeen is what the journal says of a drill so far (DAY-6).
 type DrillSeen struct {
-	Refused   string        `json:"refused,omitempty"` // why the leader has not begun it
-	Instances []DrilledSeen `json:"instances"`
+	Order     string          `json:"order"`
+	Kind      store.DrillKind `json:"kind,omitempty"`
+	By        string          `json:"by,omitempty"`
+	At        time.Time       `json:"at,omitzero"`       // when the leader took the order
+	Refused   string          `json:"refused,omitempty"` // why the leader has not begun it
+	Instances []DrilledSeen   `json:"instances"`
 	// Others are instances of the group that failed meanwhile without being drilled.
 	Others []string `json:"others,omitempty"`
 }
 
 // DrilledSeen is what became of one instance. Times are zero until then.
 type DrilledSeen struct {
-	Instance    string        `json:"instance"`
-	Ended       time.Time     `json:"ended,omitzero"` // the provider was asked
+	Instance string    `json:"instance"`
+	Ended    time.Time `json:"ended,omitzero"` // the provider was asked, or the agent was to be told
+	// Verdict is the last one before it was replaced or came back, and Seen when it got the first:
+	// of an agent that was killed, a suspicion counts.
 	Verdict     store.Verdict `json:"verdict,omitempty"`
-	Seen        time.Time     `json:"seen,omitzero"` // when it got the verdict
+	Seen        time.Time     `json:"seen,omitzero"`
 	Replacement string        `json:"replacement,omitempty"`
-	Replaced    time.Time     `json:"replaced,omitzero"` // when the replacement was requested
-	Served      time.Time     `json:"served,omitzero"`   // when its slot was served again
+	Replaced    time.Time     `json:"replaced,omitzero"`  // when the replacement was requested
+	Restarted   time.Time     `json:"restarted,omitzero"` // when its restart was begun instead
+	Returned    time.Time     `json:"returned,omitzero"`  // when its agent was back, and it was kept
+	Served      time.Time     `json:"served,omitzero"`    // when its slot was served again
 
 	slot int
 }
@@ -37,7 +45,7 @@ func (d DrillSeen) Over() bool {
 
 // SeenOfDrill finds out what became of the drill with this order.
 func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
-	d := DrillSeen{Instances: []DrilledSeen{}}
+	d := DrillSeen{Order: order, Instances: []DrilledSeen{}}
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
 	find := func(is func(*DrilledSeen) bool) *DrilledSeen {
@@ -65,11 +73,19 @@ func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 			in := add(e.Instance)
 			in.Ended, in.slot = e.At, *e.Slot
 		case ours && e.Rule == RuleDrill:
-			add(e.Instance)
+			in := add(e.Instance)
+			d.By, d.At = e.Cause.By, e.At
 			for _, f := range e.Facts {
-				if f.Kind == store.FactInstance {
+				switch f.Kind {
+				case store.FactInstance:
 					add(f.Name)
+				case store.FactRequest:
+					d.Kind = store.DrillKind(f.Text)
+				default:
 				}
+			}
+			if d.Kind != store.DrillMachine && e.Slot != nil {
+				in.Ended, in.slot = e.At, *e.Slot
 			}
 		case len(d.Instances) == 0 || !concerns(e):
 		default:
@@ -80,21 +96,35 @@ func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 				}
 				continue
 			}
-			in.follow(e)
+			in.follow(e, d.Kind)
 		}
 	}
 	return d
 }
 
-// follow takes an entry about the slot after its machine was ended.
-func (i *DrilledSeen) follow(e *store.JournalEntry) {
-	if e.Instance == i.Instance && troubled(e.Verdict) && i.Seen.IsZero() {
-		i.Verdict, i.Seen = e.Verdict, e.At
+// follow takes an entry about the slot after the failure was caused.
+func (i *DrilledSeen) follow(e *store.JournalEntry, kind store.DrillKind) {
+	own := e.Instance == i.Instance
+	noticed := troubled(e.Verdict) || kind == store.DrillAgent && e.Verdict == store.Suspect
+	if own && noticed && i.Served.IsZero() {
+		if i.Seen.IsZero() {
+			i.Seen = e.At
+		}
+		if i.Replaced.IsZero() && i.Restarted.IsZero() {
+			i.Verdict = e.Verdict
+		}
 	}
 	if e.Replacement != "" && i.Replaced.IsZero() {
 		i.Replacement, i.Replaced = e.Replacement, e.At
 	}
-	if e.To == store.Running && i.Served.IsZero() {
+	if own && e.To == store.Stopping && i.Restarted.IsZero() {
+		i.Restarted = e.At
+	}
+	back := own && e.Kind == store.EntryVerdict && e.Verdict == store.Live && !i.Seen.IsZero()
+	if back && i.Replaced.IsZero() && i.Restarted.IsZero() && i.Returned.IsZero() {
+		i.Returned = e.At
+	}
+	if (e.To == store.Running || !i.Returned.IsZero()) && i.Served.IsZero() {
 		i.Served = e.At
 	}
 }

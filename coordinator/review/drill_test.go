@@ -56,3 +56,73 @@ func TestSeenOfDrill(t *testing.T) {
 		t.Errorf("refused: %+v", d)
 	}
 }
+
+// An agent that comes back in time keeps its machine; one that does not is replaced. A workload is
+// restarted in its place or replaced. Each has its promise.
+//
+// proves DAY-6
+func TestPromisesOfDrills(t *testing.T) {
+	taken := func(kind store.DrillKind) store.JournalEntry {
+		return entry(0, "web-0-a", store.JournalEntry{
+			Rule: RuleDrill, From: store.Running, To: store.Running, Cause: store.Cause{Kind: store.CauseOrder, By: "ada"},
+			Facts: []store.Fact{{Kind: store.FactRequest, Name: "r", Text: string(kind)}},
+		})
+	}
+	var g store.Group
+	g.Report.LeaseTTL, g.Report.Interval = store.Duration(17*time.Second), store.Duration(5*time.Second)
+	for name, c := range map[string]struct {
+		kind    store.DrillKind
+		entries []store.JournalEntry
+		want    []string
+		kept    bool
+	}{
+		"back in time": {
+			store.DrillAgent, []store.JournalEntry{
+				verdict(time.Second, "web-0-a", store.Suspect), verdict(4*time.Second, "web-0-a", store.Live),
+			}, []string{"suspect after 1s", "back after 4s"}, true,
+		},
+		"replaced": {
+			store.DrillAgent, death(time.Second, "web-0-a", "web-0-b"),
+			[]string{"dead after 1s", "web-0-b after 4s", "after 21s"}, true,
+		},
+		"replaced late": {
+			store.DrillAgent, []store.JournalEntry{
+				verdict(time.Second, "web-0-a", store.Suspect),
+				entry(40*time.Second, "web-0-a", store.JournalEntry{Verdict: store.Lost, Replacement: "web-0-b"}),
+				moves(50*time.Second, "web-0-b", store.Checking, store.Running, store.CausePassed),
+			}, []string{"lost after 1s", "web-0-b after 40s", "after 50s"}, false,
+		},
+		"restarted": {
+			store.DrillWorkload, []store.JournalEntry{
+				verdict(time.Second, "web-0-a", store.Unhealthy),
+				entry(time.Second, "web-0-a", store.JournalEntry{From: store.Running, To: store.Stopping}),
+				moves(9*time.Second, "web-0-a", store.Checking, store.Running, store.CausePassed),
+			}, []string{"unhealthy after 1s", "0s later", "after 9s"}, true,
+		},
+	} {
+		d := SeenOfDrill(append([]store.JournalEntry{taken(c.kind)}, c.entries...), "r")
+		var seen []string
+		kept := true
+		for _, p := range d.Promises(g, nil) {
+			seen, kept = append(seen, p.Seen), kept && p.Kept
+		}
+		if want := append(c.want, "none", "none"); !d.Over() || d.By != "ada" || kept != c.kept || !slices.Equal(seen, want) {
+			t.Errorf("%s: kept %v, %q, want %q", name, kept, seen, want)
+		}
+	}
+}
+
+// What fails long after a drill that the instance came through is no part of it.
+//
+// proves DAY-5, DAY-6
+func TestDrillEnds(t *testing.T) {
+	entries := []store.JournalEntry{
+		entry(0, "web-0-a", store.JournalEntry{Rule: RuleDrill, From: store.Running, To: store.Running}),
+		verdict(time.Second, "web-0-a", store.Suspect), verdict(2*time.Second, "web-0-a", store.Live),
+	}
+	entries = append(entries, death(30*time.Minute, "web-0-a", "web-0-b")...)
+	g := of(t, entries, running("web-0-b", 0))
+	if g.Heal.Times != 1 || len(g.Causes) != 1 || g.Causes[0].Why != Died {
+		t.Errorf("%+v", g)
+	}
+}

@@ -21,6 +21,10 @@ type Input struct {
 	Created   time.Time     // of the shard; zero: unknown
 	Entries   []store.JournalEntry
 	Instances []store.Instance // the records of now
+	// Loads are of the same time; only summaries need them.
+	Loads []store.Load
+	// Days are the summaries of days, for what the journal no longer has.
+	Days []store.Day
 }
 
 // Report is how well the groups of a shard were kept.
@@ -49,17 +53,10 @@ type Group struct {
 }
 
 // Cause is why slots were not served.
-type Cause struct {
-	Why   string         `json:"why"`
-	Lost  store.Duration `json:"lost"`
-	Times int            `json:"times"`
-}
+type Cause = store.Cost
 
 // Made is how many machines were requested for a reason.
-type Made struct {
-	Why   string `json:"why"`
-	Count int    `json:"count"`
-}
+type Made = store.Made
 
 // Total is how many machines were requested.
 func (g Group) Total() (n int) {
@@ -72,31 +69,79 @@ func (g Group) Total() (n int) {
 // Of computes a report.
 func Of(in Input) Report {
 	r := Report{From: in.From, To: in.To, Groups: []Group{}, Unknown: []string{}}
-	if reach := in.To.Add(-in.Kept); in.Kept > 0 && r.From.Before(reach) {
+	reach := in.To.Add(-in.Kept)
+	beyond := in.Kept > 0 && r.From.Before(reach)
+	days, begin := earlier(in.Days, r.From, reach)
+	switch {
+	case !beyond:
+		days = nil
+	case len(days) > 0:
+		r.From = begin
+		r.Unknown = append(r.Unknown, ofDays(days, reach)...)
+		in.From = after(days)
+	default:
 		r.From = reach
 		r.Unknown = append(r.Unknown, fmt.Sprintf("The journal keeps entries for %s (events_kept): the report begins there.",
 			reason.Span(in.Kept)))
+		in.From = r.From
 	}
-	if r.From.Before(in.Created) {
+	if r.From.Before(in.Created) && len(days) == 0 {
 		r.From = in.Created
+		in.From = r.From
 	}
-	p := replay{from: r.From, to: r.To, groups: map[string]*group{}}
-	entries := slices.Clone(in.Entries)
-	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
-	p.begin(entries, in.Instances)
-	for i := range entries {
-		p.take(&entries[i])
+	w := walked(in)
+	names := map[string]bool{}
+	for name := range w.groups {
+		names[name] = true
 	}
-	for _, g := range p.groups {
-		r.Groups = append(r.Groups, g.end(r.To))
+	sums := map[string]*sum{}
+	for i := range days {
+		d := &days[i]
+		names[d.Group] = true
+		if sums[d.Group] == nil {
+			sums[d.Group] = &sum{}
+		}
+		sums[d.Group].day(d)
+	}
+	for name := range names {
+		s := sums[name]
+		if s == nil {
+			s = &sum{}
+		}
+		if g := w.groups[name]; g != nil {
+			s.walked(g, r.To)
+		}
+		r.Groups = append(r.Groups, s.group(name))
 	}
 	slices.SortFunc(r.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
 	r.Unknown = append(r.Unknown,
 		"When a machine failed is not known: times count from the first sign that a coordinator had of it.",
 		"A slot counts from the first request of an instance for it: what held up that request is not in here.")
-	if p.more > 0 {
+	if w.more > 0 {
 		r.Unknown = append(r.Unknown, fmt.Sprintf(
-			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", p.more))
+			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", w.more))
 	}
 	return r
+}
+
+// walked goes through the journal from in.From to in.To.
+func walked(in Input) *walk {
+	w := &walk{from: in.From, to: in.To, groups: map[string]*group{}}
+	entries := inOrder(in.Entries)
+	w.begin(entries, in.Instances)
+	for i := range entries {
+		w.take(&entries[i])
+	}
+	return w
+}
+
+// inOrder returns entries by time. Its argument stays as it is.
+func inOrder(entries []store.JournalEntry) []store.JournalEntry {
+	by := func(a, b store.JournalEntry) int { return a.At.Compare(b.At) }
+	if slices.IsSortedFunc(entries, by) {
+		return entries
+	}
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, by)
+	return entries
 }

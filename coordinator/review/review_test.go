@@ -68,7 +68,8 @@ func TestAMachineDies(t *testing.T) {
 	if g.Wanted.D() != 2*time.Hour || g.Lost.D() != 20*time.Second {
 		t.Errorf("wanted %s, lost %s", g.Wanted, g.Lost)
 	}
-	if want := (Cause{Died, store.Duration(20 * time.Second), 1}); len(g.Causes) != 1 || g.Causes[0] != want {
+	want := Cause{Why: Died, Lost: store.Duration(20 * time.Second), Times: 1}
+	if len(g.Causes) != 1 || g.Causes[0] != want {
 		t.Errorf("causes %v", g.Causes)
 	}
 	for _, c := range []struct {
@@ -80,7 +81,7 @@ func TestAMachineDies(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", c.name, c.got, c.want)
 		}
 	}
-	if len(g.Made) != 1 || g.Made[0] != (Made{Died, 1}) {
+	if len(g.Made) != 1 || g.Made[0] != (Made{Why: Died, Count: 1}) {
 		t.Errorf("made %v", g.Made)
 	}
 }
@@ -195,7 +196,9 @@ func TestSpread(t *testing.T) {
 	for i := range 100 {
 		samples = append(samples, sample{time.Duration(100-i) * time.Second, fmt.Sprintf("web-%d-a", i)})
 	}
-	s := spreadOf(samples)
+	var w weighted
+	w.samples(samples)
+	s := w.spread()
 	if s.P50.D() != 50*time.Second || s.P95.D() != 95*time.Second || s.Worst.D() != 100*time.Second ||
 		s.Instance != "web-0-a" || s.Times != 100 {
 		t.Errorf("%+v", s)

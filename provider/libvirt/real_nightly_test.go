@@ -27,7 +27,7 @@ func TestTheContractWithGuestsInTwoZones(t *testing.T) {
 		for _, promise := range suite.Promises() {
 			t.Run(zone+"/"+promise, func(t *testing.T) {
 				t.Parallel()
-				providertest.Play(t, "libvirt", h, promise, unnamed...)
+				providertest.Play(t, "libvirt (guests, two hosts)", h, promise, unnamed...)
 			})
 		}
 	}

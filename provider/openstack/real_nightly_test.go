@@ -3,21 +3,17 @@
 package openstack
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/openstack/openstacktest"
 	"github.com/leasehold/leasehold/provider/providertest"
 )
 
@@ -25,41 +21,21 @@ import (
 // returns where they are: their sockets have one port here, with a path for each.
 func startReal(t *testing.T) string {
 	t.Helper()
-	script := exec.Command("../../scripts/openstack.sh", "run")
-	script.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it ends by its input
-	var said bytes.Buffer
-	script.Stderr = &said
-	hold, err := script.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := script.StdoutPipe()
-	if err == nil {
-		err = script.Start()
-	}
+	cloud, err := openstacktest.StartReal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		hold.Close()
-		if err := script.Wait(); err != nil {
-			t.Errorf("end OpenStack: %v: %s", err, said.String())
+		if err := cloud.Stop(); err != nil {
+			t.Error(err)
 		}
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("start OpenStack: %v: %s", err, said.String())
-	}
-	dir := strings.TrimSpace(line)
 	mux := http.NewServeMux()
-	for path, socket := range map[string]string{
-		"/identity/": "keystone.sock", "/compute/": "nova.sock",
-		"/image/": "glance.sock",
-	} {
+	for path, service := range map[string]string{"/identity/": "keystone", "/compute/": "nova", "/image/": "glance"} {
 		transport := &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, socket))
+				return cloud.Dial(ctx, service)
 			},
 		}
 		t.Cleanup(transport.CloseIdleConnections)

@@ -63,9 +63,10 @@ func (d discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (d discarded) WriteHeader(int)             {}
 
 // Machines are made and removed by two coordinators in turns, while Nova takes too long and does
-// all the same, breaks down, throttles, and forgets tokens. In the end there is one server for each
-// instance, whatever copies the calls made, and after the removal none. Nova gets no more requests
-// than the two may send in that time.
+// all the same, breaks down, throttles, forgets tokens, has no quota left for a while, and answers
+// with lists that are out of date. In the end there is one server for each instance, whatever
+// copies the calls made, and after the removal none. Nova gets no more requests than the two may
+// send in that time.
 //
 // proves SAFE-8, PROV-4, PROV-5
 func TestManyMachinesWithFaults(t *testing.T) {
@@ -81,6 +82,10 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	refusal := func(status int, chance float64) faultproxy.Fault {
 		return faultproxy.Fault{Kind: faultproxy.Refuse, Chance: chance, Answer: faultproxy.Answer{Status: status}}
 	}
+	lists := func(r *http.Request, _ []byte) bool { return strings.HasSuffix(r.URL.Path, "/servers/detail") }
+	quota := refusal(http.StatusForbidden, .03)
+	quota.When, quota.Answer.Body = post, `{"forbidden": {"code": 403, "message": "Quota exceeded for instances"}}`
+	const age = 300 * time.Millisecond // of the oldest answer
 	throttled := refusal(http.StatusTooManyRequests, .03)
 	throttled.Answer.Header = http.Header{"Retry-After": {"0.01"}}
 	proxy, behind := behindFaults(t, c,
@@ -93,7 +98,8 @@ func TestManyMachinesWithFaults(t *testing.T) {
 		faultproxy.Fault{Kind: faultproxy.Lose, Chance: .03},
 		faultproxy.Fault{Kind: faultproxy.Cut, Chance: .03},
 		refusal(http.StatusInternalServerError, .03), refusal(http.StatusServiceUnavailable, .02),
-		refusal(http.StatusUnauthorized, .01), throttled,
+		refusal(http.StatusUnauthorized, .01), throttled, quota,
+		faultproxy.Fault{Kind: faultproxy.Stale, When: lists, Chance: .2, Age: age},
 	)
 	limited := func(config *Config) { behind(config); config.Rate = rate / 2 }
 	leaders := []*Provider{on(t, c, limited), on(t, c, limited)}
@@ -108,7 +114,7 @@ func TestManyMachinesWithFaults(t *testing.T) {
 				return
 			}
 			switch provider.KindOf(err) {
-			case provider.Temporary, provider.Throttled, provider.Credentials:
+			case provider.Temporary, provider.Throttled, provider.Credentials, provider.Quota:
 			default:
 				t.Errorf("%s: an error that would end it: %v", what, err)
 				return
@@ -132,7 +138,9 @@ func TestManyMachinesWithFaults(t *testing.T) {
 		close(ids)
 		wg.Wait()
 	}
+	// list is what is there once no answer can be from before.
 	list := func() (machines []provider.Machine) {
+		<-time.After(age)
 		persist("list", func(ctx context.Context, p *Provider, _ int) (err error) {
 			machines, err = p.List(ctx, shard)
 			return err
@@ -180,6 +188,18 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	all(func(id string) {
 		persist("delete "+id, func(ctx context.Context, p *Provider, _ int) error { return p.Delete(ctx, shard, id) })
 	})
+	// As a leader does: what is listed still is removed again.
+	for range 10 {
+		left := list()
+		for _, m := range left {
+			persist("delete again "+m.Instance, func(ctx context.Context, p *Provider, _ int) error {
+				return p.Delete(ctx, shard, m.Instance)
+			})
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
 	if left := c.Servers(); len(left) > 0 {
 		t.Errorf("%d servers are left: %+v", len(left), left[0])
 	}

@@ -3,10 +3,12 @@ package providertest
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/leasehold/leasehold/provider"
@@ -62,22 +64,39 @@ type Recorded struct {
 	Why      []string      `json:"why,omitempty"`
 }
 
-// Record writes a result down, if results are wanted.
+// Record writes a result down, if results are wanted. Of a promise that is played several times, in
+// two zones for example, the worst result counts.
 func Record(name string, r suite.Result) error {
 	dir := os.Getenv(Results)
 	if dir == "" {
 		return nil
 	}
-	text, err := json.Marshal(Recorded{Provider: name, Promise: r.Promise, Outcome: r.Outcome, Why: r.Why})
-	if err != nil {
+	now := Recorded{Provider: name, Promise: r.Promise, Outcome: r.Outcome, Why: r.Why}
+	file := filepath.Join(dir, name+"."+r.Promise+".json")
+	recording.Lock()
+	defer recording.Unlock()
+	var before Recorded
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &before)
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && badness(before.Outcome) >= badness(now.Outcome):
+		return nil
+	}
+	if text, err = json.Marshal(now); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name+"."+r.Promise+".json"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	return errors.Join(err, f.Close())
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+var recording sync.Mutex
+
+// badness orders outcomes, the worst last.
+func badness(o suite.Outcome) int {
+	return slices.Index([]suite.Outcome{suite.Proved, suite.NotProved, suite.Failed}, o)
 }
 
 // Request is a plausible request for a machine.

@@ -35,6 +35,14 @@ func TestDrill(t *testing.T) {
 	l.await("the group being whole", func() bool {
 		return l.h.complete("demo", 3) && !slices.Contains(l.h.wanted("demo"), ids[1])
 	})
+	for _, kind := range []string{"agent", "workload"} {
+		out := l.must("drill", kind, "demo", "--confirm=demo")
+		t.Log("\n" + out)
+		if strings.Contains(out, "\tNO") || !strings.Contains(out, " served again") {
+			t.Errorf("a promise was not kept:\n%s", out)
+		}
+		l.await("the group being whole", func() bool { return l.h.complete("demo", 3) })
+	}
 	if report := l.must("report", "-g", "demo"); !strings.Contains(report, "lost     drill: ") ||
 		strings.Contains(report, "machine died") || !strings.Contains(report, "heal     never") {
 		t.Error(report)

@@ -32,9 +32,9 @@ type containers struct {
 	agents    string // the directory of the programs that replicas serve
 }
 
-func newContainers(t *testing.T) *containers {
+// makeBridge makes the bridge of containers, unless another test of this LXD has.
+func makeBridge(t *testing.T, l *lxdtest.LXD) {
 	t.Helper()
-	l := useLXD(t)
 	err := l.Do(http.MethodGet, "/1.0/networks/"+containersBridge, nil, nil)
 	if err != nil {
 		// The kernel of a container gives itself an address on such a network: nothing in it has to.
@@ -48,6 +48,12 @@ func newContainers(t *testing.T) *containers {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newContainers(t *testing.T) *containers {
+	t.Helper()
+	l := useLXD(t)
+	makeBridge(t, l)
 	c := &containers{
 		cluster: &cluster{world: newWorld(t, "machines"), replicas: map[string]*program{}, listen: map[string]string{}},
 		lxd:     l,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,16 +26,8 @@ import (
 //
 // proves PROV-7
 func TestAPlainDistributionFromNothing(t *testing.T) {
-	script := exec.Command("../../scripts/debian-image.sh")
-	script.Stderr = os.Stderr
-	image, err := script.Output()
-	if err != nil {
-		t.Fatalf("make the image: %v", err)
-	}
 	c := newContainers(t)
-	if err := c.lxd.ImportFile("debian", strings.TrimSpace(string(image))); err != nil {
-		t.Fatal(err)
-	}
+	importDebian(t, c.lxd)
 	file := c.file("plain.yaml", fmt.Sprintf(`name: web
 size: 2
 provider: lxd

@@ -11,7 +11,8 @@ var menu = []section{
 	{"Begin", []string{"README.md", "docs/tutorial.md", "docs/comparison.md"}},
 	{"Groups", []string{
 		"docs/simulate.md", "docs/changing.md", "docs/autoscaling.md", "docs/spot.md", "docs/files.md", "docs/authorities.md",
-		"docs/discovery.md", "docs/gitops.md", "docs/webhooks.md", "docs/report.md", "docs/drill.md", "docs/page.md",
+		"docs/discovery.md", "docs/gitops.md", "docs/webhooks.md", "docs/tracing.md", "docs/report.md",
+		"docs/drill.md", "docs/page.md",
 	}},
 	{"Production", []string{
 		"docs/production.md", "docs/packages.md", "docs/operations.md", "docs/backup.md", "docs/damage.md",
@@ -27,7 +28,7 @@ var menu = []section{
 		"CHANGELOG.md",
 	}},
 	{"How it works", []string{
-		"docs/architecture.md", "docs/decisions.md", "docs/detection.md", "docs/false-positives.md", "docs/reliability.md",
-		"docs/performance.md", "CONTRIBUTING.md", "docs/releasing.md",
+		"docs/architecture.md", "docs/decisions.md", "docs/dependencies.md", "docs/detection.md",
+		"docs/false-positives.md", "docs/reliability.md", "docs/performance.md", "CONTRIBUTING.md", "docs/releasing.md",
 	}},
 }

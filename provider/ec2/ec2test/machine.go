@@ -178,6 +178,18 @@ func (s *Server) Interrupt(id string) error {
 	return nil
 }
 
+// Terminate has a user terminate a machine, who is not Leasehold.
+func (s *Server) Terminate(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.machines[id]
+	if m == nil {
+		return fmt.Errorf("there is no machine %s", id)
+	}
+	m.remove(userReason, userReason+": User initiated shutdown")
+	return nil
+}
+
 // Print writes to a machine's console.
 func (s *Server) Print(id, text string) error {
 	s.mu.Lock()

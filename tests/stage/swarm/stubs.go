@@ -24,6 +24,7 @@ func (none) Configure([]string, map[string]string) {}
 func (none) Start() error                          { return nil }
 func (none) Stop(context.Context)                  {}
 func (none) Release()                              {}
+func (none) Kill()                                 {}
 func (none) State() workload.State                 { return workload.State{} }
 func (none) Changed() <-chan struct{}              { return nil }
 

@@ -2,14 +2,13 @@ package review
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
 
-// replay goes through the journal.
-type replay struct {
+// walk goes through the journal.
+type walk struct {
 	from, to  time.Time
 	groups    map[string]*group
 	instances map[string]*instance
@@ -22,10 +21,13 @@ type instance struct {
 	serves  bool
 	suspect time.Time // since then; zero: it is not
 	failed  bool      // judged dead, lost or failing, and served until then
-	drill   bool
+	drill   time.Time // what happens to it is a part of the drill of then; zero: of none
 }
 
-func (p *replay) group(name string) *group {
+// drilled reports whether what happens to the instance is a part of a drill.
+func (m *instance) drilled() bool { return !m.drill.IsZero() }
+
+func (p *walk) group(name string) *group {
 	g := p.groups[name]
 	if g == nil {
 		g = &group{
@@ -39,7 +41,7 @@ func (p *replay) group(name string) *group {
 
 // begin finds out which instances served when the entries begin: those that the journal first
 // mentions as running, and those that have run since before.
-func (p *replay) begin(entries []store.JournalEntry, records []store.Instance) {
+func (p *walk) begin(entries []store.JournalEntry, records []store.Instance) {
 	p.instances = map[string]*instance{}
 	start := p.from
 	if len(entries) > 0 && entries[0].At.Before(start) {
@@ -86,7 +88,7 @@ func concerns(e *store.JournalEntry) bool {
 }
 
 // take applies one entry.
-func (p *replay) take(e *store.JournalEntry) {
+func (p *walk) take(e *store.JournalEntry) {
 	if e.At.After(p.to) {
 		return
 	}
@@ -102,9 +104,14 @@ func (p *replay) take(e *store.JournalEntry) {
 		m = &instance{slot: n}
 		p.instances[e.Instance] = m
 	}
-	m.drill = m.drill || e.Rule == RuleDrill
+	switch {
+	case e.Rule == RuleDrill:
+		m.drill = e.At
+	case m.serves && !e.At.Before(m.drill.Add(store.DrillTime)):
+		m.drill = time.Time{} // it has come through, and what fails now fails by itself
+	}
 	why := whyOf(e)
-	if m.drill {
+	if m.drilled() {
 		why = Drill
 	}
 	if e.To == store.Pending {
@@ -141,7 +148,7 @@ func (p *replay) take(e *store.JournalEntry) {
 }
 
 // judged applies a verdict.
-func (p *replay) judged(g *group, m *instance, e *store.JournalEntry, why string) {
+func (p *walk) judged(g *group, m *instance, e *store.JournalEntry, why string) {
 	switch {
 	case e.Verdict == store.Suspect:
 		if m.suspect.IsZero() {
@@ -179,8 +186,9 @@ func (g *group) failed(n int, e *store.JournalEntry, m *instance) {
 		return
 	}
 	begun := cmp.Or(m.suspectIf(e.Verdict), e.At)
-	s.failure = &failure{instance: e.Instance, begun: begun, seen: e.At, drill: m.drill}
-	if g.within(e.At) && !m.drill && (e.Verdict == store.Dead || e.Verdict == store.Lost) {
+	drilled := m.drilled()
+	s.failure = &failure{instance: e.Instance, begun: begun, seen: e.At, drill: drilled}
+	if g.within(e.At) && !drilled && (e.Verdict == store.Dead || e.Verdict == store.Lost) {
 		g.detect = append(g.detect, sample{e.At.Sub(begun), e.Instance})
 	}
 }
@@ -191,8 +199,8 @@ func (g *group) make(why string, at time.Time) {
 	}
 }
 
-// end sums the group up.
-func (g *group) end(to time.Time) Group {
+// end ends what is open at the end of the span.
+func (g *group) end(to time.Time) {
 	for _, s := range g.slots {
 		if !s.wanted {
 			continue
@@ -202,27 +210,6 @@ func (g *group) end(to time.Time) Group {
 		}
 		g.wanted += g.clip(s.since, to)
 	}
-	out := Group{
-		Name: g.name, Available: 100, Wanted: store.Duration(g.wanted), Lost: store.Duration(g.lost),
-		Detect: spreadOf(g.detect), Replace: spreadOf(g.replace), Heal: spreadOf(g.heal),
-		Causes: []Cause{}, Made: []Made{},
-	}
-	if g.wanted > 0 {
-		out.Available = 100 * (1 - float64(g.lost)/float64(g.wanted))
-	}
-	for _, c := range g.causes {
-		out.Causes = append(out.Causes, *c)
-	}
-	slices.SortFunc(out.Causes, func(a, b Cause) int {
-		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.Why, b.Why))
-	})
-	for why, n := range g.made {
-		out.Made = append(out.Made, Made{why, n})
-	}
-	slices.SortFunc(out.Made, func(a, b Made) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Why, b.Why))
-	})
-	return out
 }
 
 // RuleDrill is the rule of entries that say that a failure is a drill (DAY-6).

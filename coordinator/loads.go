@@ -1,0 +1,195 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	loadSampled = time.Minute
+	loadPoint   = 5 * time.Minute  // of which a point has the mean
+	loadWritten = 15 * time.Minute // what a leader that dies takes with it at most
+	loadFresh   = 10 * time.Minute // how old a report may be to count: those without news come seldom
+	// loadTogether bounds the writes of a transaction.
+	loadTogether = 100
+)
+
+// loads is what a term has seen of the load of groups and not written yet.
+type loads struct {
+	t      *term
+	hour   time.Time
+	points map[string]map[int]*loadSum // of the hour, by group and minute
+	wrote  time.Time
+}
+
+// loadSum adds up the samples of a point.
+type loadSum struct {
+	samples int
+	told    int // samples in which at least one instance told its load
+	sum     store.LoadPoint
+}
+
+// keepLoads records the load of groups while this replica leads: no record has it, and a replay
+// needs it (AUTO-4). It lasts as long as the journal. Nothing in it ends the term: what cannot be
+// written now is written the next time, or is missing.
+func (t *term) keepLoads(ctx context.Context) {
+	l := &loads{t: t, points: map[string]map[int]*loadSum{}, wrote: time.Now()}
+	tick := time.NewTicker(loadSampled)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l.sample(ctx, time.Now().UTC())
+	}
+}
+
+// sample takes note of how the groups are now, and writes what there is when that is due.
+func (l *loads) sample(ctx context.Context, now time.Time) {
+	hour := now.Truncate(time.Hour)
+	if !hour.Equal(l.hour) {
+		l.write(ctx)
+		l.hour, l.points = hour, map[string]map[int]*loadSum{}
+	}
+	minute := int(now.Sub(hour).Truncate(loadPoint).Minutes())
+	l.t.r.cache.View(func(c *cache.Content) {
+		for name := range c.Status {
+			p, told := loadOf(c, name, now)
+			if !told && len(p.Outside) == 0 {
+				continue
+			}
+			if l.points[name] == nil {
+				l.points[name] = map[int]*loadSum{}
+			}
+			if l.points[name][minute] == nil {
+				l.points[name][minute] = &loadSum{}
+			}
+			l.points[name][minute].add(p, told)
+		}
+	})
+	if now.Sub(l.wrote) >= loadWritten {
+		l.write(ctx)
+	}
+}
+
+// loadOf is the load of a group now, on average of the instances that tell it.
+func loadOf(c *cache.Content, group string, now time.Time) (p store.LoadPoint, any bool) {
+	told := 0
+	for _, id := range c.ByGroup[group] {
+		if c.Instances[id].Record.Phase != store.Running {
+			continue
+		}
+		p.Run++
+		r, reported := c.Reports[id]
+		if !reported || now.Sub(r.Record.Received) > loadFresh {
+			continue
+		}
+		i := slices.IndexFunc(r.Record.Host.Windows, func(w store.HostWindow) bool { return w.Span.D() == time.Minute })
+		if i < 0 || r.Record.Host.Windows[i].Covered <= 0 {
+			continue
+		}
+		w := r.Record.Host.Windows[i]
+		told++
+		p.CPU += w.CPUPercent
+		p.Memory += w.MemoryPercent
+		p.Network += float64(w.NetworkSent+w.NetworkRecv) / w.Covered.D().Seconds() / 1e6
+	}
+	if told > 0 {
+		n := float64(told)
+		p.CPU, p.Memory, p.Network = p.CPU/n, p.Memory/n, p.Network/n
+	}
+	if s := c.Status[group].Record.Scale; s != nil {
+		for _, number := range s.Numbers {
+			if number.Per == "" || number.Old {
+				continue
+			}
+			if p.Outside == nil {
+				p.Outside = map[string]float64{}
+			}
+			p.Outside[number.Metric] = number.Value
+		}
+	}
+	return p, told > 0
+}
+
+func (s *loadSum) add(p store.LoadPoint, told bool) {
+	s.samples++
+	s.sum.Run += p.Run
+	if told {
+		s.told++
+		s.sum.CPU += p.CPU
+		s.sum.Memory += p.Memory
+		s.sum.Network += p.Network
+	}
+	if len(p.Outside) > 0 {
+		s.sum.Outside = p.Outside // the last one
+	}
+}
+
+// point is the mean of the samples.
+func (s *loadSum) point(minute int) store.LoadPoint {
+	n := max(1, float64(s.told))
+	short := func(v float64) float64 { return math.Round(v*100) / 100 }
+	return store.LoadPoint{
+		Minute: minute, Run: short(s.sum.Run / float64(s.samples)), CPU: short(s.sum.CPU / n),
+		Memory: short(s.sum.Memory / n), Network: short(s.sum.Network / n), Outside: s.sum.Outside,
+	}
+}
+
+// write puts the points into the records of the hour. Those that are there already stay, as far as
+// this term has none of the same minute: an earlier leader saw them.
+func (l *loads) write(ctx context.Context) {
+	l.wrote = time.Now()
+	names := slices.Sorted(maps.Keys(l.points))
+	for part := range slices.Chunk(names, loadTogether) {
+		if err := l.writePart(ctx, part); err != nil {
+			if ctx.Err() == nil {
+				l.t.log.Debug("load not recorded", "error", err)
+			}
+			return
+		}
+	}
+}
+
+func (l *loads) writePart(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	lease, err := l.t.r.journal.leaseNow(ctx)
+	if err != nil {
+		return err
+	}
+	txn := store.Txn{Conditions: []store.Condition{l.t.fence.Condition()}}
+	for _, name := range names {
+		key := l.t.r.keys.Load(l.hour, name)
+		rec := store.Load{Schema: store.Schema, Group: name, Hour: l.hour}
+		kv, err := l.t.r.deps.Store.Get(ctx, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if v, err := store.Decode[store.Load](kv); err == nil {
+			rec.Points = slices.DeleteFunc(v.Record.Points, func(p store.LoadPoint) bool {
+				return l.points[name][p.Minute] != nil
+			})
+		}
+		for minute, sum := range l.points[name] {
+			rec.Points = append(rec.Points, sum.point(minute))
+		}
+		slices.SortFunc(rec.Points, func(a, b store.LoadPoint) int { return cmp.Compare(a.Minute, b.Minute) })
+		txn.Writes = append(txn.Writes, store.PutLeased(key, store.Encode(rec), lease))
+	}
+	_, err = l.t.r.deps.Store.Commit(ctx, txn)
+	if errors.Is(err, store.ErrLeaseGone) {
+		l.t.r.journal.renewLease()
+	}
+	return err
+}

@@ -1,0 +1,233 @@
+package tracing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// mostOpen bounds how many instances are remembered: those in trouble, and those that are being
+// healed.
+const mostOpen = 20_000
+
+// sign is trouble of an instance for which nothing has been done yet.
+type sign struct {
+	began  time.Time // the first sign
+	judged time.Time // the verdict that calls for healing; zero: there is none yet
+	entry  store.JournalEntry
+}
+
+// healing is one that is not over.
+type healing struct {
+	trace    trace.TraceID
+	began    time.Time
+	because  store.JournalEntry // the verdict
+	failed   string             // the instance that failed first
+	now      string             // the instance that the slot waits for
+	at       time.Time          // when its last step ended
+	restarts bool               // it is restarted in place
+	joining  bool               // it is healthy and waits for load balancers
+}
+
+// healings finds healings in the journal. It takes entries in the order in which they were made,
+// and has no clock.
+type healings struct {
+	shard string // its ID
+	signs map[string]sign
+	// by the instance that failed, and by the instance that the slot waits for
+	open map[string]*healing
+	left map[place]sign   // slots that a failed instance has left, without a replacement yet
+	runs map[place]string // the instance that got healthy last
+}
+
+type place struct {
+	group string
+	slot  int
+}
+
+func newHealings(shard string) *healings {
+	return &healings{
+		shard: shard, signs: map[string]sign{}, open: map[string]*healing{}, left: map[place]sign{}, runs: map[place]string{},
+	}
+}
+
+// follow takes the next entry, and returns the steps that it ends.
+func (h *healings) follow(e *store.JournalEntry) []span {
+	if e.Instance == "" || e.Claimed || e.Kind == store.EntryRefusal {
+		return nil
+	}
+	if e.Kind == store.EntryVerdict {
+		return h.judged(e)
+	}
+	switch {
+	case e.Kind == store.EntryCall:
+		return nil
+	case e.Verdict.Failed() && (e.Replacement != "" || e.To == store.Stopping):
+		return h.decided(e, h.signOf(e), e.Replacement)
+	case e.Verdict.Failed() && (e.To == store.Deleting || e.To == store.Draining) && e.Slot != nil && !endsSlot(e):
+		return h.leaves(e)
+	case e.To == store.Pending && e.From == "" && e.Slot != nil:
+		if s, vacated := h.left[placeOf(e)]; vacated {
+			delete(h.left, placeOf(e))
+			return h.decided(e, s, e.Instance)
+		}
+		return nil
+	}
+	if e.To == store.Running && e.Slot != nil && len(h.runs) < mostOpen {
+		h.runs[placeOf(e)] = e.Instance
+	}
+	delete(h.signs, e.Instance) // it goes for another reason, or works again
+	if e.Slot != nil && e.To.Fills() && h.left[placeOf(e)].entry.Instance == e.Instance {
+		delete(h.left, placeOf(e)) // its agent returned while it drained
+	}
+	if o := h.open[e.Instance]; o != nil && o.now == e.Instance {
+		return h.step(o, e)
+	}
+	return nil
+}
+
+// judged takes a verdict.
+func (h *healings) judged(e *store.JournalEntry) []span {
+	if e.Verdict != store.Suspect && !e.Verdict.Failed() {
+		delete(h.signs, e.Instance)
+		o := h.open[e.Instance]
+		if o == nil || e.Verdict != store.Live || o.now == e.Instance {
+			return nil // what is being restarted or made ends by its phases
+		}
+		// It is back before its replacement was there, and keeps its slot.
+		return h.end(o, e, "")
+	}
+	s, known := h.signs[e.Instance]
+	if !known && len(h.signs) >= mostOpen {
+		return nil
+	}
+	if !known {
+		s.began = e.At
+	}
+	if s.judged.IsZero() && e.Verdict.Failed() {
+		s.judged = e.At
+	}
+	s.entry = *e
+	h.signs[e.Instance] = s
+	return nil
+}
+
+// signOf is the trouble that a decision ends. A decision may be the first that is told of it.
+func (h *healings) signOf(e *store.JournalEntry) sign {
+	s, known := h.signs[e.Instance]
+	delete(h.signs, e.Instance)
+	if !known {
+		s = sign{began: e.At, entry: *e}
+	}
+	if s.judged.IsZero() {
+		s.judged = e.At
+	}
+	return s
+}
+
+// leaves takes the removal of a failed instance that has no replacement yet.
+func (h *healings) leaves(e *store.JournalEntry) []span {
+	s := h.signOf(e)
+	if o := h.open[e.Instance]; o != nil && o.now != e.Instance {
+		return nil // its replacement is on its way
+	}
+	if other, runs := h.runs[placeOf(e)]; runs && other != e.Instance {
+		return nil // its replacement is there
+	}
+	delete(h.runs, placeOf(e))
+	if len(h.left) < mostOpen {
+		h.left[placeOf(e)] = s
+	}
+	return nil
+}
+
+// decided begins a healing, or its next attempt.
+func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []span {
+	failed := s.entry.Instance
+	o := h.open[failed]
+	switch {
+	case o != nil && o.now != failed:
+		return nil // its replacement is on its way
+	case o == nil && len(h.open) >= mostOpen:
+		return nil
+	case o == nil:
+		o = &healing{trace: traceOf(h.shard, failed, s.began), began: s.began, because: s.entry, failed: failed}
+		h.open[failed] = o
+	}
+	spans := []span{
+		o.span(stepDetect, s.began, s.judged, &s.entry, ""), o.span(stepDecide, s.judged, e.At, e, ""),
+	}
+	o.at, o.now, o.restarts, o.joining = e.At, failed, replacement == "", false
+	if replacement != "" {
+		o.now = replacement
+		h.open[replacement] = o
+	}
+	return spans
+}
+
+// step takes what happens to the instance that a slot waits for.
+func (h *healings) step(o *healing, e *store.JournalEntry) []span {
+	name := ""
+	switch {
+	case e.Cause.Kind == store.CauseWorks && e.To == "":
+		name, o.joining = stepHealthy, true
+	case e.To == store.Booting:
+		name = stepCreate
+	case e.To == store.Starting:
+		name = stepStop
+	case e.To == store.Checking:
+		name = stepBoot
+	case (e.To == store.Running || e.To == store.Finished) && o.joining:
+		name = stepTraffic
+	case e.To == store.Running, e.To == store.Finished:
+		name = stepHealthy
+	case e.To == store.Deleting, e.To == store.Draining:
+		return h.end(o, e, "it was withdrawn")
+	default:
+		return nil
+	}
+	spans := []span{o.span(name, o.at, e.At, e, "")}
+	o.at = e.At
+	if e.To == store.Running || e.To == store.Finished {
+		spans = append(spans, h.end(o, e, "")...)
+	}
+	return spans
+}
+
+// end ends a healing.
+func (h *healings) end(o *healing, e *store.JournalEntry, failed string) []span {
+	for id, other := range h.open {
+		if other == o {
+			delete(h.open, id)
+		}
+	}
+	root := o.span(stepHeal, o.began, e.At, &o.because, failed)
+	root.id, root.parent = root.parent, trace.SpanID{}
+	root.fields = append(root.fields, attribute.String(fieldVerdict, string(o.because.Verdict)),
+		attribute.String(fieldGroup, o.because.Group))
+	if o.because.Slot != nil {
+		root.fields = append(root.fields, attribute.Int(fieldSlot, *o.because.Slot))
+	}
+	if o.now != o.failed && e.Instance == o.now {
+		root.fields = append(root.fields, attribute.String(fieldReplacement, o.now))
+	}
+	return []span{root}
+}
+
+// span is a step of the healing that an entry ended.
+func (o *healing) span(name string, begin, end time.Time, e *store.JournalEntry, failed string) span {
+	return span{
+		trace: o.trace, id: spanOf(o.trace, name, e.Instance, end), parent: rootOf(o.trace), name: name,
+		begin: begin, end: end, failed: failed, fields: slices.Clip(because(e)),
+	}
+}
+
+// endsSlot reports whether an instance leaves because its slot is no longer wanted.
+func endsSlot(e *store.JournalEntry) bool {
+	return e.Cause.Kind == store.CauseSmaller || e.Cause.Kind == store.CauseGroupEnds
+}
+
+func placeOf(e *store.JournalEntry) place { return place{e.Group, *e.Slot} }

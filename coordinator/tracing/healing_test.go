@@ -1,0 +1,190 @@
+package tracing
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// entryAt is an entry about an instance, so many seconds after the beginning.
+func entryAt(second int, instance string, slot int, change func(*store.JournalEntry)) *store.JournalEntry {
+	e := store.JournalEntry{
+		At: time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC), Group: "web", Instance: instance, Slot: &slot, Rule: "R-1",
+	}
+	change(&e)
+	return &e
+}
+
+func verdict(v store.Verdict) func(*store.JournalEntry) {
+	return func(e *store.JournalEntry) { e.Kind, e.Verdict = store.EntryVerdict, v }
+}
+
+func goes(from, to store.Phase) func(*store.JournalEntry) {
+	return func(e *store.JournalEntry) { e.From, e.To = from, to }
+}
+
+func fails(v store.Verdict, to store.Phase, replacement string) func(*store.JournalEntry) {
+	return func(e *store.JournalEntry) { e.Verdict, e.To, e.Replacement = v, to, replacement }
+}
+
+func joins(e *store.JournalEntry) { e.Cause.Kind = store.CauseWorks }
+
+// render writes spans as NAME begin-end, an exclamation mark for one that failed, and the number of
+// the trace.
+func render(spans []span, begin time.Time, traces map[string]int) (lines []string) {
+	for _, s := range spans {
+		if _, known := traces[s.trace.String()]; !known {
+			traces[s.trace.String()] = len(traces) + 1
+		}
+		mark := ""
+		if s.failed != "" {
+			mark = "!"
+		}
+		lines = append(lines, fmt.Sprintf("%d %s%s %.0f-%.0f", traces[s.trace.String()], s.name, mark,
+			s.begin.Sub(begin).Seconds(), s.end.Sub(begin).Seconds()))
+	}
+	return lines
+}
+
+// proves OBS-3
+func TestHealingsAreFoundInTheJournal(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	coming := func(id string, slot, second int) []*store.JournalEntry {
+		return []*store.JournalEntry{
+			entryAt(second, id, slot, func(e *store.JournalEntry) {
+				e.Kind, e.From, e.To = store.EntryCall, store.Pending, store.Creating
+			}),
+			entryAt(second+1, id, slot, goes(store.Creating, store.Booting)),
+			entryAt(second+2, id, slot, goes(store.Booting, store.Checking)),
+			entryAt(second+3, id, slot, goes(store.Checking, store.Running)),
+		}
+	}
+	for name, c := range map[string]struct {
+		journal []*store.JournalEntry
+		want    string
+	}{
+		"a suspicion that passes": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Suspect)), entryAt(2, "a", 0, verdict(store.Live)),
+				entryAt(9, "a", 0, goes(store.Running, store.Deleting)),
+			}, "",
+		},
+		"dead": {
+			append([]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Suspect)), entryAt(3, "a", 0, verdict(store.Dead)),
+				entryAt(4, "a", 0, fails(store.Dead, store.Deleting, "b")),
+			}, coming("b", 0, 5)...),
+			"1 detect 1-3, 1 decide 3-4, 1 create 4-6, 1 boot 6-7, 1 healthy 7-8, 1 heal 1-8",
+		},
+		"dead, and its slot waits": {
+			append([]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Dead)), entryAt(2, "a", 0, fails(store.Dead, store.Deleting, "")),
+				entryAt(3, "z", 1, goes("", store.Pending)), entryAt(20, "b", 0, goes("", store.Pending)),
+			}, coming("b", 0, 21)...),
+			"1 detect 1-1, 1 decide 1-20, 1 create 20-22, 1 boot 22-23, 1 healthy 23-24, 1 heal 1-24",
+		},
+		"a slot that is no longer wanted": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Dead)),
+				entryAt(2, "a", 0, func(e *store.JournalEntry) {
+					e.Verdict, e.To, e.Cause.Kind = store.Dead, store.Deleting, store.CauseSmaller
+				}),
+				entryAt(20, "b", 0, goes("", store.Pending)),
+			}, "",
+		},
+		"load balancers": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Lost)), entryAt(2, "a", 0, fails(store.Lost, "", "b")),
+				entryAt(3, "b", 0, goes(store.Creating, store.Booting)), entryAt(4, "b", 0, goes(store.Booting, store.Checking)),
+				entryAt(5, "b", 0, joins), entryAt(9, "b", 0, goes(store.Checking, store.Running)),
+				entryAt(10, "a", 0, fails(store.Lost, store.Deleting, "")), entryAt(30, "c", 0, goes("", store.Pending)),
+			},
+			"1 detect 1-1, 1 decide 1-2, 1 create 2-3, 1 boot 3-4, 1 healthy 4-5, 1 traffic 5-9, 1 heal 1-9",
+		},
+		"lost, and back before the replacement is there": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Lost)), entryAt(2, "a", 0, fails(store.Lost, "", "b")),
+				entryAt(3, "b", 0, goes(store.Creating, store.Booting)), entryAt(4, "a", 0, verdict(store.Live)),
+				entryAt(5, "b", 0, goes(store.Booting, store.Deleting)),
+			}, "1 detect 1-1, 1 decide 1-2, 1 create 2-3, 1 heal 1-4",
+		},
+		"lost, and back while it drained": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Lost)), entryAt(2, "a", 0, fails(store.Lost, store.Draining, "")),
+				entryAt(3, "a", 0, goes(store.Draining, store.Running)), entryAt(9, "b", 0, goes("", store.Pending)),
+			}, "",
+		},
+		"the replacement fails as well": {
+			append([]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Creating, store.Booting)), entryAt(5, "b", 0, verdict(store.Stuck)),
+				entryAt(6, "b", 0, fails(store.Stuck, store.Deleting, "")), entryAt(8, "c", 0, goes("", store.Pending)),
+			}, coming("c", 0, 9)...),
+			"1 detect 1-1, 1 decide 1-1, 1 create 1-3, 1 detect 5-5, 1 decide 5-8, 1 create 8-10, 1 boot 10-11, " +
+				"1 healthy 11-12, 1 heal 1-12",
+		},
+		"restarts in its place, twice": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Unhealthy)), entryAt(2, "a", 0, fails(store.Unhealthy, store.Stopping, "")),
+				entryAt(3, "a", 0, goes(store.Stopping, store.Starting)), entryAt(4, "a", 0, goes(store.Starting, store.Checking)),
+				entryAt(5, "a", 0, goes(store.Checking, store.Running)), entryAt(11, "a", 0, verdict(store.Unhealthy)),
+				entryAt(12, "a", 0, fails(store.Unhealthy, store.Stopping, "")),
+				entryAt(13, "a", 0, goes(store.Stopping, store.Starting)),
+				entryAt(14, "a", 0, goes(store.Starting, store.Checking)),
+				entryAt(15, "a", 0, goes(store.Checking, store.Running)),
+			},
+			"1 detect 1-1, 1 decide 1-2, 1 stop 2-3, 1 boot 3-4, 1 healthy 4-5, 1 heal 1-5, " +
+				"2 detect 11-11, 2 decide 11-12, 2 stop 12-13, 2 boot 13-14, 2 healthy 14-15, 2 heal 11-15",
+		},
+		"a replacement that is withdrawn": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Pending, store.Deleting)),
+			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
+		},
+		"what is no decision": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, func(e *store.JournalEntry) { e.Claimed, e.Verdict, e.Replacement = true, store.Dead, "b" }),
+				entryAt(2, "a", 0, func(e *store.JournalEntry) { e.Kind, e.Replacement = store.EntryRefusal, "b" }),
+				entryAt(3, "a", 0, func(e *store.JournalEntry) { e.Instance, e.Verdict, e.Replacement = "", store.Dead, "b" }),
+				entryAt(4, "a", 0, fails(store.Doomed, store.Draining, "b")),
+			}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, again, traces := newHealings("5e4d"), newHealings("5e4d"), map[string]int{}
+			var lines []string
+			for _, e := range c.journal {
+				spans := found.follow(e)
+				lines = append(lines, render(spans, begin, traces)...)
+				for i, s := range again.follow(e) {
+					if s.id != spans[i].id || s.trace != spans[i].trace || !s.id.IsValid() || !s.trace.IsValid() {
+						t.Errorf("%s has another ID for another leader", s.name)
+					}
+				}
+			}
+			if got := strings.Join(lines, ", "); got != c.want {
+				t.Errorf("the spans are\n%s, want\n%s", got, c.want)
+			}
+			if len(found.open) > 0 && strings.Contains(c.want, "heal") {
+				t.Errorf("%d are still open", len(found.open))
+			}
+		})
+	}
+}
+
+// Memory is bounded whatever the journal holds.
+func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
+	h := newHealings("5e4d")
+	for i := range mostOpen + 10 {
+		h.follow(entryAt(1, fmt.Sprint("s", i), i, verdict(store.Suspect)))
+		h.follow(entryAt(1, fmt.Sprint("o", i), i, fails(store.Dead, store.Deleting, fmt.Sprint("r", i))))
+		h.follow(entryAt(1, fmt.Sprint("l", i), i, fails(store.Dead, store.Deleting, "")))
+	}
+	if len(h.signs) > mostOpen || len(h.open) > mostOpen+1 || len(h.left) > mostOpen {
+		t.Errorf("%d, %d and %d are remembered", len(h.signs), len(h.open), len(h.left))
+	}
+}

@@ -1,0 +1,131 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const (
+	mostQueued = 4_096 // spans; what comes while the queue is full is dropped
+	sendEvery  = time.Second
+	sendTime   = 10 * time.Second // for one request with all its repetitions
+	closeTime  = 2 * time.Second
+)
+
+// Sender sends spans to a collector.
+type Sender struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+}
+
+// About says who sends.
+type About struct{ Shard, Replica, Version string }
+
+// Open returns a sender to a collector that takes OTLP by gRPC. It does not connect yet. What else
+// there is to set, as headers and certificates, it takes from OpenTelemetry's own variables.
+func Open(ctx context.Context, endpoint string, a About, log *slog.Logger) (*Sender, error) {
+	if err := CheckEndpoint(endpoint); err != nil {
+		return nil, err
+	}
+	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint),
+		otlptracegrpc.WithTimeout(sendTime))
+	if err != nil {
+		return nil, err
+	}
+	return NewSender(exporter, a, log), nil
+}
+
+// CheckEndpoint returns an error unless it is the URL of a collector.
+func CheckEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" {
+		return fmt.Errorf("%q: must be like https://collector:4317, or http:// for one without TLS", endpoint)
+	}
+	return nil
+}
+
+// NewSender returns a sender to an exporter.
+func NewSender(exporter sdk.SpanExporter, a About, log *slog.Logger) *Sender {
+	s := &Sender{provider: sdk.NewTracerProvider(
+		sdk.WithBatcher(&logged{SpanExporter: exporter, log: log}, sdk.WithMaxQueueSize(mostQueued),
+			sdk.WithBatchTimeout(sendEvery), sdk.WithExportTimeout(sendTime)),
+		sdk.WithIDGenerator(given{}), sdk.WithSampler(sdk.AlwaysSample()),
+		sdk.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "leasehold"), attribute.String("service.version", a.Version),
+			attribute.String("service.instance.id", a.Replica), attribute.String(fieldShard, a.Shard),
+		)),
+	)}
+	s.tracer = s.provider.Tracer("github.com/leasehold/leasehold/coordinator/tracing")
+	return s
+}
+
+// Close sends what is queued, within a short time.
+func (s *Sender) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = s.provider.Shutdown(ctx) // the process ends in any case
+}
+
+// Flush sends what is queued.
+func (s *Sender) Flush(ctx context.Context) error { return s.provider.ForceFlush(ctx) }
+
+// send queues a span. It never waits.
+func (s *Sender) send(of span) {
+	ctx := context.WithValue(context.Background(), givenKey{}, of)
+	if of.parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: of.trace, SpanID: of.parent, TraceFlags: trace.FlagsSampled, Remote: true,
+		}))
+	}
+	_, made := s.tracer.Start(ctx, of.name, trace.WithTimestamp(of.begin), trace.WithAttributes(of.fields...))
+	if of.failed != "" {
+		made.SetStatus(codes.Error, of.failed)
+	}
+	made.End(trace.WithTimestamp(of.end))
+}
+
+// given generates the IDs that a span has.
+type given struct{}
+
+type givenKey struct{}
+
+func (given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	of, _ := ctx.Value(givenKey{}).(span)
+	return of.trace, of.id
+}
+
+func (given) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	of, _ := ctx.Value(givenKey{}).(span)
+	return of.id
+}
+
+// logged logs when a collector takes no spans, and when it does again.
+type logged struct {
+	sdk.SpanExporter
+	log     *slog.Logger
+	failing atomic.Bool
+}
+
+// ExportSpans exports, and keeps errors from OpenTelemetry's own log.
+func (l *logged) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := l.SpanExporter.ExportSpans(ctx, spans)
+	switch {
+	case err == nil && l.failing.Swap(false):
+		l.log.Info("the collector takes traces again")
+	case err != nil && !errors.Is(err, context.Canceled) && !l.failing.Swap(true):
+		l.log.Warn("the collector does not take traces: they are dropped until it does", "error", err)
+	}
+	return nil
+}

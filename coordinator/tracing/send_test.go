@@ -1,0 +1,107 @@
+package tracing
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+)
+
+// receiver is the service of a collector, by OpenTelemetry's own protocol.
+type receiver struct {
+	collector.UnimplementedTraceServiceServer
+	mu  sync.Mutex
+	got []*collector.ExportTraceServiceRequest
+}
+
+func (r *receiver) Export(_ context.Context, q *collector.ExportTraceServiceRequest,
+) (*collector.ExportTraceServiceResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, q)
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+// proves OBS-3
+func TestSpansAreSentByOTLP(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, server := &receiver{}, grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, r)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
+	defer serving.Wait()
+	defer server.Stop()
+
+	s, err := Open(t.Context(), "http://"+l.Addr().String(), About{Shard: "shop", Replica: "coord-a", Version: "1.2"},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	found := newHealings("5e4d")
+	var spans []span
+	for _, e := range []*store.JournalEntry{
+		entryAt(1, "web-0-a", 0, fails(store.Dead, store.Deleting, "web-0-b")),
+		entryAt(2, "web-0-b", 0, goes(store.Checking, store.Running)),
+	} {
+		spans = append(spans, found.follow(e)...)
+	}
+	for _, one := range spans {
+		s.send(one)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, q := range r.got {
+		for _, of := range q.ResourceSpans {
+			about := map[string]string{}
+			for _, a := range of.Resource.Attributes {
+				about[a.Key] = a.Value.GetStringValue()
+			}
+			if about["service.name"] != "leasehold" || about["service.instance.id"] != "coord-a" ||
+				about["service.version"] != "1.2" || about[fieldShard] != "shop" {
+				t.Errorf("it is from %v", about)
+			}
+			for _, scope := range of.ScopeSpans {
+				for _, got := range scope.Spans {
+					want := spans[n]
+					n++
+					if got.Name != want.name || string(got.TraceId) != string(want.trace[:]) ||
+						string(got.SpanId) != string(want.id[:]) ||
+						want.parent.IsValid() && string(got.ParentSpanId) != string(want.parent[:]) ||
+						!want.parent.IsValid() && len(got.ParentSpanId) > 0 ||
+						!time.Unix(0, int64(got.StartTimeUnixNano)).Equal(want.begin) || //nolint:gosec // a time of this century
+						!time.Unix(0, int64(got.EndTimeUnixNano)).Equal(want.end) { //nolint:gosec // as above
+						t.Errorf("%v came, want %+v", got, want)
+					}
+				}
+			}
+		}
+	}
+	if n != len(spans) || n != 4 {
+		t.Errorf("%d spans came, want %d", n, len(spans))
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	for endpoint, ok := range map[string]bool{
+		"https://collector:4317": true, "http://127.0.0.1:4317/": true, "collector:4317": false, "": false,
+		"ftp://collector": false, "https://collector:4318/v1/traces": false,
+	} {
+		if err := CheckEndpoint(endpoint); (err == nil) != ok {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}
