@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
@@ -125,6 +126,52 @@ func (u *userOfAPI) Delete(ctx context.Context, group string, edit api.Edit) (ap
 	return s.answered(said, c.Run(ctx, s))
 }
 
+// Hold does what hold does.
+func (u *userOfAPI) Hold(ctx context.Context, hold api.Hold, edit api.Edit) (api.Result, error) {
+	s, said := u.session("hold the shard", "", edit, nil)
+	return s.answered(said, (&Hold{Why: hold.Why}).Run(ctx, s))
+}
+
+// Release does what release does.
+func (u *userOfAPI) Release(ctx context.Context, edit api.Edit) (api.Result, error) {
+	s, said := u.session("release the shard", "", edit, nil)
+	return s.answered(said, (&Release{DryRun: edit.DryRun, Confirm: edit.Confirm}).Run(ctx, s))
+}
+
+// Freeze does what freeze does.
+func (u *userOfAPI) Freeze(ctx context.Context, freeze *api.Freeze, edit api.Edit) (api.Result, error) {
+	s, said := u.session("freeze the shard", "", edit, nil)
+	c := Freeze{End: freeze == nil}
+	if freeze != nil {
+		c.Why, c.From, c.Until = freeze.Why, flagTime(freeze.From), flagTime(freeze.Until)
+	}
+	return s.answered(said, c.Run(ctx, s))
+}
+
+// Evacuate does what evacuate does.
+func (u *userOfAPI) Evacuate(ctx context.Context, zone string, end bool, edit api.Edit) (api.Result, error) {
+	s, said := u.session("evacuate the zone", "", edit, nil)
+	return s.answered(said, (&Evacuate{Zone: zone, End: end, Confirm: edit.Confirm}).Run(ctx, s))
+}
+
+// Protect does what instance protect does.
+func (u *userOfAPI) Protect(ctx context.Context, id string, p *api.Protection, edit api.Edit) (api.Result, error) {
+	s, said := u.session("protect the instance", "", edit, nil)
+	c := InstanceProtect{Instance: id, Off: p == nil}
+	if p != nil {
+		c.FromHeal, c.Why, c.Until = p.FromHeal, p.Why, flagTime(p.Until)
+	}
+	return s.answered(said, c.Run(ctx, s))
+}
+
+// flagTime is a time as flags have it; "" if there is none.
+func flagTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format(time.RFC3339)
+}
+
 // GroupAction does what the command of this name does.
 func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit api.Edit) (api.Result, error) {
 	s, said := u.session(action+" the group", group, edit, nil)
@@ -140,6 +187,8 @@ func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit 
 		err = (&GroupStart{Group: group}).Run(ctx, s)
 	case "restart":
 		err = (&GroupRestart{Group: group}).Run(ctx, s)
+	case "rollback":
+		err = (&GroupRollback{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
 	case "retry":
 		err = (&GroupRetry{Group: group}).Run(ctx, s)
 	case "override-storm":
@@ -163,6 +212,8 @@ func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit 
 		err = (&InstanceRestart{Instance: id}).Run(ctx, s)
 	case "drain":
 		err = (&InstanceDrain{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
+	case "drained":
+		err = (&InstanceDrained{Instance: id}).Run(ctx, s)
 	case "delete":
 		err = (&InstanceDelete{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
 	default:
@@ -192,6 +243,17 @@ func (r *requestOfAPI) checkBase(c change) error {
 		p.Detail = fmt.Sprintf("group %s does not exist, and revision %d was expected; nothing was changed", c.name, *r.based)
 	}
 	return p
+}
+
+// checkBaseOf compares the revision of a record as it was read with what the request is based on.
+func (s *Session) checkBaseOf(what string, read store.Revision) error {
+	if s.api == nil || s.api.based == nil || *s.api.based == read {
+		return nil
+	}
+	return &api.Problem{
+		Status: http.StatusPreconditionFailed, Next: "read it again",
+		Detail: fmt.Sprintf("%s is at revision %d, not %d; nothing was changed", what, read, *s.api.based),
+	}
 }
 
 func onlyGroup(name string) error {
@@ -233,7 +295,7 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 		}
 	}
 	switch {
-	case s.api.based == nil: // an order leaves the spec as it is
+	case s.api.based == nil, r.Order != "": // an order leaves the record as it is
 		r.Revision = 0
 	case r.Revision == 0:
 		r.Revision = *s.api.based

@@ -127,7 +127,11 @@ func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], 
 	if err != nil {
 		return store.Versioned[store.Shard]{}, err
 	}
-	return store.Decode[store.Shard](kv)
+	v, err := store.Decode[store.Shard](kv)
+	if err != nil {
+		return v, err
+	}
+	return v, s.checkBaseOf("the record of shard "+s.flags.Shard, v.Modified)
 }
 
 // writeShard writes the shard's record, if it is still as it was read.
@@ -139,6 +143,9 @@ func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Sha
 		Writes:     []store.Write{store.Put(read.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
+		if s.api != nil {
+			s.api.raced = true
+		}
 		return 0, failure(Conflict, "check leasehold status, then run the command again",
 			"shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
 	}

@@ -32,6 +32,9 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		return failure(NotFound, "leasehold status --all-shards",
 			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
+	if err := s.checkBaseOf("the record of shard "+s.flags.Shard, shard.Modified); err != nil {
+		return err
+	}
 	evacuation, evacuated := shard.Record.Evacuated[c.Zone]
 	if c.End {
 		return c.end(ctx, s, shard, evacuated)
@@ -97,7 +100,7 @@ func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind
 ) error {
 	r := s.request(kind, "", "")
 	r.Zone = c.Zone
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)},
+	if err := s.leave(ctx, r, []store.Condition{s.ordersOn(shard.Key, shard.Modified)},
 		"shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Ins
 		s.note("%s is already being deleted", r.Instance)
 		return nil
 	}
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(v.Key)},
+	if err := s.leave(ctx, r, []store.Condition{s.ordersOn(v.Key, v.Modified)},
 		fmt.Sprintf("instance %s was removed in the meantime", r.Instance)); err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[st
 		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id,
 			"the record of instance %s cannot be read: %s", id, unreadable(kv.Key, err))
 	}
-	return v, kv, nil
+	return v, kv, s.checkBaseOf("the record of instance "+id, v.Modified)
 }
 
 func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Time) {

@@ -26,12 +26,25 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 		Writes:     []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if errors.Is(err, store.ErrConflict) {
+		if s.api != nil && s.api.based != nil {
+			s.api.raced = true
+			gone = "the record was changed in the meantime"
+		}
 		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was given", gone)
 	}
 	if err == nil && s.api != nil {
 		s.api.ordered = r.ID
 	}
 	return err
+}
+
+// ordersOn is the condition of an order about a record: it is still there, and, where the order is
+// based on a revision, still at it.
+func (s *Session) ordersOn(key string, read store.Revision) store.Condition {
+	if s.api != nil && s.api.based != nil {
+		return store.At(key, read)
+	}
+	return store.Exists(key)
 }
 
 // ordered reports that an order was written, its effect, and how to watch it.
@@ -59,6 +72,9 @@ func (s *Session) warnWithoutLeader(ctx context.Context) error {
 
 // orderGroup writes an order about a group.
 func (s *Session) orderGroup(ctx context.Context, g group, kind store.RequestKind, effect string) error {
+	if err := s.checkBaseOf("group "+g.Name, g.Revision()); err != nil {
+		return err
+	}
 	r := s.request(kind, g.Name, "")
 	key := s.keys().Status(g.Name)
 	if !g.Status.Present() {

@@ -21,6 +21,9 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkBaseOf("the record of shard "+s.flags.Shard, shard.Modified); err != nil {
+		return err
+	}
 	hold, made := shard.Record.Hold, 0
 	if hold != nil {
 		if made, err = s.foreseeRelease(ctx, shard.Record); err != nil {

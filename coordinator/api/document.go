@@ -14,7 +14,9 @@ import (
 type Shard struct {
 	view.Truth
 	Revision store.Revision  `json:"revision"`
+	Base     store.Revision  `json:"record_revision"` // the ETag
 	Hold     *store.Hold     `json:"hold,omitempty"`
+	Freeze   *store.Freeze   `json:"freeze,omitempty"`
 	Problems []story.Problem `json:"problems"`
 	Groups   []Row           `json:"groups"`
 }
@@ -86,6 +88,7 @@ type Story struct {
 	Group     string          `json:"group"`
 	Stale     bool            `json:"stale"`
 	Revision  store.Revision  `json:"revision"`
+	Base      store.Revision  `json:"record_revision,omitempty"` // the ETag; 0: it has no record any more
 	Answer    string          `json:"answer"`
 	Prevented string          `json:"would_have_been_prevented,omitempty"`
 	Heir      string          `json:"replaced_by,omitempty"`
@@ -109,6 +112,30 @@ type Events struct {
 	Older   string    `json:"older,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // what is older is not in memory
 }
+
+// Hold is why a shard is put on hold.
+type Hold struct {
+	Why string `json:"why"`
+}
+
+// Freeze is a time in which no planned work begins.
+type Freeze struct {
+	Why   string    `json:"why"`
+	From  time.Time `json:"from,omitzero"` // zero: now
+	Until time.Time `json:"until"`
+}
+
+// Protection is how an instance is protected: from scale-down, age limits and rolls.
+type Protection struct {
+	FromHeal bool      `json:"from_heal,omitempty"` // it is left alone even if it fails
+	Why      string    `json:"why,omitempty"`
+	Until    time.Time `json:"until,omitzero"` // zero: by order
+}
+
+// etag is the revision that an edit of what the document shows is based on; 0: it cannot be edited.
+func (d Shard) etag() store.Revision { return d.Base }
+
+func (d Story) etag() store.Revision { return d.Base }
 
 // Result is what an edit or an order did.
 type Result struct {
@@ -143,7 +170,10 @@ func rowOf(g story.Known, r view.GroupRow) Row {
 }
 
 func shardOf(v *view.Shard) Shard {
-	d := Shard{Truth: v.Truth, Revision: v.State.Revision, Hold: v.Hold, Problems: v.Problems, Groups: []Row{}}
+	d := Shard{
+		Truth: v.Truth, Revision: v.State.Revision, Base: v.State.Shard.Modified, Hold: v.Hold,
+		Freeze: v.State.Shard.Record.Freeze, Problems: v.Problems, Groups: []Row{},
+	}
 	for i, row := range v.Rows {
 		d.Groups = append(d.Groups, rowOf(v.State.Groups[i], row))
 	}
@@ -188,7 +218,7 @@ func storyOf(v *view.Instance) Story {
 	}
 	if v.There {
 		now := instanceOf(&v.Unit)
-		d.Now, d.Record = &now, &v.Record
+		d.Now, d.Record, d.Base = &now, &v.Record, v.Modified
 		if v.Report.Present() {
 			d.Report = &v.Report.Record
 		}

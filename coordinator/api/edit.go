@@ -102,7 +102,7 @@ func (e Edit) based() error {
 	}
 	return &Problem{
 		Status: http.StatusPreconditionRequired,
-		Detail: "an edit names the revision that it is based on: If-Match with the ETag of the group, " +
+		Detail: "an edit names the revision that it is based on: If-Match with the ETag of what it edits, " +
 			"or If-None-Match: * for a new group",
 	}
 }

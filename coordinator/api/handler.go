@@ -40,6 +40,15 @@ type Editor interface {
 	Apply(ctx context.Context, group string, file []byte, edit Edit) (Result, error)
 	Scale(ctx context.Context, group string, size int, edit Edit) (Result, error)
 	Delete(ctx context.Context, group string, edit Edit) (Result, error)
+	// Hold puts the shard on hold, Release ends that.
+	Hold(ctx context.Context, hold Hold, edit Edit) (Result, error)
+	Release(ctx context.Context, edit Edit) (Result, error)
+	// Freeze has no planned work begin for a while; nil ends that.
+	Freeze(ctx context.Context, freeze *Freeze, edit Edit) (Result, error)
+	// Evacuate empties a zone; end: it may be used again.
+	Evacuate(ctx context.Context, zone string, end bool, edit Edit) (Result, error)
+	// Protect protects an instance; nil ends that.
+	Protect(ctx context.Context, instance string, protection *Protection, edit Edit) (Result, error)
 	// GroupAction is an action of GroupActions, InstanceAction one of InstanceActions.
 	GroupAction(ctx context.Context, group, action string, edit Edit) (Result, error)
 	InstanceAction(ctx context.Context, instance, action string, edit Edit) (Result, error)
@@ -47,12 +56,12 @@ type Editor interface {
 
 // GroupActions are what can be done with a group; true: it edits the spec, and demands If-Match.
 var GroupActions = map[string]bool{
-	"pause": true, "resume": true, "stop": true, "start": true, "restart": true,
+	"pause": true, "resume": true, "stop": true, "start": true, "restart": true, "rollback": true,
 	"retry": false, "override-storm": false, "promote": false,
 }
 
 // InstanceActions are the orders about an instance.
-var InstanceActions = []string{"replace", "restart", "drain", "delete"}
+var InstanceActions = []string{"replace", "restart", "drain", "drained", "delete"}
 
 // Login opens an Editor for a user of etcd. A wrong password, or a user that is unknown, is an
 // error that wraps store.ErrLogin.
@@ -97,6 +106,14 @@ func New(deps Deps) (h *Handler, end func()) {
 		"PUT " + Root + "groups/{group}":                         h.apply,
 		"DELETE " + Root + "groups/{group}":                      h.delete,
 		"PUT " + Root + "groups/{group}/size":                    h.scale,
+		"PUT " + Root + "shard/hold":                             h.hold,
+		"DELETE " + Root + "shard/hold":                          h.release,
+		"PUT " + Root + "shard/freeze":                           h.freeze,
+		"DELETE " + Root + "shard/freeze":                        h.thaw,
+		"PUT " + Root + "zones/{zone}/evacuation":                h.evacuate,
+		"DELETE " + Root + "zones/{zone}/evacuation":             h.evacuated,
+		"PUT " + Root + "instances/{instance}/protection":        h.protect,
+		"DELETE " + Root + "instances/{instance}/protection":     h.unprotect,
 		"POST " + Root + "groups/{group}/actions/{action}":       h.groupAction,
 		"POST " + Root + "instances/{instance}/actions/{action}": h.instanceAction,
 	} {

@@ -62,6 +62,26 @@ func (s *scribe) Delete(_ context.Context, group string, edit Edit) (Result, err
 	return s.note(edit, "delete %s", group)
 }
 
+func (s *scribe) Hold(_ context.Context, hold Hold, edit Edit) (Result, error) {
+	return s.note(edit, "hold %s", hold.Why)
+}
+
+func (s *scribe) Release(_ context.Context, edit Edit) (Result, error) {
+	return s.note(edit, "release")
+}
+
+func (s *scribe) Freeze(_ context.Context, freeze *Freeze, edit Edit) (Result, error) {
+	return s.note(edit, "freeze %+v", freeze)
+}
+
+func (s *scribe) Evacuate(_ context.Context, zone string, end bool, edit Edit) (Result, error) {
+	return s.note(edit, "evacuate %s %t", zone, end)
+}
+
+func (s *scribe) Protect(_ context.Context, id string, protection *Protection, edit Edit) (Result, error) {
+	return s.note(edit, "protect %s %+v", id, protection)
+}
+
 func (s *scribe) GroupAction(_ context.Context, group, action string, edit Edit) (Result, error) {
 	return s.note(edit, "%s %s", action, group)
 }
@@ -190,6 +210,36 @@ func TestPreconditions(t *testing.T) {
 		{
 			"PUT", "groups/web/size", `{"size": 3}`, append([]string{"If-Match", `"7"`}, asJSON...),
 			200, "scale web 3 at 7 dry false confirm []",
+		},
+		{"PUT", "shard/hold", `{"why": "x"}`, asJSON, 428, ""},
+		{"PUT", "shard/hold", `{"why": ""}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
+		{"PUT", "shard/hold", `{"why": "x", "whim": 1}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
+		{"PUT", "shard/hold", `{"why": "x"} {}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
+		{"PUT", "shard/hold?dryRun=true", `{"why": "x"}`, append([]string{"If-Match", `"7"`}, asJSON...), 400, ""},
+		{
+			"PUT", "shard/hold", `{"why": "x"}`, append([]string{"If-Match", `"7"`}, asJSON...),
+			200, "hold x at 7 dry false confirm []",
+		},
+		{"DELETE", "shard/hold", "", nil, 428, ""},
+		{
+			"DELETE", "shard/hold?dryRun=true", "", []string{"If-Match", `"7"`},
+			200, "release at 7 dry true confirm []",
+		},
+		{"PUT", "shard/freeze", `{}`, asJSON, 428, ""},
+		{"DELETE", "shard/freeze", "", nil, 428, ""},
+		{"DELETE", "shard/freeze", "", []string{"If-Match", `"7"`}, 200, "freeze <nil> at 7 dry false confirm []"},
+		{"PUT", "zones/a/evacuation", "", nil, 428, ""},
+		{
+			"PUT", "zones/a/evacuation?confirm=a", "", []string{"If-Match", `"7"`},
+			200, "evacuate a false at 7 dry false confirm [a]",
+		},
+		{
+			"DELETE", "zones/a/evacuation", "", []string{"If-Match", `"7"`}, 200, "evacuate a true at 7 dry false confirm []",
+		},
+		{"PUT", "instances/web-0-a/protection", `{}`, asJSON, 428, ""},
+		{
+			"DELETE", "instances/web-0-a/protection", "", []string{"If-Match", `"7"`},
+			200, "protect web-0-a <nil> at 7 dry false confirm []",
 		},
 		{"PATCH", "groups/web", "{}", asJSON, 405, ""},
 		{"POST", "groups/web", "{}", asJSON, 405, ""},

@@ -19,7 +19,8 @@ type object = map[string]any
 func OpenAPI() map[string]any {
 	schemas := object{"GroupFile": groupSchema()}
 	for _, document := range []any{
-		Shard{}, Row{}, Group{}, Blocked{}, Instance{}, Story{}, Event{}, Events{}, Result{}, Problem{},
+		Shard{}, Row{}, Group{}, Blocked{}, Instance{}, Story{}, Event{}, Events{}, Result{}, Problem{}, Hold{}, Freeze{},
+		Protection{},
 	} {
 		of := reflect.TypeOf(document)
 		schemas[of.Name()] = structSchema(of)
@@ -58,10 +59,12 @@ var (
 	text    = object{"type": "string"}
 	watched = parameter("query", "watch", "true: as server-sent events, again whenever it changes",
 		object{"type": "boolean"})
-	ifMatch = parameter("header", "If-Match", `the ETag of the group that the edit is based on, such as "81"`, text)
+	ifMatch = parameter("header", "If-Match",
+		`the ETag of what is edited: of the group, the shard or the instance, such as "81"`, text)
 	ifNone  = parameter("header", "If-None-Match", "*, in place of If-Match: there must be no such group", text)
-	confirm = parameter("query", "confirm", "the name of the group or instance, where machines are removed", text)
-	dryRun  = parameter("query", "dryRun", "true: answers what would follow, and changes nothing",
+	confirm = parameter("query", "confirm",
+		"the name of the group, instance, zone or shard, where machines are removed or made", text)
+	dryRun = parameter("query", "dryRun", "true: answers what would follow, and changes nothing",
 		object{"type": "boolean"})
 )
 
@@ -96,22 +99,37 @@ func edit(op, body object, media ...string) object {
 }
 
 // order is an edit that the leader carries out.
-func order(op object) object {
+func order(op, body object) object {
 	if responses, is := op["responses"].(object); is {
 		responses["202"] = object{
 			"description": "The order is given; the leader carries it out.", "content": content(ref("Result")),
 		}
 	}
-	return edit(op, nil)
+	return edit(op, body)
 }
 
 func paths() object {
 	group := parameter("path", "group", "the name of the group", text)
 	instance := parameter("path", "instance", "the ID of the instance", text)
+	zone := parameter("path", "zone", "the name of the zone", text)
 	actions := slices.Sorted(maps.Keys(GroupActions))
 	return object{
 		Root + "shard": object{
 			"get": operation("The shard: problems, groups, and how old the picture is.", ref("Shard"), watched),
+		},
+		Root + "shard/hold": object{
+			"put": edit(operation("Puts the shard on hold.", ref("Result"), ifMatch), ref("Hold")),
+			"delete": edit(operation("Ends the hold; a dry run says what follows.", ref("Result"), ifMatch, dryRun, confirm),
+				nil),
+		},
+		Root + "shard/freeze": object{
+			"put":    edit(operation("Has no planned work begin for a while.", ref("Result"), ifMatch), ref("Freeze")),
+			"delete": edit(operation("Ends the freeze.", ref("Result"), ifMatch), nil),
+		},
+		Root + "zones/{zone}/evacuation": object{
+			"put": order(operation("Has the instances of a zone replaced elsewhere.", ref("Result"), zone, ifMatch, confirm),
+				nil),
+			"delete": order(operation("Has the zone used again.", ref("Result"), zone, ifMatch), nil),
 		},
 		Root + "groups": object{"get": operation("The groups.", list(ref("Row")), watched)},
 		Root + "groups/{group}": object{
@@ -134,17 +152,23 @@ func paths() object {
 			}),
 		},
 		Root + "groups/{group}/actions/{action}": object{
-			"post": order(operation("Does what the command of this name does; pause, resume, stop, start and restart are "+
-				"edits of the group and need If-Match.", ref("Result"), group,
-				parameter("path", "action", "the action", object{"type": "string", "enum": actions}), ifMatch, confirm)),
+			"post": order(operation("Does what the command of this name does; pause, resume, stop, start, restart and "+
+				"rollback are edits of the group and need If-Match.", ref("Result"), group,
+				parameter("path", "action", "the action", object{"type": "string", "enum": actions}), ifMatch, confirm), nil),
 		},
 		Root + "instances/{instance}": object{
 			"get": operation("An instance, why it is so, and its story; also one that is gone.", ref("Story"), instance,
 				watched),
 		},
+		Root + "instances/{instance}/protection": object{
+			"put": order(operation("Protects the instance from scale-down, age limits and rolls.", ref("Result"), instance,
+				ifMatch), ref("Protection")),
+			"delete": order(operation("Ends the protection.", ref("Result"), instance, ifMatch), nil),
+		},
 		Root + "instances/{instance}/actions/{action}": object{
 			"post": order(operation("Gives the order that the command of this name gives.", ref("Result"), instance,
-				parameter("path", "action", "the action", object{"type": "string", "enum": InstanceActions}), confirm)),
+				parameter("path", "action", "the action", object{"type": "string", "enum": InstanceActions}), ifMatch,
+				confirm), nil),
 		},
 		Root + "events": object{
 			"get": operation("The journal, the newest first.", ref("Events"),

@@ -105,7 +105,8 @@ func TestPageNamesEveryPath(t *testing.T) {
 	}
 	for path := range paths() {
 		path = strings.TrimPrefix(path, Root)
-		path = strings.NewReplacer("{group}", "GROUP", "{instance}", "INSTANCE", "{action}", "ACTION").Replace(path)
+		path = strings.NewReplacer("{group}", "GROUP", "{instance}", "INSTANCE", "{action}", "ACTION",
+			"{zone}", "ZONE").Replace(path)
 		if !strings.Contains(string(text), "`"+path+"`") {
 			t.Errorf("docs/api.md lacks %s", path)
 		}

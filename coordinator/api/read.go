@@ -39,6 +39,9 @@ func (h *Handler) reading(do func(*http.Request) (any, error)) http.HandlerFunc 
 			refuse(w, problemOf(err))
 			return
 		}
+		if d, edited := document.(interface{ etag() store.Revision }); edited && d.etag() != 0 {
+			w.Header().Set("ETag", tag(d.etag()))
+		}
 		answer(w, http.StatusOK, document)
 	}
 }

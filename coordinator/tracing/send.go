@@ -15,12 +15,15 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 const (
 	mostQueued = 4_096 // spans; what comes while the queue is full is dropped
 	sendEvery  = time.Second
-	sendTime   = 10 * time.Second // for one request with all its repetitions
+	sendTime   = 30 * time.Second // for one request with all its repetitions
+	dialEvery  = 5 * time.Second  // at most, while the collector is gone; gRPC would wait for two minutes
 	closeTime  = 2 * time.Second
 )
 
@@ -40,7 +43,9 @@ func Open(ctx context.Context, endpoint string, a About, log *slog.Logger) (*Sen
 		return nil, err
 	}
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint),
-		otlptracegrpc.WithTimeout(sendTime))
+		otlptracegrpc.WithTimeout(sendTime), otlptracegrpc.WithDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: dialEvery},
+		})))
 	if err != nil {
 		return nil, err
 	}

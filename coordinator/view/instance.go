@@ -23,6 +23,7 @@ type Instance struct {
 	There     bool // it has a record
 	Unit      Unit
 	Record    store.Instance
+	Modified  store.Revision // of the record
 	Report    store.Versioned[store.Report]
 	Lines     []string
 	Blocked   []story.Blockage
@@ -42,7 +43,8 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		if v.There = there; !there {
 			return
 		}
-		v.Record, v.Report, v.Unit = i.Record, c.Reports[id], s.unitOf(c, id, now)
+		v.Record, v.Modified = i.Record, i.Modified
+		v.Report, v.Unit = c.Reports[id], s.unitOf(c, id, now)
 		v.Group, v.Slot = i.Record.Group, i.Record.Slot
 		v.Lines = append(story.InstanceLines(i.Record, now), story.AgentLines(c.Alive[id], c.Reports[id], now)...)
 		slot := c.Slots[v.Group][v.Slot]

@@ -154,6 +154,38 @@ func TestAPI(t *testing.T) {
 		t.Errorf("the journal does not say who ordered it: %+v", story.Events)
 	}
 
+	// The shard is put on hold and released, and an instance is protected: each on what was read.
+	shard, err := anyone.Shard(ctx)
+	if err != nil || shard.Base == 0 {
+		t.Fatalf("the shard: %+v, %v", shard, err)
+	}
+	_, err = vic.Hold(ctx, "a try", client.At(shard.Base))
+	refused("a hold by a viewer", err, http.StatusForbidden, "")
+	held, err := eva.Hold(ctx, "a try", client.At(shard.Base))
+	if err != nil || held.Revision <= shard.Base {
+		t.Fatalf("hold: %+v, %v", held, err)
+	}
+	_, err = eva.Release(ctx, client.At(shard.Base))
+	refused("a release of an older revision", err, http.StatusPreconditionFailed, "nothing was changed")
+	if _, err := eva.Release(ctx, client.At(held.Revision)); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+	guarded, err := anyone.Instance(ctx, replacement)
+	if err != nil || guarded.Base == 0 {
+		t.Fatalf("the replacement: %+v, %v", guarded, err)
+	}
+	_, err = eva.Protect(ctx, replacement, &api.Protection{Why: "it is examined"}, client.At(guarded.Base))
+	if err != nil {
+		t.Fatalf("protect: %v", err)
+	}
+	l.await("the protection", func() bool {
+		guarded, err = anyone.Instance(ctx, replacement)
+		return err == nil && guarded.Record.Protection != nil && guarded.Record.Protection.Why == "it is examined"
+	})
+	if _, err := eva.Protect(ctx, replacement, nil, client.At(guarded.Base)); err != nil {
+		t.Fatalf("end the protection: %v", err)
+	}
+
 	paused, err := eva.Do(ctx, "web", "pause", client.At(less.Revision))
 	if err != nil || paused.Revision <= less.Revision {
 		t.Errorf("pause: %+v, %v", paused, err)

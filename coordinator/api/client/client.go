@@ -174,6 +174,44 @@ func (c *Client) Order(ctx context.Context, instance, action string, how ...Opti
 	return r, err
 }
 
+// Hold puts the shard on hold; what it is based on is Shard.Base.
+func (c *Client) Hold(ctx context.Context, why string, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPut, "shard/hold", api.Hold{Why: why}, &r, how...)
+	return r, err
+}
+
+// Release ends the hold of the shard.
+func (c *Client) Release(ctx context.Context, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodDelete, "shard/hold", nil, &r, how...)
+	return r, err
+}
+
+// Freeze has no planned work of the shard begin for a while; nil ends that.
+func (c *Client) Freeze(ctx context.Context, freeze *api.Freeze, how ...Option) (r api.Result, err error) {
+	return c.put(ctx, "shard/freeze", freeze != nil, freeze, how)
+}
+
+// Evacuate has the instances of a zone replaced elsewhere; end: the zone may be used again.
+func (c *Client) Evacuate(ctx context.Context, zone string, end bool, how ...Option) (r api.Result, err error) {
+	return c.put(ctx, "zones/"+url.PathEscape(zone)+"/evacuation", !end, nil, how)
+}
+
+// Protect protects an instance; nil ends that. What it is based on is Story.Base.
+func (c *Client) Protect(ctx context.Context, instance string, protection *api.Protection, how ...Option,
+) (r api.Result, err error) {
+	return c.put(ctx, "instances/"+url.PathEscape(instance)+"/protection", protection != nil, protection, how)
+}
+
+// put puts what is below a path, or deletes it.
+func (c *Client) put(ctx context.Context, path string, there bool, body any, how []Option) (r api.Result, err error) {
+	method := http.MethodPut
+	if !there {
+		method, body = http.MethodDelete, nil
+	}
+	_, err = c.do(ctx, method, path, body, &r, how...)
+	return r, err
+}
+
 func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var text []byte
 	if body != nil {
