@@ -48,8 +48,8 @@ func agents(c *cache.Content) []plan.AgentVersion {
 	return found
 }
 
-// noneAway reports whether each coordinator that a leader has seen in the last day is at work, under
-// its name or at its address.
+// noneAway reports whether each coordinator that a leader has seen in the last day is at work,
+// under its name or at its address.
 func noneAway(c *cache.Content) bool {
 	if !c.Served.Present() {
 		return false

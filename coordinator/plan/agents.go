@@ -167,8 +167,8 @@ func (d *draft) followOffer(m *member, recorded bool) {
 	}
 }
 
-// fellBack returns why a member's agent is not of a version any more that it had come to; "" if it is
-// not so, or an operator has ordered another try since.
+// fellBack returns why a member's agent is not of a version any more that it had come to; "" if it
+// is not so, or an operator has ordered another try since.
 func (d *draft) fellBack(m *member, wanted string) string {
 	r := m.Report.Record.Upgrade
 	if m.Record.Upgrade != nil || r == nil || r.Version != wanted || r.Result != store.UpgradeBack ||

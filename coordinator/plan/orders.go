@@ -57,7 +57,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 }
 
-// mayRetry reports whether an order to retry the group would do something for its slots or its roll.
+// mayRetry reports whether an order to retry the group would do something for its slots or its
+// roll.
 func (d *draft) mayRetry(slots []*slot) bool {
 	return d.rollout != nil && d.rollout.Failed || slices.ContainsFunc(slots, (*slot).mayRetry)
 }

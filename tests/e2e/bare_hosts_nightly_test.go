@@ -157,8 +157,8 @@ func TestBareHostsUnderManyAgents(t *testing.T) {
 
 // forHosts is a step of the guide in which a replaces b, with other hosts in their places.
 func forHosts(s step, helper, lost string) step {
-	names := strings.NewReplacer("replace b", "replace "+lost, "--confirm b", "--confirm "+lost, "--name b", "--name "+lost,
-		"b removed", lost+" removed", "run on b", "run on "+lost, "ready  b", "ready  "+lost,
+	names := strings.NewReplacer("replace b", "replace "+lost, "--confirm b", "--confirm "+lost,
+		"--name b", "--name "+lost, "b removed", lost+" removed", "run on b", "run on "+lost, "ready  b", "ready  "+lost,
 		" b:", " "+lost+":", " a:", " "+helper+":")
 	out := step{host: map[string]string{"a": helper, "b": lost}[s.host], command: names.Replace(s.command)}
 	for _, line := range s.prints {
