@@ -299,7 +299,7 @@ func (w *world) end() {
 			w.t.Errorf("something of %s is left", p.Name)
 		}
 	}
-	machines.Kill(w.shards())
+	machines.Kill(w.machines, w.shards())
 	fmt.Fprintf(undertaker, "ended machines %s\n", w.machines)
 	if w.t.Failed() {
 		return
