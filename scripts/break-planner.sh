@@ -50,7 +50,7 @@ size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing
 size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/
 size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storm != nil:/case false:/
 size-window-forgotten|coordinator/scale/step.go|s/to := max(wanted, s.Largest)/to := wanted/
-size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= clocksApart/false/
+size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= ClocksApart/false/
 size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
 LIST
 }

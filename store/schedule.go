@@ -40,8 +40,12 @@ func lastOf(expression, zone string, now time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	// A clock that was put back has shown later times before: they have come, too.
-	for wall := times.Before(wallOf(now, loc).Add(longestShift)); !wall.IsZero(); wall = times.Before(wall) {
+	from := wallOf(now, loc).Add(time.Second) // what the clock shows now has come
+	if changed, _ := now.In(loc).ZoneBounds(); changed.After(now.Add(-longestShift)) {
+		// A clock that was put back has shown later times before: they have come, too.
+		from = from.Add(longestShift)
+	}
+	for wall := times.Before(from); !wall.IsZero(); wall = times.Before(wall) {
 		if at := firstAt(wall, loc); !at.After(now) {
 			return at
 		}
@@ -55,7 +59,8 @@ func nextOf(expression, zone string, now time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	for wall := times.After(wallOf(now, loc).Add(-longestShift)); !wall.IsZero(); wall = times.After(wall) {
+	// What the clock shows now, and all before it, has come for the first time already.
+	for wall := times.After(wallOf(now, loc)); !wall.IsZero(); wall = times.After(wall) {
 		if at := firstAt(wall, loc); at.After(now) {
 			return at
 		}

@@ -150,3 +150,57 @@ func TestBoundsOfSchedules(t *testing.T) {
 		t.Error(wrong)
 	}
 }
+
+// What comes last and next is what a walk through every minute finds, also around the days on which
+// clocks change; and a schedule of every minute costs a few steps, as it is read in every plan.
+//
+// proves AUTO-3, DAY-6
+func TestScheduleAgreesWithEveryMinute(t *testing.T) {
+	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"} {
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, at := []time.Time{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for len(changes) < 2 {
+			_, end := at.In(loc).ZoneBounds()
+			if end.IsZero() {
+				end = at.AddDate(0, 3, 0)
+			}
+			changes, at = append(changes, end), end.Add(time.Minute)
+		}
+		for _, expression := range []string{"* * * * *", "*/7 1-3 * * *", "30 2 * * *", "0 3 * * *"} {
+			g := web()
+			g.Drills = []store.DrillSpec{{Cron: expression, TimeZone: zone}}
+			s := store.ScaleSpec{Max: 3, Schedule: []store.ScaleChange{{Cron: expression, TimeZone: zone}}}
+			for _, change := range changes {
+				var comes []time.Time // by asking from far away, step by step
+				for at := change.Add(-30 * time.Hour); at.Before(change.Add(30 * time.Hour)); {
+					at, _ = s.NextChange(at)
+					comes = append(comes, at)
+				}
+				for i := 1; i < len(comes); i++ {
+					if !comes[i].After(comes[i-1]) {
+						t.Fatalf("%s %s: %s after %s", zone, expression, comes[i], comes[i-1])
+					}
+					for _, now := range []time.Time{comes[i].Add(-time.Nanosecond), comes[i-1], comes[i-1].Add(time.Second)} {
+						due, _ := g.DrillAt(now)
+						if next := g.NextDrill(now); !due.Equal(comes[i-1]) || !next.Equal(comes[i]) {
+							t.Fatalf("%s %s at %s: last %s, next %s; want %s, %s", zone, expression, now, due, next, comes[i-1], comes[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkScheduleOfEveryMinute is what a schedule of every minute costs a plan.
+func BenchmarkScheduleOfEveryMinute(b *testing.B) {
+	s := store.ScaleSpec{Max: 3, Schedule: []store.ScaleChange{{Cron: "* * * * *", TimeZone: "Europe/Berlin"}}}
+	now := time.Date(2026, 6, 1, 12, 0, 30, 0, time.UTC)
+	for b.Loop() {
+		s.ScheduledAt(now)
+		s.NextChange(now)
+	}
+}

@@ -47,7 +47,8 @@ func (t Times) After(wall time.Time) time.Time {
 
 // spans are how far Before looks back, in turn: times that come often are found in the first.
 var spans = []time.Duration{
-	6 * time.Hour, 26 * time.Hour, 8 * 24 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour, 9 * 366 * 24 * time.Hour,
+	2 * time.Minute, 20 * time.Minute, 3 * time.Hour, 26 * time.Hour,
+	8 * 24 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour, 9 * 366 * 24 * time.Hour,
 }
 
 // Before is the last time before another one; zero if there was none in nine years.
