@@ -22,7 +22,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		AgentReleases: r.deps.Agents.Releases(),
 		Providers:     r.providerNames(), Balancers: r.balancerNames(), Sources: r.deps.Sources.Names(),
 		Capabilities: r.capabilities,
-		Authorities:  r.deps.Authorities.Limits(),
+		Authorities:  r.deps.Authorities.Limits(), AuthorityStates: r.deps.Authorities.States(),
 		Disturbances: r.disturbances, Last: r.last, Waits: r.waits, Page: r.page,
 	}
 	if r.gateway == nil {
@@ -113,6 +113,19 @@ func (r *Replica) publishTrust(ctx context.Context) {
 	}
 	for {
 		changed := r.deps.Authority.Changed()
+		r.pokePublish()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// publishAuthorities does so with the authorities for workloads' certificates.
+func (r *Replica) publishAuthorities(ctx context.Context) {
+	for {
+		changed := r.deps.Authorities.Changed() // never, if there are none
 		r.pokePublish()
 		select {
 		case <-ctx.Done():

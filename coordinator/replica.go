@@ -244,6 +244,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
+	parts.Go(func() { r.publishAuthorities(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })
 	parts.Go(func() { r.deps.Authorities.Run(ctx) })
 	if r.deps.Secrets != nil {

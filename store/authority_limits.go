@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // AuthorityLimits are what an authority for workloads' certificates may be asked for.
@@ -11,6 +12,19 @@ type AuthorityLimits struct {
 	Domains     []string `json:"domains,omitempty"`  // host names: these and all below them
 	Networks    []string `json:"networks,omitempty"` // in CIDR notation
 	MaxLifetime Duration `json:"max_lifetime"`
+}
+
+// AuthorityState is an authority for workloads' certificates as a replica has it now.
+type AuthorityState struct {
+	// Issuer names what signs: it is another one when all certificates are issued again.
+	Issuer string `json:"issuer,omitempty"`
+	// Of the first certificate to trust: for an authority of one's own, the one that signs.
+	Name   string    `json:"name,omitempty"`
+	Begins time.Time `json:"begins,omitzero"`
+	Ends   time.Time `json:"ends,omitzero"`
+	Trust  int       `json:"trust,omitempty"` // certificates to trust
+	// Problem is why none of that is known.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Forbids reports whether nothing that a template of a name can become is within the limits. Of a

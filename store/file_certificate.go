@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -38,6 +40,13 @@ const (
 	MaxCertificateLife  = Duration(5 * 365 * 24 * time.Hour)
 	usualLife           = Duration(24 * time.Hour)
 )
+
+// Version names a certificate of an instance and who signs it. One of another version is replaced
+// at once.
+func (c *FileCertificate) Version(instance string, names []string, issuer string) string {
+	sum := sha256.Sum256(Encode([]any{instance, names, c.KeyType, c.Lifetime.D(), c.Authority, c.Key, issuer}))
+	return hex.EncodeToString(sum[:8])
+}
 
 // complete fills in the defaults.
 func (c *FileCertificate) complete() {
@@ -161,6 +170,25 @@ func isAuthorityName(name string) bool {
 		return false
 	}
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// VersionFor is the version of an instance's certificate, by its record.
+func (c *FileCertificate) VersionFor(i *Instance, issuer string) (string, error) {
+	names, err := CertificateNames(c.Names, filetemplate.Data{Vars: i.Spec.Vars, Facts: i.TemplateFacts()})
+	if err != nil {
+		return "", err
+	}
+	return c.Version(i.ID, names, issuer), nil
+}
+
+// TemplateFacts are what templates of files and of certificates' names know of an instance. A fact
+// that is not known yet is left out, so that what needs it waits for it.
+func (i *Instance) TemplateFacts() map[string]any {
+	facts := map[string]any{"instance": i.ID, "group": i.Group, "slot": i.Slot, "zone": i.Zone}
+	if i.Address != "" {
+		facts["address"] = i.Address
+	}
+	return facts
 }
 
 // CertificateNames renders the names of a certificate, in order and each once. The error is the one

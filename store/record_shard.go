@@ -277,6 +277,8 @@ type Replica struct {
 	Sources   []string `json:"sources,omitempty"`   // of numbers from outside
 	// the authorities for workloads' certificates that it has; nil: it is older, and does not say
 	Authorities map[string]AuthorityLimits `json:"authorities,omitzero"`
+	// how they are now
+	AuthorityStates map[string]AuthorityState `json:"authority_states,omitempty"`
 	// what each of the providers can do; a replica of release 0.1 does not say
 	Capabilities map[string]ProviderCapabilities `json:"capabilities,omitempty"`
 	Since        time.Time                       `json:"since"`

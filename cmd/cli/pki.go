@@ -54,6 +54,7 @@ type agentSeen struct {
 	created store.Revision // revision of its record
 	called  bool           // its machine may have been requested
 	report  *store.Report  // the last stored one; nil: none
+	record  store.Instance
 }
 
 // said returns what it reports about certificates.

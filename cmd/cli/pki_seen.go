@@ -43,7 +43,7 @@ func (s *Session) trustSeen(ctx context.Context) (trustSeen, error) {
 			seen.agents = append(seen.agents,
 				agentSeen{
 					id: v.Record.ID, phase: phase, created: v.Created, called: v.Record.Called,
-					report: byID[v.Record.ID],
+					report: byID[v.Record.ID], record: v.Record,
 				})
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -23,14 +24,15 @@ func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if p.agents != nil {
-		seen, err := s.trustSeen(ctx)
-		if err != nil && ctx.Err() != nil {
-			return err
-		}
-		if err != nil {
-			p.Unseen = append(p.Unseen, "replicas and agents: "+joined(err))
-		} else {
+	seen, err := s.trustSeen(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		p.Unseen = append(p.Unseen, "replicas and agents: "+joined(err))
+	default:
+		p.takeWorkloads(seen)
+		if p.agents != nil {
 			p.take(seen)
 		}
 	}
@@ -74,6 +76,9 @@ func (p *pkiState) show(s *Session) error {
 	}
 	if a := p.Agents; a != nil {
 		fmt.Fprintln(scr.W, a.words(p.now))
+	}
+	if err := p.showWorkloads(scr, s.wide()); err != nil {
+		return err
 	}
 	if e := p.Soonest; e != nil {
 		fmt.Fprintf(scr.W, "ends first: %s, %s%s\n", e.What, day(p.now, e.Ends), within(p.now, e.Ends))
@@ -148,6 +153,51 @@ func (p *pkiState) showReplicas(scr output.Screen, wide bool) error {
 		t.Add(r.ID, orDash(shortPrint(r.Issuer)), trusts)
 	}
 	return t.Write(scr, wide)
+}
+
+// showWorkloads shows the authorities for workloads' certificates, and which certificates instances
+// have of them.
+func (p *pkiState) showWorkloads(scr output.Screen, wide bool) error {
+	if len(p.Workloads) > 0 {
+		t := output.Table{
+			Indent: "  ",
+			Columns: []output.Column{
+				{Title: "FOR WORKLOADS"},
+				{Title: "ISSUER"},
+				{Title: "ENDS"},
+				{Title: "TRUST"},
+				{Title: "REPLICAS"},
+				{Title: "ISSUED"},
+				{Title: "FIRST ENDS"},
+				{Title: "NAME", Cut: true},
+			},
+		}
+		for _, a := range p.Workloads {
+			ends, first := "-", "-"
+			if !a.Ends.IsZero() {
+				ends = day(p.now, a.Ends)
+			}
+			if a.First != "" {
+				first = day(p.now, a.FirstEnds) + within(p.now, a.FirstEnds)
+			}
+			t.Add(a.Authority, orDash(shortPrint(a.Issuer)), ends, fmt.Sprint(a.Trust), strings.Join(a.Replicas, ","),
+				fmt.Sprint(a.Issued), first, orDash(cmp.Or(a.Name, a.Problem)))
+		}
+		if err := t.Write(scr, wide); err != nil {
+			return err
+		}
+	}
+	for _, u := range p.Unissued {
+		var parts []string
+		if n := len(u.Other); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d of another issuer or order, at %s", n, story.FewNames(u.Other)))
+		}
+		if n := len(u.Missing); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d missing, at %s", n, story.FewNames(u.Missing)))
+		}
+		fmt.Fprintf(scr.W, "certificates wanted of %s: %s\n", u.Authority, strings.Join(parts, "; "))
+	}
+	return nil
 }
 
 // words summarizes the agents.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/story"
+	"github.com/leasehold/leasehold/store"
 )
 
 // pkiDocument is the JSON form of pki show.
@@ -21,9 +23,12 @@ type pkiDocument struct {
 	Issued      []issuedCertificate `json:"issued"`
 	Replicas    []replicaTrust      `json:"replicas"`
 	Agents      *agentsTrust        `json:"agents,omitempty"`
-	Soonest     *soonest            `json:"ends_first,omitempty"`
-	Unseen      []string            `json:"not_seen"`
-	Warnings    []string            `json:"warnings"`
+	// The authorities for workloads' certificates, and the certificates that are not of them (yet).
+	Workloads []story.WorkloadAuthority    `json:"workloads"`
+	Unissued  []story.UnissuedCertificates `json:"workloads_unissued"`
+	Soonest   *soonest                     `json:"ends_first,omitempty"`
+	Unseen    []string                     `json:"not_seen"`
+	Warnings  []string                     `json:"warnings"`
 }
 
 // authorityState is one certificate of an authority.
@@ -104,6 +109,7 @@ func readPKI(dir string, now time.Time) (*pkiState, error) {
 	p := &pkiState{now: now, pkiDocument: pkiDocument{
 		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{},
 		Unseen: []string{}, Warnings: []string{},
+		Workloads: []story.WorkloadAuthority{}, Unissued: []story.UnissuedCertificates{},
 	}}
 	var missing error
 	for _, kind := range []pki.Kind{pki.Agents, pki.Operators} {
@@ -175,6 +181,24 @@ func (p *pkiState) takeFiles(kind pki.Kind, f pki.Files) {
 		"the " + string(kind) + "' authority", next, f.Issuer.Certificate.NotBefore,
 		f.Issuer.Ends(), authorityNear,
 	})
+}
+
+// takeWorkloads adds what replicas and agents report of workloads' certificates.
+func (p *pkiState) takeWorkloads(seen trustSeen) {
+	var replicas []store.Replica
+	var instances []store.Instance
+	reports := map[string]*store.Report{}
+	for _, r := range seen.replicas {
+		replicas = append(replicas, r.Record)
+	}
+	for _, a := range seen.agents {
+		instances = append(instances, a.record)
+		reports[a.id] = a.report
+	}
+	p.Workloads, p.Unissued = story.WorkloadAuthorities(replicas, instances, reports)
+	for _, problem := range story.AuthorityProblems(replicas, p.now) {
+		p.Warnings = append(p.Warnings, problem.What+"; "+problem.Next)
+	}
 }
 
 // take adds what replicas and agents report.

@@ -3,9 +3,12 @@ package authority
 import (
 	"context"
 	"crypto"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +68,40 @@ func (s *Set) Limits() map[string]store.AuthorityLimits {
 		all[name] = told
 	}
 	return all
+}
+
+// States are how each of the authorities is now, by name.
+func (s *Set) States() map[string]store.AuthorityState {
+	all := map[string]store.AuthorityState{}
+	for _, name := range s.Names() {
+		bundle, issuer, err := s.by[name].Trusted()
+		if err != nil {
+			all[name] = store.AuthorityState{Problem: shortened(err.Error())}
+			continue
+		}
+		st := store.AuthorityState{Issuer: issuer}
+		for {
+			var block *pem.Block
+			if block, bundle = pem.Decode(bundle); block == nil {
+				break
+			}
+			if c, err := x509.ParseCertificate(block.Bytes); err == nil && st.Trust == 0 {
+				st.Name, st.Begins, st.Ends = shortened(c.Subject.String()), c.NotBefore, c.NotAfter
+			}
+			st.Trust++
+		}
+		all[name] = st
+	}
+	return all
+}
+
+// shortened bounds a text that others have made, for a replica's record.
+func shortened(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // UseSecrets says where the values of the shard's secrets are.

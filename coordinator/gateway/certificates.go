@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"time"
@@ -61,7 +59,7 @@ func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o author
 	if s.g.deps.Authority == nil {
 		return o, certificateOpen
 	}
-	names, err := store.CertificateNames(c.Names, filetemplate.Data{Vars: rec.Spec.Vars, Facts: factsOf(rec)})
+	names, err := store.CertificateNames(c.Names, filetemplate.Data{Vars: rec.Spec.Vars, Facts: rec.TemplateFacts()})
 	if err != nil {
 		return o, err.Error()
 	}
@@ -70,13 +68,6 @@ func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o author
 		return o, err.Error()
 	}
 	return o, ""
-}
-
-// orderVersion names an order and who signs it. Certificates of another version are replaced at
-// once.
-func orderVersion(o authority.Order, c *store.FileCertificate, issuer string) string {
-	sum := sha256.Sum256(store.Encode([]any{o.Instance, o.Names, o.KeyType, o.Lifetime, c.Authority, c.Key, issuer}))
-	return hex.EncodeToString(sum[:8])
 }
 
 // certificate completes what an agent is told of a file that is a certificate.
@@ -91,7 +82,7 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 	if problem == "" {
 		_, issuer, err := s.g.deps.Authorities.Trusted(c.Authority)
 		if err == nil {
-			out.Version = orderVersion(o, c, issuer)
+			out.Version = c.Version(rec.ID, o.Names, issuer)
 			return
 		}
 		problem = err.Error()
@@ -196,7 +187,7 @@ func (s *session) ordered(ask *protocol.SignRequest) (o authority.Order, name, p
 	switch {
 	case err != nil:
 		return o, "", err.Error()
-	case orderVersion(o, c, issuer) != ask.GetVersion():
+	case c.Version(rec.ID, o.Names, issuer) != ask.GetVersion():
 		s.notify(topicFiles)
 		return o, "", fileOther
 	}

@@ -141,7 +141,7 @@ func (s *session) render(rec *store.Instance, f *store.File) (data []byte, probl
 		return nil, "its template cannot be read: " + err.Error()
 	}
 	render := func(peers []filetemplate.Peer) ([]byte, error) {
-		return t.Render(filetemplate.Data{Vars: rec.Spec.Vars, Facts: factsOf(rec), Peers: peers})
+		return t.Render(filetemplate.Data{Vars: rec.Spec.Vars, Facts: rec.TemplateFacts(), Peers: peers})
 	}
 	if !t.UsesPeers() {
 		data, err = render(nil)
@@ -160,16 +160,6 @@ func (s *session) render(rec *store.Instance, f *store.File) (data []byte, probl
 		return nil, "its template cannot be rendered: " + err.Error()
 	}
 	return data, ""
-}
-
-// factsOf are the facts of an instance. One that is not known yet is left out, so that what needs
-// it waits for it.
-func factsOf(rec *store.Instance) map[string]any {
-	facts := map[string]any{"instance": rec.ID, "group": rec.Group, "slot": rec.Slot, "zone": rec.Zone}
-	if rec.Address != "" {
-		facts["address"] = rec.Address
-	}
-	return facts
 }
 
 // fetchFile answers with a piece of a file. s.mu must be held.

@@ -76,7 +76,10 @@ func (d *draft) notOpen(e *entry) string {
 	case !e.fresh || e.calls.Last == "" && !s.InPlace():
 		return "it is being added"
 	case s.Down > 0:
-		return "it is down there" + e.told()
+		if why := e.told(); why != "" {
+			return "it is down there: " + why
+		}
+		return "it is down there"
 	case s.Checking > 0:
 		return "its checks there have not passed yet"
 	default:

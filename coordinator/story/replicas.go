@@ -48,6 +48,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 	for _, r := range st.Replicas {
 		here = append(here, r.Record)
 	}
+	found = append(found, AuthorityProblems(here, now)...)
 	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
 		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
 			add(r.ID, "start it again; one that is gone for good is forgotten after a day",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -195,6 +197,17 @@ func TestCertificatesOfATLSServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.await("the next authority alone in the bundles", func() bool { return count(ids[0]) == 1 && count(ids[1]) == 1 })
+	c.await("pki show counting certificates of the next authority alone", func() bool {
+		var shown struct {
+			Workloads []story.WorkloadAuthority    `json:"workloads"`
+			Unissued  []story.UnissuedCertificates `json:"workloads_unissued"`
+		}
+		if err := json.Unmarshal([]byte(c.must("pki", "show", "-o", "json")), &shown); err != nil {
+			t.Fatal(err)
+		}
+		return len(shown.Workloads) == 1 && shown.Workloads[0].Issued == 2 && shown.Workloads[0].Trust == 1 &&
+			len(shown.Workloads[0].Replicas) == 2 && len(shown.Unissued) == 0
+	})
 	stop()
 	clients.Wait()
 	for i, h := range all {

@@ -138,7 +138,7 @@ func bury(said io.Reader) {
 	}
 	for what := range left {
 		if dir, ok := strings.CutPrefix(what, "machines "); ok {
-			machines.Kill(machines.Shards(dir))
+			machines.Kill(dir, machines.Shards(dir))
 		}
 	}
 }

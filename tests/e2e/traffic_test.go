@@ -242,7 +242,9 @@ func TestNoRequestIsLost(t *testing.T) {
 		s.inService(4)
 	})
 	s.lossless(l, "a scale down", func() {
+		before := s.caughtUp()
 		s.must("group", "scale", "web", "3", "--confirm", "web")
+		s.awaitEntry("the instance that drains", before, func(n noted) bool { return n.To == store.Draining })
 		s.leaderDies()
 		s.awaitComplete("web", 3)
 		s.inService(3)

@@ -296,7 +296,7 @@ func (w *world) end() {
 			w.t.Errorf("something of %s is left: %v", p.Name, err)
 		}
 	}
-	machines.Kill(w.shards())
+	machines.Kill(w.machines, w.shards())
 	fmt.Fprintf(undertaker, "ended machines %s\n", w.machines)
 	if w.t.Failed() {
 		return

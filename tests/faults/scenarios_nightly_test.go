@@ -15,6 +15,16 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
+// Nothing happens for longer than a certificate lasts: each is renewed in time.
+//
+// proves FILE-2
+func TestNothingHappensForALifeOfCertificates(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, cluster.Config{})
+	c.Pass(cluster.CertificateLife * 5 / 4)
+	c.Finish()
+}
+
 // Everything there is, is started again, one after the other, while a change is brought to all
 // machines of a group: members of etcd killed, replicas ended in order, agents killed.
 //

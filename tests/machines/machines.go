@@ -84,8 +84,13 @@ func Residents(shards []string) []Resident {
 	return out
 }
 
-// Kill kills all processes of the machines of these shards, until none is left.
-func Kill(shards []string) {
+// Kill kills all processes of the machines of these shards, until none is left. Workloads that
+// overwrite their environment, as nginx does, are found by the records of agents in a provider's
+// directory.
+func Kill(dir string, shards []string) {
+	for _, group := range workloads(dir) {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
 	for all := Residents(shards); len(all) > 0; all = Residents(shards) {
 		for _, r := range all {
 			_ = syscall.Kill(r.PID, syscall.SIGKILL)
@@ -114,6 +119,49 @@ type Machine struct {
 	Shard string `json:"shard"`
 	PID   int    `json:"pid"`
 	Port  int    `json:"port"`
+}
+
+// workloads returns the process groups of the workloads that run on the machines in a directory, as
+// far as they are surely theirs: of the process that the agent has recorded, or of one whose first
+// process has ended, since no other gets its number meanwhile.
+func workloads(dir string) (groups []int) {
+	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		panic(err)
+	}
+	for _, place := range []string{dir, filepath.Join(dir, ".deleted")} {
+		records, err := filepath.Glob(filepath.Join(place, "*", provider.WorkloadFile))
+		if err != nil {
+			panic(err)
+		}
+		for _, path := range records {
+			var w provider.WorkloadProcess
+			data, err := os.ReadFile(path)
+			if err != nil || json.Unmarshal(data, &w) != nil || w.PID <= 1 ||
+				w.Kernel != strings.TrimSpace(string(kernel)) {
+				continue
+			}
+			if start, runs := startOf(w.PID); !runs || start == w.Start {
+				groups = append(groups, w.PID)
+			}
+		}
+	}
+	return groups
+}
+
+// startOf returns when a process was started, as the kernel counts it.
+func startOf(pid int) (start string, runs bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", false
+	}
+	// What is before the last parenthesis is its number and name, which may have any characters.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const field = 22 - 3 // the first one here is the third
+	if len(fields) <= field {
+		return "", false
+	}
+	return fields[field], true
 }
 
 // Read reads the record of a machine in a provider's directory.

@@ -37,7 +37,8 @@ func TestSecretsInDev(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { machines.Kill(machines.Shards(filepath.Join(data, "machines"))) })
+	place := filepath.Join(data, "machines")
+	t.Cleanup(func() { machines.Kill(place, machines.Shards(place)) })
 	end := func() {
 		dev.Signal(syscall.SIGINT)
 		select {

@@ -116,8 +116,8 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 	if err != nil {
 		log, err = r.workloadLog(instance)
 	}
-	if err != nil || len(found(log, values["db-password"])) < 2 || len(found(log, values["api-token"])) == 0 ||
-		len(found(log, values["line 0 of tls.key"])) == 0 {
+	forms := func(of string) int { return len(found(t, log, map[string]string{of: values[of]})) }
+	if err != nil || forms("db-password") < 2 || forms("api-token") == 0 || forms("line 0 of tls.key") == 0 {
 		t.Fatalf("the workload has said %q, %v: it did not have its secrets", log, err)
 	}
 
@@ -298,7 +298,7 @@ func start(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { machines.Kill(machines.Shards(place)) })
+	t.Cleanup(func() { machines.Kill(place, machines.Shards(place)) })
 	storetest.CreateShard(t, r.st, "default")
 	ready := make(chan string, 1)
 	replica, err := coordinator.New(coordinator.Config{

@@ -36,6 +36,8 @@ type Config struct {
 	// Whole says what is wrong with the content of a managed file that is neither the old nor the new
 	// one, by the file's name; "" if it is whole.
 	Whole map[string]func(content string) string
+	// Certificate is a managed certificate, whose changes are recorded; nil: there is none.
+	Certificate *Pair
 	// AgentAgain is how long a machine waits before it restarts its agent; 0: 1s.
 	AgentAgain time.Duration
 }
@@ -60,6 +62,7 @@ type Cloud struct {
 	mu       sync.Mutex
 	machines map[string]*machine // all machines that ever existed
 	failures []string
+	keys     map[string]map[string]string // by machine, what reveals its private keys
 }
 
 // New starts nothing.
@@ -68,7 +71,7 @@ func New(cfg Config) (*Cloud, error) {
 		return nil, errors.New("new cloud: Log, Agent, Dir, Socket and Source are needed")
 	}
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
-	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}}
+	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, keys: map[string]map[string]string{}}
 	c.traffic = &traffic{c: c, members: map[string]*served{}}
 	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
 		fake.Inside{Run: c.live, Hear: c.hear, Leaving: c.leaving, Address: c.reachedAt})

@@ -23,11 +23,12 @@ func (c *Cloud) File(instance, name string) (content string, there bool) {
 }
 
 // lookAtFiles records each file of a machine that is not whole, or not there any more, once for
-// each state. told has the last state of each that was there.
-func (c *Cloud) lookAtFiles(m *machine, told map[string]string) {
+// each state.
+func (c *Cloud) lookAtFiles(m *machine, seen *sightings) {
+	c.lookAtCertificate(m, seen)
 	for name, whole := range c.cfg.Whole {
 		data, err := os.ReadFile(filepath.Join(m.dir, Managed, name))
-		_, was := told[name]
+		_, was := seen.wrong[name]
 		var wrong string
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !was:
@@ -37,9 +38,9 @@ func (c *Cloud) lookAtFiles(m *machine, told map[string]string) {
 		default:
 			wrong = whole(string(data))
 		}
-		if wrong != "" && told[name] != wrong {
+		if wrong != "" && seen.wrong[name] != wrong {
 			c.cfg.Log.Add(history.Event{Torn: &history.Torn{Instance: m.id, Path: name, What: wrong}})
 		}
-		told[name] = wrong
+		seen.wrong[name] = wrong
 	}
 }

@@ -32,7 +32,7 @@ func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	runs := 0 // its process at the last check
-	files := map[string]string{}
+	files := &sightings{wrong: map[string]string{}}
 	for {
 		c.lookAtFiles(m, files)
 		select {

@@ -88,6 +88,9 @@ func New(t *testing.T, cfg Config) *Cluster {
 			t.Cleanup(func() { _ = c.disks[name].Close() })
 		}
 	}
+	if err := c.makeAuthority(); err != nil {
+		t.Fatal(err)
+	}
 	cast, err := cfg.Programs.WrongClock()
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +99,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 	c.Cloud, err = cloud.New(cloud.Config{
 		Log: c.Log, Agent: cast, Dir: filepath.Join(dir, "machines"), Socket: socket, Zones: zones, Logs: dir,
 		Source: c.source, Made: c.machineMade, Whole: whole,
+		Certificate: &cloud.Pair{Certificate: fileOfCertificate, Key: fileOfKey},
 	})
 	if err != nil {
 		t.Fatal(err)

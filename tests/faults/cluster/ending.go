@@ -194,6 +194,9 @@ func (c *Cluster) End() {
 	if n := c.Net.Held(); n > 0 {
 		c.leftBehind(fmt.Sprintf("%d connections", n))
 	}
+	if keys := c.searchKeys(); keys == 0 && len(c.Served()) > 0 {
+		c.T.Error("no private key was seen on any machine, and so none was looked for")
+	}
 }
 
 func (c *Cluster) leftBehind(what string) { c.Log.Add(history.Event{Left: &history.Left{What: what}}) }
@@ -207,7 +210,9 @@ func (c *Cluster) Verdict() []judge.Violation {
 	c.T.Helper()
 	events, err := c.History()
 	c.must(err)
-	found := judge.Judge(events, judge.Terms{Interval: c.Interval, LeaseTTL: c.TTL, Bound: Bound})
+	found := judge.Judge(events, judge.Terms{
+		Interval: c.Interval, LeaseTTL: c.TTL, Bound: Bound, Certificate: CertificateLife,
+	})
 	if len(found) > 0 {
 		text := judge.Tell(found)
 		_ = os.WriteFile(filepath.Join(c.Dir, "verdict"), []byte(text), 0o600) // shown as well

@@ -39,6 +39,9 @@ var whole = map[string]func(string) string{
 		}
 		return ""
 	},
+	fileOfCertificate: wholePEM("CERTIFICATE", parseCertificate),
+	fileOfBundle:      wholePEM("CERTIFICATE", parseCertificate),
+	fileOfKey:         wholePEM("PRIVATE KEY", parseKey),
 }
 
 // served returns what is not as it should be in the end with the load balancer and with files; ""
@@ -74,6 +77,9 @@ func (c *Cluster) served() string {
 		}
 		if have, _ := c.Cloud.File(id, fileOfPeers); have != peers[id] {
 			return fmt.Sprintf("%s of %s is %q, and not %q", fileOfPeers, id, have, peers[id])
+		}
+		if wrong := c.certified(id); wrong != "" {
+			return wrong
 		}
 	}
 	return ""

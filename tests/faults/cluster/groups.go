@@ -65,7 +65,8 @@ func (g *Group) text(c *Cluster) string {
 		lines = append(lines, "load_balancers: [{name: "+swarm.BalancerTarget+"}]", "drain: {timeout: 6s, hook: [\"true\"]}",
 			"files:", fmt.Sprintf("- {path: \"${dir}/%s/%s\", template: %q}", cloud.Managed, fileOfVars,
 				varsTemplate(g.edits["vars"])),
-			fmt.Sprintf("- {path: \"${dir}/%s/%s\", template: %q, settle: 1s}", cloud.Managed, fileOfPeers, peersTemplate))
+			fmt.Sprintf("- {path: \"${dir}/%s/%s\", template: %q, settle: 1s}", cloud.Managed, fileOfPeers, peersTemplate),
+			certificateFile(g.Name))
 	}
 	return strings.Join(append(append(lines, g.More...), ""), "\n")
 }

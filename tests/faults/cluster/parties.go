@@ -53,6 +53,7 @@ func (c *Cluster) replicaFlags(id string) []string {
 	record := filepath.Join(c.dir, fmt.Sprintf("history-%s-%d", id, len(c.records)))
 	c.records = append(c.records, record)
 	flags := []string{"-history", record, "-zones", strings.Join(zones, ","), "-balancer", swarm.BalancerTarget}
+	flags = append(flags, c.authorityFlag()...)
 	if c.cfg.Numbers {
 		if c.numbers[id] == "" {
 			c.numbers[id] = addresses.FreeAddress(c.test)

@@ -1,6 +1,10 @@
 package history
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
 
 // Event is something that was observed. Exactly one of the pointers is set.
 type Event struct {
@@ -18,6 +22,9 @@ type Event struct {
 
 	Membership *Membership `json:"membership,omitempty"`
 	Torn       *Torn       `json:"torn,omitempty"`
+
+	Certificate *Certificate `json:"certificate,omitempty"`
+	Leaked      *Leaked      `json:"leaked,omitempty"`
 }
 
 // Call is a provider call, as the provider sees it. It gives two events: at its beginning and at
@@ -112,6 +119,22 @@ type Torn struct {
 	Instance string `json:"instance"`
 	Path     string `json:"path"`
 	What     string `json:"what"` // what is wrong with it
+}
+
+// Certificate is a managed certificate that was seen on a machine, other than the one before.
+type Certificate struct {
+	Instance string `json:"instance"`
+	Path     string `json:"path"`
+	Serial   string `json:"serial"`
+	// Left is how long it still lasts, by a clock that is right.
+	Left time.Duration `json:"left"`
+}
+
+// Leaked is the private key of a machine, seen elsewhere.
+type Leaked struct {
+	Instance string `json:"instance"`
+	Where    string `json:"where"`
+	As       string `json:"as"` // how it is encoded there
 }
 
 // Harm is a fault of one machine. While it lasts, and for as long after as the coordinators need to

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,4 +26,10 @@ func Now() Time {
 func (t Time) Sub(earlier Time) time.Duration { return time.Duration(t - earlier) }
 
 // Add is so much later.
-func (t Time) Add(d time.Duration) Time { return t + Time(d) }
+// The last of all times is later than none.
+func (t Time) Add(d time.Duration) Time {
+	if later := t + Time(d); d < 0 || later >= t {
+		return later
+	}
+	return math.MaxInt64
+}

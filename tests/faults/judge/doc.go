@@ -22,6 +22,7 @@
 //	journal.go       every step is explained, and the explanation is true
 //	convergence.go   after all faults, everything becomes as wanted
 //	traffic.go       no instance is in service that should not be, drained too early, or torn
+//	certificates.go  no certificate ends on a machine in contact, and no key leaves its machine
 //	leftovers.go     what should have been removed
 //
 // # Invariants

@@ -27,6 +27,7 @@ type Terms struct {
 	Interval    time.Duration // of reports
 	Reconnect   time.Duration // the longest back-off of agents
 	Poll        time.Duration // of the provider
+	Certificate time.Duration // how long a workload's lasts
 	CallTimeout time.Duration // of provider calls: the provider's capability
 	// Slack is how much later than it happened an event may be written to the history.
 	Slack time.Duration
@@ -40,6 +41,7 @@ func (t Terms) withDefaults() Terms {
 	t.Interval = cmp.Or(t.Interval, time.Second)
 	t.Reconnect = cmp.Or(t.Reconnect, 2*time.Second)
 	t.Poll = cmp.Or(t.Poll, time.Second)
+	t.Certificate = cmp.Or(t.Certificate, time.Minute)
 	t.CallTimeout = cmp.Or(t.CallTimeout, 40*time.Second)
 	t.Slack = cmp.Or(t.Slack, 2*time.Second)
 	return t
@@ -67,7 +69,7 @@ func Judge(events []history.Event, terms Terms) []Violation {
 	for _, question := range []func(){
 		in.machines, in.removals, in.destruction, in.condemned, in.losses, in.verdicts, in.sessions, in.silence,
 		in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
-		in.convergence, in.leftovers, in.traffic, in.files,
+		in.convergence, in.leftovers, in.traffic, in.files, in.certificates, in.keysElsewhere,
 	} {
 		question()
 	}

@@ -65,6 +65,11 @@ func tellEvent(e history.Event) string {
 		return fmt.Sprintf("load balancer: %s %s%s%s", m.Instance, m.What, after(" at ", m.Call), after(" by ", m.Replica))
 	case e.Torn != nil:
 		return fmt.Sprintf("file %s of %s: %s", e.Torn.Path, e.Torn.Instance, e.Torn.What)
+	case e.Certificate != nil:
+		return fmt.Sprintf("file %s of %s: certificate %s, which lasts %s", e.Certificate.Path, e.Certificate.Instance,
+			e.Certificate.Serial, e.Certificate.Left.Round(time.Millisecond))
+	case e.Leaked != nil:
+		return fmt.Sprintf("private key of %s in %s: %s", e.Leaked.Instance, e.Leaked.Where, e.Leaked.As)
 	case e.Left != nil:
 		return "left: " + e.Left.What
 	default:

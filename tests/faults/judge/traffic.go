@@ -255,8 +255,12 @@ func (t *truth) hampered(at history.Time) bool {
 	w := span{at, at + 1}
 	return slices.ContainsFunc(t.troubles, func(tr trouble) bool {
 		return w.meets(span{tr.from, tr.to.Add(t.terms.recovery())}) &&
-			!slices.ContainsFunc(harmless, func(kind string) bool { return strings.HasPrefix(tr.Kind, kind) })
+			!isHarmless(tr.Kind)
 	})
+}
+
+func isHarmless(trouble string) bool {
+	return slices.ContainsFunc(harmless, func(kind string) bool { return strings.HasPrefix(trouble, kind) })
 }
 
 // seenInService returns the last events of an instance at the load balancer.

@@ -70,5 +70,34 @@ func ofTraffic() []Mutant {
 			},
 			Likely: []string{"file-edited-on-full-disk"},
 		},
+		{
+			Name:  "certificate-not-renewed",
+			What:  "The agent does not renew a certificate after two thirds of its life, nor later.",
+			Rules: []string{"FILE-2"},
+			Edits: []Edit{{
+				File: "agent/files/certificate.go",
+				Old:  "	case m.due(f.GetPath(), last.Issued):\n",
+				New:  "	case m.due(f.GetPath(), last.Issued) && false:\n",
+			}},
+			Scenario: "TestNothingHappensForALifeOfCertificates",
+		},
+		{
+			Name: "private-key-in-report",
+			What: "The report on a certificate has the private key in it, " +
+				"and the agent takes it out of nothing that it tells.",
+			Rules: []string{"FILE-2"},
+			Edits: []Edit{
+				{
+					File: "agent/files/certificate.go",
+					Old:  "	m.writes[f.GetPath()] = write{time.Now(), mended}\n",
+					New:  "	m.writes[f.GetPath()] = write{time.Now(), mended + string(text.key)}\n",
+				},
+				{
+					File: "agent/files/certificate.go",
+					Old:  "		m.deps.Hide(f.GetCertificate().GetKey(), pem.EncodeToMemory(block))\n",
+					New:  "		_ = pem.EncodeToMemory(block)\n",
+				},
+			},
+		},
 	}
 }

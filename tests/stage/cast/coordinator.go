@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/provider/fake/socket"
@@ -37,6 +38,7 @@ func coordinate(ctx context.Context, args []string) error {
 	timeout := flags.Duration("call-timeout", 0, "time limit of calls of the swarm; 0: the default")
 	kept := flags.String("history", "", "file for its commits; empty: none")
 	front := flags.String("balancer", "", "name of the load balancer at the swarm's socket; empty: there is none")
+	authorityDir := flags.String("authority", "", "directory of an authority for workloads, and its name; empty: none")
 	http := flags.String("http", "", "address for metrics; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -73,6 +75,15 @@ func coordinate(ctx context.Context, args []string) error {
 	}
 	if *front != "" {
 		host.Balancers = map[string]balancer.Balancer{*front: swarm.NewBalancer(*id, *path)}
+	}
+	if *authorityDir != "" {
+		web, err := authority.NewOwn(authority.OwnConfig{
+			Dir: *authorityDir, Limits: authority.Limits{Domains: []string{"internal"}},
+		}, *pki, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		host.Authorities = map[string]authority.Authority{filepath.Base(*authorityDir): web}
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),

@@ -1,0 +1,3 @@
+// Package leaks finds values that must not be somewhere, in whatever encoding: secrets and private
+// keys in logs, records, reports and files.
+package leaks
