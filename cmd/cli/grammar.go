@@ -26,7 +26,7 @@ type Grammar struct {
 	Apply    Apply     `cmd:"" help:"Apply a directory of groups and settings to the shard, all or nothing."`
 	Group    Groups    `cmd:"" help:"Groups: the desired state."`
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
-	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`
+	Events   Journal   `cmd:"" help:"Show the journal: each decision, its rule and its reason; or export it."`
 	Explain  Explain   `cmd:"" help:"Explain the state of an instance or a group: what happened, why, and what is blocked; or show the text of a rule."`
 	Report   Report    `cmd:"" help:"Report how well the groups were kept: availability, what cost time, and how soon failures were repaired."`
 	Init     Init      `cmd:"" help:"Create the shard, once, before its first coordinator starts."`
@@ -64,6 +64,12 @@ type Grammar struct {
 type Webhooks struct {
 	List WebhookList `cmd:"" help:"List the webhooks: how far their deliveries have come, and what they did not take."`
 	Test WebhookTest `cmd:"" help:"Send a test event, as the coordinator would."`
+}
+
+// Journal are the commands about the journal.
+type Journal struct {
+	List   Events       `cmd:"" default:"withargs" help:"Show the journal, the oldest entry first. The word list may be left out."`
+	Export EventsExport `cmd:"" help:"Write what is known of a span to standard output, as a file for report and replay."`
 }
 
 // Groups are the commands about groups.

@@ -52,9 +52,9 @@ func commandOf(n *kong.Node) string {
 
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"leasehold gr":         "group",
-		"leasehold group s":    "scale\nshow",
-		"leasehold events --f": "--follow",
+		"leasehold gr":              "group",
+		"leasehold group s":         "scale\nshow",
+		"leasehold events list --f": "--follow",
 	} {
 		t.Setenv("COMP_LINE", line)
 		var out bytes.Buffer

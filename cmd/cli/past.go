@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/review"
@@ -9,7 +11,8 @@ import (
 )
 
 // past reads what is known of a span: the journal, from some time before it on, what is there now
-// and, for what the journal no longer has, the summaries of days. It also returns the revision.
+// and, for what the journal no longer has, the summaries of days. It also returns the revision of
+// what is there now.
 func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input, at store.Revision, err error) {
 	shard, err := s.readShard(ctx)
 	if err != nil {
@@ -19,38 +22,52 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 		From: from, To: to, Created: shard.Record.Created,
 		Kept: shard.Record.Settings.WithDefaults().EventsKept.D(),
 	}
-	err = atOneRevision(0, func() error {
-		in.Entries = nil
-		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(from.Add(-review.Before)), partOfPast, 0,
-			func(part store.Part) bool {
-				at = part.Revision
-				for _, e := range readable[store.JournalEntry](part.KVs) { // status names those that cannot be read
-					in.Entries = append(in.Entries, review.Slim(e))
-				}
-				return true
-			})
+	err = s.appendOnly(ctx, store.KindEvents, s.keys().EventsFrom(from.Add(-review.Before)), func(kv store.KV) error {
+		if e, err := store.Decode[store.JournalEntry](kv); err == nil { // status names those that cannot be read
+			in.Entries = append(in.Entries, review.Slim(e.Record))
+		}
+		return nil
 	})
 	if err != nil {
 		return in, 0, err
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), at)
+	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), 0)
 	if err != nil {
 		return in, 0, err
 	}
 	in.Instances = readable[store.Instance](listing.KVs)
 	if !from.Before(to.Add(-in.Kept)) {
-		return in, at, nil
+		return in, listing.Revision, nil
 	}
-	err = s.parts(ctx, s.keys().Of(store.KindDays), s.keys().DayDone(from.UTC().Format(store.DayLayout)), partOfPast, 0,
-		func(part store.Part) bool {
-			for _, d := range readable[store.Day](part.KVs) {
-				if d.Group != "" { // else it is the note that the day is summed up
-					in.Days = append(in.Days, d)
+	err = s.appendOnly(ctx, store.KindDays, s.keys().DayDone(from.UTC().Format(store.DayLayout)),
+		func(kv store.KV) error {
+			if d, err := store.Decode[store.Day](kv); err == nil && d.Record.Group != "" { // else it is the note of the day
+				in.Days = append(in.Days, d.Record)
+			}
+			return nil
+		})
+	return in, listing.Revision, err
+}
+
+// appendOnly reads the keys of a kind from one on, some at a time. Their values do not change once
+// they are written, so it may go on at a later revision when etcd has compacted the first: no
+// amount of them is too much to be read.
+func (s *Session) appendOnly(ctx context.Context, kind, from string, take func(store.KV) error) error {
+	for {
+		var wrong error
+		err := s.parts(ctx, s.keys().Of(kind), from, partOfPast, 0, func(part store.Part) bool {
+			for _, kv := range part.KVs {
+				if wrong = take(kv); wrong != nil {
+					return false
 				}
 			}
+			from = part.Next
 			return true
 		})
-	return in, at, err
+		if wrong != nil || !errors.Is(err, store.ErrCompacted) {
+			return cmp.Or(wrong, err)
+		}
+	}
 }
 
 // partOfPast is how many keys one request reads.

@@ -17,6 +17,7 @@ import (
 type Report struct {
 	Group string `short:"g" help:"Report on this group alone, in full." placeholder:"NAME"`
 	Since Ago    `help:"How far back to go, such as 24h or 7d." default:"7d" placeholder:"DURATION"`
+	From  string `help:"Report on a file of leasehold events export: all of it, whatever --since says; - is standard input." placeholder:"FILE"`
 }
 
 // Run computes the report from the journal and shows it.
@@ -24,15 +25,18 @@ func (c *Report) Run(ctx context.Context, s *Session) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold report --since 7d", "--since: must be more than 0")
 	}
-	now := s.env.Now()
-	in, _, err := s.past(ctx, now.Add(-time.Duration(c.Since)), now)
+	in, err := c.past(ctx, s)
 	if err != nil {
 		return err
 	}
 	doc := review.Of(in)
 	if c.Group != "" {
 		doc.Groups = slices.DeleteFunc(doc.Groups, func(g review.Group) bool { return g.Name != c.Group })
-		if len(doc.Groups) == 0 {
+		switch {
+		case len(doc.Groups) > 0:
+		case c.From != "":
+			return failure(NotFound, "leasehold report --from "+shellWord(c.From), "%s has no group %q", c.From, c.Group)
+		default:
 			if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
 				return err
 			}
@@ -42,6 +46,19 @@ func (c *Report) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	return c.write(s, doc)
+}
+
+func (c *Report) past(ctx context.Context, s *Session) (review.Input, error) {
+	if c.From != "" {
+		content, err := s.eventFile(c.From)
+		if err != nil {
+			return review.Input{}, err
+		}
+		return content.Past, nil
+	}
+	now := s.env.Now()
+	in, _, err := s.past(ctx, now.Add(-time.Duration(c.Since)), now)
+	return in, err
 }
 
 func (c *Report) write(s *Session, doc review.Report) error {

@@ -78,7 +78,9 @@ func Of(in Input) Report {
 	case len(days) > 0:
 		r.From = begin
 		r.Unknown = append(r.Unknown, ofDays(days, reach)...)
-		in.From = after(days)
+		if in.From = after(days); in.From.Before(reach) {
+			in.From = reach
+		}
 	default:
 		r.From = reach
 		r.Unknown = append(r.Unknown, fmt.Sprintf("The journal keeps entries for %s (events_kept): the report begins there.",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -147,7 +148,7 @@ func ofDays(days []store.Day, reach time.Time) (unknown []string) {
 		unknown = append(unknown, fmt.Sprintf("Of %d of these days there is no summary.", missing))
 	}
 	if gap := reach.Sub(after(days)); gap > 0 {
-		unknown = append(unknown, fmt.Sprintf("Of %s after them nothing is known.", gap.Round(time.Minute)))
+		unknown = append(unknown, fmt.Sprintf("Of %s after them nothing is known.", reason.Span(gap)))
 	}
 	return unknown
 }

@@ -11,7 +11,7 @@ var menu = []section{
 	{"Begin", []string{"README.md", "docs/tutorial.md", "docs/comparison.md"}},
 	{"Groups", []string{
 		"docs/simulate.md", "docs/changing.md", "docs/autoscaling.md", "docs/spot.md", "docs/files.md", "docs/authorities.md",
-		"docs/discovery.md", "docs/gitops.md", "docs/webhooks.md", "docs/tracing.md", "docs/report.md",
+		"docs/discovery.md", "docs/gitops.md", "docs/webhooks.md", "docs/tracing.md", "docs/report.md", "docs/replay.md",
 		"docs/drill.md", "docs/page.md",
 	}},
 	{"Production", []string{
