@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -10,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // The course of a test of alerts, in minutes: all is well, then the fault, then all is well again.
@@ -174,11 +173,12 @@ func TestEachAlertFiresByItsFaultAlone(t *testing.T) {
 		}
 		tests = append(tests, m{"name": alert, "interval": "1m", "input_series": input, "promql_expr_test": looks})
 	}
-	document, err := yaml.Marshal(m{"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": tests})
+	// JSON is YAML, too
+	document, err := json.Marshal(m{"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": tests})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "alerts_test.yaml")
+	file := filepath.Join(t.TempDir(), "alerts_test.json")
 	if err := os.WriteFile(file, document, 0o600); err != nil {
 		t.Fatal(err)
 	}
