@@ -65,6 +65,7 @@ type draft struct {
 	next     time.Time
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
+	drillDue time.Time       // see store.Status
 	damaged  int             // records that are lost or unreadable, less what was acknowledged
 	shared   *sharedBudget   // with other groups; nil: none
 	room     *room           // what the limits of the shard leave; nil: there are none
