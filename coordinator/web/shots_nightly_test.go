@@ -189,8 +189,8 @@ func (x *exhibit) day(group string, size int) {
 	x.put(map[string]any{x.keys.Status(group): st})
 }
 
-// inDocs are the pictures of docs/images: by the picture that each is the upper part of, its name and
-// its height.
+// inDocs are the pictures of docs/images: by the picture that each is the upper part of, its name
+// and its height.
 var inDocs = map[string]struct {
 	name   string
 	height int
