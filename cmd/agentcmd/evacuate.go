@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // Evacuate is the command that evacuates a machine on request of its host's operator (DRAIN-3). It
@@ -18,7 +19,7 @@ import (
 // and survives a restart of the agent.
 type Evacuate struct {
 	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir  string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	StateDir  string `help:"Directory of the agent's state (default: the directory of the bootstrap document)." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
 	Why       string `arg:"" optional:"" help:"The reason, shown in the journal."`
 }
 
@@ -49,11 +50,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := evacuationFile(dir)
-	if err := os.WriteFile(path+".new", append(data, '\n'), 0o640); err != nil {
-		return fmt.Errorf("request the evacuation: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := durable.Replace(evacuationFile(dir), append(data, '\n'), 0o640); err != nil {
 		return fmt.Errorf("request the evacuation: %w", err)
 	}
 	_,
