@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/tests/browser"
 )
 
-// mostTimes is how many times as long as a page of 100 instances a larger one may take for a change,
-// layout included. A change is sent and drawn cell by cell.
+// mostTimes is how many times as long as a page of 100 instances a larger one may take for a
+// change, layout included. A change is sent and drawn cell by cell.
 var mostTimes = map[int]float64{1_000: 10, 10_000: 50}
 
 // proves WEB-1: a page of 10,000 instances takes up changes, measured against one of 100
