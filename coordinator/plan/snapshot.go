@@ -50,6 +50,9 @@ type Snapshot struct {
 	LimitsTurn store.Revision
 	// Agents are the versions of the agent that coordinators serve, the latest last (PROV-7).
 	Agents []AgentVersion
+	// NoneAway: all coordinators of the last day are at work, so that a version of the agent that
+	// none serves is withdrawn.
+	NoneAway bool
 	// BudgetTurns are the revisions of the keys of the budgets that groups share, by budget_group, and
 	// DownElsewhere is what is down in groups beside those in this snapshot that share one (REC-18).
 	BudgetTurns   map[string]store.Revision
