@@ -144,7 +144,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	a.lines = lines{certificate: deps.Certificate, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
 	a.scribe = newScribe(func(p page) error {
-		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty, p.sync)
+		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty)
 	}, a.log)
 	a.first = session.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
 	for _, d := range []struct {

@@ -321,8 +321,8 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
 		if err := writeMemory(dir+"/agent.json", "web-0-a",
-			session.Memory{Epoch: 3, Condemned: session.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
-			false); err != nil {
+			session.Memory{Epoch: 3, Condemned: session.Condemnation{Revision: 7, Phase: protocol.PhaseGone}},
+			duty{}); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/session"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 const memorySchema = 1
@@ -92,7 +92,7 @@ func readMemory(path, instance string) (session.Memory, duty, error) {
 type page struct {
 	memory session.Memory
 	duty   duty
-	sync   bool
+	novel  bool          // the duty is new, and no replica says it again
 	done   chan struct{} // closed when it was tried
 }
 
@@ -119,7 +119,7 @@ func (s *scribe) write(p page) {
 	p.done = make(chan struct{})
 	select {
 	case old := <-s.pages: // it was not begun
-		p.sync, p.done = p.sync || old.sync, old.done
+		p.novel, p.done = p.novel || old.novel, old.done
 	default:
 	}
 	s.pages <- p
@@ -154,7 +154,7 @@ func (s *scribe) run() {
 		err := s.save(p)
 		switch {
 		case err == nil:
-		case p.sync:
+		case p.novel:
 			s.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
 		default:
 			s.log.Debug("state is not kept", "error", err)
@@ -169,9 +169,8 @@ func (s *scribe) close() {
 	_ = s.await(s.ended) // it is told
 }
 
-// writeMemory replaces the file as a whole. It is synced where its duty is new: what a power
-// failure takes back of the rest, a replica tells.
-func writeMemory(path, instance string, m session.Memory, d duty, sync bool) error {
+// writeMemory replaces the file as a whole, for good.
+func writeMemory(path, instance string, m session.Memory, d duty) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
 		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas,
@@ -180,24 +179,5 @@ func writeMemory(path, instance string, m session.Memory, d duty, sync bool) err
 	if err != nil {
 		return fmt.Errorf("write agent state: %w", err)
 	}
-	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := writeFile(next, data, sync); err != nil {
-		return fmt.Errorf("write agent state: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		return fmt.Errorf("write agent state: %w", err)
-	}
-	return nil
-}
-
-func writeFile(path string, data []byte, sync bool) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return durable.Replace(path, data, 0o640)
 }

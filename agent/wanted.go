@@ -175,7 +175,7 @@ func (a *Agent) noteDone() {
 }
 
 // remember has the state file written.
-func (a *Agent) remember(sync bool) {
+func (a *Agent) remember(novel bool) {
 	a.duty.Verdicts = a.verdictsNow()
-	a.scribe.write(page{memory: a.memory, duty: a.duty, sync: sync})
+	a.scribe.write(page{memory: a.memory, duty: a.duty, novel: novel})
 }

@@ -16,11 +16,11 @@ import (
 const consoleTimeout = 3 * time.Second
 
 // keepConsole writes the end of a dead machine's console output to the journal, where it outlives
-// the machine, unless its agent reported how the workload ended (DET-19). It asks once, and does
-// without an answer.
+// the machine, unless its agent reported how the workload ended (DET-19). It does without an
+// answer; if the removal has to be repeated, it asks again.
 func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.Instance) {
 	console, keeps := p.(provider.Console)
-	if !keeps || rec.Last.Rule != "DET-4" || t.told(rec.ID) || !t.first(rec.ID) {
+	if !keeps || !rec.Dead || t.told(rec.ID) || t.consoleKept(rec.ID) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, consoleTimeout)
@@ -33,12 +33,17 @@ func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.I
 	if tail = tail[max(0, len(tail)-provider.ConsoleTail):]; len(tail) == 0 {
 		return
 	}
-	t.tell(call, store.JournalEntry{
+	written := t.tell(ctx, store.JournalEntry{
 		Rule: "DET-19", What: "console output kept",
 		Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
 		Instance: rec.ID, Slot: rec.Place(), Console: t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),
 		Revision: rec.Last.Revision,
 	})
+	if written {
+		t.mu.Lock()
+		t.consoles[rec.ID] = true
+		t.mu.Unlock()
+	}
 }
 
 // veiled returns a machine's output without the present values of its secrets.
@@ -79,19 +84,17 @@ func (r *Replica) secret(name string) (string, error) {
 	return string(value), err
 }
 
-// first reports whether a machine's console was not fetched yet.
-func (t *term) first(id string) bool {
+// consoleKept reports whether a machine's console output is in the journal.
+func (t *term) consoleKept(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := !t.heard[id]
-	t.heard[id] = true
-	return first
+	return t.consoles[id]
 }
 
 func (t *term) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.heard, id)
+	delete(t.consoles, id)
 }
 
 // told reports whether an instance's last report has the exit of its workload.

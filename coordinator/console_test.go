@@ -1,11 +1,13 @@
 package coordinator_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 )
@@ -66,6 +68,38 @@ func TestConsoleThatIsNotShownDelaysNothing(t *testing.T) {
 		}
 		if n := len(w.consoles()); n != 0 {
 			t.Errorf("%d consoles are kept", n)
+		}
+	})
+}
+
+// slow is a store whose transactions take some time.
+type slow struct{ store.Store }
+
+func (s slow) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(400 * time.Millisecond):
+		return s.Store.Commit(ctx, txn)
+	}
+}
+
+// A console that answers at the last moment is kept; what could not be written is asked for again
+// when the removal is repeated.
+//
+// proves DET-19
+func TestConsoleThatIsSlowIsKept(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one", func(_ *coordinator.Config, deps *coordinator.Deps) { deps.Store = slow{deps.Store} })
+		w.apply(w.group("web", 2))
+		ids := w.up(2)
+		w.provider.Inject(fake.Fault{Call: fake.CallConsole, Delay: 2500 * time.Millisecond})
+		w.provider.Print(ids[0], "kernel panic")
+		w.provider.Crash(ids[0], "exit 1")
+		w.until(2*time.Minute, "it is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		if kept := w.consoles(); len(kept) != 1 || kept[0].Console != "kernel panic" {
+			t.Errorf("kept are %+v", kept)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,14 +50,26 @@ func (r *Replica) disturbedBySilence(heard time.Time) {
 	r.noteDisturbance(fmt.Sprintf("etcd did not answer for %s", silent.Round(100*time.Millisecond)), false)
 }
 
-// noteDisturbance records what happened, and whether this replica rather than etcd caused it.
+// outageOver is how long a disturbance must not be noted for the next of its kind to be another.
+const outageOver = 10 * time.Second
+
+// noteDisturbance records what happened, and whether this replica rather than etcd caused it. While
+// it goes on it is recorded again and again, since agents have to return after its end; the log
+// tells of it once.
 func (r *Replica) noteDisturbance(what string, own bool) {
+	now := time.Now()
 	r.mu.Lock()
-	news := r.last == nil || r.last.What != what || time.Since(r.last.At) > time.Second
+	news := r.last == nil || r.last.What != what || now.Sub(r.last.At) > time.Second
 	if news {
 		r.disturbances++
-		r.last = &store.Disturbance{At: time.Now().UTC(), What: what, Own: own}
+		r.last = &store.Disturbance{At: now.UTC(), What: what, Own: own}
 	}
+	maps.DeleteFunc(r.goesOn, func(_ string, noted time.Time) bool { return now.Sub(noted) > outageOver })
+	_, known := r.goesOn[what]
+	if r.goesOn == nil {
+		r.goesOn = map[string]time.Time{}
+	}
+	r.goesOn[what] = now
 	t := r.term
 	r.mu.Unlock()
 	if t != nil {
@@ -65,8 +78,10 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 	}
 	if news {
 		r.deps.Meter.Disturbed()
-		r.log.Warn("disturbance", "what", what)
 		r.pokePublish()
+	}
+	if !known {
+		r.log.Warn("disturbance", "what", what)
 	}
 }
 

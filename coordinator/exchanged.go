@@ -49,16 +49,29 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	}
 	served.Record.Cluster, served.Record.Revision, served.Record.History = v.ClusterName(), v.Revision, nil
 	served.Record.Journal = nil
-	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()},
+	return r.hold(ctx, holdAnyway, why, []store.Condition{fence.Condition(), served.Unchanged()},
 		store.Put(served.Key, store.Encode(served.Record)))
 }
 
+// holding says when hold writes.
+type holding int
+
+const (
+	// holdExchanged: while etcd is not the one that this replica knows. If another replica has put
+	// the shard on hold for it, this one only updates what it knows.
+	holdExchanged holding = iota
+	// holdUnlessHeld: also if etcd is, unless the shard is on hold. A leader has a reason of its own.
+	holdUnlessHeld
+	// holdAnyway: in any case, with what else the leader writes.
+	holdAnyway
+)
+
 // hold puts the shard on hold, unless it is, and starts another generation, so that replicas that
-// learn of the exchange later do not hold it again after its release. A replica that learns it from
-// the record only updates what it knows. The other writes are made in any case. A leader passes its
-// fence as a condition: it has a reason of its own, and the shard is held for it unless it is on
-// hold.
-func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condition, writes ...store.Write) error {
+// learn of the exchange later do not hold it again after its release. A leader passes its fence as
+// a condition.
+func (r *Replica) hold(
+	ctx context.Context, when holding, why string, conditions []store.Condition, writes ...store.Write,
+) error {
 	kv, err := r.deps.Store.Get(ctx, r.keys.Shard())
 	if err != nil {
 		return fmt.Errorf("read shard: %w", err)
@@ -75,14 +88,14 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 	if known.ShardID != "" && shard.Record.ID != known.ShardID {
 		return &missingError{shardOther(known, shard.Record.ID)}
 	}
-	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 || len(conditions) > 0 &&
-		shard.Record.Hold == nil {
+	held := shard.Record.Hold != nil
+	if known.exchanged(shard.Record, vitals) != "" || when == holdAnyway || when == holdUnlessHeld && !held {
 		shard.Record.Generation = max(shard.Record.Generation, known.Generation) + 1
 		entry := store.JournalEntry{
 			Rule: "SAFE-12",
 			What: "the shard was on hold already when etcd was found exchanged", Why: why, Revision: kv.Modified,
 		}
-		if shard.Record.Hold == nil {
+		if !held {
 			shard.Record.Hold = &store.Hold{By: "leasehold", Why: why + restoredAdvice, At: time.Now().UTC()}
 			entry.What, entry.Why = "shard put on hold", shard.Record.Hold.Why
 		}
@@ -95,7 +108,7 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 		if _, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: conditions, Writes: writes}); err != nil {
 			return fmt.Errorf("hold shard: %w", err)
 		}
-		r.log.Warn("shard put on hold", "why", why)
+		r.log.Warn(pick(held, "etcd was exchanged, and the shard is on hold already", "shard put on hold"), "why", why)
 	}
 	r.known.learn(shard.Record, vitals)
 	r.saveKnown()
@@ -105,13 +118,19 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 // exchanged holds the shard because etcd changed while this replica ran. Every replica that notices
 // does so, leader or not, until the shard is on hold.
 func (r *Replica) exchanged(ctx context.Context, what string) {
+	said := ""
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, commitTimeout)
-		err := r.hold(call, what, nil)
+		err := r.hold(call, holdExchanged, what, nil)
 		cancel()
 		var missing *missingError
 		if err == nil || errors.Is(err, store.ErrNotFound) || errors.As(err, &missing) {
 			return // or etcd does not hold the shard at all: then nothing is decided
+		}
+		if said != err.Error() && ctx.Err() == nil {
+			said = err.Error()
+			r.log.Error("etcd was exchanged, and the shard could not be put on hold: trying again", "why", what,
+				"error", err)
 		}
 		r.journal.renewLease() // it belongs to another etcd
 		select {

@@ -1,11 +1,14 @@
 package coordinator_test
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -92,6 +95,46 @@ func TestUnreadableServedHoldsTheShard(t *testing.T) {
 		})
 		if w.shard().Hold == nil {
 			t.Error("it was written anew without a hold")
+		}
+	})
+}
+
+// locked is a store that refuses every change of a key.
+type locked struct {
+	store.Store
+	key string
+}
+
+func (s locked) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
+	if slices.ContainsFunc(txn.Writes, func(w store.Write) bool { return w.Key == s.key }) {
+		return 0, store.ErrDenied
+	}
+	return s.Store.Commit(ctx, txn)
+}
+
+// A hold that cannot be written is an error in the log, once, however often it is tried.
+//
+// proves SAFE-12, OBS-1
+func TestAHoldThatCannotBeWritten(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		book := newLogbook()
+		w.start("zero", book.kept, func(_ *coordinator.Config, deps *coordinator.Deps) {
+			deps.Store = locked{deps.Store, w.keys.Shard()}
+		})
+		w.leads(time.Second, "zero")
+		w.pass(time.Minute)
+		w.db.Faults().ChangeCluster()
+		w.pass(time.Minute)
+		if w.shard().Hold != nil {
+			t.Fatal("it was written")
+		}
+		const msg = "etcd was exchanged, and the shard could not be put on hold: trying again"
+		if n := count(book.since(0, slog.LevelError), slog.LevelError, msg, "error"); len(n) != 1 ||
+			n["hold shard: "+store.ErrDenied.Error()] != 1 {
+			t.Errorf("logged %v", n)
+		}
+		if n := count(book.since(0, slog.LevelWarn), slog.LevelWarn, "shard put on hold", "why"); len(n) != 0 {
+			t.Errorf("logged %v, and it is not on hold", n)
 		}
 	})
 }

@@ -131,10 +131,16 @@ func (t *term) stands(ctx context.Context, conditions []store.Condition) error {
 	return nil
 }
 
+// recordsCall are the boundaries before a call is recorded. A removal is not.
+var recordsCall = map[plan.CallKind]string{
+	plan.CallCreate: "record creating", plan.CallRestart: "record restarting", plan.CallHalt: "record halting",
+	plan.CallRemoveCopy: "record removing copy",
+}
+
 // record writes that a provider is about to be called. A creation gets a join token with it.
 func (t *term) record(ctx context.Context, c leader.Record) leader.Recorded {
 	id, creates := c.Instance.ID, c.Kind == plan.CallCreate
-	t.r.deps.Before(pick(creates, "record creating", "record restarting"), id)
+	t.r.deps.Before(recordsCall[c.Kind], id)
 	var token joinToken
 	if creates {
 		before, cancel := context.WithDeadline(ctx, c.Deadline)
@@ -196,7 +202,6 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 		out.Err = p.Stop(call, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
 		if errors.Is(out.Err, provider.ErrThrottled) {
 			t.called(ctx, c, plan.CallRemove, out.Err)
-			t.r.deps.Before("provider deleted", rec.ID)
 		} else if out.Err != nil && ctx.Err() == nil {
 			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
 				rec.ID, "error", out.Err)

@@ -102,6 +102,7 @@ type Replica struct {
 	standing     Standing // except what is read from its source
 	disturbances int
 	last         *store.Disturbance
+	goesOn       map[string]time.Time // disturbances that are logged, and when each was noted last
 	endSessions  context.CancelFunc
 	sessionsGone chan struct{}
 	publish      chan struct{} // signals a disturbance, another trust, or a reason to wait that is to be published
@@ -241,7 +242,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
-	parts.Go(func() { r.pulse.run(ctx) })
+	parts.Go(func() { r.pulse.run(ctx, r.stoodStill) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.publishAuthorities(ctx) })

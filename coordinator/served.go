@@ -142,7 +142,7 @@ func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.
 			return v, nil
 		}
 	}
-	if err := r.hold(ctx, "what etcd was when a leader was last at work cannot be read: "+why.Error(),
+	if err := r.hold(ctx, holdUnlessHeld, "what etcd was when a leader was last at work cannot be read: "+why.Error(),
 		[]store.Condition{s.t.fence.Condition()}); err != nil {
 		return v, err
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -10,6 +11,9 @@ const (
 	pulseEvery = time.Second
 	// pulseLate is how late a pulse must be to show that this process was paused or starved.
 	pulseLate = time.Second
+	// leaderLate is how long a leader must stand still for that to be a disturbance by itself: no
+	// agent could be heard meanwhile.
+	leaderLate = 3 * time.Second
 )
 
 // pulse distinguishes a process that stood still from an etcd that did not answer: a waiting caller
@@ -21,8 +25,8 @@ type pulse struct {
 	ended time.Time     // when it came
 }
 
-// run beats until ctx ends.
-func (p *pulse) run(ctx context.Context) {
+// run beats until ctx ends, and calls late after each standstill.
+func (p *pulse) run(ctx context.Context, late func(time.Duration)) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
 	p.beat()
@@ -31,19 +35,36 @@ func (p *pulse) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			p.beat()
+			if gap := p.beat(); gap > 0 {
+				late(gap)
+			}
 		}
 	}
 }
 
-func (p *pulse) beat() {
+// beat returns how long the process stood still before; 0: it did not.
+func (p *pulse) beat() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if gap := now.Sub(p.last); !p.last.IsZero() && gap >= pulseEvery+pulseLate {
+	gap := now.Sub(p.last)
+	if p.last.IsZero() || gap < pulseEvery+pulseLate {
+		gap = 0
+	} else {
 		p.late, p.ended = gap, now
 	}
 	p.last = now
+	return gap
+}
+
+// stoodStill takes up a standstill of this process, or of the whole machine.
+func (r *Replica) stoodStill(gap time.Duration) {
+	r.mu.Lock()
+	leads := r.term != nil
+	r.mu.Unlock()
+	if leads && gap > leaderLate {
+		r.noteDisturbance(fmt.Sprintf("the leader stood still for %s", gap.Round(100*time.Millisecond)), true)
+	}
 }
 
 // stoodStill returns the longest standstill of this process since a time; 0 if there was none.

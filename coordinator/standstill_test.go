@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,53 @@ func TestAStandstillIsOnesOwn(t *testing.T) {
 		p.beat()
 		if still := p.stoodStill(time.Now().Add(time.Nanosecond)); still != 0 {
 			t.Errorf("since then it stood still for %s", still)
+		}
+	})
+}
+
+// A disturbance that goes on is logged when it begins, and counted all the while.
+//
+// proves OBS-1, SAFE-1
+func TestAnOutageIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines strings.Builder
+		r := &Replica{
+			deps: Deps{Meter: Unmetered{}}, log: slog.New(slog.NewTextHandler(&lines, nil)), publish: make(chan struct{}, 1),
+		}
+		r.pulse.beat()
+		for range 60 {
+			<-time.After(2 * time.Second)
+			r.noteDisturbance("etcd does not answer", false)
+			r.noteDisturbance("a renewal failed", false)
+		}
+		if n := strings.Count(lines.String(), "disturbance"); n != 2 || r.disturbances != 120 {
+			t.Errorf("logged %d times, counted %d:\n%s", n, r.disturbances, lines.String())
+		}
+		<-time.After(time.Minute)
+		r.noteDisturbance("etcd does not answer", false)
+		if n := strings.Count(lines.String(), "etcd does not answer"); n != 2 {
+			t.Errorf("two outages are logged %d times", n)
+		}
+	})
+}
+
+// A standstill is noted once it is over; a leader's is a disturbance.
+//
+// proves SAFE-1
+func TestAStandstillOfTheLeaderIsADisturbance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Replica{
+			deps: Deps{Meter: Unmetered{}}, log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1),
+		}
+		r.pulse.beat()
+		<-time.After(4 * time.Second)
+		gap := r.pulse.beat()
+		if r.stoodStill(gap); gap != 4*time.Second || r.last != nil {
+			t.Errorf("%s, and a replica that does not lead noted %+v", gap, r.last)
+		}
+		<-time.After(pulseEvery)
+		if gap := r.pulse.beat(); gap != 0 {
+			t.Errorf("a pulse in time is late by %s", gap)
 		}
 	})
 }

@@ -22,9 +22,7 @@ import (
 )
 
 const (
-	passLate  = time.Second // a plan that takes this long is logged
-	tickEvery = time.Second
-	tickLate  = 3 * time.Second // a tick this late means that this process, or the machine, stood still
+	passLate = time.Second // a plan that takes this long is logged
 )
 
 // term is one term of leadership.
@@ -43,8 +41,9 @@ type term struct {
 
 	mu     sync.Mutex
 	tokens map[int]joinToken // of creations that are recorded, by operation
-	heard  map[string]bool   // dead machines whose consoles were fetched, until they are removed
-	silent []store.Silent    // providers and load balancers whose last List failed
+	// dead machines whose console output is in the journal, until they are removed
+	consoles map[string]bool
+	silent   []store.Silent // providers and load balancers whose last List failed
 
 	unanswered map[query.Key]query.Kind // numbers from outside whose last question failed
 
@@ -57,7 +56,7 @@ type term struct {
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, heard: map[string]bool{},
+		inbox: newInbox(), beats: make(chan struct{}), tokens: map[int]joinToken{}, consoles: map[string]bool{},
 		unanswered: map[query.Key]query.Kind{},
 		verdicts:   map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
 		held: map[string]map[string]bool{},
@@ -167,7 +166,6 @@ func (t *term) run(ctx context.Context) error {
 	parts.Go(func() { t.keepLoads(ctx) })
 	parts.Go(func() { t.keepDays(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
-	parts.Go(func() { t.watchClock(ctx) })
 	parts.Go(func() { t.sendDecisions(ctx) })
 	parts.Go(func() { t.traceHealings(ctx) })
 	err := t.loop(ctx)
@@ -226,23 +224,6 @@ func (t *term) step(ctx context.Context, e leader.Event) error {
 		}
 	}
 	return nil
-}
-
-// watchClock notices when this process, or the whole machine, stood still: no agent could be heard
-// meanwhile.
-func (t *term) watchClock(ctx context.Context) {
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
-	for last := time.Now(); ; last = time.Now() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if late := time.Since(last); late > tickLate {
-			t.r.noteDisturbance(fmt.Sprintf("the leader stood still for %s", late.Round(100*time.Millisecond)), true)
-		}
-	}
 }
 
 // compute makes the plan of a snapshot, and writes changed verdicts and held work to the journal
@@ -393,12 +374,14 @@ func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 
 // tell writes entries that belong to no change, under the fence. Entries that cannot be written are
 // lost: they only inform.
-func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
-	if _, err := t.commit(ctx, nil, nil, entries...); err != nil && ctx.Err() == nil {
+func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) (written bool) {
+	_, err := t.commit(ctx, nil, nil, entries...)
+	if err != nil && ctx.Err() == nil {
 		for _, e := range entries {
 			t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
 		}
 	}
+	return err == nil
 }
 
 func troubled(v store.Verdict) bool { return v == store.Suspect || v.Failed() }

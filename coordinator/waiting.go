@@ -105,7 +105,7 @@ func (r *Replica) findShard(ctx context.Context) (store.Shard, error) {
 	defer announced.Wait()
 	defer stop()
 	wait := 100 * time.Millisecond
-	told, tells := false, false
+	said, tells := "", false
 	for {
 		shard, err := r.lookForShard(ctx)
 		var missing *missingError
@@ -121,8 +121,8 @@ func (r *Replica) findShard(ctx context.Context) (store.Shard, error) {
 				tells = true
 				announced.Go(func() { r.announceWaiting(announcing) })
 			}
-		case !told:
-			told = true
+		case said != err.Error() && ctx.Err() == nil:
+			said = err.Error()
 			r.log.Error("etcd does not answer, trying again", "error", err)
 		}
 		select {
@@ -167,7 +167,7 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 		return store.Shard{}, fmt.Errorf("read vitals: %w", err)
 	}
 	if why := known.exchanged(v.Record, vitals); why != "" {
-		if err := r.hold(ctx, why, nil); err != nil {
+		if err := r.hold(ctx, holdExchanged, why, nil); err != nil {
 			return store.Shard{}, err
 		}
 	} else {

@@ -7,8 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests() {
-	scripts/openstack.sh install || true # ten minutes the first time; the test says what is missing
-	TIER=nightly TEST_TIMEOUT=30m scripts/test.sh
+	scripts/openstack.sh install || true # some minutes the first time; the test says what is missing
+	TIER=nightly TEST_TIMEOUT=45m scripts/test.sh
 }
 worlds() { make sim SEEDS=10000; }
 senses() { make senses AGENTS=1000; }

@@ -36,6 +36,7 @@ type Group struct {
 	Rollout             RolloutSpec       `json:"rollout"`
 	Windows             []Window          `json:"windows,omitempty"` // ROLL-6
 	Freeze              FreezeSpec        `json:"freeze,omitzero"`
+	Drills              []DrillSpec       `json:"drills,omitempty"` // DAY-6
 	Flap                FlapSpec          `json:"flap"`
 	Storm               StormSpec         `json:"storm"`
 	Expiry              ExpirySpec        `json:"expiry,omitzero"`

@@ -109,7 +109,7 @@ var (
 // path with [] is of a field that each item of a list has.
 var Fields = slices.Concat(baseFields, checkFields(), fileFields(), balancerFields, windowFields, busyFields,
 	healFields, rolloutFields, analysisFields, stormFields, leavingFields, machineFields, scaleFields, scheduleFields,
-	agentFields)
+	agentFields, drillFields)
 
 // maxSettings is how large the settings of a template may be, in JSON.
 const maxSettings = 64 << 10

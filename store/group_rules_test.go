@@ -29,6 +29,7 @@ func TestDefaultsAreTold(t *testing.T) {
 		"windows[].from", "windows[].for", "files[].certificate.authority", "files[].certificate.names",
 		"files[].certificate.key",
 		"scale.max", "scale.targets[].metric", "scale.targets[].value", "scale.schedule[].cron", "rollout.analysis[].from",
+		"drills[].cron",
 	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {

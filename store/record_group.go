@@ -153,6 +153,8 @@ type Status struct {
 	Shares    *Shares    `json:"shares,omitempty"` // of a group with capacity.spot
 	Scale     *Scale     `json:"scale,omitempty"`  // of a group with scale
 	Agents    *AgentWave `json:"agents,omitempty"` // of a group with agent.version
+	// DrillDue is the time of the last scheduled drill that was begun or left out (DAY-6).
+	DrillDue time.Time `json:"drill_due,omitzero"`
 	// Records is how many instances of the group have a record, on demand and being deleted
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.

@@ -24,6 +24,11 @@ type Instance struct {
 	Address string `json:"address,omitempty"`
 
 	Replaces string `json:"replaces,omitempty"` // the instance whose place in the slot it takes
+	// Purpose is what it was made for; "": a release before did not say. See MadeFor.
+	Purpose Purpose `json:"purpose,omitempty"`
+	// Leaves is why it drains or is deleted; "": it does not, or a release before did not say. See
+	// LeavesBecause.
+	Leaves Purpose `json:"leaves,omitempty"`
 	// Rebalances: it was made to even the zones, or to give the group its shares of capacity, and is
 	// withdrawn rather than made otherwise (REC-17, SPOT-4).
 	Rebalances bool `json:"rebalances,omitempty"`
@@ -277,6 +282,8 @@ type Vacated struct {
 	Instance string `json:"instance"`
 	Dead     bool   `json:"dead,omitempty"` // so its replacement waits for no budget (HEAL-3)
 	Roll     bool   `json:"roll,omitempty"` // it left for a roll, so its replacement is the roll's (ROLL-9)
+	// Purpose is why it left; "": a release before did not say.
+	Purpose Purpose `json:"purpose,omitempty"`
 }
 
 // Timers are the timers in the record, by name: see Timer.

@@ -28,8 +28,15 @@ type Scheduled struct {
 }
 
 // last is when the change came last, up to a time; zero if that is not known.
-func (c *ScaleChange) last(now time.Time) time.Time {
-	times, loc, ok := c.read()
+func (c *ScaleChange) last(now time.Time) time.Time { return lastOf(c.Cron, c.TimeZone, now) }
+
+// next is when the change comes next, after a time; zero if it never does.
+func (c *ScaleChange) next(now time.Time) time.Time { return nextOf(c.Cron, c.TimeZone, now) }
+
+// lastOf is the last time that a cron expression names up to now, on the clock of a zone; zero if
+// it is not known.
+func lastOf(expression, zone string, now time.Time) time.Time {
+	times, loc, ok := readCron(expression, zone)
 	if !ok {
 		return time.Time{}
 	}
@@ -42,9 +49,9 @@ func (c *ScaleChange) last(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// next is when the change comes next, after a time; zero if it never does.
-func (c *ScaleChange) next(now time.Time) time.Time {
-	times, loc, ok := c.read()
+// nextOf is the next time that a cron expression names after now; zero if there is none.
+func nextOf(expression, zone string, now time.Time) time.Time {
+	times, loc, ok := readCron(expression, zone)
 	if !ok {
 		return time.Time{}
 	}
@@ -59,9 +66,9 @@ func (c *ScaleChange) next(now time.Time) time.Time {
 // longestShift is more than clocks are put back or forward at once.
 const longestShift = 3 * time.Hour
 
-func (c *ScaleChange) read() (cron.Times, *time.Location, bool) {
-	times, wrong := cron.Parse(c.Cron)
-	loc, err := zoneNamed(c.TimeZone)
+func readCron(expression, zone string) (cron.Times, *time.Location, bool) {
+	times, wrong := cron.Parse(expression)
+	loc, err := zoneNamed(zone)
 	return times, loc, wrong == nil && err == nil // a valid group has no other
 }
 

@@ -14,7 +14,7 @@ type Window struct {
 	From     string   `json:"from"`                // on the zone's clock, like 22:00
 	For      Duration `json:"for"`                 // of elapsed time, whatever the zone's clock does
 	TimeZone string   `json:"time_zone,omitempty"` // like Europe/Berlin; "": UTC
-	Allow    []string `json:"allow,omitempty"`     // none: all of PlannedWork
+	Allow    []string `json:"allow,omitempty"`     // none: all of PlannedWork, and PlannedDrill
 }
 
 // PlannedWork is what waits for a window.
@@ -26,6 +26,9 @@ const (
 	PlannedExpiry    = "expiry"
 	PlannedRebalance = "rebalance" // and moves between spot and on demand
 	PlannedScaleDown = "scale_down"
+	// PlannedDrill is a drill on a schedule (DAY-6). It waits for no window: without one it is left
+	// out.
+	PlannedDrill = "drill"
 )
 
 // FreezeSpec is a time in which no planned work of a group begins (ROLL-6). Times are as in RFC

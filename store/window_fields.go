@@ -22,6 +22,9 @@ const (
 
 var windowFrom = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
+// allowedWork is what a window may allow.
+var allowedWork = append(slices.Clone(PlannedWork), PlannedDrill)
+
 // windowField is a field of each window.
 func windowField[T any](path, kind, def, allowed, doc string, get func(*Window) T, ok func(T) bool) Field {
 	return Field{
@@ -80,9 +83,9 @@ var windowFields = []Field{
 	windowField("time_zone", "string", "UTC", "a time zone like Europe/Berlin",
 		"Whose clock from is read on.", func(w *Window) string { return w.TimeZone },
 		func(name string) bool { _, err := zoneNamed(name); return err == nil }),
-	windowField("allow", "list of strings", "all of them", "different ones of "+strings.Join(PlannedWork, ", "),
+	windowField("allow", "list of strings", "all of them", "different ones of "+strings.Join(allowedWork, ", "),
 		"What may begin in it. What no window of the group allows never begins.",
-		func(w *Window) []string { return w.Allow }, oneOfEach(PlannedWork)),
+		func(w *Window) []string { return w.Allow }, oneOfEach(allowedWork)),
 	{
 		Path: "freeze.from", Type: "string", Default: "it has begun", Rule: "ROLL-6",
 		Allowed: freezeTimeForm + ", before freeze.to",

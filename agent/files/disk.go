@@ -73,6 +73,25 @@ func lstat(root *os.Root, name string) (found, error) {
 	}, nil
 }
 
+// openFile opens a regular file. Whatever takes its place since it was looked at, a named pipe for
+// example, is an error and blocks nothing: users of the machine may change the directory at any
+// moment.
+func openFile(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("there is something that is no file: %s", info.Mode().Type())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // look reads what is on disk. A file whose stamp is the one that is known is not read again.
 func look(p place, known found) (found, error) {
 	root, err := os.OpenRoot(p.root)
@@ -90,7 +109,7 @@ func look(p place, known found) (found, error) {
 	if now.stamp.size > protocol.MostFile {
 		return now, nil // its hash matches no wanted file
 	}
-	f, err := root.Open(p.name)
+	f, err := openFile(root, p.name)
 	if err != nil {
 		return found{}, err
 	}
@@ -113,7 +132,7 @@ func read(p place) ([]byte, error) {
 	if _, err := lstat(root, p.name); err != nil {
 		return nil, err
 	}
-	f, err := root.Open(p.name)
+	f, err := openFile(root, p.name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +248,7 @@ func fill(f *os.File, content []byte, wanted attributes, at func(step string) er
 }
 
 func syncDir(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
+	d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -64,6 +65,30 @@ func TestFilesAreConfined(t *testing.T) {
 	if data, _ := os.ReadFile(target); string(data) != "theirs" {
 		t.Errorf("what the link leads to is %q", data)
 	}
+}
+
+// Something else that takes the place of a file between the agent's look and its reading neither
+// blocks the agent nor is read.
+//
+// proves FILE-1
+func TestWhatTakesTheFilesPlaceBlocksNothing(t *testing.T) {
+	dir := t.TempDir()
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o700))
+	must(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
+	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	for _, name := range []string{"pipe", "directory", "zero"} {
+		if f, err := openFile(root, name); err == nil {
+			t.Errorf("%s is read", name)
+			f.Close()
+		}
+	}
+	f, err := openFile(root, "file")
+	must(t, err)
+	f.Close()
 }
 
 // Whenever an agent dies while it replaces a file, the file is the old one or the new one, as a

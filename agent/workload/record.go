@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // record is what a later run of the agent must know of the workload.
@@ -46,14 +47,7 @@ func writeRecord(path string, r any) error {
 	if err != nil {
 		return fmt.Errorf("write workload record: %w", err)
 	}
-	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.WriteFile(next, data, 0o640); err != nil {
-		return fmt.Errorf("write workload record: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		return fmt.Errorf("write workload record: %w", err)
-	}
-	return nil
+	return durable.Replace(path, data, 0o640)
 }
 
 // runs reports whether the recorded process is still there.

@@ -80,6 +80,9 @@ type Runner struct {
 	argv   []string // what the next start runs, with vars
 	vars   map[string]string
 
+	revealed *Exit          // whose output is being read, or was
+	reveals  sync.WaitGroup // readers of output
+
 	run *process // under watch
 }
 
@@ -126,19 +129,32 @@ func (r *Runner) configured() (run []string, vars map[string]string) {
 	return r.argv, r.vars
 }
 
-// State returns the present state of the workload.
+// State returns the present state of the workload, from memory. Output that was withheld is read
+// once the secrets are known; Changed signals when it is there.
 func (r *Runner) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.state.Exit; e != nil && e.Withheld && !r.cfg.Secrets.Blind() {
-		told := *e
-		told.Output, told.Withheld = r.out.said(r.cfg.Secrets), false
-		r.state.Exit = &told
+	if e := r.state.Exit; e != nil && e.Withheld && r.revealed != e && !r.cfg.Secrets.Blind() {
+		r.revealed = e
+		r.reveals.Go(func() { r.reveal(e) })
 	}
 	return r.state
 }
 
-// Changed signals that the workload ended by itself; several changes may be told once.
+// reveal adds what the workload said last to an exit that lacks it. The disk may hang.
+func (r *Runner) reveal(withheld *Exit) {
+	exit := *withheld
+	exit.Output, exit.Withheld = r.out.said(r.cfg.Secrets), false
+	r.mu.Lock()
+	if r.state.Exit == withheld {
+		r.state.Exit = &exit
+	}
+	r.mu.Unlock()
+	r.signalChange()
+}
+
+// Changed signals that the workload ended by itself, or that its last output was read; several
+// changes may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
 func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, provider.WorkloadFile) }
@@ -318,6 +334,10 @@ func (r *Runner) end(exit *Exit) {
 	r.mu.Lock()
 	r.state = State{Wanted: true, Since: exit.At, Exit: exit}
 	r.mu.Unlock()
+	r.signalChange()
+}
+
+func (r *Runner) signalChange() {
 	select {
 	case r.changed <- struct{}{}:
 	default:

@@ -96,6 +96,8 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	third.start()
 	third.exit()
 	cfg.Secrets.Tell(password("hunter2"))
+	third.State() // has the output read; the agent's loop does not wait for the disk
+	<-third.Changed()
 	if e := third.State().Exit; e == nil || e.Withheld || string(e.Output) != "I say [secret db]\nready\n" {
 		t.Errorf("exit is %+v", e)
 	}

@@ -21,6 +21,7 @@ const (
 // left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
 // starts the workload again.
 func (r *Runner) Stop(ctx context.Context) {
+	defer r.reveals.Wait()
 	if r.run == nil {
 		r.resume()
 	}
@@ -105,6 +106,7 @@ func (r *Runner) Kill() {
 
 // Release leaves the workload running, for the next agent to take up.
 func (r *Runner) Release() {
+	defer r.reveals.Wait()
 	if p := r.run; p != nil {
 		p.cancel()
 		p.tasks.Wait()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // Evacuate is the command that evacuates a machine on request of its host's operator (DRAIN-3). It
@@ -49,11 +50,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := evacuationFile(dir)
-	if err := os.WriteFile(path+".new", append(data, '\n'), 0o640); err != nil {
-		return fmt.Errorf("request the evacuation: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := durable.Replace(evacuationFile(dir), append(data, '\n'), 0o640); err != nil {
 		return fmt.Errorf("request the evacuation: %w", err)
 	}
 	_,

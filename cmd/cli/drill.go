@@ -18,6 +18,7 @@ type Drills struct {
 	Zone     DrillZone     `cmd:"" help:"End all machines of a group in a zone, without warning, and show what was promised and what was seen."`
 	Agent    DrillAgent    `cmd:"" help:"Kill the agent of one instance, and show what was promised and what was seen."`
 	Workload DrillWorkload `cmd:"" help:"Kill the workload of one instance, and show what was promised and what was seen."`
+	List     DrillList     `cmd:"" help:"List the drills that the journal knows, with what was promised and what was seen."`
 }
 
 // drillOne is a drill of one instance.

@@ -453,7 +453,7 @@ func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
 		"map of strings": "{}", "nested values": "{}", "boolean": "-", "word or command": "-", "port": "-1",
 		"list of status codes": "[]",
 		"list of checks":       "[]", "list of load balancers": "[]", "list of files": "[]", "list of windows": "[]",
-		"list of targets": "[]", "list of changes": "[]", "list of analyses": "[]",
+		"list of targets": "[]", "list of changes": "[]", "list of analyses": "[]", "list of drills": "[]",
 	}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]

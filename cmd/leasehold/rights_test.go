@@ -202,6 +202,7 @@ var reading = map[string][]string{
 	"events export": nil,
 	"report":        {"-g", "web"},
 	"replay":        {"-f", "web.yaml", "--since", "1h"},
+	"drill list":    {"web"},
 	"explain":       {"web"},
 	"config show":   nil,
 	"secret list":   nil,

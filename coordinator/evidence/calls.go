@@ -96,6 +96,11 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	})
 }
 
+// Failed notes that a creation or a restart could not be made.
+func (e *Evidence) Failed(id string, err error) {
+	e.finish(id, func(w *witness) { e.failed(w, err) })
+}
+
 // Removed notes how a removal went.
 func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *witness) {

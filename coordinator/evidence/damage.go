@@ -166,6 +166,11 @@ func (e *Evidence) damageOf(c *cache.Content, group string) {
 		}
 	}
 	e.addUncounted(c, group, found)
+	for _, d := range e.damage[group] {
+		if _, still := found[d.Key]; !still {
+			delete(e.noticed, d.Key) // damaged again, it is another damage
+		}
+	}
 	if len(found) == 0 {
 		delete(e.damage, group)
 		return

@@ -72,6 +72,37 @@ func TestLostRecordsAreFoundByTheirCount(t *testing.T) {
 	}
 }
 
+// A record that is lost again after it was whole is another loss, which no review of the first
+// acknowledges.
+//
+// proves SAFE-15
+func TestDamageThatComesAgainIsAnother(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(5, "web-0-bbbbbb", "web-1-cccccc")
+	w.lead()
+	odd := func() store.Revision {
+		w.put(keys.Stray("odd"), store.Stray{
+			Schema: store.Schema, Instance: "odd", Claim: &store.Claim{Group: "web", Slot: 4, Managed: true},
+		})
+		for _, d := range w.group("web").Damaged {
+			if d.Instance == "odd" {
+				return d.Seen
+			}
+		}
+		t.Fatalf("damaged: %+v", w.group("web").Damaged)
+		return 0
+	}
+	first := odd()
+	if again := odd(); again != first {
+		t.Errorf("damage that goes on was first seen at %d, and then at %d", first, again)
+	}
+	w.remove(keys.Stray("odd"))
+	w.group("web")
+	if again := odd(); again <= first {
+		t.Errorf("it was seen at %d, and after it was whole at %d", first, again)
+	}
+}
+
 // A release acknowledges what the status counted before it.
 //
 // proves SAFE-15

@@ -42,8 +42,7 @@ type Evidence struct {
 	gaps      []store.Gap // without a leader, before this term (SAFE-13)
 	graceEnd  time.Time
 	graceWhy  string
-	held      bool          // the shard is on hold
-	longest   time.Duration // lease_ttl + reconnect back-off, of any instance
+	held      bool // the shard is on hold
 	instances map[string]*witness
 	rooms     rooms // of a snapshot, as many as one has needed
 	room      rooms // what of them the present one has left
@@ -131,8 +130,11 @@ type witness struct {
 	copiesFrom   time.Time // Lists begun before may show machines that were removed (PROV-4)
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
-	failures     int  // of calls in a row
-	uncertain    bool // a Create that was given up may still take effect
+	failures     int           // of calls in a row
+	uncertain    bool          // a Create that was given up may still take effect
+	returns      time.Duration // its agent may need so long to return; 0: it has none
+	returned     time.Duration // what returns was, as long as that counts
+	returnsUntil time.Time
 
 	// version grows whenever the instance's records or what was seen of it change: what a snapshot
 	// showed of this version, the next one shows unchanged.
@@ -150,13 +152,14 @@ func (e *Evidence) Disturb(why string) {
 }
 
 func (e *Evidence) disturb(why string) {
-	if e.longest == 0 {
+	now := e.cfg.Now()
+	longest := e.longestReturn(now)
+	if longest == 0 {
 		return // there is no agent who could have to return
 	}
-	now := e.cfg.Now()
-	if now.Add(e.longest).Before(e.graceEnd) {
+	if now.Add(longest).Before(e.graceEnd) {
 		return // the end that was noted a moment ago will do: troubles come in swarms
 	}
-	e.graceEnd, e.graceWhy = now.Add(e.longest+swarm), why
+	e.graceEnd, e.graceWhy = now.Add(longest+swarm), why
 	e.markInstances()
 }

@@ -28,8 +28,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	}
 	wrong := e.disproved(name, byID)
 	for id, w := range e.instances {
-		if w.provider != name || w.site != "" && w.site != e.cfg.Capabilities[name].Site {
-			continue // machines of another site are not in this List
+		if !e.listedBy(name, w) {
+			continue
 		}
 		at, there := byID[id]
 		if there && several[id] != nil {
@@ -129,11 +129,17 @@ func copies(several []int, own int, machines []provider.Machine, joined store.Jo
 	return list
 }
 
+// listedBy reports whether a provider's Lists have an instance's machine. Machines of another site
+// are not in them.
+func (e *Evidence) listedBy(name string, w *witness) bool {
+	return w.provider == name && (w.site == "" || w.site == e.cfg.Capabilities[name].Site)
+}
+
 // disproved reports whether a List misses a machine whose agent has an open stream: then the
 // absence of others proves little.
 func (e *Evidence) disproved(name string, byID map[string]int) bool {
 	for id, w := range e.instances {
-		if w.provider != name || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
+		if !e.listedBy(name, w) || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
 			continue
 		}
 		if _, there := byID[id]; !there {

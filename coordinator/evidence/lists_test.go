@@ -55,6 +55,76 @@ func TestGraceAllowsForReplicasThatDoNotAnswer(t *testing.T) {
 	}
 }
 
+// Grace is as long as the leases are now; a lease that was longer counts until its agent had its
+// time.
+//
+// proves SAFE-1
+func TestGraceFollowsTheLeases(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings()})
+	w.lead()
+	rec := w.run("web", "web-0")
+	short := rec.Spec.Report.LeaseTTL
+	grace := func() time.Duration {
+		w.pass(time.Hour)
+		w.evidence.Disturb("etcd did not answer")
+		return w.evidence.Snapshot(w.content, nil).GraceEnd.Sub(w.now)
+	}
+	usual := grace()
+	rec.Spec.Report.LeaseTTL = store.Duration(time.Hour)
+	w.put(keys.Instance("web-0"), rec)
+	long := grace()
+	if long != usual-short.D()+time.Hour {
+		t.Errorf("with a lease of an hour grace is %s, and was %s", long, usual)
+	}
+	rec.Spec.Report.LeaseTTL = short
+	w.put(keys.Instance("web-0"), rec)
+	w.pass(time.Minute)
+	w.evidence.Disturb("etcd did not answer")
+	if got := w.evidence.Snapshot(w.content, nil).GraceEnd.Sub(w.now); got < long-time.Minute {
+		t.Errorf("the agent may have the long lease still, and grace is %s", got)
+	}
+	grace()
+	if got := grace(); got != usual {
+		t.Errorf("with the lease as it was, grace is %s, and was %s", got, usual)
+	}
+}
+
+// A List says nothing of a machine at another site, so that its absence does not make the List
+// doubtful.
+//
+// proves DET-4
+func TestAMachineElsewhereDoesNotDisproveAList(t *testing.T) {
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	rec.Site = "elsewhere"
+	w.put(keys.Instance("web-0"), rec)
+	w.run("web", "web-1")
+	w.remove(keys.Alive("web-1"))
+	w.lead()
+	for range 3 {
+		w.pass(store.DefaultShardSettings().ProviderPoll.D())
+		w.evidence.ListedBy("mem", w.now, nil, w.content)
+	}
+	if got := w.instance("web", "web-1").Sighting; got.Sure < 2 {
+		t.Errorf("after three Lists without it: %+v", got)
+	}
+}
+
+// A provider that this coordinator does not have removes nothing, and makes nothing.
+//
+// proves SAFE-8
+func TestAFailedCreationIsNoFailedRemoval(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.evidence.Failed("web-0", errors.New("no provider"))
+	if got := w.instance("web", "web-0").Calls; !got.RemovalFailed.IsZero() || got.Problem != "no provider" ||
+		!got.RetryAt.After(w.now) {
+		t.Errorf("calls are %+v", got)
+	}
+}
+
 // A sighting tells since when Lists have said the same, and a failed removal when the first one
 // failed.
 //

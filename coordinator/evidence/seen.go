@@ -224,10 +224,27 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	e.seeTimers(owner{kind: store.KindInstances, name: id}, rec.Timers(), first)
 	e.seeTraffic(&rec)
 	// An agent whose machine is there may be trying to reach us, registered or not.
+	var returns time.Duration
 	if ttl := rec.Spec.Report.LeaseTTL.D(); ttl > 0 && (rec.Phase.Registered() || rec.Phase == store.Booting) {
 		back := c.Shard.Record.Settings.ReconnectMax.D()
-		e.longest = max(e.longest, ttl+back+max(back/2, unanswered))
+		returns = ttl + back + max(back/2, unanswered)
 	}
+	if returns < w.returns && now.Add(w.returns).After(w.returnsUntil) {
+		w.returned, w.returnsUntil = w.returns, now.Add(w.returns)
+	}
+	w.returns = returns
+}
+
+// longestReturn is how long the agent of any instance may need to return: lease_ttl and the
+// reconnect back-off, as they are, and as they were until an agent with the old ones had its time.
+func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
+	for _, w := range e.instances {
+		longest = max(longest, w.returns)
+		if now.Before(w.returnsUntil) {
+			longest = max(longest, w.returned)
+		}
+	}
+	return longest
 }
 
 // unanswered is for replicas that do not answer, one after the other, in a round of an agent

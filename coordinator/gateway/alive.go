@@ -187,7 +187,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		s.want(f.instance)
 		spec := f.instance.Record.Spec.Report
 		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
-		s.g.leased(s.ttl)
+		s.leased.Store(int64(s.ttl))
 		return write(ctx, f)
 	})
 	switch {

@@ -101,7 +101,6 @@ type Gateway struct {
 	strayTurn   turn
 	strayPace   *rate.Limiter
 	astray      atomic.Bool      // see isAstray
-	shortest    atomic.Int64     // of their leases, as a time.Duration
 	admission   *guard.Admission // of sessions that begin, and of agents that join
 	guesses     *guesses         // tokens that the cache does not show
 	work        sync.WaitGroup   // of sessions beyond their streams
@@ -227,17 +226,16 @@ func (g *Gateway) OtherVersions(version string) (n int, some []string) {
 	return n, some
 }
 
-// ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had
-// one.
-func (g *Gateway) ShortestLease() time.Duration { return time.Duration(g.shortest.Load()) }
-
-func (g *Gateway) leased(ttl time.Duration) {
-	for {
-		now := g.shortest.Load()
-		if now != 0 && now <= int64(ttl) || g.shortest.CompareAndSwap(now, int64(ttl)) {
-			return
+// ShortestLease is the shortest lease of the agents that this replica serves; 0: it serves none.
+func (g *Gateway) ShortestLease() (shortest time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if ttl := time.Duration(s.leased.Load()); ttl > 0 && (shortest == 0 || ttl < shortest) {
+			shortest = ttl
 		}
 	}
+	return shortest
 }
 
 // all lists the sessions.

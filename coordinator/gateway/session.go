@@ -74,7 +74,8 @@ type session struct {
 	state      store.StreamState
 	interval   time.Duration
 	ttl        time.Duration
-	accepted   time.Time // when the last report was accepted, or the session opened
+	leased     atomic.Int64 // ttl, for those who do not have the turn
+	accepted   time.Time    // when the last report was accepted, or the session opened
 	persisted  time.Time
 	lastReport store.Report // as last persisted
 	recalled   bool         // what was persisted before this session

@@ -324,9 +324,12 @@ func (l *Leader) lookAgain(a *plan.Action, at time.Time) {
 // ask queues a call unless one for the same instance waits or runs: calls for one ID never overlap
 // (SAFE-8).
 func (l *Leader) ask(now time.Time, call plan.Call) {
+	unknown := fmt.Errorf("this coordinator has no provider %q", call.Provider)
 	switch {
+	case !l.calls.Known(call) && call.Kind == plan.CallRemove:
+		l.cfg.Evidence.Removed(call.Instance, unknown)
 	case !l.calls.Known(call):
-		l.cfg.Evidence.Removed(call.Instance, fmt.Errorf("this coordinator has no provider %q", call.Provider))
+		l.cfg.Evidence.Failed(call.Instance, unknown)
 	case l.cfg.Evidence.Busy(call.Instance):
 		l.calls.Add(call, now)
 	}

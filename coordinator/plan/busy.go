@@ -31,15 +31,10 @@ func (d *draft) busyRank(m *member) int {
 	return 0
 }
 
-// plannedRules are the rules by which members go as planned.
-var plannedRules = map[string]bool{
-	"HEAL-9": true, "ROLL-1": true, "EXP-1": true, "SPOT-3": true, "REC-2": true, "REC-17": true, "SPOT-4": true,
-}
-
-// busyTime is how long a member that goes by a rule has to become idle; 0 if that is not waited
+// busyTime is how long a member that goes for a purpose has to become idle; 0 if that is not waited
 // for.
-func (d *draft) busyTime(m *member, rule string) time.Duration {
-	if !d.asksBusy() || !plannedRules[rule] || m.unwanted() || !m.healthy() {
+func (d *draft) busyTime(m *member, why store.Purpose) time.Duration {
+	if !d.asksBusy() || !why.Planned() || m.unwanted() || !m.healthy() {
 		return 0
 	}
 	return d.spec.Busy.Patience()

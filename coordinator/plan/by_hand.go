@@ -35,7 +35,7 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 		return
 	}
 	why := orderedBy(r.Record.By)
-	rec := d.newRecord(nil, "PROV-9", orderedBy(r.Record.By))
+	rec := d.newRecord(nil, motive{store.PurposeOrder, "PROV-9", why})
 	rec.Phase, rec.Zone, rec.Called, rec.Token = store.Booting, r.Record.Zone, true, r.Record.Token
 	rec.Spec.Provider, rec.Spec.RegistrationTimeout = store.ProviderNone, r.Record.Valid
 	rec.Config = rec.Spec.ConfigHash()

@@ -112,18 +112,23 @@ func (d *draft) halted() (of store.BlockedFacts) {
 	return of
 }
 
-// rank puts the healing of what has failed first, then other replacements, then growth, and all
-// before removals (REC-9).
+// rank puts the healing of what has failed, or is about to by a notice, first, then other
+// replacements, then growth, and all before removals (REC-9).
 func rank(kind CallKind, m *member) int {
+	const healing, replacing, growing, removing = 0, 1, 2, 3
+	made := m.Record.MadeFor()
 	switch {
 	case kind == CallRemove || kind == CallRemoveCopy:
-		return 3
-	case m.Record.Last.Rule == "ROLL-1" || m.Record.Last.Rule == "EXP-1":
-		return 1
-	case kind == CallRestart || m.Record.Replaces != "":
-		return 0
+		return removing
+	case kind == CallHalt:
+		return growing
+	case kind == CallRestart && m.healed(),
+		kind == CallCreate && (made == store.PurposeHeal || made == store.PurposeNotice):
+		return healing
+	case kind == CallCreate && (made == store.PurposeSize || m.Record.Replaces == ""):
+		return growing
 	default:
-		return 2
+		return replacing
 	}
 }
 

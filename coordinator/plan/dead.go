@@ -40,9 +40,11 @@ func (d *draft) bury(sl *slot, m *member) {
 	flaps := d.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
-	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Cause, m.facts(), m.proof(d.s.Keys)...)
+	why := motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}
+	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
 	if needed && alone {
-		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
+		// until there is a replacement
+		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true, Purpose: store.PurposeHeal}
 	}
 	switch {
 	case flaps && needed:
@@ -50,7 +52,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	case alone && needed && d.overLimit(true) != nil:
 		a.What += "; its slot is filled when there is room for it"
 	case alone && needed && len(d.zones()) > 0:
-		d.addReplacement(a, sl, m, "DET-4", of(store.CauseDead))
+		d.addReplacement(a, sl, m, motive{store.PurposeHeal, "DET-4", of(store.CauseDead)})
 	}
 	d.writeSlot(a, sl)
 }

@@ -95,13 +95,14 @@ func (d *draft) saveNoticed() {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "deleting", m.doom.cause, m.facts(), m.proof(d.s.Keys)...)
+			why := motive{store.PurposeNotice, "SPOT-2", m.doom.cause}
+			a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
 			switch {
 			case needed && d.overLimit(true) != nil:
 				a.What += "; its slot is filled when there is room for it"
-				sl.Record.Vacated = &store.Vacated{Instance: m.ID()}
+				sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Purpose: why.purpose}
 			case needed:
-				r, write := d.newMember(sl, m.ID(), "SPOT-2", placed(m.doom.cause, m.ID()))
+				r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
 				a.What += "; replacement " + r.ID() + " requested"
 				a.Replacement = r.ID()
 				d.madeFrom(a, &r.Record)

@@ -65,6 +65,7 @@ type draft struct {
 	next     time.Time
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
+	drillDue time.Time       // see store.Status
 	damaged  int             // records that are lost or unreadable, less what was acknowledged
 	shared   *sharedBudget   // with other groups; nil: none
 	room     *room           // what the limits of the shard leave; nil: there are none
@@ -285,10 +286,10 @@ func (d *draft) timer(length time.Duration) store.Timer {
 }
 
 // newMember drafts a new instance in a slot and returns it with the write that records it.
-func (d *draft) newMember(sl *slot, replaces, rule string, why store.Cause) (*member, store.Write) {
-	rec := d.newRecord(sl, rule, why)
-	rec.Managed, rec.Replaces, rec.Converts = true, replaces, rule == "SPOT-4"
-	rec.Rebalances = rule == "REC-17" || rec.Converts
+func (d *draft) newMember(sl *slot, replaces string, why motive) (*member, store.Write) {
+	rec := d.newRecord(sl, why)
+	rec.Managed, rec.Replaces, rec.Converts = true, replaces, why.purpose == store.PurposeShares
+	rec.Rebalances = why.purpose == store.PurposeZones || rec.Converts
 	sl.Record.Vacated = nil
 	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
@@ -296,21 +297,21 @@ func (d *draft) newMember(sl *slot, replaces, rule string, why store.Cause) (*me
 
 // newRecord is the record of a new instance of the group, made from the template that is due
 // (ROLL-9). Without a slot it is on demand.
-func (d *draft) newRecord(sl *slot, rule string, why store.Cause) store.Instance {
-	number, from := -1, d.source(sl, rule)
+func (d *draft) newRecord(sl *slot, why motive) store.Instance {
+	number, from := -1, d.source(sl, why.purpose)
 	if sl != nil {
 		number = sl.number
 	}
 	if from.why != "" {
-		why = with(why, func(a *store.CauseAlso) { a.Made = from.why })
+		why.cause = with(why.cause, func(a *store.CauseAlso) { a.Made = from.why })
 	}
 	var fallback bool
 	from.spec.Spot, fallback = d.buy(sl)
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec),
-		Template: from.hash,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
+		Template: from.hash, Purpose: why.purpose,
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, "requested", why.cause),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -421,11 +422,6 @@ func with(c store.Cause, add func(*store.CauseAlso)) store.Cause {
 	add(&a)
 	c.Also = &a
 	return c
-}
-
-// placed adds to a cause that a new instance takes the place of another.
-func placed(c store.Cause, id string) store.Cause {
-	return with(c, func(a *store.CauseAlso) { a.Place = id })
 }
 
 // orderedBy is the cause of what an operator ordered.

@@ -10,17 +10,15 @@ import (
 
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
-func (d *draft) retire(m *member, rule, what string, why store.Cause, facts []store.Fact,
-	also ...store.Condition,
-) *Action {
+func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, also ...store.Condition) *Action {
 	var a *Action
 	length, ok := d.drainTime(m)
-	if patience := d.busyTime(m, rule); ok || patience > 0 {
+	if patience := d.busyTime(m, why.purpose); ok || patience > 0 {
 		if what == "deleting" {
 			what = "draining"
 		}
 		rec := store.Drain{
-			Token: d.unique(m.ID()), Rule: rule, Why: reason.Short(why), Cause: reason.Recorded(why),
+			Token: d.unique(m.ID()), Rule: why.rule, Why: reason.Short(why.cause), Cause: reason.Recorded(why.cause),
 			Timer: d.timer(length),
 			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
 		}
@@ -31,9 +29,11 @@ func (d *draft) retire(m *member, rule, what string, why store.Cause, facts []st
 			t := d.timer(patience)
 			rec.Busy = &t
 		}
-		a = d.step(m, store.Draining, rule, what, why, facts, func(r *store.Instance) { r.Drain = &rec })
+		a = d.step(m, store.Draining, why.rule, what, why.cause, facts,
+			func(r *store.Instance) { r.Drain, r.Leaves = &rec, why.purpose })
 	} else {
-		a = d.step(m, store.Deleting, rule, what, why, facts, nil)
+		a = d.step(m, store.Deleting, why.rule, what, why.cause, facts,
+			func(r *store.Instance) { r.Leaves = why.purpose })
 	}
 	a.Conditions = append(a.Conditions, d.common()...)
 	a.Conditions = append(a.Conditions, also...)
@@ -153,7 +153,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 		to = store.Running
 	}
 	a := d.step(m, to, "DET-15", "came back", of(store.CauseAgentBack), m.facts(),
-		func(r *store.Instance) { r.Drain = nil })
+		func(r *store.Instance) { r.Drain, r.Leaves = nil, "" })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())

@@ -18,43 +18,56 @@ func (d *draft) drill(r store.Versioned[store.Request], kind store.DrillKind, me
 		d.actions = append(d.actions, refuse(r, "nothing is done in the group now: it is paused, or the shard is on hold"))
 		return
 	}
-	why := d.cannotBear(members)
-	if why == "" {
-		why = d.cannotFail(kind, members[0])
-	}
-	if why != "" {
+	if why := d.cannotDrill(kind, members); why != "" {
 		d.actions = append(d.actions, refuse(r, why))
 		return
 	}
-	mark := store.Drill{Request: r.Record.ID, By: r.Record.By, At: d.now.UTC(), Kind: kind}
-	what := "drill: " + number(len(members), "machine") + " to be ended"
-	if kind != store.DrillMachine {
-		mark.Asked, mark.Epoch = true, members[0].Alive.Record.Epoch
-		what = "drill: its " + string(kind) + " to be killed"
+	if a := d.cause(store.Drill{Request: r.Record.ID, By: r.Record.By, Kind: kind}, members); a != nil {
+		a.Conditions = append(a.Conditions, r.Unchanged())
+		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
+}
+
+// cannotDrill returns why a drill is refused; "" if it is not.
+func (d *draft) cannotDrill(kind store.DrillKind, members []*member) string {
+	if why := d.cannotBear(members); why != "" {
+		return why
+	}
+	return d.cannotFail(kind, members[0])
+}
+
+// cause marks the instances that are to fail; nil if another action of this plan changes one of
+// them.
+func (d *draft) cause(mark store.Drill, members []*member) *Action {
 	for _, m := range members {
 		if m.touched {
-			return // decided on the next cache
+			return nil // decided on the next cache
 		}
 	}
 	for _, m := range members {
 		m.drilled = true
 	}
-	first, ordered := members[0], requested(r)
-	ordered[0].Text = string(kind)
-	a := d.step(first, first.phase, "DAY-6", what,
-		orderedBy(r.Record.By), ordered, func(rec *store.Instance) { rec.Drill = &mark })
+	first := members[0]
+	mark.At = d.now.UTC()
+	what := "drill: " + number(len(members), "machine") + " to be ended"
+	if mark.Kind != store.DrillMachine {
+		mark.Asked, mark.Epoch = true, first.Alive.Record.Epoch
+		what = "drill: its " + string(mark.Kind) + " to be killed"
+	}
+	facts := []store.Fact{{Kind: store.FactRequest, Name: mark.Request, Text: string(mark.Kind)}}
+	a := d.step(first, first.phase, "DAY-6", what, orderedBy(mark.By), facts,
+		func(rec *store.Instance) { rec.Drill = &mark })
 	for _, m := range members[1:] {
 		rec := m.Record
 		rec.Drill = &mark
-		rec.Last = d.decision("DAY-6", a.What, orderedBy(r.Record.By))
+		rec.Last = d.decision("DAY-6", a.What, orderedBy(mark.By))
 		m.touched = true
 		a.Conditions = append(a.Conditions, m.Unchanged())
 		a.Writes = append(a.Writes, store.Put(m.Key, store.Encode(rec)))
 		a.Facts = append(a.Facts, store.Fact{Kind: store.FactInstance, Name: m.ID()})
 	}
-	a.Conditions = append(append(a.Conditions, r.Unchanged()), d.common()...)
-	a.Writes = append(a.Writes, store.Delete(r.Key))
+	a.Conditions = append(a.Conditions, d.common()...)
+	return a
 }
 
 // cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need

@@ -147,7 +147,8 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, why))
 		return
 	}
-	rec := d.newRecord(nil, "REC-8", store.Cause{Kind: store.CauseAdopted, By: r.Record.By})
+	rec := d.newRecord(nil,
+		motive{store.PurposeAdopt, "REC-8", store.Cause{Kind: store.CauseAdopted, By: r.Record.By}})
 	template, config := rec.Template, rec.Config
 	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true,
 		templateUnknown

@@ -47,7 +47,7 @@ func (d *draft) giveUp(m *member) {
 		return
 	}
 	if d.mayDelete(m.task(store.WorkWithdraw), m) {
-		d.retire(m, "HEAL-13", "withdrawn", why, nil)
+		d.retire(m, motive{store.PurposeHeal, "HEAL-13", why}, "withdrawn", nil)
 	}
 }
 

@@ -135,14 +135,14 @@ func (d *draft) replace(sl *slot, m *member) {
 		d.noteFlapping(sl, m)
 		return
 	}
-	rule, why := m.grounds("HEAL-2")
+	why := m.grounds("HEAL-2")
 	if removeFirst {
-		d.removeFirst(sl, m, rule, why)
+		d.removeFirst(sl, m, why)
 		return
 	}
-	a := d.step(m, m.phase, rule, replaced, why, m.facts(), func(r *store.Instance) { r.Counted = failed })
+	a := d.step(m, m.phase, why.rule, replaced, why.cause, m.facts(), func(r *store.Instance) { r.Counted = failed })
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
-	d.addReplacement(a, sl, m, rule, why)
+	d.addReplacement(a, sl, m, why)
 	d.writeSlot(a, sl)
 }
 
@@ -150,8 +150,8 @@ func (d *draft) replace(sl *slot, m *member) {
 // there.
 const replaced = "replacement requested"
 
-func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why store.Cause) {
-	r, write := d.newMember(sl, m.ID(), rule, placed(why, m.ID()))
+func (d *draft) addReplacement(a *Action, sl *slot, m *member, why motive) {
+	r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
 	requested := "replacement " + r.ID() + " requested"
 	a.Replacement = r.ID()
 	if a.What == replaced {
@@ -166,10 +166,12 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why 
 
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
-func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
-	a := d.retire(m, rule, "deleting", why, m.facts(), m.proof(d.s.Keys)...)
+func (d *draft) removeFirst(sl *slot, m *member, why motive) {
+	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
-	sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Roll: rule == "ROLL-1"}
+	sl.Record.Vacated = &store.Vacated{
+		Instance: m.ID(), Purpose: why.purpose, Roll: why.purpose == store.PurposeRoll,
+	}
 	switch {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what):
@@ -177,7 +179,7 @@ func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 	case d.atCapacity(sl) || d.overLimit(true) != nil:
 		a.What += "; its slot is filled when its machine is gone"
 	case d.mayCreate(what):
-		d.addReplacement(a, sl, m, rule, why)
+		d.addReplacement(a, sl, m, why)
 	}
 	d.writeSlot(a, sl)
 }
@@ -247,15 +249,21 @@ func (d *draft) mustKeep(m *member) bool {
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
 // an order, or its doom.
-func (m *member) grounds(rule string) (string, store.Cause) {
+func (m *member) grounds(rule string) motive {
+	why := motive{store.PurposeHeal, rule, m.judgment.Cause}
 	switch {
 	case m.Record.Condemned != nil:
-		return "REC-16", orderedBy(m.Record.Condemned.By)
+		why = motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}
 	case m.doom.rule != "":
-		return m.doom.rule, m.doom.cause
-	default:
-		return rule, m.judgment.Cause
+		why = motive{store.PurposeEvacuate, m.doom.rule, m.doom.cause}
 	}
+	switch {
+	case m.failing() || m.dead():
+		why.purpose = store.PurposeHeal
+	case m.noticed():
+		why.purpose = store.PurposeNotice
+	}
+	return why
 }
 
 // thinOut leaves one of several members that failed or are condemned: a replacement that failed
@@ -284,11 +292,10 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		case !d.mayDelete(m.task(store.WorkRemove), m):
 			return
 		}
-		rule, why := m.grounds("HEAL-13")
+		why := m.grounds("HEAL-13")
+		why.cause = followed(why.cause, func(a *store.CauseAlso) { a.Until = keep.ID() })
 		d.fail(sl, m)
-		a := d.retire(m, rule, "deleting",
-			followed(why, func(a *store.CauseAlso) { a.Until = keep.ID() }),
-			m.facts(),
+		a := d.retire(m, why, "deleting", m.facts(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
 	}

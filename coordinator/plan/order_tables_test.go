@@ -267,21 +267,23 @@ func TestWhatAPauseHolds(t *testing.T) {
 func TestWhichCallsComeFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     CallKind
-		rule     string
+		purpose  store.Purpose
 		replaces string
+		heals    bool
 		want     int
 	}{
-		"a replacement":               {CallCreate, "HEAL-2", "a", 0},
-		"a restart":                   {CallRestart, "HEAL-1", "", 0},
-		"a replacement of a roll":     {CallCreate, "ROLL-1", "a", 1},
-		"a restart of a roll":         {CallRestart, "ROLL-1", "", 1},
-		"a replacement of an old one": {CallCreate, "EXP-1", "a", 1},
-		"one more":                    {CallCreate, "REC-3", "", 2},
-		"a removal":                   {CallRemove, "HEAL-2", "a", 3},
-		"a removal of a roll":         {CallRemove, "ROLL-1", "", 3},
+		"a replacement":               {CallCreate, store.PurposeHeal, "a", false, 0},
+		"a restart":                   {CallRestart, store.PurposeSize, "", true, 0},
+		"a replacement of a roll":     {CallCreate, store.PurposeRoll, "a", false, 1},
+		"a restart of a roll":         {CallRestart, store.PurposeSize, "", false, 1},
+		"a replacement of an old one": {CallCreate, store.PurposeAge, "a", false, 1},
+		"one more":                    {CallCreate, store.PurposeSize, "", false, 2},
+		"a removal":                   {CallRemove, store.PurposeHeal, "a", false, 3},
+		"a removal of a roll":         {CallRemove, store.PurposeRoll, "", false, 3},
 	} {
 		m := &member{Instance: &Instance{}}
-		m.Record.Last.Rule, m.Record.Replaces = c.rule, c.replaces
+		m.Record.Purpose, m.Record.Replaces = c.purpose, c.replaces
+		m.Record.Restart = &store.Restart{Heals: c.heals}
 		if got := rank(c.kind, m); got != c.want {
 			t.Errorf("%s: rank %d, want %d", name, got, c.want)
 		}

@@ -121,7 +121,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, l.reached()))
 		return
 	}
-	rec := d.newRecord(nil, "REC-2", orderedBy(r.Record.By))
+	rec := d.newRecord(nil, motive{store.PurposeOrder, "REC-2", orderedBy(r.Record.By)})
 	m := d.join(rec)
 	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
@@ -384,7 +384,7 @@ func (d *draft) replaceOld(m *member) bool {
 	}
 	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause)
+	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
 	d.writeSlot(a, m.slot)
 	return m.age.forced
 }
@@ -416,7 +416,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	if what := old.task(store.WorkExpire); !d.overShared(what, old) && d.mayDelete(what, old) {
 		why := old.age.cause
 		why.Text = tried.Calls.Problem
-		a := d.retire(old, old.age.rule, "deleting", why, old.facts(), old.proof(d.s.Keys)...)
+		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, "deleting", old.facts(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
@@ -430,7 +430,7 @@ func (d *draft) leftOver() {
 	d.drains()
 	for _, m := range d.members {
 		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.facts())
+			d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", m.facts())
 		}
 	}
 	d.withdrawUnused()
@@ -443,10 +443,10 @@ func (d *draft) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		rule, why := m.age.rule, m.age.cause
+		why := motive{store.PurposeAge, m.age.rule, m.age.cause}
 		if c := m.Record.Condemned; c != nil {
-			rule, why = "REC-16", orderedBy(c.By)
-		} else if rule == "" || m.Record.Protected != "" {
+			why = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}
+		} else if why.rule == "" || m.Record.Protected != "" {
 			d.toldDoomed(m)
 			continue
 		} else if d.tooEarly(m, m.task(store.WorkExpire)) {
@@ -455,7 +455,7 @@ func (d *draft) removeOnDemand() {
 		if !d.mayDelete(m.task(store.WorkRemove), m) {
 			return
 		}
-		d.retire(m, rule, "deleting", why, m.facts())
+		d.retire(m, why, "deleting", m.facts())
 	}
 }
 

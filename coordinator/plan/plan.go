@@ -204,6 +204,7 @@ func (d *draft) decide(shard Tally) {
 	d.dropAlive()
 	d.followAgents()
 	d.orders()
+	d.followDrills()
 	d.blockAgents()
 	d.finishRemovals()
 	switch {

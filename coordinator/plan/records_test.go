@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -344,8 +345,14 @@ func TestCalls(t *testing.T) {
 		{"paused", func(w *world) { w.edit(func(g *store.Group) { g.Paused = true }) }, ""},
 		{"restarted in its place", func(w *world) {
 			w.place("a", 0, store.Stopping,
-				func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
+				func(r *store.Instance) {
+					r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t", Heals: true}
+				})
 		}, "restart a, create b, create c, remove d"},
+		{"a roll's restart", func(w *world) {
+			w.place("a", 0, store.Stopping,
+				func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
+		}, "create b, restart a, create c, remove d"},
 		{"on hold", func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }) }, ""},
 		{"stale", func(w *world) { w.stale = "the watch is behind" }, ""},
 		{
@@ -377,6 +384,38 @@ func TestCalls(t *testing.T) {
 				t.Errorf("calls %v, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A creation keeps its turn when it is repeated: the record says what it is for, whatever was
+// decided about it since.
+//
+// proves REC-9
+func TestCallsOfOneKindAreInTheOrderOfTheirPurpose(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 12 })
+	w.place("old", 0, store.Running)
+	purposes := []store.Purpose{
+		store.PurposeSize, store.PurposeRoll, store.PurposeAge, store.PurposeZones, store.PurposeShares,
+		store.PurposeEvacuate, store.PurposeOrder, store.PurposeNotice, store.PurposeHeal,
+	}
+	want := map[string]int{}
+	for i, p := range purposes {
+		id := string(p)
+		w.place(id, i+1, store.Creating, replaces("old"), func(r *store.Instance) {
+			r.Purpose = p
+			r.Last = store.Decision{Rule: "SAFE-8", Why: "provider is asked again"}
+		})
+		want[id] = 1
+	}
+	w.place("ordered", -1, store.Pending, func(r *store.Instance) { r.Purpose = store.PurposeOrder })
+	want["heal"], want["notice"], want["size"], want["ordered"] = 0, 0, 2, 2
+	got := map[string]int{}
+	for _, c := range Compute(w.snapshot(), w.now).Calls {
+		got[c.Instance] = c.Rank
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("ranks %v, want %v", got, want)
 	}
 }
 

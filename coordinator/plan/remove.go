@@ -111,7 +111,7 @@ func (d *draft) empty(rule, how string) {
 			full = true
 			continue
 		}
-		d.retire(m, rule, "deleting", why, nil)
+		d.retire(m, motive{store.PurposeEnd, rule, why}, "deleting", nil)
 	}
 	if !d.spec.Deleting || !d.groupEnds() || slices.ContainsFunc(d.order, func(sl *slot) bool { return sl.touched }) {
 		return // a slot that this plan changes already, on an order say, goes on the next cache
@@ -160,7 +160,8 @@ func (d *draft) restFinished() {
 		}
 		for _, m := range sl.members {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
-				d.release(m, done, "REC-12", "withdrawn", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()})
+				d.release(m, done, motive{store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()}},
+					"withdrawn")
 			}
 		}
 	}
@@ -175,7 +176,7 @@ func (d *draft) removeFinished() {
 			continue
 		}
 		if d.mayDelete(m.task(store.WorkRemove), m) {
-			a := d.retire(m, "REC-16", "deleting", orderedBy(c.By), nil)
+			a := d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", nil)
 			d.writeSlot(a, m.slot)
 		}
 	}

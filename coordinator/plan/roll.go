@@ -168,16 +168,16 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	if young == nil || !d.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
 		return ""
 	}
-	d.release(young, old, "HEAL-8", "withdrawn",
-		store.Cause{Kind: store.CauseGivesWay, Other: m.ID(), Name: old.ID()})
+	d.release(young, old, motive{
+		store.PurposeRoom, "HEAL-8", store.Cause{Kind: store.CauseGivesWay, Other: m.ID(), Name: old.ID()},
+	}, "withdrawn")
 	return young.ID()
 }
 
 // givesWay reports whether it leaves already to make room for a failed one.
 func (m *member) givesWay() bool {
 	leaves := m.Record.Phase == store.Draining || m.Record.Phase == store.Deleting
-	drained := m.Record.Drain != nil && m.Record.Drain.Rule == "HEAL-8"
-	return leaves && (drained || m.Record.Last.Rule == "HEAL-8")
+	return leaves && m.Record.LeavesBecause() == store.PurposeRoom
 }
 
 // waitsFirst counts the failure of a member before another gives way to it. It may recover before
@@ -329,7 +329,7 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 		}
 		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.facts(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
-		d.addReplacement(a, m.slot, m, "ROLL-1", why)
+		d.addReplacement(a, m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
 		d.writeSlot(a, m.slot)
 		return true
 	}
@@ -340,7 +340,7 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 	if d.overShared(what, m) || !d.mayDelete(what, m) {
 		return false
 	}
-	d.removeFirst(m.slot, m, "ROLL-1", why)
+	d.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
 	return true
 }
 

@@ -83,21 +83,20 @@ func TestWhatIsThereForARollAlone(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		phase store.Phase
-		last  string
-		drain string
-		want  bool
+		phase  store.Phase
+		leaves store.Purpose
+		drain  string // by a release before
+		want   bool
 	}{
-		"drains for healing":                        {store.Draining, "HEAL-8", "HEAL-8", true},
-		"drains for healing, and was changed since": {store.Draining, "DRAIN-1", "HEAL-8", true},
-		"is deleted for healing":                    {store.Deleting, "HEAL-8", "", true},
-		"has drained for healing":                   {store.Deleting, "DRAIN-1", "HEAL-8", true},
-		"drains for another reason":                 {store.Draining, "HEAL-2", "HEAL-2", false},
-		"is deleted for another reason":             {store.Deleting, "HEAL-2", "", false},
-		"stays":                                     {store.Running, "HEAL-8", "", false},
+		"drains for healing":            {store.Draining, store.PurposeRoom, "", true},
+		"drains for healing since":      {store.Draining, "", "HEAL-8", true},
+		"is deleted for healing":        {store.Deleting, store.PurposeRoom, "", true},
+		"drains for another reason":     {store.Draining, store.PurposeHeal, "", false},
+		"is deleted for another reason": {store.Deleting, store.PurposeSpare, "", false},
+		"stays":                         {store.Running, "", "HEAL-8", false},
 	} {
 		m := &member{Instance: &Instance{}}
-		m.Record.Phase, m.Record.Last.Rule = c.phase, c.last
+		m.Record.Phase, m.Record.Leaves = c.phase, c.leaves
 		if c.drain != "" {
 			m.Record.Drain = &store.Drain{Rule: c.drain}
 		}

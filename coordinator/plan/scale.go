@@ -46,7 +46,7 @@ func (d *draft) scaleUp() {
 			continue
 		}
 		why := store.Cause{Kind: store.CauseUnfilled, Count: have, Limit: d.spec.Size}
-		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
+		m, write := d.newMember(sl, sl.leaver(), motive{sl.filledFor(), "REC-3", why})
 		a := Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested",
 			Why: m.Record.Last.Why, Cause: m.Record.Last.Cause, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
@@ -72,6 +72,28 @@ func (sl *slot) leaver() string {
 		return id
 	}
 	return sl.Record.Vacated.Instance
+}
+
+// filledFor is what the next instance in the slot is made for: what the one before left it for. One
+// that left for another's sake is missing now, as if it had failed.
+func (sl *slot) filledFor() store.Purpose {
+	i := slices.IndexFunc(sl.members, func(m *member) bool { return !m.phase.Fills() || m.dead() })
+	var why store.Purpose
+	switch {
+	case i >= 0 && !sl.members[i].dead():
+		why = sl.members[i].Record.LeavesBecause()
+	case i < 0 && sl.Record.Vacated != nil:
+		why = sl.Record.Vacated.For()
+	case i < 0:
+		return store.PurposeSize
+	}
+	switch why {
+	case store.PurposeNotice, store.PurposeEvacuate, store.PurposeOrder, store.PurposeRoll, store.PurposeAge,
+		store.PurposeSize:
+		return why
+	default:
+		return store.PurposeHeal
+	}
 }
 
 // diedLast reports whether the slot is empty since its instance died.
@@ -178,9 +200,9 @@ func (d *draft) scaleDown() {
 			if !d.mayDelete(m.task(store.WorkScaleDown), m) {
 				return
 			}
-			d.retire(m, "HEAL-9", "deleting",
-				store.Cause{Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind]},
-				m.facts(), m.proof(d.s.Keys)...)
+			d.retire(m, motive{store.PurposeSize, "HEAL-9", store.Cause{
+				Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind],
+			}}, "deleting", m.facts(), m.proof(d.s.Keys)...)
 		}
 	}
 }

@@ -17,8 +17,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		if d.spared(m) || d.sweptAway(m) {
 			continue
 		}
-		rule, why := m.grounds("HEAL-2")
-		d.releaseFailed(sl, m, keep, rule, succeeded(why, keep))
+		d.releaseFailed(sl, m, keep, m.grounds("HEAL-2").succeeded(keep))
 	}
 	d.forcedOut(sl, good)
 	if keep.touched {
@@ -29,27 +28,28 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
 			continue // it is decided when it is known what it is, or that it has arrived
 		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
-			d.release(m, keep, "FLAP-5", "withdrawn", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()})
+			d.release(m, keep, motive{
+				store.PurposeSpare, "FLAP-5", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()},
+			}, "withdrawn")
 			continue
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
 			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
-			rule, why := d.leavingFor(keep, m)
-			d.block(rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
-				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Cause: why})
+			why := d.leavingFor(keep, m)
+			d.block(why.rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Cause: why.cause})
 			continue
 		}
 		switch {
 		case older(keep, m):
-			d.release(m, keep, "HEAL-6", "withdrawn",
-				store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()})
+			d.release(m, keep, motive{
+				store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()},
+			}, "withdrawn")
 		case d.goesBefore(m, keep):
-			rule, why := d.leavingFor(m, keep)
-			d.release(m, keep, rule, "deleting", succeeded(why, keep))
+			d.release(m, keep, d.leavingFor(m, keep).succeeded(keep), "deleting")
 		case !m.healthy():
-			d.release(m, keep, "HEAL-2", "deleting",
-				succeeded(of(store.CauseUnproved), keep))
+			d.release(m, keep, motive{store.PurposeHeal, "HEAL-2", of(store.CauseUnproved)}.succeeded(keep), "deleting")
 		default:
-			d.release(m, keep, "DET-15", "deleting", succeeded(of(store.CauseLostTooOften), keep))
+			d.release(m, keep, lostTooOften().succeeded(keep), "deleting")
 		}
 	}
 }
@@ -70,13 +70,14 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 		switch {
 		case d.spared(m):
 		case m.goesNow():
-			d.release(m, good[0], "REC-16", "deleting", orderedBy(m.Record.Condemned.By))
+			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, "deleting")
 		case d.sweptAway(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not
 			// take the room of the next.
-			rule, why := m.grounds("HEAL-13")
-			d.releaseFailed(sl, m, good[0], rule, followed(why, func(a *store.CauseAlso) { a.Keeper = good[0].ID() }))
+			why := m.grounds("HEAL-13")
+			why.cause = followed(why.cause, func(a *store.CauseAlso) { a.Keeper = good[0].ID() })
+			d.releaseFailed(sl, m, good[0], why)
 		default:
 			d.block("HEAL-2", m.task(store.WorkRemove), store.BlockedByReplacement,
 				store.BlockedFacts{Other: good[0].ID(), Phase: good[0].phase})
@@ -84,8 +85,9 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	}
 	for _, m := range good {
 		if first := sl.members[0]; m != first && d.inVain(m) {
-			d.release(m, first, "HEAL-6", "withdrawn",
-				store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why})
+			d.release(m, first, motive{
+				store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why},
+			}, "withdrawn")
 		}
 	}
 	d.forcedOut(sl, good)
@@ -129,23 +131,28 @@ func (d *draft) urgency(m *member) int {
 // goesBefore reports whether of two members in a slot this one goes, though both work.
 func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
 
-// leavingFor is the rule and the reason for which a member leaves a slot that another keeps.
-func (d *draft) leavingFor(m, keep *member) (rule string, why store.Cause) {
+// leavingFor is why a member leaves a slot that another keeps.
+func (d *draft) leavingFor(m, keep *member) motive {
 	by := m.rebalancedBy()
 	switch {
 	case d.outdated(m) && !d.outdated(keep):
-		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
+		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	case m.age.rule != "":
-		return m.age.rule, m.age.cause
+		return motive{store.PurposeAge, m.age.rule, m.age.cause}
 	case by != nil && by == keep && by.Record.Converts:
-		return "SPOT-4", of(store.CauseShares)
+		return motive{store.PurposeShares, "SPOT-4", of(store.CauseShares)}
 	case by != nil && by == keep:
-		return "REC-17", of(store.CauseEven)
+		return motive{store.PurposeZones, "REC-17", of(store.CauseEven)}
 	case d.outdated(m):
-		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
+		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	default:
-		return "DET-15", of(store.CauseLostTooOften)
+		return lostTooOften()
 	}
+}
+
+// lostTooOften is why a member leaves a slot whose instances come back and are lost again (DET-15).
+func lostTooOften() motive {
+	return motive{store.PurposeHeal, "DET-15", of(store.CauseLostTooOften)}
 }
 
 // keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once
@@ -167,7 +174,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 }
 
 // release retires a member whose place is kept by another, who is part of the evidence.
-func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Action {
+func (d *draft) release(m, keep *member, why motive, what string) *Action {
 	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
@@ -177,32 +184,26 @@ func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Ac
 	if keep.Report.Present() {
 		also = append(also, keep.Report.Unchanged())
 	}
-	return d.retire(m, rule, what, why, facts, also...)
+	return d.retire(m, why, what, facts, also...)
 }
 
 // releaseFailed does so and counts the failure, if it was not counted when its replacement was
 // requested.
-func (d *draft) releaseFailed(sl *slot, m, keep *member, rule string, why store.Cause) {
+func (d *draft) releaseFailed(sl *slot, m, keep *member, why motive) {
 	if m.touched || sl.touched && !m.Record.Counted {
 		return
 	}
 	if m.Record.Counted || m.unwantedOrdered() {
-		d.release(m, keep, rule, "deleting", why)
+		d.release(m, keep, why, "deleting")
 		return
 	}
 	if !d.mayDelete(m.task(store.WorkRemove), m) {
 		return
 	}
 	d.fail(sl, m)
-	if a := d.release(m, keep, rule, "deleting", why); a != nil {
+	if a := d.release(m, keep, why, "deleting"); a != nil {
 		d.writeSlot(a, sl)
 	}
-}
-
-// succeeded adds to a cause that another member is healthy in the member's place.
-func succeeded(why store.Cause, keep *member) store.Cause {
-	why.Heir = keep.ID()
-	return why
 }
 
 // followed adds to a cause which member keeps the slot. What was ordered needs no other reason.

@@ -76,8 +76,9 @@ func (d *draft) fallBack(m *member) {
 	if m.Record.Called && !m.Calls.NothingMade {
 		if d.mayDelete(m.task(store.WorkWithdraw), m) {
 			d.noSpot(m, why)
-			d.retire(m, "SPOT-4", "withdrawn", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
-				inWords(why))
+			d.retire(m, motive{
+				store.PurposeShares, "SPOT-4", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
+			}, "withdrawn", inWords(why))
 		}
 		return
 	}
@@ -113,7 +114,7 @@ func (d *draft) withdrawConversion(m *member, why string) bool {
 		return false
 	}
 	d.noSpot(m, why)
-	d.retire(m, "SPOT-4", "withdrawn", of(store.CauseNoSpotServes), inWords(why))
+	d.retire(m, motive{store.PurposeShares, "SPOT-4", of(store.CauseNoSpotServes)}, "withdrawn", inWords(why))
 	return true
 }
 
@@ -202,7 +203,7 @@ func (d *draft) convertOne(spot bool, what task) {
 	}
 	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, "SPOT-4", why)
+	d.addReplacement(a, m.slot, m, motive{store.PurposeShares, "SPOT-4", why})
 	d.writeSlot(a, m.slot)
 }
 

@@ -387,17 +387,17 @@ func (d *draft) placeable(spec *store.InstanceSpec) bool {
 }
 
 // source is the template that a new instance is made from; sl is nil for one that is on demand.
-func (d *draft) source(sl *slot, rule string) template {
+func (d *draft) source(sl *slot, why store.Purpose) template {
 	f := d.fallback
 	wanted := func() template { return template{spec: d.spec.InstanceSpec(), hash: d.hash} }
 	switch {
-	case f == nil || rule == "REC-8": // what is adopted was made already
+	case f == nil || why == store.PurposeAdopt: // what is adopted was made already
 		return wanted()
 	case d.blamed() || sl == nil:
 		return *f
 	case d.isCanary(sl.number):
 		return wanted()
-	case rule == "ROLL-1" || sl.emptiedByRoll() || f.fails || sl.flapped || d.fallbackStuck(sl) || d.tries(sl):
+	case why == store.PurposeRoll || sl.emptiedByRoll() || f.fails || sl.flapped || d.fallbackStuck(sl) || d.tries(sl):
 		return wanted()
 	default:
 		return *f
@@ -411,7 +411,7 @@ func (sl *slot) emptiedByRoll() bool {
 		return true
 	}
 	return slices.ContainsFunc(sl.members, func(m *member) bool {
-		return !m.phase.Fills() && m.Record.Drain != nil && m.Record.Drain.Rule == "ROLL-1"
+		return !m.phase.Fills() && m.Record.Drain != nil && m.Record.LeavesBecause() == store.PurposeRoll
 	})
 }
 

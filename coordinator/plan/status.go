@@ -28,7 +28,7 @@ func (d *draft) status() {
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
 		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, Scale: d.scale, LastGood: old.LastGood, History: old.History,
-		Agents: d.wave,
+		Agents: d.wave, DrillDue: d.drillDue,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
 		st.Beside = old.Beside
@@ -238,7 +238,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) &&
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Agents, b.Agents) &&
+		samePart(a.Agents, b.Agents) && a.DrillDue.Equal(b.DrillDue) &&
 		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) &&
 		a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) &&
 		sameGood(a.LastGood, b.LastGood) && slices.Equal(a.History, b.History) &&

@@ -76,10 +76,11 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"Shares": {
 			func(s *store.Status) { s.Shares = nil }, func(s *store.Status) { s.Shares = &store.Shares{Spot: 2} },
 		},
-		"Scale":   {func(s *store.Status) { s.Scale = &store.Scale{Size: 2} }},
-		"Agents":  {func(s *store.Status) { s.Agents = &store.AgentWave{Done: 2} }},
-		"Records": {func(s *store.Status) { s.Records = nil }, func(s *store.Status) { s.Records = new(2) }},
-		"Counted": nil, // tells nothing new by itself: see below
+		"Scale":    {func(s *store.Status) { s.Scale = &store.Scale{Size: 2} }},
+		"Agents":   {func(s *store.Status) { s.Agents = &store.AgentWave{Done: 2} }},
+		"DrillDue": {func(s *store.Status) { s.DrillDue = epoch }},
+		"Records":  {func(s *store.Status) { s.Records = nil }, func(s *store.Status) { s.Records = new(2) }},
+		"Counted":  nil, // tells nothing new by itself: see below
 		"Damaged": {
 			func(s *store.Status) { s.Damaged = nil }, func(s *store.Status) { s.Damaged[0].Key = "l" },
 			func(s *store.Status) { s.Damaged[0].What = store.DamageUnreadable },

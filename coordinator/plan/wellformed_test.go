@@ -131,6 +131,12 @@ func writtenWell(s *Snapshot, a *Action, rec *store.Instance, in *Instance, now 
 		return fmt.Sprintf("it tells of its last change %+v", last)
 	case in != nil && (last.Rule != a.Rule || !strings.HasPrefix(a.What, last.What) && last.What != replaced):
 		return fmt.Sprintf("it tells of its last change %+v", last)
+	case in == nil && rec.Purpose == "" && rec.Phase != store.Deleting || in != nil && rec.Purpose != in.Record.Purpose:
+		return fmt.Sprintf("it is made for %q", rec.Purpose)
+	case in != nil && rec.Phase != in.Record.Phase &&
+		(rec.Leaves != "") != (rec.Phase == store.Draining || rec.Phase == store.Deleting) &&
+		(in.Record.Phase != store.Draining || in.Record.Leaves != ""):
+		return fmt.Sprintf("it is %s and leaves for %q", rec.Phase, rec.Leaves)
 	case in == nil && (!rec.Since.Equal(now) || rec.Phase != store.Pending && rec.Phase != store.Booting &&
 		rec.Phase != store.Deleting):
 		return fmt.Sprintf("it begins as %s since %s", rec.Phase, rec.Since)

@@ -274,7 +274,7 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 	}
 	a := d.step(m, m.phase, "REC-17", replaced, why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, "REC-17", why)
+	d.addReplacement(a, m.slot, m, motive{store.PurposeZones, "REC-17", why})
 	d.writeSlot(a, m.slot)
 }
 
@@ -311,9 +311,9 @@ func (d *draft) withdrawRebalance(m *member) bool {
 	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
-	d.retire(m, "REC-17", "withdrawn",
-		store.Cause{Kind: store.CauseFullZoneEven, Name: m.zone()},
-		inWords(m.Calls.Problem))
+	d.retire(m, motive{
+		store.PurposeZones, "REC-17", store.Cause{Kind: store.CauseFullZoneEven, Name: m.zone()},
+	}, "withdrawn", inWords(m.Calls.Problem))
 	return true
 }
 

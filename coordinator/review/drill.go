@@ -43,6 +43,24 @@ func (d DrillSeen) Over() bool {
 		func(i DrilledSeen) bool { return i.Served.IsZero() })
 }
 
+// Drills finds the drills that the entries of a group tell of, the oldest first.
+func Drills(entries []store.JournalEntry) (all []DrillSeen) {
+	seen := map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Rule != RuleDrill || e.Kind != "" || e.Instance == "" {
+			continue
+		}
+		for _, f := range e.Facts {
+			if f.Kind == store.FactRequest && !seen[f.Name] {
+				seen[f.Name] = true
+				all = append(all, SeenOfDrill(entries, f.Name))
+			}
+		}
+	}
+	return all
+}
+
 // SeenOfDrill finds out what became of the drill with this order.
 func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 	d := DrillSeen{Order: order, Instances: []DrilledSeen{}}

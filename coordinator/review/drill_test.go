@@ -45,6 +45,9 @@ func TestSeenOfDrill(t *testing.T) {
 	if d := SeenOfDrill(entries, "r"); !d.Over() || len(d.Others) != 1 {
 		t.Errorf("over: %+v", d)
 	}
+	if all := Drills(entries); len(all) != 1 || all[0].Order != "r" || !all[0].Over() {
+		t.Errorf("listed: %+v", all)
+	}
 	if d := SeenOfDrill(entries, "another"); len(d.Instances) > 0 || d.Over() {
 		t.Errorf("of another order: %+v", d)
 	}

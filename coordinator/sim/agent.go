@@ -52,6 +52,7 @@ type agent struct {
 	restarting string
 	drained    string
 	draining   string
+	drilledFor string // the order of the last drill of it or its workload
 	notice     *store.Notice
 	exit       *store.WorkloadExit
 	said       store.Report // as persisted last

@@ -38,6 +38,23 @@ func (a *agent) wanted() {
 			a.report()
 		}
 	}
+	if d := rec.Drill; d != nil && d.Epoch == a.epoch && d.Request != a.drilledFor {
+		a.drilledFor = d.Request
+		a.drill(d.Kind)
+	}
+}
+
+// drill causes a failure on purpose (DAY-6). An agent that is killed is started again.
+func (a *agent) drill(kind store.DrillKind) {
+	switch kind {
+	case store.DrillWorkload:
+		a.w.Exit(a.m.ID, 137)
+	case store.DrillAgent:
+		a.w.note("agent %s is killed for a drill", a.m.ID)
+		a.fallSilent(true)
+		a.retry()
+	case store.DrillMachine:
+	}
 }
 
 // apply takes up what is to run from now on.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	faults "github.com/leasehold/leasehold/tests/faults/history"
 )
 
 var (
@@ -24,6 +25,7 @@ var (
 // replaced for them.
 type chaos struct {
 	*containers
+	seen       *observer
 	rng        *rand.Rand
 	size       int
 	generation int
@@ -31,8 +33,9 @@ type chaos struct {
 }
 
 // A group of containers is hurt at random, with coordinators killed and etcd restarted in between,
-// while it is scaled and rolled. After each round LXD has exactly the machines that are recorded,
-// and in all that time instances were only removed because they were harmed, or by order.
+// while it is scaled and rolled. After each round LXD has exactly the machines that are recorded.
+// Instances are only removed because they were harmed, or by order; and the judge of tests/faults
+// finds no broken promise in the history of it all.
 //
 // proves PROV-8, SAFE-1, SAFE-8
 func TestContainersUnderRandomHarm(t *testing.T) {
@@ -46,6 +49,7 @@ func TestContainersUnderRandomHarm(t *testing.T) {
 				containers: newContainers(t), rng: rand.New(rand.NewPCG(seed, 16)), size: 4, generation: 1,
 				may: map[string]string{},
 			}
+			c.seen = newObserver(c.containers)
 			c.apply()
 			c.exact("the group", c.size)
 			before := c.caughtUp()
@@ -54,11 +58,13 @@ func TestContainersUnderRandomHarm(t *testing.T) {
 				t.Logf("round %d: %s", round, strings.Join(what, "; "))
 				c.exact(fmt.Sprintf("round %d: %s", round, strings.Join(what, "; ")), c.size)
 			}
+			c.seen.verdict(c.size)
 			for _, e := range c.h.entries(before, func(n noted) bool { return n.To == store.Deleting }) {
 				if c.may[e.Instance] == "" {
 					t.Errorf("removed, and nothing was wrong with it: %s", e)
 				}
 			}
+			c.seen.close()
 			c.must("group", "delete", "web", "--confirm", "web", "--wait")
 			c.await("nothing being left", func() bool { return len(c.listed()) == 0 })
 		})
@@ -94,6 +100,7 @@ func (c *chaos) hurt(id, how string) string {
 }
 
 func (c *chaos) killHard(id string) string {
+	c.seen.harm(id, faults.Crashed, false)
 	pid, err := c.lxd.InitPID(c.machine(id).Name)
 	if err == nil {
 		err = syscall.Kill(pid, syscall.SIGKILL)
@@ -105,33 +112,40 @@ func (c *chaos) killHard(id string) string {
 }
 
 func (c *chaos) stopIt(id string) string {
+	c.seen.harm(id, faults.Crashed, false)
 	c.setState(id, "stop")
 	return c.hurt(id, "stopped")
 }
 
 func (c *chaos) freeze(id string) string {
+	c.seen.harm(id, faults.Frozen, false)
 	c.setState(id, "freeze")
 	return c.hurt(id, "frozen")
 }
 
 func (c *chaos) cutOff(id string) string {
+	c.seen.harm(id, faults.Cut, false)
 	c.cut(id)
 	return c.hurt(id, "cut off")
 }
 
 // freezeBriefly freezes a machine for less than its lease lasts.
 func (c *chaos) freezeBriefly(id string) string {
+	c.seen.harm(id, faults.Frozen, false)
 	c.setState(id, "freeze")
 	c.pass(time.Duration(c.rng.Int64N(int64(2 * interval))))
 	c.setState(id, "unfreeze")
+	c.seen.harm(id, faults.Frozen, true)
 	return id + " was frozen briefly"
 }
 
 // cutBriefly cuts a machine off for less than its lease lasts.
 func (c *chaos) cutBriefly(id string) string {
+	c.seen.harm(id, faults.Cut, false)
 	c.cut(id)
 	c.pass(time.Duration(c.rng.Int64N(int64(2 * interval))))
 	c.mend(id)
+	c.seen.harm(id, faults.Cut, true)
 	return id + " was cut off briefly"
 }
 
@@ -150,25 +164,33 @@ func (c *chaos) killLeader() string {
 	if id == "" {
 		return "there was no leader"
 	}
-	c.replicas[id].KillGroup()
-	c.replica(id)
+	c.kill(id)
 	return "coordinator " + id + ", which led, was killed"
 }
 
 func (c *chaos) killOther() string {
 	for id := range c.replicas {
 		if id != c.h.leader() {
-			c.replicas[id].KillGroup()
-			c.replica(id)
+			c.kill(id)
 			return "coordinator " + id + " was killed"
 		}
 	}
 	return "there is no other coordinator"
 }
 
+// kill kills a coordinator and starts it again.
+func (c *chaos) kill(id string) {
+	c.seen.during("coordinator killed", id, func() {
+		c.replicas[id].KillGroup()
+		c.replica(id)
+	})
+}
+
 func (c *chaos) restartEtcd() string {
-	c.etcd.KillGroup()
-	c.startEtcd()
+	c.seen.during("etcd restarted", "its only member", func() {
+		c.etcd.KillGroup()
+		c.startEtcd()
+	})
 	return "etcd was killed and started again"
 }
 

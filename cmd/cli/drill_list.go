@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+// DrillList is the command drill list.
+type DrillList struct {
+	Group string `arg:"" optional:"" help:"Name of the group; with it each promise is shown."`
+	Since Ago    `help:"How far back to go, such as 24h or 7d." default:"7d" placeholder:"DURATION"`
+}
+
+// listedDrill is a drill with what became of it.
+type listedDrill struct {
+	Group    string           `json:"group"`
+	Seen     review.DrillSeen `json:"seen"`
+	Promises []review.Promise `json:"promises"`
+}
+
+func (d *listedDrill) kept() string {
+	switch {
+	case slices.ContainsFunc(d.Promises, func(p review.Promise) bool { return !p.Kept }):
+		return "NO"
+	default:
+		return "yes"
+	}
+}
+
+// Run reads the drills from the journal and shows them.
+func (c *DrillList) Run(ctx context.Context, s *Session) error {
+	if c.Since <= 0 {
+		return failure(Usage, "leasehold drill list --since 7d", "--since: must be more than 0")
+	}
+	kvs, _, err := s.journal(ctx, s.env.Now().Add(-time.Duration(c.Since)))
+	if err != nil {
+		return err
+	}
+	of := map[string][]store.JournalEntry{}
+	for _, kv := range kvs {
+		e, err := store.Decode[store.JournalEntry](kv) // status names records that cannot be read
+		if err == nil && e.Record.Group != "" && (c.Group == "" || e.Record.Group == c.Group) {
+			of[e.Record.Group] = append(of[e.Record.Group], e.Record)
+		}
+	}
+	all := []listedDrill{}
+	for name, entries := range of {
+		drills := review.Drills(entries)
+		if len(drills) == 0 {
+			continue
+		}
+		g, err := s.group(ctx, name)
+		if err != nil {
+			s.note("%s: what it promises is not known any more: %s", name, err)
+			continue
+		}
+		for _, seen := range drills {
+			blamed, err := s.blamedIn(ctx, name, seen)
+			if err != nil {
+				return err
+			}
+			all = append(all, listedDrill{name, seen, seen.Promises(g.Spec, blamed)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b listedDrill) int {
+		return cmp.Or(b.Seen.At.Compare(a.Seen.At), cmp.Compare(a.Group, b.Group))
+	})
+	if done, err := s.records(all); done {
+		return err
+	}
+	if len(all) == 0 {
+		s.note("there was no drill in this time")
+		return nil
+	}
+	return c.write(s, all)
+}
+
+func (c *DrillList) write(s *Session, all []listedDrill) error {
+	zone := s.env.Now().Location()
+	if c.Group != "" {
+		for _, d := range all {
+			fmt.Fprintf(s.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
+				kindOfDrill(d.Seen.Kind), d.Seen.By)
+			if err := s.promiseTable(d.Promises); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := output.Table{Columns: []output.Column{
+		{Title: "AT"}, {Title: "GROUP"}, {Title: "KIND"}, {Title: "BY"}, {Title: "FAILED", Cut: true},
+		{Title: "SERVED-AFTER", Right: true}, {Title: "KEPT"},
+	}}
+	for _, d := range all {
+		var ids []string
+		served := "-"
+		var longest time.Duration
+		for _, i := range d.Seen.Instances {
+			ids = append(ids, i.Instance)
+			longest = max(longest, i.Served.Sub(i.Ended))
+		}
+		if d.Seen.Over() {
+			served = review.Took(longest)
+		}
+		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, kindOfDrill(d.Seen.Kind), d.Seen.By,
+			someOf(ids), served, d.kept())
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+func kindOfDrill(k store.DrillKind) string { return cmp.Or(string(k), store.DrillKinds[0]) }

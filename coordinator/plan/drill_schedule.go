@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// bySchedule is who orders scheduled drills.
+const bySchedule = "schedule"
+
+// followDrills begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
+// the instances' records comes first; the status notes the time once a mark is there. So a leader
+// that dies in between neither repeats a drill nor forgets one. One that is late is left out.
+func (d *draft) followDrills() {
+	if d.spec == nil || len(d.spec.Drills) == 0 {
+		return
+	}
+	old := &d.g.Status.Record
+	d.drillDue = old.DrillDue
+	d.wake(d.spec.NextDrill(d.now))
+	due, spec := d.spec.DrillAt(d.now)
+	switch {
+	case due.IsZero() || due.Equal(old.DrillDue):
+		return
+	case old.DrillDue.IsZero() || old.AcceptedRevision != d.acceptedRevision:
+		d.drillDue = due // a schedule begins with the next time
+		return
+	case due.Before(old.DrillDue):
+		return // the clock was put back
+	}
+	mark := store.Drill{
+		Request: bySchedule + "-" + due.Format("20060102T1504"), By: bySchedule, Kind: spec.Of(),
+	}
+	if slices.ContainsFunc(d.members, func(m *member) bool {
+		return m.Record.Drill != nil && m.Record.Drill.Request == mark.Request
+	}) {
+		d.drillDue = due
+		return
+	}
+	members := d.inZone(spec.Zone)
+	if spec.Zone == "" {
+		members = d.oldest()
+	}
+	why := d.noTimeForDrill(due)
+	if why == "" {
+		why = d.cannotDrill(mark.Kind, members)
+	}
+	if why == "" {
+		d.cause(mark, members)
+		return
+	}
+	d.drillDue = due
+	d.tell("DAY-6", "scheduled drill left out", store.Cause{Text: why})
+}
+
+// noTimeForDrill returns why no scheduled drill begins now, whatever the group could bear; "" if
+// one may.
+func (d *draft) noTimeForDrill(due time.Time) string {
+	switch {
+	case !d.now.Before(due.Add(store.DrillBegins)):
+		return "its time has passed"
+	case !d.mayAct():
+		return "nothing is done in the group now: it is paused, or the shard is on hold"
+	case d.s.ClocksApart >= ClocksApart:
+		return "the clocks of the coordinators differ"
+	case d.closedFor(store.PlannedDrill) != nil:
+		return "no window allows it now, or there is a freeze"
+	default:
+		return ""
+	}
+}
+
+// oldest is the running instance that has filled its slot for the longest time.
+func (d *draft) oldest() []*member {
+	var oldest *member
+	for _, m := range d.members {
+		if m.Record.Managed && m.phase == store.Running && (oldest == nil || older(m, oldest)) {
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	return []*member{oldest}
+}

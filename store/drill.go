@@ -1,0 +1,102 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store/cron"
+)
+
+// DrillSpec is a drill that comes again and again (DAY-6). It needs a window that is open, as other
+// planned work does, and is left out where the group could not bear it.
+type DrillSpec struct {
+	Cron     string `json:"cron"`                // minute hour day month weekday, on the zone's clock
+	TimeZone string `json:"time_zone,omitempty"` // like Europe/Berlin; "": UTC
+	Kind     string `json:"kind,omitempty"`      // one of DrillKinds; "": the first
+	Zone     string `json:"zone,omitempty"`      // of all machines there; "": of the oldest instance
+}
+
+// DrillKinds are the kinds of drill as a group's file names them.
+var DrillKinds = []string{"machine", string(DrillAgent), string(DrillWorkload)}
+
+// Of is the kind of the drill.
+func (s *DrillSpec) Of() DrillKind {
+	if s.Kind == DrillKinds[0] {
+		return DrillMachine
+	}
+	return DrillKind(s.Kind)
+}
+
+// DrillAt is the scheduled drill that came last, up to a time, and when that was; nil if there is
+// none. Of two that come at once the first in the list counts.
+func (g *Group) DrillAt(now time.Time) (due time.Time, s *DrillSpec) {
+	for i := range g.Drills {
+		if last := lastOf(g.Drills[i].Cron, g.Drills[i].TimeZone, now); last.After(due) {
+			due, s = last.UTC(), &g.Drills[i]
+		}
+	}
+	return due, s
+}
+
+// NextDrill is when a scheduled drill comes next; zero if none does.
+func (g *Group) NextDrill(now time.Time) (at time.Time) {
+	for i := range g.Drills {
+		next := nextOf(g.Drills[i].Cron, g.Drills[i].TimeZone, now)
+		if !next.IsZero() && (at.IsZero() || next.Before(at)) {
+			at = next.UTC()
+		}
+	}
+	return at
+}
+
+// mostDrills bounds the scheduled drills of one group.
+const mostDrills = 20
+
+// drillFields are the fields of scheduled drills.
+var drillFields = []Field{
+	{
+		Path: "drills", Type: "list of drills", Default: "none", Rule: "DAY-6",
+		Allowed: fmt.Sprintf("at most %d", mostDrills),
+		Doc: "Failures on purpose that come again and again. One whose time no window allows, or that the group could " +
+			"not bear then, is left out; the journal says why.",
+		wrong: func(g *Group) []FieldError {
+			if n := len(g.Drills); n > mostDrills {
+				return []FieldError{{
+					Path: "drills", Value: number(n, "drill"), Allowed: fmt.Sprintf("at most %d", mostDrills), Rule: "DAY-6",
+				}}
+			}
+			return nil
+		},
+	},
+	drillField("cron", "", "minute hour day month weekday: 0 10 * * 2",
+		"When it comes, by the clock of its time zone, as in scale.schedule.",
+		func(s *DrillSpec) string { return s.Cron },
+		func(s *DrillSpec) bool { _, err := cron.Parse(s.Cron); return err == nil }),
+	drillField("time_zone", "UTC", "a time zone like Europe/Berlin", "Whose clock cron is read on.",
+		func(s *DrillSpec) string { return s.TimeZone },
+		func(s *DrillSpec) bool { _, err := zoneNamed(s.TimeZone); return err == nil }),
+	drillField("kind", "machine", "machine, agent or workload", "What fails.",
+		func(s *DrillSpec) string { return s.Kind },
+		func(s *DrillSpec) bool { return s.Kind == "" || oneOfEach(DrillKinds)([]string{s.Kind}) }),
+	drillField("zone", "the oldest instance fails", "a zone, with kind machine",
+		"All machines of the group in this zone fail.",
+		func(s *DrillSpec) string { return s.Zone },
+		func(s *DrillSpec) bool { return s.Zone == "" || s.Of() == DrillMachine && len(s.Zone) <= mostWhy }),
+}
+
+// drillField is a field of each drill.
+func drillField(path, def, allowed, doc string, get func(*DrillSpec) string, ok func(*DrillSpec) bool) Field {
+	return Field{
+		Path: "drills[]." + path, Type: "string", Default: def, Allowed: allowed, Rule: "DAY-6", Doc: doc,
+		wrong: func(g *Group) (out []FieldError) {
+			for i := range g.Drills {
+				if s := &g.Drills[i]; !ok(s) {
+					out = append(out, FieldError{
+						Path: fmt.Sprintf("drills[%d].%s", i, path), Value: show(get(s)), Allowed: allowed, Rule: "DAY-6",
+					})
+				}
+			}
+			return out
+		},
+	}
+}

@@ -1,0 +1,44 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// What a release before has written says what it can: a rebalance is not taken for healing.
+//
+// proves REC-9, HEAL-8
+func TestPurposeOfRecordsOfTheReleaseBefore(t *testing.T) {
+	for want, rec := range map[store.Purpose]store.Instance{
+		store.PurposeSize:   {},
+		store.PurposeHeal:   {Replaces: "a"},
+		store.PurposeZones:  {Replaces: "a", Rebalances: true},
+		store.PurposeShares: {Replaces: "a", Rebalances: true, Converts: true},
+		store.PurposeRoll:   {Replaces: "a", Purpose: store.PurposeRoll, Last: store.Decision{Rule: "SAFE-8"}},
+	} {
+		if got := rec.MadeFor(); got != want {
+			t.Errorf("%+v was made for %s", rec, got)
+		}
+	}
+	for want, rec := range map[store.Purpose]store.Instance{
+		"":                 {},
+		store.PurposeHeal:  {Drain: &store.Drain{Rule: "DET-7"}},
+		store.PurposeRoom:  {Drain: &store.Drain{Rule: "HEAL-8"}},
+		store.PurposeRoll:  {Drain: &store.Drain{Rule: "ROLL-1"}},
+		store.PurposeOrder: {Drain: &store.Drain{Rule: "HEAL-8"}, Leaves: store.PurposeOrder},
+	} {
+		if got := rec.LeavesBecause(); got != want {
+			t.Errorf("%+v leaves for %q", rec, got)
+		}
+	}
+	for want, v := range map[store.Purpose]store.Vacated{
+		store.PurposeHeal:  {Instance: "a"},
+		store.PurposeRoll:  {Instance: "a", Roll: true},
+		store.PurposeOrder: {Instance: "a", Purpose: store.PurposeOrder},
+	} {
+		if got := v.For(); got != want {
+			t.Errorf("%+v is for %s", v, got)
+		}
+	}
+}
