@@ -174,8 +174,8 @@ var scheduleFields = []Field{
 		wrong: wrongSchedule,
 	},
 	changeField("cron", "string", "", "minute hour day month weekday: 0 8 * * 1-5",
-		"When it comes, by the clock of its time zone. A time that the clock leaves out is when it jumps; of one that "+
-			"comes twice the first counts.", func(c *ScaleChange) any { return c.Cron },
+		"When it comes, by the clock of its time zone. A time skipped by a clock change counts as the moment "+
+			"of the jump; of a repeated time the first counts.", func(c *ScaleChange) any { return c.Cron },
 		func(_ *ScaleSpec, c *ScaleChange) bool { _, err := cron.Parse(c.Cron); return err == nil }),
 	changeField("time_zone", "string", "UTC", "a time zone like Europe/Berlin", "Whose clock cron is read on.",
 		func(c *ScaleChange) any { return c.TimeZone },

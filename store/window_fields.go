@@ -74,8 +74,8 @@ var windowFields = []Field{
 	windowField("days", "list of strings", "every day", "different ones of mon, tue, wed, thu, fri, sat and sun",
 		"On which days it opens.", func(w *Window) []string { return w.Days }, oneOfEach(weekdays)),
 	windowField("from", "string", "", `a time of day, written as text: "22:00"`,
-		"When it opens, by the clock of its time zone. A time that the clock leaves out is when it jumps; of one that "+
-			"comes twice the first counts.",
+		"When it opens, by the clock of its time zone. A time skipped by a clock change counts as the moment "+
+			"of the jump; of a repeated time the first counts.",
 		func(w *Window) string { return w.From }, windowFrom.MatchString),
 	windowField("for", "duration", "", fmt.Sprintf("%s to %s", time.Minute, longestWindow),
 		"How long it stays open, of elapsed time.", func(w *Window) Duration { return w.For },

@@ -32,14 +32,14 @@ import (
 // Cmd holds the agent's flags.
 type Cmd struct {
 	Bootstrap    string   `help:"Bootstrap document of this machine, written by the provider; smbios: the one in a virtual machine's SMBIOS tables." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir     string   `help:"Directory of the agent's state. Default: the directory of the bootstrap document; /var/lib/leasehold if that is in no file." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
-	WorkDir      string   `help:"Working directory of the workload. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
-	BootID       string   `name:"boot-id" help:"ID of the machine's present boot. Default: the kernel's boot ID." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
-	Source       string   `help:"Source address of the connections to coordinators, if this machine has several. Default: chosen by the routing table." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
+	StateDir     string   `help:"Directory of the agent's state (default: the directory of the bootstrap document; /var/lib/leasehold if that is in no file)." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	WorkDir      string   `help:"Working directory of the workload (default: the state directory)." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
+	BootID       string   `name:"boot-id" help:"ID of the machine's present boot (default: the kernel's boot ID)." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
+	Source       string   `help:"Source address of the connections to coordinators, if this machine has several (default: chosen by the routing table)." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
 	Farewell     string   `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
-	FilesRoot    []string `help:"Directory below which the agent may write files that the group has. May be repeated. Default: files in the machine's own directory if it is one of the process provider, else /etc/leasehold-files; the default is created." env:"LEASEHOLD_FILES_ROOT" placeholder:"DIR"`
+	FilesRoot    []string `help:"Directory below which the agent may write files that the group has. May be repeated (default: files in the machine's own directory if it is one of the process provider, else /etc/leasehold-files; the default is created)." env:"LEASEHOLD_FILES_ROOT" placeholder:"DIR"`
 	KeepWorkload bool     `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
-	ReleaseKey   []string `help:"Public key of releases, or a file of them: the agent installs only versions that one of them has signed. May be repeated. Default: the keys that this program was built with." env:"LEASEHOLD_RELEASE_KEY" placeholder:"KEY|FILE"`
+	ReleaseKey   []string `help:"Public key of releases, or a file of them: the agent installs only versions that one of them has signed. May be repeated (default: the keys that this program was built with)." env:"LEASEHOLD_RELEASE_KEY" placeholder:"KEY|FILE"`
 }
 
 // Version is the program's version, as reports contain it. It has a type of its own so that a

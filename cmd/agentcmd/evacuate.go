@@ -19,7 +19,7 @@ import (
 // and survives a restart of the agent.
 type Evacuate struct {
 	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir  string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	StateDir  string `help:"Directory of the agent's state (default: the directory of the bootstrap document)." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
 	Why       string `arg:"" optional:"" help:"The reason, shown in the journal."`
 }
 

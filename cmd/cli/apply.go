@@ -15,12 +15,12 @@ import (
 // Apply is the command apply: the groups and settings of a shard, from a directory (REC-7, REC-14).
 type Apply struct {
 	Files      []string `name:"file" short:"f" required:"" sep:"none" help:"Directory with files of groups and of the shard's settings, or such a file; - is standard input. May be given several times." placeholder:"DIR"`
-	Source     string   `help:"Name of what the files come from, such as a repository. It is recorded beside each group." placeholder:"NAME"`
+	Source     string   `help:"Name of the source of the files, such as a repository; recorded beside each group." placeholder:"NAME"`
 	TakeOver   bool     `help:"Take over groups that were applied from another source."`
 	Prune      bool     `help:"Delete the groups that were applied from this source and are no longer in the files, and all their instances."`
 	Diff       bool     `help:"Show what would change and what would follow, without changing anything; exit with 6 if there is a difference."`
 	Wait       bool     `help:"Wait until the groups match their specs."`
-	IfRevision *int64   `help:"Apply only if nothing that the files are about has changed since this revision, which --diff shows." placeholder:"N"`
+	IfRevision *int64   `help:"Apply only if none of these groups or settings has changed since this revision, which --diff shows." placeholder:"N"`
 	Confirm    []string `help:"Confirm a smaller size or, with --prune, a deletion, by naming the group." placeholder:"NAME"`
 }
 
@@ -162,10 +162,10 @@ func (c *Apply) own(ch *change) error {
 	had := ch.after.Source
 	switch {
 	case c.Source == "" && had != "" && !c.TakeOver:
-		return failure(Conflict, "the same command with --source "+shellWord(had)+", or with --take-over",
+		return failure(Conflict, "run the same command with --source "+shellWord(had)+", or with --take-over",
 			"group %s was applied from source %s; nothing was changed", ch.name, had)
 	case had != "" && had != c.Source && !c.TakeOver:
-		return failure(Conflict, "take it out of the files, or the same command with --take-over",
+		return failure(Conflict, "take it out of the files, or run the same command with --take-over",
 			"group %s was applied from source %s, not %s; nothing was changed", ch.name, had, c.Source)
 	}
 	ch.after.Source = c.Source
@@ -324,7 +324,7 @@ func (s *Session) refusedAmong(ctx context.Context, in intent) error {
 			return err
 		}
 		if bad := status.Record.Invalid; bad != nil && bad.Revision == ch.rev() {
-			return failure(Failed, "correct its file, then the same command",
+			return failure(Failed, "correct its file, then run the same command",
 				"group %s: the coordinator refuses its spec (revision %d): %s", ch.name, bad.Revision, bad.Why)
 		}
 	}

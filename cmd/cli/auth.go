@@ -164,7 +164,7 @@ type AuthAdd struct {
 	Name      string     `arg:"" help:"Name of the user: the common name of its certificate, or a name with a password."`
 	Role      store.Role `help:"Role in the shard: ${enum}." enum:"viewer,operator,coordinator" required:""`
 	Passwords string     `help:"Give the user a password from a line NAME:PASSWORD of this file (- is standard input); a missing password is generated and added to it. Without this flag the user authenticates with a certificate." placeholder:"FILE"`
-	DryRun    bool       `help:"Show what would change."`
+	DryRun    bool       `help:"Show what would change, without changing anything."`
 }
 
 // Run gives the role.
@@ -216,7 +216,7 @@ func (s *Session) addable(name string) error {
 // AuthRemove is the command auth remove.
 type AuthRemove struct {
 	Name   string `arg:"" help:"Name of the user."`
-	DryRun bool   `help:"Show what would change."`
+	DryRun bool   `help:"Show what would change, without changing anything."`
 }
 
 // Run removes the role.

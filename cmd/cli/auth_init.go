@@ -15,7 +15,7 @@ import (
 type AuthInit struct {
 	Users     []string `help:"Users to create, with their roles (none: create only root)." default:"coordinator=coordinator,operator=operator,viewer=viewer" placeholder:"NAME=ROLE"`
 	Passwords string   `help:"Give users passwords from the lines NAME:PASSWORD of this file (- is standard input); missing passwords are generated and added to it. Without this flag users authenticate with certificates." placeholder:"FILE"`
-	DryRun    bool     `help:"Show what would change."`
+	DryRun    bool     `help:"Show what would change, without changing anything."`
 }
 
 // Run sets everything up, and turns authentication on last.

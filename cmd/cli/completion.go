@@ -10,7 +10,7 @@ import (
 // Completion is the command completion. Complete answers the shell's requests afterwards.
 type Completion struct {
 	Shell string `arg:"" help:"bash, zsh or fish (default: your login shell)." enum:"bash,zsh,fish," default:""`
-	Code  bool   `short:"c" hidden:"" help:"Print the script, as is done in any case."`
+	Code  bool   `short:"c" hidden:"" help:"Print the script (the default)."`
 }
 
 // Help says what to do with the script.

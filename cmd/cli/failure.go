@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -61,6 +62,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	var problems yamlfile.Problems
 	var text *misspelt
 	var spoiled *store.UnreadableError
+	var local *fs.PathError
 	switch {
 	case err == nil:
 		return Done
@@ -88,6 +90,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return reportProblems(to, problems, "correct the file; docs/group-file.md describes its fields")
 	case errors.As(err, &spoiled) && !errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold repair "+nameOf(spoiled.Key)+" shows what would be written", "%s", err)
+	case errors.As(err, &local):
+		f = failure(Failed, "check the file, its directory and their permissions", "%s", err)
 	case errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold version, and install the version that the coordinators run", "%s", err)
 	default:

@@ -20,11 +20,11 @@ func (c *Span) end(now time.Time) (time.Time, error) {
 	case c.Until != "":
 		at, err := parseTime("until", c.Until)
 		if err == nil && !at.After(now) {
-			err = failure(Usage, "name a time to come", "--until: %s is over", c.Until)
+			err = failure(Usage, "give a future time", "--until: %s is in the past", c.Until)
 		}
 		return at, err
 	case c.For < 0:
-		return time.Time{}, failure(Usage, "name a duration like 72h", "--for: %s is less than nothing", c.For)
+		return time.Time{}, failure(Usage, "give a duration like 72h", "--for: %s: must be positive", c.For)
 	case c.For > 0:
 		return now.Add(c.For).UTC().Truncate(time.Second), nil
 	default:
@@ -36,7 +36,7 @@ func parseTime(flag, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return time.Time{}, failure(Usage, "write a time like 2026-12-27T06:00:00Z or 2026-12-27T06:00:00+01:00",
-			"--%s: %q is no time", flag, text)
+			"--%s: %q is not a time", flag, text)
 	}
 	return at.UTC(), nil
 }
@@ -44,9 +44,9 @@ func parseTime(flag, text string) (time.Time, error) {
 // Freeze is the command freeze (ROLL-6).
 type Freeze struct {
 	Why  string `arg:"" optional:"" help:"The reason, shown in the status."`
-	From string `help:"When it begins, like 2026-12-20T18:00:00Z; now unless given." placeholder:"TIME"`
+	From string `help:"When it begins, like 2026-12-20T18:00:00Z (default: now)." placeholder:"TIME"`
 	Span
-	End bool `help:"End the freeze, or take back one to come."`
+	End bool `help:"End the freeze, or cancel one that has not begun."`
 }
 
 // Run has no planned work begin in the shard for a while, or ends that.

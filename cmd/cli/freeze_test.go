@@ -33,9 +33,9 @@ func TestFreeze(t *testing.T) {
 	}{
 		{[]string{"freeze"}, "why: missing"},
 		{[]string{"freeze", "sale"}, "until: missing"},
-		{[]string{"freeze", "sale", "--until", "tomorrow"}, `--until: "tomorrow" is no time`},
-		{[]string{"freeze", "sale", "--until", noon.Format(time.RFC3339)}, "is over"},
-		{[]string{"freeze", "sale", "--for=-1h"}, "less than nothing"},
+		{[]string{"freeze", "sale", "--until", "tomorrow"}, `--until: "tomorrow" is not a time`},
+		{[]string{"freeze", "sale", "--until", noon.Format(time.RFC3339)}, "is in the past"},
+		{[]string{"freeze", "sale", "--for=-1h"}, "must be positive"},
 		{
 			[]string{"freeze", "sale", "--until", "2099-01-01T00:00:00Z", "--from", "2099-01-01T01:00:00+01:00"},
 			"is not before the end",

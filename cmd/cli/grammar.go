@@ -22,13 +22,13 @@ type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
-	Top      Top       `cmd:"" help:"Show the shard live in the terminal: groups, instances, and why each is as it is."`
+	Top      Top       `cmd:"" help:"Show the shard live in the terminal: groups, instances, and the reasons for their states."`
 	Apply    Apply     `cmd:"" help:"Apply a directory of groups and settings to the shard, all or nothing."`
 	Group    Groups    `cmd:"" help:"Groups: the desired state."`
 	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
 	Events   Journal   `cmd:"" help:"Show the journal: each decision, its rule and its reason; or export it."`
 	Explain  Explain   `cmd:"" help:"Explain the state of an instance or a group: what happened, why, and what is blocked; or show the text of a rule."`
-	Report   Report    `cmd:"" help:"Report how well the groups were kept: availability, what cost time, and how soon failures were repaired."`
+	Report   Report    `cmd:"" help:"Report how well the groups were kept: availability, causes of lost time, and how soon failures were repaired."`
 	Init     Init      `cmd:"" help:"Create the shard, once, before its first coordinator starts."`
 	Backup   Backup    `cmd:"" help:"Write a backup of the shard to a file."`
 	Restore  Restore   `cmd:"" help:"Restore a shard from a backup, on hold, into an etcd that does not hold it."`
@@ -38,16 +38,16 @@ type Grammar struct {
 	Release  Release   `cmd:"" help:"End the hold."`
 	Freeze   Freeze    `cmd:"" help:"Freeze the shard for a while: no roll, expiry, rebalance or scale-down begins."`
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
-	Drill    Drills    `cmd:"" help:"Drills: failures on purpose, with what was promised and what was seen."`
+	Drill    Drills    `cmd:"" help:"Drills: failures on purpose, with each promise and what happened."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
 	Replay   Replay    `cmd:"" help:"Play what happened in the past against other groups: what it would have been with their budgets and targets."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
-	Provider Providers `cmd:"" help:"Providers: what makes the machines."`
+	Provider Providers `cmd:"" help:"Providers: make and remove the machines."`
 	Secret   Secrets   `cmd:"" help:"Secrets: encrypted values for workloads."`
-	Webhook  Webhooks  `cmd:"" help:"Webhooks: to which decisions are sent."`
+	Webhook  Webhooks  `cmd:"" help:"Webhooks: receivers of decisions."`
 	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
 	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`
-	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and what they issue."`
+	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and their certificates."`
 	Upgrade  Upgrades  `cmd:"" help:"Upgrades of Leasehold itself."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
@@ -63,7 +63,7 @@ type Grammar struct {
 
 // Webhooks are the commands about webhooks.
 type Webhooks struct {
-	List WebhookList `cmd:"" help:"List the webhooks: how far their deliveries have come, and what they did not take."`
+	List WebhookList `cmd:"" help:"List the webhooks: how far their deliveries have come, and which deliveries failed."`
 	Test WebhookTest `cmd:"" help:"Send a test event, as the coordinator would."`
 }
 
@@ -86,8 +86,8 @@ type Groups struct {
 	Stop          GroupStop          `cmd:"" help:"Drain and delete all instances of a group; its size is kept."`
 	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
 	Restart       GroupRestart       `cmd:"" help:"Restart all instances of a group within its budgets."`
-	Promote       GroupPromote       `cmd:"" help:"Let a roll go on beyond its canaries."`
-	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were given up."`
+	Promote       GroupPromote       `cmd:"" help:"Let a roll continue beyond its canaries."`
+	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were abandoned."`
 	Rollback      GroupRollback      `cmd:"" help:"Restore the template with which the whole group was last healthy."`
 	History       GroupHistory       `cmd:"" help:"Show earlier specs of a group."`
 	OverrideStorm GroupOverrideStorm `cmd:"" help:"End a storm by hand: lost instances are replaced again."`
@@ -104,7 +104,7 @@ type Instances struct {
 	Drained   InstanceDrained   `cmd:"" help:"Declare that an instance has finished draining."`
 	Protect   InstanceProtect   `cmd:"" help:"Protect the instance from scale-down, age limits and rolls."`
 	Create    InstanceCreate    `cmd:"" help:"Create an instance on demand, in addition to the group's size."`
-	Bootstrap InstanceBootstrap `cmd:"" help:"Print a script that makes a machine which you have set up an instance."`
+	Bootstrap InstanceBootstrap `cmd:"" help:"Print a script that joins a machine you set up by hand to a group."`
 	Adopt     InstanceAdopt     `cmd:"" help:"Adopt a machine that has no record."`
 	Logs      InstanceLogs      `cmd:"" help:"Show how the workload of an instance exited, and its last output."`
 	Delete    InstanceDelete    `cmd:"" help:"Remove the instance now; its slot is filled again."`

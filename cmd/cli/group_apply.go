@@ -162,7 +162,7 @@ func (s *Session) going(ch change, look bool) error {
 		return nil
 	default:
 		return failure(Conflict,
-			"leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command",
+			"leasehold group delete "+ch.name+" --wait, which ends when it is gone, then run the same command",
 			"group %s is being deleted, and this change would be deleted with it; nothing was changed", ch.name)
 	}
 }

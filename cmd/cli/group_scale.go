@@ -13,7 +13,7 @@ import (
 type GroupScale struct {
 	Group   string   `arg:"" help:"Name of the group."`
 	Size    *int     `arg:"" optional:"" help:"The new size."`
-	Until   string   `help:"How long the size holds over the load, of a group with scale: 2h, or a time like 2026-05-01T08:00:00Z. Without it, until the group is changed." placeholder:"WHEN"`
+	Until   string   `help:"For a group that follows its load: keep this size for (2h) or until (2026-05-01T08:00:00Z); without it, until the group is changed." placeholder:"WHEN"`
 	Auto    bool     `help:"Let the size follow the load again."`
 	Wait    bool     `help:"Wait until the group has this size."`
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`

@@ -18,7 +18,7 @@ import (
 
 // InstanceBootstrap is the command instance bootstrap (PROV-9).
 type InstanceBootstrap struct {
-	New         bool          `required:"" help:"Make a new instance on demand, whose machine you set up."`
+	New         bool          `default:"true" help:"Make a new instance on demand, whose machine you set up (the default)."`
 	Group       string        `short:"g" required:"" help:"Group whose workload, variables and checks it gets." placeholder:"NAME"`
 	Zone        string        `help:"Zone to record it in." placeholder:"ZONE"`
 	Valid       time.Duration `default:"1h" help:"How long the script can be used to join."`
@@ -48,8 +48,6 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 			"group %s is stopped or being deleted: no instance is created in it, and no order was given", c.Group)
 	}
 	switch {
-	case !c.New:
-		return failure(Usage, "leasehold instance bootstrap --help", "--new: must be set: there is no other kind yet")
 	case c.Valid < time.Minute || c.Valid > store.MostBootstrapValid:
 		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
 			store.Duration(store.MostBootstrapValid))

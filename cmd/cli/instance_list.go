@@ -20,7 +20,7 @@ import (
 type InstanceList struct {
 	Of        string `arg:"" optional:"" name:"group" help:"List only instances of this group."`
 	Group     string `short:"g" help:"List only instances of this group." placeholder:"NAME"`
-	Limit     int    `help:"List at most N instances, the first by name, and say how many more there are (default: all)." placeholder:"N"`
+	Limit     int    `help:"List at most N instances, sorted by name, and the number of the others (default: all)." placeholder:"N"`
 	AllShards bool   `help:"List the instances of every shard in this etcd."`
 }
 

@@ -15,7 +15,7 @@ import (
 type PKIRotate struct {
 	PKIPlace `embed:""`
 
-	Wait     bool     `help:"Take all steps, each as soon as it disconnects no replica or agent."`
+	Wait     bool     `help:"Take all steps, waiting before each until it disconnects nothing."`
 	Force    bool     `help:"Take the step even if it disconnects replicas or agents, known or unknown: for a stolen key."`
 	Lifetime Lifetime `help:"Validity of the next authority, such as 365d (default: 5 years)." placeholder:"DURATION"`
 }

@@ -151,7 +151,8 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 	}
 	if remains > 0 {
 		return failure(Conflict,
-			"leasehold group delete, for each group that was applied since, while its coordinators run; then the same command",
+			"leasehold group delete, for each group that was applied since, while its coordinators run; "+
+				"then run the same command",
 			"shard %s has %d keys below %s/, of machines with ID %s", s.flags.Shard, remains, kind, shard.Record.ID)
 	}
 	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", s.flags.Shard, c.ID,

@@ -210,7 +210,7 @@ func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of seali
 	if err := keyfile.Replace(path, ring, kept); err != nil {
 		return failure(Failed, "leasehold secret rotate --prune", "%s", err)
 	}
-	fmt.Fprintf(s.env.Stdout, "%s has lost %s\n", path, strings.Join(gone, ", "))
+	fmt.Fprintf(s.env.Stdout, "removed %s from %s\n", strings.Join(gone, ", "), path)
 	s.note("remove them from the other coordinators' key files too; secrets in older snapshots of " +
 		"etcd cannot be read without them")
 	return nil

@@ -260,7 +260,7 @@ func TestSecretRotate(t *testing.T) {
 		}
 	}
 	code, out, err = w.run("secret", "rotate", "--prune")
-	w.expect(code, out, err, Done, "has lost "+old)
+	w.expect(code, out, err, Done, "removed "+old)
 	if ids := w.ring(path).IDs(); len(ids) != 1 || ids[0] != now {
 		t.Errorf("keys are %v, want %s alone", ids, now)
 	}

@@ -13,10 +13,10 @@ import (
 // Servers are the commands about hosts that run leasehold server.
 type Servers struct {
 	Run     server.Command `cmd:"" default:"withargs" help:"Run this host: an etcd member and a replica. The word run may be left out."`
-	List    ServerList     `cmd:"" help:"List the hosts of the cluster, and who of them answers."`
+	List    ServerList     `cmd:"" help:"List the hosts of the cluster, and which of them answer."`
 	Add     ServerAdd      `cmd:"" help:"Let another host join: print the command to run on it."`
 	Remove  ServerRemove   `cmd:"" help:"Remove a host from the cluster for good."`
-	Replace ServerReplace  `cmd:"" help:"Remove a host that lost its data, and print the command with which it, or another in its place, joins."`
+	Replace ServerReplace  `cmd:"" help:"Replace a host that lost its data: remove it and print its join command."`
 	Token   ServerToken    `cmd:"" help:"Print a token with which one host may join within an hour."`
 }
 
@@ -173,7 +173,7 @@ func (c *ServerToken) Run(ctx context.Context, s *Session) error {
 // ServerRemove is the command server remove.
 type ServerRemove struct {
 	ServerPlace
-	Confirm []string `help:"Confirm without a question: the host's name." placeholder:"NAME"`
+	Confirm []string `help:"Confirm by naming the host." placeholder:"NAME"`
 	Name    string   `arg:"" help:"Name of the host."`
 }
 
@@ -194,7 +194,7 @@ func (c *ServerRemove) Run(ctx context.Context, s *Session) error {
 // ServerReplace is the command server replace.
 type ServerReplace struct {
 	ServerPlace
-	Confirm []string `help:"Confirm without a question: the host's name." placeholder:"NAME"`
+	Confirm []string `help:"Confirm by naming the host." placeholder:"NAME"`
 	Name    string   `arg:"" help:"Name of the host."`
 }
 

@@ -155,7 +155,7 @@ const startEtcd = "start etcd there, or everything with leasehold dev; or name a
 
 // makeRoom is the next step for an etcd that has raised its NOSPACE alarm.
 const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, " +
-	"etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
+	"etcdctl defrag on each member, etcdctl alarm disarm, then run the same command"
 
 // unreachable explains what an operator can do about a store that does not answer or rejects a
 // request.

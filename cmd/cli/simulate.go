@@ -85,7 +85,7 @@ func (c *Simulate) check() error {
 	const help = "leasehold simulate --help"
 	switch {
 	case len(c.File) == 0:
-		return failure(Usage, help, "-f: give the file with the groups")
+		return failure(Usage, "leasehold simulate -f FILE", "no group file given")
 	case c.Runs < 1 || c.Runs > maxRuns:
 		return failure(Usage, help, "--runs: %d: must be 1 to %d", c.Runs, maxRuns)
 	case c.For < 0:
@@ -176,7 +176,8 @@ func (c *Simulate) outcome(res *scenario.Result) error {
 	}
 	switch {
 	case res.Cut:
-		return failure(Interrupted, "", "interrupted after %s of virtual time", res.Length)
+		return failure(Interrupted, "run it again, for less time with --for",
+			"interrupted after %s of virtual time", res.Length)
 	case len(res.Broken) > 0:
 		return failure(Failed, next, "a safety rule was violated, which is a bug: %s", res.Broken[0])
 	case !res.Met:

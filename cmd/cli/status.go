@@ -19,7 +19,7 @@ import (
 // Status is the command status.
 type Status struct {
 	AllShards bool     `help:"Show every shard in this etcd." xor:"shards"`
-	Watch     bool     `short:"w" help:"Then print a line for each change, until interrupted." xor:"shards"`
+	Watch     bool     `short:"w" help:"Print the status, then a line for each change, until interrupted." xor:"shards"`
 	Every     Interval `help:"How often --watch asks etcd (default: ${default})." default:"2s" placeholder:"DURATION"`
 }
 

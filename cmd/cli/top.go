@@ -9,7 +9,7 @@ import (
 
 // Top is the command top.
 type Top struct {
-	Every Interval `help:"How often etcd is asked where output is not a terminal (default: ${default})." default:"2s" placeholder:"DURATION"`
+	Every Interval `help:"How often etcd is asked if the output is not a terminal (default: ${default})." default:"2s" placeholder:"DURATION"`
 }
 
 // Run shows the shard live in a terminal; elsewhere it prints a line for each change.

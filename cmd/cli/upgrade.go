@@ -12,9 +12,9 @@ import (
 
 // Upgrades are the commands about upgrades of Leasehold itself.
 type Upgrades struct {
-	Check UpgradeCheck `cmd:"" help:"Check what stands against an upgrade of Leasehold, and show its order."`
-	Key   UpgradeKey   `cmd:"" help:"Make a key pair that signs agents. It needs no coordinator and no etcd."`
-	Sign  UpgradeSign  `cmd:"" help:"Sign agents, for machines that install only what is signed. It needs no coordinator and no etcd."`
+	Check UpgradeCheck `cmd:"" help:"Check whether Leasehold can be upgraded, and list the steps."`
+	Key   UpgradeKey   `cmd:"" help:"Make a key pair to sign agents, without a coordinator or etcd."`
+	Sign  UpgradeSign  `cmd:"" help:"Sign agents, for machines that install only signed versions, without a coordinator or etcd."`
 }
 
 // UpgradeCheck is the command upgrade check.
@@ -55,7 +55,7 @@ func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 		}
 	}
 	if n := len(u.Against); n > 0 {
-		return failure(Failed, "put right what is named above, then the same command again",
+		return failure(Failed, "fix the problems above, then run this command again",
 			"the upgrade to %s cannot begin: %s", output.OneLine(to), counted(n, "problem", "problems"))
 	}
 	return nil

@@ -55,7 +55,7 @@ type UpgradeSign struct {
 	Programs       []string `arg:"" name:"agent" help:"Programs leasehold-agent-linux-ARCH." type:"existingfile"`
 	ReleaseKey     string   `required:"" help:"File with the private key." type:"existingfile" placeholder:"FILE"`
 	Version        string   `name:"release" required:"" help:"Version of the programs, as leasehold-agent --version prints it." placeholder:"VERSION"`
-	AllowDowngrade bool     `help:"Allow that the programs take the place of a later version, in groups that ask for it."`
+	AllowDowngrade bool     `help:"Let groups that ask for a downgrade install this version."`
 }
 
 // platforms are the platforms that have agents, by their ELF machines.
@@ -64,24 +64,24 @@ var platforms = map[elf.Machine]string{elf.EM_X86_64: "linux/amd64", elf.EM_AARC
 // Run writes a signed statement beside each program. It needs no coordinator and no etcd.
 func (c *UpgradeSign) Run(s *Session) error {
 	if _, ok := version.Parse(c.Version); !ok {
-		return failure(Usage, "name a release, like v1.2.0", "--release: %s: it is of no release, and agents could not tell "+
+		return failure(Usage, "name a release, like v1.2.0", "--release: %s: it is not a release, so agents could not tell "+
 			"whether it is later than theirs", output.OneLine(c.Version))
 	}
 	key, err := os.ReadFile(c.ReleaseKey)
 	if err != nil {
-		return failure(Failed, "name the file that leasehold upgrade key wrote", "%s", err)
+		return failure(Failed, "give the file that leasehold upgrade key wrote", "%s", err)
 	}
 	for _, path := range c.Programs {
 		st, err := c.statement(path)
 		if err != nil {
-			return failure(Failed, "name programs as make agents builds them", "%s: %s", path, err)
+			return failure(Failed, "give programs that make agents has built", "%s: %s", path, err)
 		}
 		signed, err := release.Sign(st, string(key))
 		if err != nil {
-			return failure(Failed, "name the file that leasehold upgrade key wrote", "--release-key: %s: %s", c.ReleaseKey, err)
+			return failure(Failed, "give the file that leasehold upgrade key wrote", "--release-key: %s: %s", c.ReleaseKey, err)
 		}
 		if err := durable.Replace(path+".sig", []byte(signed), 0o644); err != nil {
-			return failure(Failed, "sign where you may write beside the program", "%s", err)
+			return failure(Failed, "copy the program to a directory in which you may write", "%s", err)
 		}
 		fmt.Fprintf(s.env.Stdout, "%s.sig: %s, %s, sha256 %s\n", path, st.Version, st.Platform, st.SHA256)
 	}
@@ -96,14 +96,15 @@ func (c *UpgradeSign) statement(path string) (release.Statement, error) {
 	}
 	file, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return release.Statement{}, fmt.Errorf("this is no program for Linux: %w", err)
+		return release.Statement{}, fmt.Errorf("this is not a program for Linux: %w", err)
 	}
 	platform := platforms[file.Machine]
 	if platform == "" {
 		return release.Statement{}, fmt.Errorf("it is for %s, for which there are no agents", file.Machine)
 	}
 	if !bytes.Contains(content, []byte(c.Version)) {
-		return release.Statement{}, fmt.Errorf("%s is not in it: it would report another version, and no wave would end",
+		return release.Statement{}, fmt.Errorf(
+			"the program does not contain version %s: agents would report another one and the upgrade would never finish",
 			c.Version)
 	}
 	sum := sha256.Sum256(content)

@@ -20,8 +20,8 @@ import (
 // Command is the command server.
 type Command struct {
 	Name      string        `help:"Name of this host in the cluster." placeholder:"NAME"`
-	Init      bool          `help:"Make a new cluster, shard and authorities, with this host as the first. Only by hand and only once: a service starts without it." xor:"how"`
-	NoShard   bool          `help:"With --init: make no shard. It is restored from a backup, with the authorities that are in the data directory."`
+	Init      bool          `help:"Make a new cluster, shard and authorities, with this host as the first. Run it once by hand; leave it out of the service file." xor:"how"`
+	NoShard   bool          `help:"With --init: make no shard, because you restore it from a backup. Authorities in the data directory are kept."`
 	Join      string        `help:"Join the cluster of this host, by its port for agents. Needs --token, once." placeholder:"HOST:PORT" xor:"how"`
 	Token     string        `help:"Token of leasehold server add: for one host, for an hour." env:"LEASEHOLD_SERVER_TOKEN" placeholder:"TOKEN"`
 	Address   string        `help:"Host name or IP address at which other hosts, agents and operators reach this one (default: its name)." placeholder:"HOST"`

@@ -17,15 +17,15 @@ import (
 // HTTP are the flags of a replica's read-only HTTP server.
 type HTTP struct {
 	HTTP      string   `name:"http" help:"Address to serve the page, health and metrics on (default: ${default}), or off. An address other than loopback needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
-	Cert      string   `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. This file and the next three are reloaded when they change." type:"path" placeholder:"FILE"`
+	Cert      string   `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. It is reloaded when it changes, as are the files of --http-key, --http-token-file and --http-client-ca." type:"path" placeholder:"FILE"`
 	Key       string   `name:"http-key" help:"Key of the HTTP server's certificate." type:"path" placeholder:"FILE"`
 	TokenFile string   `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
-	Proxies   []string `name:"http-proxy" help:"Reverse proxy, as an address or a network, that says in a header who the client is; may be repeated." placeholder:"CIDR"`
-	ProxySays string   `name:"http-proxy-header" help:"That header. The proxy must remove it from what clients send." default:"X-Forwarded-User" placeholder:"NAME"`
+	Proxies   []string `name:"http-proxy" help:"Reverse proxy, as an address or a network, that names the client in a header; may be repeated." placeholder:"CIDR"`
+	ProxySays string   `name:"http-proxy-header" help:"Header in which --http-proxy names the client. The proxy must remove it from clients' requests." default:"X-Forwarded-User" placeholder:"NAME"`
 	ClientCA  string   `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 
 	Advertise string `name:"http-advertise" help:"Address at which browsers reach the page (default: the listening address). Pages of other replicas move there when theirs is gone." placeholder:"HOST:PORT"`
-	API       bool   `name:"http-api" help:"Serve the API for programs as well: reads for those who may read the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
+	API       bool   `name:"http-api" help:"Serve the API for programs as well: reads for readers of the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
 
 	etcd       *program.Connection // of users of the API; nil: as the flags say
 	orFreePort bool                // take a free port if the one in HTTP is taken
