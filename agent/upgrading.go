@@ -51,6 +51,9 @@ func (a *Agent) upgrading() error {
 	case limited && (t.Within <= 0 || limit < t.Within):
 		t.Within = limit
 	}
+	if limited { // it renewed the lease when it was acknowledged, and may hang while it leaves
+		t.Leave = min(limit/2, upgrade.LeaveTime)
+	}
 	return t
 }
 

@@ -67,6 +67,9 @@ type AgentWave struct {
 	Stopped string    `json:"stopped,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// Forgiven are the tokens of offers whose versions were taken back later, before an operator
+	// ordered another try.
+	Forgiven []string `json:"forgiven,omitempty"`
 }
 
 // The results of an offer, as agents report them.

@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/agent/release"
 	"github.com/leasehold/leasehold/provider/durable"
@@ -66,7 +68,16 @@ type state struct {
 	Current *program `json:"current,omitempty"`
 	Trial   *trial   `json:"trial,omitempty"`
 	Last    *Outcome `json:"last,omitempty"`
+	// Starts are when Current was started lately: it ended otherwise than in order since.
+	Starts []time.Time `json:"starts,omitempty"`
 }
+
+// A version that is started more often than mostStarts within startsWithin does not run: it was
+// acknowledged, and crashes all the same. A service manager may give up after five starts.
+const (
+	mostStarts   = 3
+	startsWithin = 10 * time.Minute
+)
 
 // Place is the directory of programs of one agent.
 type Place struct {
@@ -75,7 +86,8 @@ type Place struct {
 	Keys    release.Keys // whose signatures count
 	Log     *slog.Logger
 
-	self string // path of this program; empty: of this process
+	self string           // path of this program; empty: of this process
+	now  func() time.Time // nil: time.Now
 }
 
 // Platform is what this machine runs.
@@ -138,11 +150,11 @@ func (p *Place) Start() string {
 		if err := p.check(s.Current); err != nil {
 			p.Log.Warn("installed program runs in place of the one that the agent was upgraded to", "why", err)
 			s.Current = nil
-		} else {
+		} else if s = p.started(s); s.Current != nil {
 			run = p.path(s.Current.File)
 		}
 	}
-	if s != before {
+	if !reflect.DeepEqual(s, before) {
 		if !p.save(s) {
 			return run
 		}
@@ -150,6 +162,41 @@ func (p *Place) Start() string {
 	}
 	p.clean(s)
 	return run
+}
+
+// started counts a start of the version that runs in place of this one. After too many it is taken
+// back, however long ago it was acknowledged.
+func (p *Place) started(s state) state {
+	now := time.Now
+	if p.now != nil {
+		now = p.now
+	}
+	at := now().UTC()
+	s.Starts = slices.DeleteFunc(slices.Clone(s.Starts), func(t time.Time) bool { // clocks are set back, too
+		return t.After(at) || at.Sub(t) > startsWithin
+	})
+	if len(s.Starts) < mostStarts {
+		s.Starts = append(s.Starts, at)
+		return s
+	}
+	out := Outcome{Result: Back, Why: fmt.Sprintf("it ended by itself %d times within %s", mostStarts, startsWithin)}
+	if st, err := p.Keys.Open(s.Current.Statement); err == nil {
+		out.Version = st.Version
+	}
+	if s.Last != nil && s.Last.Version == out.Version {
+		out.Token = s.Last.Token
+	}
+	p.Log.Warn("version of the agent is taken back", "version", out.Version, "why", out.Why)
+	s.Current, s.Starts, s.Last = nil, nil, &out
+	return s
+}
+
+// Ended records that the agent ended in order: its next start speaks for no crash.
+func (p *Place) Ended() {
+	if s := p.read(); len(s.Starts) > 0 {
+		s.Starts = nil
+		p.save(s)
+	}
 }
 
 // begin records a trial.
@@ -186,7 +233,7 @@ func (p *Place) settle(s state) state {
 // won is the state after a trial that was acknowledged.
 func (s state) won() state {
 	t := s.Trial
-	s.Current, s.Trial = &t.Program, nil
+	s.Current, s.Trial, s.Starts = &t.Program, nil, nil
 	s.Last = &Outcome{Token: t.Token, Version: t.Version, Result: Installed}
 	return s
 }

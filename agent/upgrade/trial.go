@@ -18,9 +18,11 @@ import (
 // then leaves as for a restart, keeps its workload running, and exits with 0.
 const EnvTrial = "LEASEHOLD_UPGRADE_TRIAL"
 
+// LeaveTime is how long an acknowledged agent may take to leave, where its lease allows it.
+const LeaveTime = 30 * time.Second
+
 const (
 	defaultWithin = 2 * time.Minute
-	leaveTime     = 30 * time.Second // for an acknowledged agent to leave
 	lookEvery     = 50 * time.Millisecond
 	killTime      = 5 * time.Second
 )
@@ -28,6 +30,7 @@ const (
 // Trial is a program that is tried. It is the error with which an agent ends for it.
 type Trial struct {
 	Within time.Duration // how soon it must be acknowledged; 0: 2m
+	Leave  time.Duration // how long it may take to leave after that; 0: 30s
 
 	place *Place
 	state state
@@ -87,6 +90,10 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	if within <= 0 {
 		within = defaultWithin
 	}
+	leave := t.Leave
+	if leave <= 0 {
+		leave = LeaveTime
+	}
 	late, leaving := time.NewTimer(within), false
 	defer late.Stop()
 	look := time.NewTicker(lookEvery)
@@ -111,7 +118,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		case <-look.C:
 			if _, err := os.Stat(ack); err == nil && !leaving && ctx.Err() == nil {
 				leaving = true
-				late.Reset(leaveTime)
+				late.Reset(leave)
 			}
 		case <-late.C:
 			_ = cmd.Process.Kill()
@@ -120,7 +127,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			case <-time.After(killTime): // stuck in the kernel: it cannot be waited for
 			}
 			if leaving {
-				return fmt.Errorf("it was acknowledged, and did not leave within %s", leaveTime)
+				return fmt.Errorf("it was acknowledged, and did not leave within %s", leave)
 			}
 			return fmt.Errorf("it was not acknowledged within %s", within)
 		}

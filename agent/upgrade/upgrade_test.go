@@ -338,8 +338,13 @@ func TestTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		within  time.Duration
+		leave   time.Duration
 		why     string // "": it stays
 	}{
+		"acknowledged, and hangs while it leaves": {
+			program: strings.Replace(acknowledges, "exit 0", "exec sleep 1000", 1), leave: 50 * time.Millisecond,
+			why: "did not leave within 50ms",
+		},
 		"acknowledged": {program: acknowledges},
 		"ends at once": {program: "#!/bin/sh\nexit 3\n", why: "ended too early: exit status 3"},
 		"ends in order, unacknowledged": {
@@ -356,6 +361,7 @@ func TestTrials(t *testing.T) {
 			if test.within > 0 {
 				trial.Within = test.within
 			}
+			trial.Leave = test.leave
 			turns := 0
 			next, err := trial.Run(t.Context(), nil, os.Environ(), func() { turns++ })
 			if err != nil || (next == "") != (test.why != "") {
@@ -515,5 +521,58 @@ func TestArguments(t *testing.T) {
 	}
 	if got := Arguments(nil); got != nil {
 		t.Error(got)
+	}
+}
+
+// A version that was acknowledged long ago and ends by itself again and again is taken back, and
+// that is reported. What ends in order, or seldom, stays.
+//
+// proves PROV-7
+func TestAVersionThatCrashesLater(t *testing.T) {
+	for name, test := range map[string]struct {
+		between time.Duration
+		ends    bool // in order
+		stays   bool
+	}{
+		"at once":       {between: time.Second},
+		"now and then":  {between: startsWithin/mostStarts + time.Second, stays: true},
+		"in order":      {between: time.Second, ends: true, stays: true},
+		"in the future": {between: -time.Hour, stays: true}, // its clock is set back each time
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, trial := tried(t, acknowledges)
+			program, err := trial.Run(t.Context(), nil, os.Environ(), func() {})
+			if err != nil || program == "" {
+				t.Fatalf("%q, %v", program, err)
+			}
+			now := time.Now()
+			b.place.now = func() time.Time { return now }
+			for n := range mostStarts {
+				if got := b.place.Start(); got != program {
+					t.Fatalf("start %d runs %q", n, got)
+				}
+				if test.ends {
+					b.place.Ended()
+				}
+				now = now.Add(test.between)
+			}
+			if got := b.place.Start(); (got == program) != test.stays || got != program && got != "" {
+				t.Errorf("it runs %q", got)
+			}
+			last := New(b.place, Deps{}).Last()
+			if test.stays {
+				if last == nil || last.Result != Installed {
+					t.Errorf("outcome %+v", last)
+				}
+				return
+			}
+			if last == nil || last.Result != Back || last.Version != "v1.1.0" || last.Token != "one" ||
+				!strings.Contains(last.Why, "ended by itself 3 times") {
+				t.Errorf("outcome %+v", last)
+			}
+			if got := b.place.Start(); got != "" {
+				t.Errorf("the next start runs %q", got)
+			}
+		})
 	}
 }

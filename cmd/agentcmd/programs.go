@@ -97,6 +97,9 @@ func (p programs) ended(ctx context.Context, err error, service supervised.Servi
 	case errors.Is(err, agent.ErrTrialOver):
 		return nil
 	case !errors.As(err, &t):
+		if err == nil && p.trial == "" {
+			p.place.Ended()
+		}
 		return err
 	}
 	turns := make(chan struct{})

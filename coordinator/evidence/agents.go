@@ -12,11 +12,11 @@ import (
 // seeAgents has the groups planned that bring their agents to a version, where the versions that
 // are served have changed.
 func (e *Evidence) seeAgents(c *cache.Content) {
-	now := agents(c)
-	if slices.Equal(now, e.agents) {
+	now, all := agents(c), noneAway(c)
+	if slices.Equal(now, e.agents) && all == e.noneAway {
 		return
 	}
-	e.agents = now
+	e.agents, e.noneAway = now, all
 	for group, status := range c.Status {
 		if spec := status.Record.Accepted; spec != nil && spec.Agent.Version != "" {
 			e.dirty[group] = true
@@ -46,4 +46,25 @@ func agents(c *cache.Content) []plan.AgentVersion {
 	}
 	slices.SortFunc(found, func(a, b plan.AgentVersion) int { return version.Compare(a.Version, b.Version) })
 	return found
+}
+
+// noneAway reports whether each coordinator that a leader has seen in the last day is at work,
+// under its name or at its address.
+func noneAway(c *cache.Content) bool {
+	if !c.Served.Present() {
+		return false
+	}
+	for _, seen := range c.Served.Record.Replicas {
+		if _, here := c.Replicas[seen.ID]; here {
+			continue
+		}
+		there := false
+		for _, r := range c.Replicas {
+			there = there || seen.Address != "" && r.Record.Address == seen.Address
+		}
+		if !there {
+			return false
+		}
+	}
+	return len(c.Replicas) > 0
 }

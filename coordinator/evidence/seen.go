@@ -51,7 +51,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	for id, r := range c.Replicas {
 		e.counts[id] = r.Record.Disturbances
 	}
-	e.agents = agents(c)
+	e.agents, e.noneAway = agents(c), noneAway(c)
 	for id := range c.Strays {
 		e.seeStray(c, id)
 	}
@@ -140,6 +140,8 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 		}
 	case store.KindReplicas:
 		e.seeReplica(c, change)
+		e.seeAgents(c)
+	case store.KindServed:
 		e.seeAgents(c)
 	case store.KindShard:
 		e.seeHold(c)

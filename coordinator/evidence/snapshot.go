@@ -40,7 +40,8 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		}
 		s.Full[market] = maps.Clone(zones)
 	}
-	s.Refusals, s.ClocksApart, s.Agents = e.refused(), ClocksApart(c), agents(c)
+	s.Refusals, s.ClocksApart = e.refused(), ClocksApart(c)
+	s.Agents, s.NoneAway = agents(c), noneAway(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	s.BudgetTurns = e.budgetTurns(c)
 	for _, name := range groups {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/version"
@@ -70,6 +71,9 @@ func (d *draft) followAgents() {
 			wave.Done++
 		case m.Alive.Present():
 			d.behind = append(d.behind, m)
+			if why := d.fellBack(m, wanted); why != "" {
+				d.stopWave(m, recorded, why)
+			}
 		}
 	}
 	d.withdrawOffers(wanted)
@@ -85,7 +89,7 @@ func (d *draft) blockAgents() {
 }
 
 // agentVersion is the version that agents are to run; "": they are left alone. A version that is no
-// longer served stays the wanted one: its coordinator may only be away.
+// longer served stays the wanted one while a coordinator is away: it may be the one that serves it.
 func (d *draft) agentVersion(old *store.AgentWave) string {
 	wanted := d.spec.Agent.Version
 	if d.spec.Deleting || d.spec.Stopped || wanted != store.AgentAuto {
@@ -98,7 +102,7 @@ func (d *draft) agentVersion(old *store.AgentWave) string {
 	if n := len(d.s.Agents); n > 0 {
 		latest = d.s.Agents[n-1].Version
 	}
-	if old != nil && (latest == "" || version.Later(old.Version, latest)) {
+	if old != nil && !d.s.NoneAway && (latest == "" || version.Later(old.Version, latest)) {
 		return old.Version
 	}
 	if latest == "" {
@@ -161,6 +165,17 @@ func (d *draft) followOffer(m *member, recorded bool) {
 		}
 		d.clearOffer(m, what, why)
 	}
+}
+
+// fellBack returns why a member's agent is not of a version any more that it had come to; "" if it
+// is not so, or an operator has ordered another try since.
+func (d *draft) fellBack(m *member, wanted string) string {
+	r := m.Report.Record.Upgrade
+	if m.Record.Upgrade != nil || r == nil || r.Version != wanted || r.Result != store.UpgradeBack ||
+		slices.Contains(d.wave.Forgiven, r.Token) {
+		return ""
+	}
+	return "it went back: " + r.Why
 }
 
 // beginProof records that a member's agent is of the version. It proves that version by being
@@ -332,7 +347,8 @@ func (d *draft) offer(m *member) {
 	d.offered++
 }
 
-// retryAgents has an upgrade that stopped go on by an operator's word; false: none has stopped.
+// retryAgents has an upgrade that stopped go on by an operator's word; false: none has stopped. The
+// order stays if it is for a roll or for slots as well: they are next.
 func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 	if d.wave == nil || d.wave.Stopped == "" || d.g.Status.Record.Agents == nil ||
 		d.g.Status.Record.Agents.Stopped == "" {
@@ -343,8 +359,15 @@ func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 			return true // its end is recorded first
 		}
 	}
-	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
+	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved, d.wave.Forgiven = "", "", time.Time{}, false, nil
+	for _, m := range d.members {
+		if r := m.Report.Record.Upgrade; r != nil && r.Version == d.wave.Version && r.Result == store.UpgradeBack {
+			d.wave.Forgiven = append(d.wave.Forgiven, r.Token)
+		}
+	}
 	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
-	d.settled = append(d.settled, r)
+	if !d.mayRetry(d.order) {
+		d.settled = append(d.settled, r)
+	}
 	return true
 }

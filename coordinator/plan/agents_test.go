@@ -433,3 +433,109 @@ func TestTheSilenceOfAnUpgradeIsNoLoss(t *testing.T) {
 		t.Errorf("it is not replaced, and %s", w.verdict("a"))
 	}
 }
+
+// `auto` leaves a version that is withdrawn, but not one whose coordinator may only be away.
+//
+// proves PROV-7
+func TestAVersionThatIsWithdrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen []store.SeenReplica // nil: no leader has noted any
+		want string
+	}{
+		"all are at work":             {[]store.SeenReplica{{ID: "r1"}, {ID: "was", Address: "192.0.2.1:7420"}}, "v1.1.0"},
+		"one is away":                 {[]store.SeenReplica{{ID: "r1"}, {ID: "r2", Address: "192.0.2.2:7420"}}, "v1.2.0"},
+		"it is not known who else is": {nil, "v1.2.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := agentsOf(t, "v1.0.0", "a", "b")
+			w.serves("r1", "v1.2.0", "v1.1.0", "v1.2.0")
+			w.step()
+			w.answers("a", store.UpgradeBack, "exit status 3")
+			if got := w.wave(); got.Version != "v1.2.0" || got.Stopped != "a" {
+				t.Fatalf("wave %+v", got)
+			}
+			if c.seen != nil {
+				w.put(w.keys.Served(), store.Served{Schema: store.Schema, Replicas: c.seen})
+			}
+			w.put(w.keys.Replica("r1"), store.Replica{
+				Schema: store.Schema, ID: "r1", Version: "v1.2.0", Downloads: "192.0.2.1:7430", Address: "192.0.2.1:7420",
+				AgentReleases: []store.AgentRelease{{Version: "v1.1.0", Platform: "linux/amd64"}},
+			})
+			for range 3 {
+				w.step()
+				w.pass(time.Second)
+			}
+			got := w.wave()
+			if got.Version != c.want || (got.Stopped == "") != (c.want == "v1.1.0") {
+				t.Errorf("wave %+v", got)
+			}
+			if offered := w.offers() == "a=v1.1.0"; offered != (c.want == "v1.1.0") {
+				t.Errorf("offers %q", w.offers())
+			}
+		})
+	}
+}
+
+// A version that has proved itself and is taken back by its machine later stops the wave, until an
+// operator orders another try.
+//
+// proves PROV-7
+func TestAVersionThatIsTakenBackLater(t *testing.T) {
+	w := agentsOf(t, "v1.0.0", "a", "b", "c")
+	w.serves("r1", "v1.1.0", "v1.1.0")
+	w.step()
+	w.answers("a", store.UpgradeInstalled, "")
+	for range 3 {
+		w.pass(store.DefaultAgentWithin.D())
+		w.step()
+	}
+	if w.offers() != "b=v1.1.0 c=v1.1.0" {
+		t.Fatalf("offers %q", w.offers())
+	}
+	a := w.agents["a"]
+	a.version, a.upgrade = "v1.0.0", &store.UpgradeReport{
+		Token: "t", Version: "v1.1.0", Result: store.UpgradeBack, Why: "it ended by itself 3 times within 10m0s",
+	}
+	w.report("a")
+	for range 3 {
+		w.step()
+		w.pass(time.Second)
+	}
+	if got := w.wave(); got.Stopped != "a" || !strings.Contains(got.Why, "3 times") || w.offers() != "" {
+		t.Fatalf("offers %q, wave %+v", w.offers(), got)
+	}
+	w.order(store.RequestRetry, "")
+	w.pass(10 * time.Minute)
+	for range 5 {
+		w.step()
+		w.pass(time.Second)
+	}
+	if got := w.wave(); got.Stopped != "" || strings.Count(w.offers(), "=") != 1 {
+		t.Errorf("after the order: offers %q, wave %+v", w.offers(), got)
+	}
+}
+
+// An order to retry is for agents and slots alike: neither uses it up for the other.
+//
+// proves PROV-7, FLAP-3, REC-16
+func TestARetryIsForAgentsAndSlots(t *testing.T) {
+	w := agentsOf(t, "v1.0.0", "a", "b", "c")
+	w.serves("r1", "v1.1.0", "v1.1.0")
+	w.step()
+	w.answers("a", store.UpgradeBack, "exit status 3")
+	w.put(w.keys.Slot(w.group, 2), store.Slot{Schema: store.Schema, Group: w.group, Number: 2, Flapping: 1})
+	w.step()
+	w.order(store.RequestRetry, "")
+	for range 3 {
+		w.step()
+	}
+	if got := w.wave(); got.Stopped != "" {
+		t.Errorf("wave %+v", got)
+	}
+	if slot := read[store.Slot](w, w.keys.Slot(w.group, 2)).Record; slot.Flapping != 0 {
+		t.Errorf("slot %+v", slot)
+	}
+	if left := w.names(store.KindRequests); len(left) != 0 {
+		t.Errorf("orders %v are left", left)
+	}
+}

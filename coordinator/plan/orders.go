@@ -34,7 +34,7 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 	switch r.Record.Kind {
 	case store.RequestRetry:
-		if !d.retryAgents(r) {
+		if !d.retryAgents(r) { // else the rest of it follows in the next plan
 			d.retry(r, d.order)
 		}
 	case store.RequestOverrideStorm:
@@ -57,6 +57,17 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 	}
 }
 
+// mayRetry reports whether an order to retry the group would do something for its slots or its
+// roll.
+func (d *draft) mayRetry(slots []*slot) bool {
+	return d.rollout != nil && d.rollout.Failed || slices.ContainsFunc(slots, (*slot).mayRetry)
+}
+
+// mayRetry reports whether the slot has failures to forget.
+func (sl *slot) mayRetry() bool {
+	return len(sl.Record.Failures) > 0 || sl.Record.Flapping > 0 || sl.Record.Errored != ""
+}
+
 // retry has flapping and errored slots start over (FLAP-3). Of many slots one transaction takes a
 // part, and the order stays until the last.
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
@@ -68,7 +79,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	}
 	n, more := 0, false
 	for _, sl := range slots {
-		if len(sl.Record.Failures) == 0 && sl.Record.Flapping == 0 && sl.Record.Errored == "" {
+		if !sl.mayRetry() {
 			continue
 		}
 		if sl.touched || n == mostSlotsAtOnce-1 {

@@ -19,12 +19,14 @@ type guideHosts struct {
 	prefix string
 	names  []string
 	tokens map[string]string // by the host that may join with it
+	roots  map[string]int    // by host, a process in its own root directory; none: it has the tests'
 }
 
 func newGuideHosts(t *testing.T, names ...string) *guideHosts {
 	t.Helper()
 	g := &guideHosts{
 		hosts: newHosts(t), prefix: "lh" + strings.ToLower(rand.Text()[:6]), names: names, tokens: map[string]string{},
+		roots: map[string]int{},
 	}
 	t.Cleanup(func() {
 		for _, n := range append([]string{"net"}, names...) {
@@ -57,6 +59,14 @@ func newGuideHosts(t *testing.T, names ...string) *guideHosts {
 
 // on is a command on a host.
 func (g *guideHosts) on(host string, command ...string) *exec.Cmd {
+	if pid, own := g.roots[host]; own {
+		root := fmt.Sprintf("/proc/%d/", pid)
+		cmd := g.command("nsenter", append([]string{
+			"--net=/run/netns/" + g.prefix + host, "--mount=" + root + "ns/mnt", "--root=" + root + "root", "--wd=/",
+		}, command...)...)
+		cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "NO_COLOR=1", "SHELL=/bin/bash"}
+		return cmd
+	}
 	const enter = `mount --bind "$1" /etc/hosts && mount -t tmpfs none /var/lib && mkdir /var/lib/leasehold && ` +
 		`mount --bind "$2" /var/lib/leasehold && mount -t tmpfs none /mnt && mkdir /mnt/vault && mount --bind "$3" /mnt/vault && ` +
 		`shift 3 && exec "$@"`

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/leasehold/leasehold/tests/harness"
 )
@@ -14,7 +16,11 @@ import (
 type program struct {
 	*harness.Process
 	stdout, stderr harness.Output
+	looked         bool // after its end nothing of it was left
 }
+
+// groupIsGone reports whether all processes of a program that has ended are gone.
+func (p *program) groupIsGone() bool { return errors.Is(syscall.Kill(-p.PID(), 0), syscall.ESRCH) }
 
 // launch starts a program. The caller must make sure that it ends.
 func launch(name string, cmd *exec.Cmd) (*program, error) {
