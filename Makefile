@@ -123,7 +123,7 @@ bench: ## run Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
 
 .PHONY: page-shots
-page-shots: ## take pictures of every page at 1440 and 390 pixels, light and dark, into SHOTS=bin/shots
+page-shots: ## take pictures of every page at 1440 and 390 pixels, light and dark, into SHOTS=bin/shots; those of docs/images into docs in it
 	scripts/test-needs.sh
 	go test -tags nightly ./coordinator/web -count=1 -run '^TestShots$$' -shots '$(abspath $(or $(SHOTS),bin/shots))'
 

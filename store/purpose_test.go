@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,6 +40,19 @@ func TestPurposeOfRecordsOfTheReleaseBefore(t *testing.T) {
 	} {
 		if got := v.For(); got != want {
 			t.Errorf("%+v is for %s", v, got)
+		}
+	}
+}
+
+// proves DAY-6, SAFE-13
+func TestADrillInTheFutureHidesNothing(t *testing.T) {
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	rec := store.Instance{Drill: &store.Drill{Request: "r", At: at}}
+	for after, want := range map[time.Duration]bool{
+		-time.Hour: false, -30 * time.Second: true, 0: true, store.DrillTime - 1: true, store.DrillTime: false,
+	} {
+		if got := rec.Drilled(at.Add(after)); got != want {
+			t.Errorf("%s after its order it is drilled: %t", after, got)
 		}
 	}
 }

@@ -245,9 +245,10 @@ const DrillBegins = time.Minute
 // DrillTime is how long after the order a failure is a part of the drill.
 const DrillTime = 10 * time.Minute
 
-// Drilled reports whether what happens to the instance now is a part of a drill.
+// Drilled reports whether what happens to the instance now is a part of a drill. A drill that a
+// wrong clock put into the future hides no failure.
 func (i *Instance) Drilled(now time.Time) bool {
-	return i.Drill != nil && now.Before(i.Drill.At.Add(DrillTime))
+	return i.Drill != nil && now.Before(i.Drill.At.Add(DrillTime)) && now.After(i.Drill.At.Add(-time.Minute))
 }
 
 // Decision is why something was done.

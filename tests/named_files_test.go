@@ -40,6 +40,24 @@ func TestPackageCommentsNameFilesThatExist(t *testing.T) {
 	}
 }
 
+// The lists in the comments of the core's packages are complete: no file is left out that is the
+// package's own.
+func TestPackageCommentsNameEveryFile(t *testing.T) {
+	lists := map[string]string{"coordinator/plan": "", "coordinator/evidence": "", "coordinator/leader": ""}
+	for _, f := range projectSource(t) {
+		if _, listed := lists[f.folder()]; listed && path.Base(f.path) == "doc.go" {
+			lists[f.folder()] = f.tree.Doc.Text()
+		}
+	}
+	for _, f := range projectSource(t) {
+		list, listed := lists[f.folder()]
+		name := path.Base(f.path)
+		if listed && name != "doc.go" && !strings.HasSuffix(name, "_test.go") && !strings.Contains(list, name) {
+			t.Errorf("the comment of package %s does not name %s", f.folder(), name)
+		}
+	}
+}
+
 // The table by which a newcomer finds where something happens names files and functions that exist.
 func TestArchitectureNamesPlacesThatExist(t *testing.T) {
 	root := projectRoot(t)

@@ -45,6 +45,35 @@ var plainWords = map[string]string{
 	"whoever, whomever, whom": "the noun: the client that, the replica that",
 }
 
+// pageWords matches what pages for people must not say. Words that pages still use are left out.
+var pageWords = regexp.MustCompile(`(?i)\b(afresh|amiss|anybody|befalls?|behold|forthwith|heed(s|ed)?|hitherto|` +
+	`in earnest|in vain|lest|midst|naught|nought|aught|nobody|ought|shall|spoilt|thence|whence|` +
+	`therein|wherein|thereof|whereof|upon|whoever|whomever)\b`)
+
+// TestStyleOfPages keeps the pages in today's words. The log of changes quotes texts of the past.
+func TestStyleOfPages(t *testing.T) {
+	root, names := projectFiles(t)
+	looked := 0
+	for _, name := range names {
+		if path.Ext(name) != ".md" || name == "CHANGELOG.md" || strings.Contains("/"+name, "/testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		looked++
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, w := range pageWords.FindAllString(line, -1) {
+				t.Errorf("%s:%d: %q is not a word of today: say it plainly", name, i+1, w)
+			}
+		}
+	}
+	if looked < 30 {
+		t.Errorf("only %d pages were looked at", looked)
+	}
+}
+
 // TestStyle keeps Go sources readable on a screen and in the field's own words. Long raw strings
 // are exempt, tags of fields among them: they are of another language, and breaking one changes it.
 func TestStyle(t *testing.T) {

@@ -11,6 +11,14 @@
 //	tallies.go    the losses of each group
 //	spec.go       what operators want of a group
 //	requests.go   which instances the requests of operators concern
+//	agents.go     the versions of agents
+//	damage.go     records that are lost or unreadable, and machines without one
+//	limits.go     the limits of the shard, and what counts in them
+//	load.go       the load of groups; readings.go: numbers from outside
+//	refusals.go   what a provider refuses to all of a kind
+//	sharing.go    what groups that share a budget have down
+//	standing.go   what is shown of the shard
+//	traffic.go    what load balancers say
 //	snapshot.go   all of it, put together for the planner
 //
 // # Invariants

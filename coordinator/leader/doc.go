@@ -9,6 +9,7 @@
 //	operations.go  provider calls from their queue to their outcome
 //	calls.go       which calls begin when; pace.go is the rate of creations
 //	traffic.go     what is asked of load balancers, and when they are listed
+//	queries.go     when numbers from outside are asked for
 //	lists.go       when a provider's machines are listed
 //	txn.go         fenced transactions, and what their outcome means
 //

@@ -113,55 +113,47 @@ func (l *Leader) recordCreation(op *operation, key string) Record {
 // recordRestart writes that the machine is about to be restarted, so a leader that was deposed
 // meanwhile restarts nothing. The call names the boot to end, so a late one ends no other (SAFE-8).
 func (l *Leader) recordRestart(op *operation, key string) Record {
-	rec := &op.record
-	rule, why := rec.Restart.Rule, "provider "+rec.Spec.Provider+" is asked to restart it"
-	rec.Last = store.Decision{Rule: rule, Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
-	return Record{
-		Operation: op.number, Kind: plan.CallRestart, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
-		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
-		Entries: []store.JournalEntry{{
-			Kind: store.EntryCall, Rule: rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(),
-			Revision: op.call.Revision,
-		}},
-	}
+	return l.recordCall(op, key, store.JournalEntry{
+		Rule: op.record.Restart.Rule, What: "provider " + op.record.Spec.Provider + " is asked to restart it",
+	})
 }
 
 // recordCopy writes that a second machine of the instance is about to be removed.
 func (l *Leader) recordCopy(op *operation, key string) Record {
-	rec := &op.record
-	why := "provider " + rec.Spec.Provider + " is asked to remove machine " + op.call.Copy.Ref +
-		": another call for the instance made it, and it has not registered"
-	rec.Last = store.Decision{Rule: "PROV-4", Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
-	return Record{
-		Operation: op.number, Kind: plan.CallRemoveCopy, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
-		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
-		Entries: []store.JournalEntry{{
-			Kind: store.EntryCall, Rule: "PROV-4", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(),
-			Revision: op.call.Revision,
-		}},
-	}
+	return l.recordCall(op, key, store.JournalEntry{
+		Rule: "PROV-4",
+		What: "provider " + op.record.Spec.Provider + " is asked to remove machine " + op.call.Copy.Ref +
+			": another call for the instance made it, and it has not registered",
+	})
 }
 
 // recordHalt writes that the machine is about to be ended for a drill, so that it is asked for at
 // most once: a call whose answer is lost is not repeated (DAY-6).
 func (l *Leader) recordHalt(op *operation, key string) Record {
-	rec := &op.record
-	mark := *rec.Drill
+	mark := *op.record.Drill
 	mark.Asked = true
-	rec.Drill = &mark
-	why := "drill: provider " + rec.Spec.Provider + " is asked to end its machine"
+	op.record.Drill = &mark
 	cause := store.Cause{Kind: store.CauseOrder, By: mark.By}
-	rec.Last = store.Decision{
-		Rule: "DAY-6", What: why, Why: reason.Short(cause), Cause: cause, Revision: op.call.Revision, At: op.begun.UTC(),
+	return l.recordCall(op, key, store.JournalEntry{
+		Rule: "DAY-6", What: "drill: provider " + op.record.Spec.Provider + " is asked to end its machine",
+		Why: reason.Short(cause), Cause: cause,
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: mark.Request}},
+	})
+}
+
+// recordCall writes that a call for a machine that is there is about to be made, with its journal
+// entry.
+func (l *Leader) recordCall(op *operation, key string, e store.JournalEntry) Record {
+	rec := &op.record
+	e.Kind, e.Group, e.Instance, e.Slot, e.Revision = store.EntryCall, rec.Group, rec.ID, rec.Place(), op.call.Revision
+	rec.Last = store.Decision{Rule: e.Rule, Why: e.What, Revision: op.call.Revision, At: op.begun.UTC()}
+	if e.Why != "" {
+		rec.Last.What, rec.Last.Why, rec.Last.Cause = e.What, e.Why, e.Cause
 	}
 	return Record{
-		Operation: op.number, Kind: plan.CallHalt, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
+		Operation: op.number, Kind: op.call.Kind, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
 		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
-		Entries: []store.JournalEntry{{
-			Kind: store.EntryCall, Rule: "DAY-6", What: why, Why: reason.Short(cause), Cause: cause, Group: rec.Group,
-			Instance: rec.ID, Slot: rec.Place(), Facts: []store.Fact{{Kind: store.FactRequest, Name: mark.Request}},
-			Revision: op.call.Revision,
-		}},
+		Entries: []store.JournalEntry{e},
 	}
 }
 

@@ -25,8 +25,19 @@
 //	roll.go      changes of the template; roll_progress.go: how far they are, and blame
 //	damage.go    lost records; extras.go: machines without a record
 //	status.go    status/<group>; blocked.go: what is due and not done, and why
-//	snapshot.go  the input; which template new instances get
-//	budget.go    budgets, and whose turn it is to use them
+//	snapshot.go  the input; template.go: which template new instances get
+//	budget.go    budgets, and whose turn it is to use them; shared_budget.go: those that several
+//	             groups share; limits.go: the limits of the shard
+//	agents.go    which agents are offered another version
+//	analysis.go  what numbers from outside say of a change; stages.go: canaries, zones, waits
+//	autoscale.go the size, where it follows the load; schedule.go: or the time
+//	breaker.go   whether failing checks are still healed
+//	busy.go      whether planned work waits for a workload
+//	drill.go     failures on purpose; drill_schedule.go: when they are due
+//	protect.go   protections that end by themselves
+//	shares.go    shares of spot machines and others; zones.go: zones, and moves between them
+//	windows.go   whether planned work may begin now
+//	motive.go    why an instance is made or leaves
 //
 // They share a draft (draft.go): the group as it will be after the actions chosen so far. Budgets
 // are counted on the draft, hence from phases alone.

@@ -363,8 +363,3 @@ func (d *draft) moveZone(m *member) {
 	m.movesTo = to
 	d.countZone(m.slot)
 }
-
-// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in
-// the record, so that any leader can go on with it, and it is done once (SAFE-8): the agent reports
-// the token of the last restart it carried out, and a machine that has restarted reports another
-// boot.

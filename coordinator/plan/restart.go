@@ -4,6 +4,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in
+// the record, so that any leader can go on with it, and it is done once (SAFE-8): the agent reports
+// the token of the last restart it carried out, and a machine that has restarted reports another
+// boot.
+
 // nextRestart is the level at which a failed member is restarted next: the workload first, where
 // its agent runs one and can be told, then the machine; "" when both were tried and failed
 // (HEAL-1).

@@ -359,7 +359,7 @@ func (sl *slot) member(id string) *member {
 	return nil
 }
 
-// lastWhy is why a member leaves: as this plan decides, else as its record says.
+// lastCause is why a member leaves: as this plan decides, else as its record says.
 func (d *draft) lastCause(m *member) store.Cause {
 	for i := range d.actions {
 		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {

@@ -3,8 +3,12 @@
 package web_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
 	"math"
 	"net/url"
 	"os"
@@ -185,6 +189,32 @@ func (x *exhibit) day(group string, size int) {
 	x.put(map[string]any{x.keys.Status(group): st})
 }
 
+// inDocs are the pictures of docs/images: by the picture that each is the upper part of, its name
+// and its height.
+var inDocs = map[string]struct {
+	name   string
+	height int
+}{
+	"group-1440-light": {"page-group", 1260}, "storm-390-dark": {"page-storm-phone", 1100},
+	"scale-1440-light": {"page-load", 680},
+}
+
+// upper is the upper part of a picture.
+func upper(t *testing.T, picture []byte, height int) []byte {
+	t.Helper()
+	whole, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := image.NewRGBA(image.Rect(0, 0, whole.Bounds().Dx(), min(height, whole.Bounds().Dy())))
+	draw.Draw(part, part.Bounds(), whole, whole.Bounds().Min, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, part); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // TestShots takes a picture of each page in each look, for people to look at: make page-shots.
 func TestShots(t *testing.T) {
 	x := newExhibit(t)
@@ -193,7 +223,7 @@ func TestShots(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "docs"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	b := browser.Open(t)
@@ -207,9 +237,15 @@ func TestShots(t *testing.T) {
 			} {
 				tab.Go(x.server.URL() + path)
 				tab.Until("the page", "document.readyState === 'complete'")
-				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
-				if err := os.WriteFile(file, tab.Picture(), 0o600); err != nil {
+				shot, picture := fmt.Sprintf("%s-%d-%s", name, width, scheme), tab.Picture()
+				if err := os.WriteFile(filepath.Join(dir, shot+".png"), picture, 0o600); err != nil {
 					t.Fatal(err)
+				}
+				if d, shown := inDocs[shot]; shown {
+					file := filepath.Join(dir, "docs", d.name+".png")
+					if err := os.WriteFile(file, upper(t, picture, d.height), 0o600); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}

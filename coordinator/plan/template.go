@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// template is what an instance is made from.
+type template struct {
+	spec  store.InstanceSpec
+	hash  string
+	why   string // why it is not the template that is wanted; "" if it is
+	fails bool   // instances made from it fail their checks, and none is healthy
+}
+
+// chooseTemplate settles what everything but the roll creates from (ROLL-9): the last template with
+// which the whole group was healthy, as long as the one that is being rolled out is not proved, and
+// once it is blamed. It is the wanted one if there is no roll, if no template was ever good, or if
+// the good one cannot be used any more.
+func (d *draft) chooseTemplate() {
+	r, good := d.rollout, d.g.Status.Record.LastGood
+	if r == nil {
+		return
+	}
+	r.Proved = r.Proved || d.proved()
+	r.Fallback = ""
+	if good == nil || good.Template == d.hash || r.FallbackUnusable != "" || r.Proved && r.Blamed == "" {
+		return
+	}
+	f := &template{spec: d.spec.InstanceSpec()} // timers are no part of the template: those that are in force now count
+	f.spec.Provider, f.spec.Template, f.spec.Workload = good.Spec.Provider, good.Spec.Template, good.Spec.Workload
+	f.spec.Slots = good.Spec.Slots
+	f.spec.Vars, f.spec.Secrets, f.spec.Checks = good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
+	f.spec.Files, f.spec.Busy = good.Spec.Files, good.Spec.Busy
+	f.hash = f.spec.TemplateHash()
+	if f.hash == d.hash || !d.placeable(&f.spec) {
+		return
+	}
+	f.why = fmt.Sprintf("made from the last good template %s, as %s is not proved yet (ROLL-9)", f.hash, d.hash)
+	if r.Blamed != "" {
+		f.why = fmt.Sprintf("made from the last good template %s, as %s is blamed (ROLL-9)", f.hash, d.hash)
+	}
+	f.fails = d.fails(f.hash)
+	d.fallback, r.Fallback = f, f.hash
+}
+
+// proved reports whether the template that is being rolled out works: its canaries are promoted, or
+// without a canary the first instance made from it has been healthy for rollout.bake, or has
+// finished its task.
+func (d *draft) proved() bool {
+	if d.rollout.Canary > 0 {
+		return d.rollout.Promoted != ""
+	}
+	return slices.ContainsFunc(d.members, func(m *member) bool {
+		return m.Record.Managed && m.Record.Template == d.hash &&
+			(m.phase == store.Finished || d.proven(m) && !m.updating() && d.baked(m))
+	})
+}
+
+// fails reports whether instances made from a template fail their checks and none of them is
+// healthy: another like them would not help.
+func (d *draft) fails(hash string) bool {
+	failing := false
+	for _, m := range d.members {
+		if !m.Record.Managed || m.Record.Template != hash {
+			continue
+		}
+		if m.healthy() {
+			return false
+		}
+		failing = failing || m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck
+	}
+	return failing
+}
+
+// placeable reports whether machines of a template can be had: we still have its provider, and not
+// all of its zones are evacuated.
+func (d *draft) placeable(spec *store.InstanceSpec) bool {
+	_, known := d.s.Zones[spec.Provider]
+	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 ||
+		len(d.openZones(spec.Provider, &spec.Template)) > 0)
+}
+
+// source is the template that a new instance is made from; sl is nil for one that is on demand.
+func (d *draft) source(sl *slot, why store.Purpose) template {
+	f := d.fallback
+	wanted := func() template { return template{spec: d.spec.InstanceSpec(), hash: d.hash} }
+	switch {
+	case f == nil || why == store.PurposeAdopt: // what is adopted was made already
+		return wanted()
+	case d.blamed() || sl == nil:
+		return *f
+	case d.isCanary(sl.number):
+		return wanted()
+	case why == store.PurposeRoll || sl.emptiedByRoll() || f.fails || sl.flapped || d.fallbackStuck(sl) || d.tries(sl):
+		return wanted()
+	default:
+		return *f
+	}
+}
+
+// emptiedByRoll reports whether a member leaves its slot for the roll, or has left it, so that what
+// fills the slot is the roll's replacement.
+func (sl *slot) emptiedByRoll() bool {
+	if v := sl.Record.Vacated; v != nil && v.Roll {
+		return true
+	}
+	return slices.ContainsFunc(sl.members, func(m *member) bool {
+		return !m.phase.Fills() && m.Record.Drain != nil && m.Record.LeavesBecause() == store.PurposeRoll
+	})
+}
+
+// fallbackStuck reports whether the last good template has failed in a slot, more often than the
+// wanted one, to get healthy at all. Something that it needs may be gone: then the wanted one is
+// tried, so that what puts things right reaches the slot.
+func (d *draft) fallbackStuck(sl *slot) bool {
+	stuck, failed := 0, 0
+	for _, f := range sl.Record.Failures {
+		switch {
+		case f.Template == d.hash:
+			failed++
+		case f.Template == d.fallback.hash && f.Verdict == store.Stuck:
+			stuck++
+		}
+	}
+	return stuck > failed
+}
+
+// tries reports whether a new instance in a slot is to prove the wanted template. Where no roll
+// does, under the strategy opportunistic, one at a time does, in a slot in which that template has
+// not failed.
+func (d *draft) tries(sl *slot) bool {
+	if d.spec.Rollout.Strategy == store.StrategyProactive {
+		return false
+	}
+	if slices.ContainsFunc(sl.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash }) {
+		return false
+	}
+	return !slices.ContainsFunc(d.members,
+		func(m *member) bool { return m.Record.Managed && !m.gone() && !m.dead() && m.Record.Template == d.hash })
+}
+
+// madeFrom has an action say which template the instance that it makes is made from, if that is not
+// the one that is wanted.
+func (d *draft) madeFrom(a *Action, rec *store.Instance) {
+	if d.fallback == nil || rec.Template != d.fallback.hash {
+		return
+	}
+	good := d.g.Status.Record.LastGood
+	a.Facts = append(slices.Clone(a.Facts),
+		store.Fact{Kind: store.FactGoodTemplate, By: d.g.Name, Name: rec.Template, Rev: good.Revision})
+	if a.Instance != rec.ID { // else the record's reason is the action's
+		a.Cause = with(reason.Known(a.Cause, a.Why), func(also *store.CauseAlso) { also.Made = d.fallback.why })
+		a.Why = reason.Short(a.Cause)
+	}
+}
+
+// meanwhile adds what is used while the template is blamed.
+func (d *draft) meanwhile(of store.BlockedFacts) store.BlockedFacts {
+	if d.fallback != nil {
+		of.Name = d.fallback.hash
+	} else {
+		of.Text = d.rollout.FallbackUnusable
+	}
+	return of
+}
+
+// obsolete reports whether a member is outdated and that nothing new is made from its template
+// either.
+func (d *draft) obsolete(m *member) bool {
+	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash ||
+		m.Record.Relaunch < d.spec.Relaunch.Number)
+}
+
+// refusedFallback notes that the provider makes no machine from the last good template any more: an
+// image is gone, for example. It is not tried again in this roll.
+func (d *draft) refusedFallback(m *member) {
+	if d.fallback != nil && m.Record.Template == d.fallback.hash {
+		d.rollout.FallbackUnusable = m.Calls.Problem
+	}
+}
