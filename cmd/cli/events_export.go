@@ -37,6 +37,7 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 	w, err := eventfile.NewWriter(s.env.Stdout, eventfile.Head{
 		Shard: s.flags.Shard, From: from, To: now, Created: shard.Record.Created,
 		Kept: shard.Record.Settings.WithDefaults().EventsKept, Program: s.env.Version,
+		Settings: shard.Record.Settings,
 	})
 	if err != nil {
 		return err

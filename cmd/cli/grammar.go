@@ -40,6 +40,7 @@ type Grammar struct {
 	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
 	Drill    Drills    `cmd:"" help:"Drills: failures on purpose, with each promise and what happened."`
 	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
+	Replay   Replay    `cmd:"" help:"Play what happened in the past against other groups: what it would have been with their budgets and targets."`
 	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
 	Provider Providers `cmd:"" help:"Providers: make and remove the machines."`
 	Secret   Secrets   `cmd:"" help:"Secrets: encrypted values for workloads."`

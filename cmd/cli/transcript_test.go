@@ -317,7 +317,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := replay(t, string(want))
+			got := rerun(t, string(want))
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -329,8 +329,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// replay runs every command of a transcript and returns the transcript as it is now.
-func replay(t *testing.T, script string) string {
+// rerun runs every command of a transcript and returns the transcript as it is now.
+func rerun(t *testing.T, script string) string {
 	t.Chdir(t.TempDir())
 	for name, text := range transcriptFiles {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {

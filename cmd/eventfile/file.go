@@ -32,6 +32,8 @@ type Head struct {
 	Created time.Time      `json:"created,omitzero"` // the shard
 	Kept    store.Duration `json:"events_kept"`
 	Program string         `json:"program"`
+	// Settings are the shard's.
+	Settings store.ShardSettings `json:"settings"`
 }
 
 // line is one of the others.

@@ -201,6 +201,7 @@ var reading = map[string][]string{
 	"events list":   {"--since", "24h"},
 	"events export": nil,
 	"report":        {"-g", "web"},
+	"replay":        {"-f", "web.yaml", "--since", "1h"},
 	"drill list":    {"web"},
 	"explain":       {"web"},
 	"config show":   nil,

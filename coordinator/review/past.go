@@ -79,25 +79,32 @@ func (p *pasts) group(name string) *past {
 	return g
 }
 
-// spec follows size and template.
-func (p *pasts) spec(e *store.JournalEntry) {
-	g, size := p.group(e.Group), 0
+// SizeOf is the size that comes into force by an entry; false if none does.
+func SizeOf(e *store.JournalEntry) (int, bool) {
 	switch e.Cause.Kind {
 	case store.CauseSpec:
-		size = e.Cause.Count
+		return e.Cause.Count, true
+	case store.CauseLoad:
+		return e.Cause.Limit, e.Cause.Name != string(store.ScaleAdvised)
+	case store.CauseScheduled:
+		return e.Cause.Limit, true
+	default:
+		return 0, false
+	}
+}
+
+// spec follows size and template.
+func (p *pasts) spec(e *store.JournalEntry) {
+	size, is := SizeOf(e)
+	if !is {
+		return
+	}
+	g := p.group(e.Group)
+	if e.Cause.Kind == store.CauseSpec {
 		if g.template != "" && g.template != e.Cause.Name && p.within(e.At) {
 			g.rolls = append(g.rolls, e.At)
 		}
 		g.template = e.Cause.Name
-	case store.CauseLoad:
-		if e.Cause.Name == string(store.ScaleAdvised) {
-			return
-		}
-		size = e.Cause.Limit
-	case store.CauseScheduled:
-		size = e.Cause.Limit
-	default:
-		return
 	}
 	switch {
 	case e.At.Before(p.from):

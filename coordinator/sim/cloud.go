@@ -73,6 +73,13 @@ func (c *cloud) boots(m *fake.Machine) {
 	if boot == 1 {
 		a.mute = w.chance.happens(c.cfg.NeverBoots)
 	}
+	var takes time.Duration
+	recorded := w.cfg.Start != nil && boot == 1
+	if recorded {
+		var ok bool
+		takes, ok = w.cfg.Start(m.Group(), w.chance.IntN)
+		a.mute = !ok
+	}
 	flaw := w.bad[a.template]
 	if flaw == NeverBoots {
 		w.after(time.Second, func() {
@@ -84,7 +91,10 @@ func (c *cloud) boots(m *fake.Machine) {
 	if a.mute || flaw.silent() {
 		return
 	}
-	w.after(w.chance.within(c.cfg.Joins), func() {
+	if !recorded {
+		takes = w.chance.within(c.cfg.Joins)
+	}
+	w.after(takes, func() {
 		if m.Running() && m.Boots == boot {
 			a.start()
 		}

@@ -21,6 +21,14 @@ type Config struct {
 	Sources  map[string]Source
 	Groups   []store.Group
 	Observer Observer
+	// Begins is when the world begins; zero: Epoch. Windows and schedules go by it.
+	Begins time.Time
+	// Start, if set, is how long the agent of a group's new machine takes until its first word, which
+	// never comes if ok is false; else Joins and NeverBoots of the provider say so. Chance returns a
+	// number below the one that it is given.
+	Start func(group string, chance func(int) int) (takes time.Duration, ok bool)
+	// LoadEvery is how often loads are measured: 5s, or more where much time has to go by.
+	LoadEvery time.Duration
 }
 
 // Source is what a source of numbers from outside answers.
@@ -37,6 +45,12 @@ type Provider struct {
 func (c Config) withDefaults() Config {
 	if c.Shard == "" {
 		c.Shard = "default"
+	}
+	if c.Begins.IsZero() {
+		c.Begins = Epoch
+	}
+	if c.LoadEvery <= 0 {
+		c.LoadEvery = loadSample
 	}
 	c.Settings = c.Settings.WithDefaults()
 	if c.Replicas <= 0 {

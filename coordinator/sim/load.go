@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	loadSample  = 5 * time.Second // agents measure so often
-	loadSamples = 12              // that a report is a mean of: a minute
-	loadReport  = 6               // samples from one report of load to the next
+	loadSample = 5 * time.Second  // agents measure so often, unless Config.LoadEvery says otherwise
+	loadMean   = time.Minute      // that a report is a mean of
+	loadReport = 30 * time.Second // from one report of load to the next
 )
 
 // load is what the instances of a group have to do together: it goes from one height to another in
@@ -45,7 +45,7 @@ func (w *World) SetLoad(group string, to map[string]float64, over time.Duration)
 	if l == nil {
 		l = &load{from: map[string]float64{}}
 		w.loads[group] = l
-		w.routinely(loadSample, func() { w.bearLoad(group) })
+		w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 	}
 	now := map[string]float64{}
 	for _, metric := range []string{store.MetricCPU, store.MetricMemory, store.MetricNetwork} {
@@ -80,7 +80,7 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 
 // bearLoad divides the load of a group among the instances that serve, and has agents report.
 func (w *World) bearLoad(group string) {
-	w.routinely(loadSample, func() { w.bearLoad(group) })
+	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 	l := w.loads[group]
 	l.tick++
 	var serving, machines int
@@ -103,8 +103,8 @@ func (w *World) bearLoad(group string) {
 			share[store.MetricNetwork] = l.at(w.clock, store.MetricNetwork) / float64(serving)
 		}
 		a.shares = append(a.shares, share)
-		a.shares = a.shares[max(0, len(a.shares)-loadSamples):]
-		if (l.tick+i)%loadReport == 0 {
+		a.shares = a.shares[max(0, len(a.shares)-int(loadMean/w.cfg.LoadEvery)):]
+		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 {
 			a.tellLoad()
 		}
 	}
@@ -118,13 +118,13 @@ func (a *agent) tellLoad() {
 	}
 	a.host = store.HostReport{}
 	if !a.unmeasured {
-		covered := store.Duration(time.Duration(len(a.shares)) * loadSample)
+		covered := store.Duration(time.Duration(len(a.shares)) * a.w.cfg.LoadEvery)
 		window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
 		for _, share := range a.shares {
 			n := float64(len(a.shares))
 			window.CPUPercent += share[store.MetricCPU] / n
 			window.MemoryPercent += share[store.MetricMemory] / n
-			window.NetworkSent += uint64(share[store.MetricNetwork] * 1e6 * loadSample.Seconds())
+			window.NetworkSent += uint64(share[store.MetricNetwork] * 1e6 * a.w.cfg.LoadEvery.Seconds())
 		}
 		window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
 		a.host.Windows = []store.HostWindow{window}
@@ -140,7 +140,7 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 	if !there || g.Scale == nil {
 		return
 	}
-	l.result.Machines += time.Duration(machines) * loadSample
+	l.result.Machines += time.Duration(machines) * w.cfg.LoadEvery
 	need, below := 0, false
 	for _, t := range g.Scale.Targets {
 		if t.Metric == store.MetricMemory {
@@ -151,7 +151,7 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 		below = below || height > float64(serving)*t.Value*(1+float64(g.Scale.Tolerance)/100)
 	}
 	if below {
-		l.result.Below += loadSample
+		l.result.Below += w.cfg.LoadEvery
 	}
 	size := w.SizeOf(group)
 	if change := size - l.last; l.last > 0 && change != 0 {

@@ -220,7 +220,7 @@ func (t *term) view() leader.View {
 	if t.w.clock < t.blind {
 		heard = min(heard, t.blindFrom)
 	}
-	return leader.View{Content: t.content, Heard: Epoch.Add(heard + t.skew)}
+	return leader.View{Content: t.content, Heard: t.w.cfg.Begins.Add(heard + t.skew)}
 }
 
 // compute makes a plan.

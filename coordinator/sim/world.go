@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Epoch is when every world begins.
+// Epoch is when a world begins, unless its Config says otherwise.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // World is a shard in virtual time. It is for one goroutine.
@@ -17,7 +17,7 @@ type World struct {
 	cfg      Config
 	keys     store.Keys
 	chance   chance
-	clock    time.Duration // since Epoch
+	clock    time.Duration // since it began
 	agenda   agenda
 	number   uint64
 	business int // events that are no routine
@@ -68,7 +68,7 @@ func New(cfg Config) *World {
 }
 
 // Now is the time in the world.
-func (w *World) Now() time.Time { return Epoch.Add(w.clock) }
+func (w *World) Now() time.Time { return w.cfg.Begins.Add(w.clock) }
 
 // Elapsed is for how long the world has been there.
 func (w *World) Elapsed() time.Duration { return w.clock }
@@ -91,12 +91,34 @@ func (w *World) Step() {
 
 // RunUntil has all events happen up to a time.
 func (w *World) RunUntil(t time.Time) {
-	end := t.Sub(Epoch)
+	end := t.Sub(w.cfg.Begins)
 	for len(w.agenda) > 0 && w.agenda[0].at <= end {
 		w.Step()
 	}
 	w.clock = max(w.clock, end)
 }
+
+// Skip lets time go by until a time, or until something is about to happen before, without what
+// happens again and again meanwhile: it happens once, at the end. It does so only where that makes
+// no difference: all is quiet, and the leader waits for nothing. It returns how much was skipped.
+func (w *World) Skip(until time.Time) time.Duration {
+	t := w.leader
+	if t == nil || !w.Quiet() || w.db.down || t.frozen > w.clock || t.leader.Pressing() {
+		return 0
+	}
+	if _, wake := t.leader.Next(t.now()); !wake.IsZero() && wake.Add(-t.skew).Before(until) {
+		until = wake.Add(-t.skew)
+	}
+	most := until.Add(-time.Second).Sub(w.Now())
+	if most < leastSkip {
+		return 0
+	}
+	w.clock += most
+	return most
+}
+
+// leastSkip is what is worth skipping: what happens again and again happens at the end of it.
+const leastSkip = 15 * time.Second
 
 // Quiet reports whether nothing is about to happen but what happens again and again anyway.
 func (w *World) Quiet() bool { return w.business == 0 }

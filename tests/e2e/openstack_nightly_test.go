@@ -162,6 +162,8 @@ func TestFromOpenStacksPageToAHealingGroup(t *testing.T) {
 	p.follow(p.upTo("openstack application credential"))
 	made := p.steps[0]
 	p.steps = p.steps[1:]
+	// The cloud is kept between runs, and so is the credential of the one before.
+	_ = p.on("a", "openstack", "application", "credential", "delete", "leasehold").Run()
 	out, err := p.on("a", "sh", "-c", made.command).CombinedOutput()
 	if err != nil {
 		t.Fatalf("$ %s: %v: %s", made.command, err, out)

@@ -110,8 +110,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"REC-13"},
 			Edits: []Edit{{
 				File: "coordinator/plan/calls.go",
-				Old:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" || d.paused() {\n",
-				New:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" {\n",
+				Old:  "	if d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() {\n",
+				New:  "	if d.s.Shard.Record.Hold != nil || d.s.stale() {\n",
 			}},
 			Likely: []string{"group-paused-amid-removals"},
 		},

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/coordinator/replay"
+)
+
+// What was, the control and the file stand side by side, for people and for programs, from the
+// shard and from a file.
+//
+// proves AUTO-4
+func TestReplay(t *testing.T) {
+	w := newWorld(t)
+	w.past()
+	t.Chdir(t.TempDir())
+	_, file, _ := w.run("events", "export", "--since", "3h")
+	for name, text := range map[string]string{
+		"events": file, "half": file[:len(file)/2],
+		"web.yaml": "name: web\nsize: 1\nprovider: process\nbudget: {max_expansion: 2}\n",
+		"new.yaml": "name: new\nsize: 1\nprovider: process\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"--since", "3h"}, {"--from", "events"}} {
+		code, stdout, stderr := w.run(append([]string{"replay", "-f", "web.yaml", "-o", "json"}, args...)...)
+		var doc replay.Result
+		if err := json.Unmarshal([]byte(stdout), &doc); code != Done || err != nil {
+			t.Fatalf("%v: %d, %v: %s", args, code, err, stderr)
+		}
+		g := doc.Groups[0]
+		if g.Was.Replaced != 1 || g.Control.Replaced != 1 || g.Would.Replaced != 1 || g.Control.Lost == 0 ||
+			!strings.Contains(strings.Join(doc.Unknown, " "), "Not played") {
+			t.Errorf("%v: %s", args, stdout)
+		}
+	}
+	if code, stdout, _ := w.run("replay", "-f", "web.yaml", "--since", "3h"); code != Done ||
+		strings.Count(stdout, "\nweb\t") != 3 {
+		t.Errorf("%s", stdout)
+	}
+	for _, c := range []struct {
+		args []string
+		code Code
+		says string
+	}{
+		{[]string{"-f", "new.yaml"}, NotFound, "group new has no past here"},
+		{nil, Usage, "-f: give the file"},
+		{[]string{"-f", "web.yaml", "--from", "half"}, Usage, "cut short"},
+	} {
+		code, _, stderr := w.run(append([]string{"replay", "--since", "3h"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: %d, %s", c.args, code, stderr)
+		}
+	}
+	w.terminal = true
+	_, stdout, _ := w.run("replay", "-f", "web.yaml", "--since", "3h")
+	t.Log(stdout)
+	if !strings.Contains(stdout, "in the file: lost by machine died") || !strings.Contains(stdout, "Compare the file") {
+		t.Errorf("%s", stdout)
+	}
+}

@@ -1,0 +1,172 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Input is what is played, and against what.
+type Input struct {
+	Past review.Input
+	// Groups are the policies in question, Control those that are in force, of the same groups.
+	Groups, Control []store.Group
+	Settings        store.ShardSettings
+	Seed            uint64
+	// Progress is called from time to time with how much has been played.
+	Progress func(time.Duration)
+}
+
+// Result is what came of it.
+type Result struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Seed   uint64    `json:"seed"`
+	Groups []Group   `json:"groups"`
+	// Unknown is what the journal cannot know, in sentences.
+	Unknown []string `json:"unknown"`
+}
+
+// Group is how one group was, and would have been. The control is the policy in force, played as
+// the other one is: what it differs in from what was is what a replay cannot tell.
+type Group struct {
+	Name    string  `json:"group"`
+	Was     Figures `json:"was"`
+	Control Figures `json:"control"`
+	Would   Figures `json:"would"`
+}
+
+// Figures say how one course of events went.
+type Figures struct {
+	Available   float64        `json:"available_percent"`
+	Wanted      store.Duration `json:"wanted"` // the time of all slots together
+	Lost        store.Duration `json:"lost"`   // of it below the size
+	Causes      []review.Cause `json:"causes"`
+	Machines    int            `json:"machines_made"`
+	Replaced    int            `json:"replacements"` // of these, for an instance that was there
+	Made        []review.Made  `json:"made"`
+	SizeChanges int            `json:"size_changes"`
+}
+
+// Play plays the past twice: against the groups in question, and against the ones in force.
+func Play(ctx context.Context, in Input) (*Result, error) {
+	names, own := map[string]bool{}, map[string]bool{}
+	for _, g := range in.Groups {
+		names[g.Name] = true
+		i := slices.IndexFunc(in.Control, func(c store.Group) bool { return c.Name == g.Name })
+		own[g.Name] = i >= 0 && (in.Control[i].Scale != nil || in.Control[i].Size != g.Size)
+	}
+	was := review.Of(in.Past)
+	in.Past.From = was.From
+	t := record(in.Past, names)
+	var would, control *play
+	var wrong, wrongToo error
+	var both sync.WaitGroup
+	both.Go(func() { control, wrongToo = run(ctx, t, in.Control, nil, in.Settings, in.Seed, func(time.Duration) {}) })
+	would, wrong = run(ctx, t, in.Groups, own, in.Settings, in.Seed, in.Progress)
+	both.Wait()
+	if err := cmp.Or(wrong, wrongToo); err != nil {
+		return nil, err
+	}
+	out := &Result{From: t.from, To: t.to, Seed: in.Seed, Unknown: unknown(t, was, would, control)}
+	reports := []review.Report{was, would.report(), control.report()}
+	changes := []map[string]int{t.changes(), would.changes(), control.changes()}
+	for _, g := range in.Groups {
+		one := Group{Name: g.Name}
+		for i, to := range []*Figures{&one.Was, &one.Would, &one.Control} {
+			*to = figures(reports[i], g.Name)
+			to.SizeChanges = changes[i][g.Name]
+		}
+		out.Groups = append(out.Groups, one)
+	}
+	return out, nil
+}
+
+// report reports on what was played.
+func (p *play) report() review.Report {
+	in := review.Input{From: p.tape.from, To: p.tape.to, Entries: p.entries}
+	for _, id := range p.w.Instances() {
+		in.Instances = append(in.Instances, p.w.Instance(id).Record)
+	}
+	return review.Of(in)
+}
+
+func figures(r review.Report, name string) Figures {
+	i := slices.IndexFunc(r.Groups, func(g review.Group) bool { return g.Name == name })
+	if i < 0 {
+		return Figures{Available: 100, Causes: []review.Cause{}, Made: []review.Made{}}
+	}
+	g := r.Groups[i]
+	f := Figures{
+		Available: g.Available, Wanted: g.Wanted, Lost: g.Lost, Causes: g.Causes, Made: g.Made, Machines: g.Total(),
+	}
+	for _, m := range g.Made {
+		if m.Why != review.Growth && m.Why != review.Order {
+			f.Replaced += m.Count
+		}
+	}
+	return f
+}
+
+// changes counts the changes of size that were recorded.
+func (t *tape) changes() map[string]int {
+	n, last := map[string]int{}, map[string]int{}
+	for _, e := range t.events {
+		if e.size == 0 {
+			continue
+		}
+		if before := cmp.Or(last[e.group], t.first[e.group]); before != 0 && before != e.size {
+			n[e.group]++
+		}
+		last[e.group] = e.size
+	}
+	return n
+}
+
+// changes counts those that were played.
+func (p *play) changes() map[string]int {
+	n, last := map[string]int{}, map[string]int{}
+	for i := range p.entries {
+		e := &p.entries[i]
+		size, is := review.SizeOf(e)
+		if !is {
+			continue
+		}
+		if before := last[e.Group]; before != 0 && before != size && !e.At.Before(p.tape.from) {
+			n[e.Group]++
+		}
+		last[e.Group] = size
+	}
+	return n
+}
+
+// unknown says what the result cannot tell.
+func unknown(t *tape, was review.Report, would, control *play) []string {
+	all := slices.Clone(was.Unknown)
+	say := func(n int, format string) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, n))
+		}
+	}
+	say(t.missing, "Of %d days nothing is known: nothing happens on them.")
+	say(t.omitted, "%d failures are known as a number alone: they are not played.")
+	say(t.coarse, "Of %d hours the load is known from a summary: its middle, with its peak for ten minutes.")
+	say(would.missed, "%d failures hit a slot in which nothing served with the groups of the file: they are not played.")
+	say(control.missed, "%d failures hit a slot in which nothing served with the control: they are not played.")
+	return append(all,
+		"What happened to a slot happens to the instance that serves in it: more instances would have had more "+
+			"failures, fewer of them fewer.",
+		"Changes of the template are played as good ones that need new machines. Which start failed is not known, "+
+			"only how many of a day.",
+		"Checks that failed until the instance was replaced pass after a restart here; whether they would have "+
+			"is not known.",
+		"Not played: operators' orders, load balancers, analyses, failures of etcd, of coordinators and of providers, "+
+			"the other groups of the shard, and how old instances were at the beginning.",
+		"Load is what all instances bore together: whether more of them would have attracted more is not known.")
+}

@@ -1,0 +1,172 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+var begin = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// past is a past in which machines died, for tests.
+type past struct {
+	in   review.Input
+	made int
+	now  map[string]string // instance by group and slot
+}
+
+func newPast(length time.Duration, groups ...store.Group) *past {
+	p := &past{now: map[string]string{}, in: review.Input{From: begin, To: begin.Add(length), Kept: 2 * length}}
+	for _, g := range groups {
+		p.in.Entries = append(p.in.Entries, store.JournalEntry{
+			At: begin.Add(-time.Hour), Group: g.Name,
+			Cause: store.Cause{Kind: store.CauseSpec, Count: g.Size, Name: "t"},
+		})
+		for slot := range g.Size {
+			p.now[fmt.Sprint(g.Name, slot)] = fmt.Sprintf("%s-%d-0", g.Name, slot)
+		}
+	}
+	return p
+}
+
+// dies has the machine in a slot die; another one serves after a time.
+func (p *past) dies(group string, slot int, after, start time.Duration) {
+	key := fmt.Sprint(group, slot)
+	p.made++
+	old, heir, at := p.now[key], fmt.Sprintf("%s-%d-%d", group, slot, p.made), begin.Add(after)
+	p.now[key] = heir
+	for _, e := range []store.JournalEntry{
+		{At: at, Instance: old, Kind: store.EntryVerdict, Verdict: store.Suspect},
+		{At: at.Add(time.Second), Instance: old, Kind: store.EntryVerdict, Verdict: store.Dead},
+		{
+			At: at.Add(2 * time.Second), Instance: old, From: store.Running, To: store.Deleting, Verdict: store.Dead,
+			Replacement: heir, Cause: store.Cause{Kind: store.CauseDown},
+		},
+		{At: at.Add(4 * time.Second), Instance: heir, From: store.Creating, To: store.Booting},
+		{At: at.Add(4*time.Second + start), Instance: heir, From: store.Checking, To: store.Running},
+	} {
+		e.Group, e.Slot = group, &slot
+		p.in.Entries = append(p.in.Entries, e)
+	}
+}
+
+// finish adds the records of now.
+func (p *past) finish(groups ...store.Group) review.Input {
+	for _, g := range groups {
+		for slot := range g.Size {
+			p.in.Instances = append(p.in.Instances, store.Instance{
+				ID: p.now[fmt.Sprint(g.Name, slot)], Group: g.Name, Slot: slot, Managed: true, Phase: store.Running,
+				Created: begin.Add(-time.Hour),
+			})
+		}
+	}
+	return p.in
+}
+
+func group(name string, size int) store.Group {
+	g := store.DefaultGroup()
+	g.Name, g.Size, g.Provider = name, size, "cloud"
+	g.Complete()
+	return g
+}
+
+func played(t testing.TB, in review.Input, control, would store.Group) Group {
+	t.Helper()
+	res, err := Play(t.Context(), Input{
+		Past: in, Groups: []store.Group{would}, Control: []store.Group{control},
+		Settings: store.DefaultShardSettings(), Seed: 1, Progress: func(time.Duration) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Groups[0]
+}
+
+// The policy in force, played against its own past, comes to what was; another one to something
+// else.
+//
+// proves AUTO-4
+func TestReplayOfFailures(t *testing.T) {
+	web := group("web", 5)
+	p := newPast(72*time.Hour, web)
+	for i := range 12 {
+		p.dies("web", i%5, time.Duration(i*5+1)*time.Hour, 40*time.Second)
+	}
+	never := group("web", 5)
+	never.Heal.Policy = store.HealNone
+	g := played(t, p.finish(web), web, never)
+	if g.Was.Replaced != 12 || g.Control.Replaced != 12 || g.Control.Machines != 12 {
+		t.Errorf("was %+v\ncontrol %+v", g.Was, g.Control)
+	}
+	if ratio := g.Control.Lost.D().Seconds() / g.Was.Lost.D().Seconds(); ratio < 0.7 || ratio > 1.5 {
+		t.Errorf("lost: was %s, control %s", g.Was.Lost, g.Control.Lost)
+	}
+	if g.Would.Lost.D() < 24*time.Hour || g.Would.Replaced != 0 {
+		t.Errorf("without healing: %+v", g.Would)
+	}
+	if again := played(t, p.in, web, never); again.Control.Lost != g.Control.Lost || again.Would.Lost != g.Would.Lost {
+		t.Error("the same past comes to something else")
+	}
+}
+
+// Recorded loads are played against another target.
+//
+// proves AUTO-4
+func TestReplayOfLoads(t *testing.T) {
+	scaled := func(target float64) store.Group {
+		g := group("web", 4)
+		least := 2
+		targets := []store.ScaleTarget{{Metric: store.MetricCPU, Value: target}}
+		g.Scale = &store.ScaleSpec{Min: &least, Max: 20, Targets: targets}
+		g.Complete()
+		return g
+	}
+	p := newPast(24*time.Hour, group("web", 4))
+	for hour := range 24 {
+		l := store.Load{Group: "web", Hour: begin.Add(time.Duration(hour) * time.Hour)}
+		for minute := 0; minute < 60; minute += 5 {
+			day := 1 - math.Cos(2*math.Pi*(float64(hour)+float64(minute)/60)/24)
+			l.Points = append(l.Points, store.LoadPoint{Minute: minute, Run: 4, CPU: 20 + 20*day})
+		}
+		p.in.Loads = append(p.in.Loads, l)
+	}
+	g := played(t, p.finish(group("web", 4)), scaled(60), scaled(30))
+	if g.Control.SizeChanges == 0 || g.Would.Wanted < g.Control.Wanted*3/2 {
+		t.Errorf("control %+v\nwould %+v", g.Control, g.Would)
+	}
+}
+
+// month is a month of 500 instances in twenty groups, of which each fails once in two weeks.
+func month(days int) (review.Input, []store.Group) {
+	var groups []store.Group
+	for i := range 20 {
+		groups = append(groups, group(fmt.Sprintf("g%d", i), 25))
+	}
+	p := newPast(time.Duration(days)*24*time.Hour, groups...)
+	for i := range days*24*60/40 - 2 {
+		g := groups[i%20]
+		p.dies(g.Name, (i/20)%25, time.Duration(i)*40*time.Minute+time.Hour, time.Duration(20+i%40)*time.Second)
+	}
+	return p.finish(groups...), groups
+}
+
+// BenchmarkMonth plays 30 days of a shard with 500 instances, twice.
+//
+// proves AUTO-4
+func BenchmarkMonth(b *testing.B) {
+	in, groups := month(30)
+	for b.Loop() {
+		res, err := Play(b.Context(), Input{
+			Past: in, Groups: groups, Control: groups, Settings: store.DefaultShardSettings(), Seed: 1,
+			Progress: func(time.Duration) {},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(res.Groups[0].Control.Replaced), "replaced")
+	}
+}
