@@ -95,8 +95,13 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 		return nil
 	}
 	t := output.Table{Columns: []output.Column{
-		{Title: "AT"}, {Title: "GROUP"}, {Title: "KIND"}, {Title: "BY"}, {Title: "FAILED", Cut: true},
-		{Title: "SERVED-AFTER", Right: true}, {Title: "KEPT"},
+		{Title: "AT"},
+		{Title: "GROUP"},
+		{Title: "KIND"},
+		{Title: "BY"},
+		{Title: "FAILED", Cut: true},
+		{Title: "SERVED-AFTER", Right: true},
+		{Title: "KEPT"},
 	}}
 	for _, d := range all {
 		var ids []string

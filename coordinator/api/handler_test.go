@@ -222,7 +222,8 @@ func TestPreconditions(t *testing.T) {
 		},
 		{"DELETE", "shard/hold", "", nil, 428, ""},
 		{
-			"DELETE", "shard/hold?dryRun=true", "", []string{"If-Match", `"7"`},
+			"DELETE", "shard/hold?dryRun=true", "",
+			[]string{"If-Match", `"7"`},
 			200, "release at 7 dry true confirm []",
 		},
 		{"PUT", "shard/freeze", `{}`, asJSON, 428, ""},
@@ -230,7 +231,8 @@ func TestPreconditions(t *testing.T) {
 		{"DELETE", "shard/freeze", "", []string{"If-Match", `"7"`}, 200, "freeze <nil> at 7 dry false confirm []"},
 		{"PUT", "zones/a/evacuation", "", nil, 428, ""},
 		{
-			"PUT", "zones/a/evacuation?confirm=a", "", []string{"If-Match", `"7"`},
+			"PUT", "zones/a/evacuation?confirm=a", "",
+			[]string{"If-Match", `"7"`},
 			200, "evacuate a false at 7 dry false confirm [a]",
 		},
 		{
@@ -238,7 +240,8 @@ func TestPreconditions(t *testing.T) {
 		},
 		{"PUT", "instances/web-0-a/protection", `{}`, asJSON, 428, ""},
 		{
-			"DELETE", "instances/web-0-a/protection", "", []string{"If-Match", `"7"`},
+			"DELETE", "instances/web-0-a/protection", "",
+			[]string{"If-Match", `"7"`},
 			200, "protect web-0-a <nil> at 7 dry false confirm []",
 		},
 		{"PATCH", "groups/web", "{}", asJSON, 405, ""},

@@ -20,8 +20,20 @@ type object = map[string]any
 func OpenAPI() map[string]any {
 	schemas := object{"GroupFile": groupSchema()}
 	for _, document := range []any{
-		Shard{}, Row{}, Group{}, Blocked{}, Instance{}, Story{}, Event{}, Events{}, Result{}, Problem{}, Hold{}, Freeze{},
-		Protection{}, review.Report{},
+		Shard{},
+		Row{},
+		Group{},
+		Blocked{},
+		Instance{},
+		Story{},
+		Event{},
+		Events{},
+		Result{},
+		Problem{},
+		Hold{},
+		Freeze{},
+		Protection{},
+		review.Report{},
 	} {
 		of := reflect.TypeOf(document)
 		schemas[of.Name()] = structSchema(of)

@@ -86,7 +86,8 @@ func TestPromisesOfDrills(t *testing.T) {
 		},
 		"replaced": {
 			store.DrillAgent, death(time.Second, "web-0-a", "web-0-b"),
-			[]string{"dead after 1s", "web-0-b after 4s", "after 21s"}, true,
+			[]string{"dead after 1s", "web-0-b after 4s", "after 21s"},
+			true,
 		},
 		"replaced late": {
 			store.DrillAgent, []store.JournalEntry{
