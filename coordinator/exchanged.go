@@ -108,7 +108,11 @@ func (r *Replica) hold(
 		if _, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: conditions, Writes: writes}); err != nil {
 			return fmt.Errorf("hold shard: %w", err)
 		}
-		r.log.Warn(pick(held, "etcd was exchanged, and the shard is on hold already", "shard put on hold"), "why", why)
+		if held {
+			r.log.Warn("etcd was exchanged, and the shard is on hold already", "why", why)
+		} else {
+			r.log.Warn("shard put on hold", "why", why)
+		}
 	}
 	r.known.learn(shard.Record, vitals)
 	r.saveKnown()

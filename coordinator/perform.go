@@ -170,13 +170,6 @@ func (t *term) record(ctx context.Context, c leader.Record) leader.Recorded {
 	return leader.Recorded{Operation: c.Operation, Revision: rev}
 }
 
-func pick(first bool, a, b string) string {
-	if first {
-		return a
-	}
-	return b
-}
-
 // invoke calls a provider.
 func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 	p, rec := t.r.deps.Providers[c.Instance.Spec.Provider], c.Instance

@@ -48,7 +48,9 @@ func TestADayIsSummedUp(t *testing.T) {
 		t.Fatalf("%+v", days)
 	}
 	d, noon := days[0], store.Duration(12*time.Hour)
-	after := func(m time.Duration) store.Duration { return noon + store.Duration(m*time.Minute) }
+	after := func(minutes int) store.Duration {
+		return noon + store.Duration(time.Duration(minutes)*time.Minute)
+	}
 	failures := []store.DayFailure{
 		{At: after(1), Kind: store.FailedSilent, Slot: 1, For: store.Duration(2 * minute)},
 		{At: after(5), Kind: store.FailedChecks, Slot: 2, For: store.Duration(4 * minute)},

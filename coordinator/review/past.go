@@ -171,6 +171,7 @@ func (p *pasts) instance(e *store.JournalEntry) {
 		if l.starting() && (whyOf(e) == NotHealthy || whyOf(e) == Died) && p.within(e.At) {
 			g.unready++
 		}
+	default:
 	}
 	if e.From == store.Running && e.To != store.Running && e.To != "" && l.failure == 0 && !l.noticed {
 		// The verdict was one of those that the journal has the number of alone.
@@ -230,6 +231,7 @@ func (p *pasts) verdict(g *past, l *life, e *store.JournalEntry) {
 			})
 		}
 		l.failure, l.suspect = 0, time.Time{}
+	default:
 	}
 }
 

@@ -170,7 +170,7 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 
 // step takes what happens to the instance that a slot waits for.
 func (h *healings) step(o *healing, e *store.JournalEntry) []span {
-	name := ""
+	var name string
 	switch {
 	case e.Cause.Kind == store.CauseWorks && e.To == "":
 		name, o.joining = stepHealthy, true

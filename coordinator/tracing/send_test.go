@@ -82,8 +82,8 @@ func TestSpansAreSentByOTLP(t *testing.T) {
 						string(got.SpanId) != string(want.id[:]) ||
 						want.parent.IsValid() && string(got.ParentSpanId) != string(want.parent[:]) ||
 						!want.parent.IsValid() && len(got.ParentSpanId) > 0 ||
-						!time.Unix(0, int64(got.StartTimeUnixNano)).Equal(want.begin) || //nolint:gosec // a time of this century
-						!time.Unix(0, int64(got.EndTimeUnixNano)).Equal(want.end) { //nolint:gosec // as above
+						!time.Unix(0, int64(got.StartTimeUnixNano)).Equal(want.begin) ||
+						!time.Unix(0, int64(got.EndTimeUnixNano)).Equal(want.end) {
 						t.Errorf("%v came, want %+v", got, want)
 					}
 				}

@@ -45,7 +45,7 @@ exec chroot . sh -c 'echo ready; exec sleep infinity'`
 // bare gives a host a Debian, and installs the packages there.
 func (g *guideHosts) bare(host, debian, packages string) {
 	g.t.Helper()
-	root, err := os.MkdirTemp(g.dir, "root-"+host+"-") //nolint:usetesting // it is kept when the test fails
+	root, err := os.MkdirTemp(g.dir, "root-"+host+"-") // kept when the test fails
 	if err != nil {
 		g.t.Fatal(err)
 	}
