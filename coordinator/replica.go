@@ -243,7 +243,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
 	parts.Go(func() { r.pulse.run(ctx, r.stoodStill) })
-	parts.Go(func() { r.watchVitals(ctx) })
+	parts.Go(func() { r.watchVitals(ctx, gw.ShortestLease) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.publishAuthorities(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })
