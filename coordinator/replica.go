@@ -36,6 +36,8 @@ type Config struct {
 	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in
 	// memory only.
 	StateFile string
+	// OwnEtcd: etcd is a part of Leasehold, and nothing but the leader compacts it.
+	OwnEtcd bool
 
 	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A
 	// bench has many agents on one connection.
