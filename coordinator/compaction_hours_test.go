@@ -74,6 +74,18 @@ func TestHistoryIsKeptIfTheShardSaysSo(t *testing.T) {
 	})
 }
 
+// An etcd that is a part of Leasehold has no other compactor.
+func TestOwnEtcdIsCompactedWhateverTheShardSays(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one", func(c *coordinator.Config, _ *coordinator.Deps) { c.OwnEtcd = true })
+		w.pass(time.Minute)
+		w.editShard(func(s *store.Shard) { s.Settings.CompactAfter = ptr(store.Duration(0)) })
+		if most := w.watchHistory(3*time.Hour, time.Hour, func() {}); most > 90*time.Minute {
+			t.Errorf("history was kept for %s", most)
+		}
+	})
+}
+
 // A compaction that fails costs nothing but a word, once.
 func TestACompactionThatFails(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -107,10 +107,27 @@ func (r *Replica) Bearable() time.Duration {
 	return bearable(gw.ShortestLease())
 }
 
+// shortestSince is the shortest lease that a replica may have served since etcd answered last. The
+// sessions that are open when a stall is over do not show it: the stall may have ended others.
+type shortestSince struct {
+	now   func() time.Duration // 0: no agent is served
+	known time.Duration
+}
+
+// see takes up the leases as they are now.
+func (s *shortestSince) see() time.Duration {
+	s.known = min(s.known, s.now())
+	return s.known
+}
+
+// forget forgets leases that have gone: no stall that begins now can end them.
+func (s *shortestSince) forget() { s.known = s.now() }
+
 // watchVitals asks etcd every second how it is, and records as a disturbance what may have cost a
-// living agent its lease.
-func (r *Replica) watchVitals(ctx context.Context) {
+// living agent its lease. shortestLease is the shortest one that is served now; 0: there is none.
+func (r *Replica) watchVitals(ctx context.Context, shortestLease func() time.Duration) {
 	var before store.Vitals
+	shortest := shortestSince{now: shortestLease, known: shortestLease()}
 	heard, silent, saved := time.Now(), false, time.Now()
 	var holds sync.WaitGroup // vitals are watched while a hold is retried
 	var holding atomic.Bool
@@ -119,9 +136,10 @@ func (r *Replica) watchVitals(ctx context.Context) {
 	tick := time.NewTicker(vitalsEvery)
 	defer tick.Stop()
 	for {
+		shortest.see()
 		asked := time.Now()
 		v, err := r.askVitals(ctx)
-		bearable := bearable(r.gateway.ShortestLease())
+		bearable := bearable(shortest.see())
 		silence := max(vitalsSilence, bearable)
 		switch {
 		case ctx.Err() != nil:
@@ -151,6 +169,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 				r.saveKnown()
 			}
 			before, heard, silent = known, time.Now(), false
+			shortest.forget()
 		}
 		select {
 		case <-ctx.Done():

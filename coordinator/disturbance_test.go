@@ -1,9 +1,15 @@
 package coordinator
 
 import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -123,6 +129,68 @@ func TestAStallIsBorneThatNoLeaseCanEndBy(t *testing.T) {
 		if shortest > 0 && got > shortest/3 {
 			t.Errorf("with a lease of %s: %s, while two reports may take %s", shortest, got, shortest*2/3)
 		}
+	}
+}
+
+// stallingStore is a store that does nothing but say how it is, after a stall if there is one.
+type stallingStore struct {
+	store.Store
+	stall func()
+}
+
+func (s *stallingStore) Vitals(context.Context) (store.Vitals, error) {
+	s.stall()
+	return store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500}, nil
+}
+
+// A stall is measured by the leases that it may have ended, which need not be served any more when
+// it is over. Later stalls are not.
+//
+// proves SAFE-1
+func TestAStallCountsForLeasesThatItEnded(t *testing.T) {
+	const short, long = 5 * time.Second, time.Hour
+	for name, c := range map[string]struct {
+		before, begins, ends time.Duration // the shortest lease as etcd is asked, and while it stalls
+		first, second        int           // disturbances by then
+	}{
+		"a long lease stays":                     {long, long, long, 0, 0},
+		"a short lease stays":                    {short, short, short, 1, 2},
+		"a short lease ends":                     {short, short, long, 1, 1},
+		"a short lease ends before the question": {short, long, long, 1, 1},
+		"a short lease comes and ends":           {long, short, long, 1, 1},
+		"the only lease is a long one that ends": {long, long, 0, 1, 2},
+		"a short lease begins":                   {long, long, short, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var shortest atomic.Int64
+				shortest.Store(int64(c.before))
+				asked, stalls := 0, map[int]bool{5: true, 10: true}
+				var at []int
+				r := &Replica{log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1), known: &knowledge{}}
+				r.cache = cache.New(store.KeysOf("shop"))
+				r.deps = Deps{Meter: Unmetered{}, Store: &stallingStore{stall: func() {
+					asked++
+					if !stalls[asked] {
+						return
+					}
+					at = append(at, r.disturbances)
+					<-time.After(1500 * time.Millisecond)
+					shortest.Store(int64(c.ends))
+				}}}
+				ctx, cancel := context.WithCancel(t.Context())
+				var watching sync.WaitGroup
+				watching.Go(func() { r.watchVitals(ctx, func() time.Duration { return time.Duration(shortest.Load()) }) })
+				<-time.After(3500 * time.Millisecond) // etcd has answered four times
+				shortest.Store(int64(c.begins))
+				<-time.After(30 * time.Second)
+				cancel()
+				watching.Wait()
+				if len(at) != 2 || at[0] != 0 || at[1] != c.first || r.disturbances != c.second {
+					t.Errorf("%v disturbances as etcd stalled, %d at the end, want %d and %d", at, r.disturbances, c.first, c.second)
+				}
+			})
+		})
 	}
 }
 

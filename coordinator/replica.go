@@ -36,6 +36,8 @@ type Config struct {
 	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in
 	// memory only.
 	StateFile string
+	// OwnEtcd: etcd is a part of Leasehold, and nothing but the leader compacts it.
+	OwnEtcd bool
 
 	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A
 	// bench has many agents on one connection.
@@ -243,7 +245,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
 	parts.Go(func() { r.pulse.run(ctx, r.stoodStill) })
-	parts.Go(func() { r.watchVitals(ctx) })
+	parts.Go(func() { r.watchVitals(ctx, gw.ShortestLease) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.publishAuthorities(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })

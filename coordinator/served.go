@@ -251,7 +251,11 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 	})
 }
 
-// compactAfter is how old etcd's history becomes; 0: compaction is not this shard's business.
+// compactAfter is how old etcd's history becomes; 0: compaction is not this shard's business. An
+// etcd of Leasehold's own has no other compactor: without one it grows until it is full.
 func (t *term) compactAfter() time.Duration {
-	return t.settings().CompactAfter.D()
+	if keep := t.settings().CompactAfter.D(); keep > 0 || !t.r.cfg.OwnEtcd {
+		return keep
+	}
+	return store.DefaultShardSettings().CompactAfter.D()
 }

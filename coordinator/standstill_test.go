@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -65,25 +66,50 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A standstill is noted once it is over; a leader's is a disturbance.
+// A long standstill of a leader is a disturbance once it is over, and the leader plans again. A
+// replica that does not lead notes none for that alone.
 //
 // proves SAFE-1
-func TestAStandstillOfTheLeaderIsADisturbance(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &Replica{
-			deps: Deps{Meter: Unmetered{}}, log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1),
-		}
-		r.pulse.beat()
-		<-time.After(4 * time.Second)
-		gap := r.pulse.beat()
-		if r.stoodStill(gap); gap != 4*time.Second || r.last != nil {
-			t.Errorf("%s, and a replica that does not lead noted %+v", gap, r.last)
-		}
-		<-time.After(pulseEvery)
-		if gap := r.pulse.beat(); gap != 0 {
-			t.Errorf("a pulse in time is late by %s", gap)
-		}
-	})
+func TestALongStandstillOfALeaderIsADisturbance(t *testing.T) {
+	for name, c := range map[string]struct {
+		leads bool
+		still time.Duration
+		want  string
+	}{
+		"a leader":                     {true, 4 * time.Second, "the leader stood still for 4s"},
+		"a leader, for a short time":   {true, leaderLate, ""},
+		"a replica that does not lead": {false, 4 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &Replica{
+					deps: Deps{Meter: Unmetered{}}, log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1),
+				}
+				led := &term{inbox: newInbox(), evidence: evidence.New(evidence.Config{Now: time.Now})}
+				if c.leads {
+					r.term = led
+				}
+				r.pulse.beat()
+				<-time.After(c.still)
+				gap := r.pulse.beat()
+				if gap != c.still {
+					t.Errorf("it stood still for %s", gap)
+				}
+				r.stoodStill(gap)
+				noted := ""
+				if r.last != nil {
+					noted = r.last.What
+				}
+				if noted != c.want || noted != "" && !r.last.Own || len(led.inbox.ready) > 0 != (c.want != "") {
+					t.Errorf("noted is %q, want %q; %d wait to be planned", noted, c.want, len(led.inbox.ready))
+				}
+				<-time.After(pulseEvery)
+				if gap := r.pulse.beat(); gap != 0 {
+					t.Errorf("a pulse in time is late by %s", gap)
+				}
+			})
+		})
+	}
 }
 
 // What a replica notices right after it stood still is told as its own disturbance, in whatever

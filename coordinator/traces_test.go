@@ -2,7 +2,10 @@ package coordinator_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -140,24 +143,51 @@ func TestHealingIsOneTraceUnderTwoLeaders(t *testing.T) {
 	})
 }
 
-// A leader without its collector decides as ever.
+// A leader whose collector takes nothing decides as ever, also when no more spans can wait.
 //
 // proves OBS-3
 func TestHealingWaitsForNoCollector(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		stuck := &stuckExporter{free: make(chan struct{})}
 		defer close(stuck.free)
-		s := tracing.NewSender(stuck, tracing.About{Shard: "test", Replica: "one"}, w.log)
+		var lines strings.Builder
+		log := slog.New(slog.NewTextHandler(&lines, nil))
+		s := tracing.NewSender(stuck, tracing.About{Shard: "test", Replica: "one"}, log)
 		w.t.Cleanup(s.Close)
 		w.start("one", func(_ *coordinator.Config, d *coordinator.Deps) { d.Traces = s })
 		w.apply(w.group("web", 3))
 		w.up(3)
+		w.heals(1_100) // in four spans each
+		w.pass(time.Second)
+		if !strings.Contains(lines.String(), "does not fit into the queue") {
+			t.Fatalf("the queue is not full: %s", lines.String())
+		}
 		for range 3 {
 			id := w.ids()[0]
 			w.provider.Crash(id, "exit 1")
 			w.until(time.Minute, "it is replaced", func() bool { return w.settled(3) && !slices.Contains(w.ids(), id) })
 		}
 	})
+}
+
+// heals adds as many healings of another group to the journal.
+func (w *world) heals(n int) {
+	w.t.Helper()
+	var writes []store.Write
+	for i := range n {
+		slot, now := i, time.Now().UTC()
+		failed := store.JournalEntry{
+			Schema: store.Schema, At: now, Group: "other", Slot: &slot, Instance: fmt.Sprint("other-", i, "-a"),
+			Verdict: store.Dead, To: store.Deleting, Replacement: fmt.Sprint("other-", i, "-b"),
+		}
+		works := failed
+		works.Instance, works.Verdict, works.Replacement = failed.Replacement, "", ""
+		works.From, works.To = store.Checking, store.Running
+		for j, e := range []store.JournalEntry{failed, works} {
+			writes = append(writes, store.Put(w.keys.Event(now, fmt.Sprintf("%05d-%d", i, j)), store.Encode(e)))
+		}
+	}
+	w.putAll(writes)
 }
 
 // stuckExporter answers nothing.

@@ -51,18 +51,30 @@ func (i *Instance) MadeFor() Purpose {
 	}
 }
 
-// LeavesBecause returns why the instance leaves. Releases before wrote the rule of the drain alone.
+// LeavesBecause returns why the instance leaves. The release before wrote rules alone: the drain's,
+// or, of an instance that goes without one, the rule of its last step.
 func (i *Instance) LeavesBecause() Purpose {
-	if i.Leaves != "" || i.Drain == nil {
+	switch {
+	case i.Leaves != "":
 		return i.Leaves
+	case i.Drain != nil:
+		return leavesBy(i.Drain.Rule, PurposeHeal)
+	case i.Phase == Draining || i.Phase == Deleting:
+		return leavesBy(i.Last.Rule, "")
+	default:
+		return ""
 	}
-	switch i.Drain.Rule {
+}
+
+// leavesBy is why an instance leaves by a rule.
+func leavesBy(rule string, other Purpose) Purpose {
+	switch rule {
 	case "ROLL-1":
 		return PurposeRoll
 	case "HEAL-8":
 		return PurposeRoom
 	default:
-		return PurposeHeal
+		return other
 	}
 }
 

@@ -22,15 +22,27 @@ func TestPurposeOfRecordsOfTheReleaseBefore(t *testing.T) {
 			t.Errorf("%+v was made for %s", rec, got)
 		}
 	}
-	for want, rec := range map[store.Purpose]store.Instance{
-		"":                 {},
-		store.PurposeHeal:  {Drain: &store.Drain{Rule: "DET-7"}},
-		store.PurposeRoom:  {Drain: &store.Drain{Rule: "HEAL-8"}},
-		store.PurposeRoll:  {Drain: &store.Drain{Rule: "ROLL-1"}},
-		store.PurposeOrder: {Drain: &store.Drain{Rule: "HEAL-8"}, Leaves: store.PurposeOrder},
+	by := func(rule string) store.Decision { return store.Decision{Rule: rule} }
+	for _, c := range []struct {
+		want store.Purpose
+		rec  store.Instance
+	}{
+		{"", store.Instance{}},
+		{store.PurposeHeal, store.Instance{Drain: &store.Drain{Rule: "DET-7"}}},
+		{store.PurposeRoom, store.Instance{Drain: &store.Drain{Rule: "HEAL-8"}}},
+		{store.PurposeRoll, store.Instance{Drain: &store.Drain{Rule: "ROLL-1"}}},
+		{store.PurposeOrder, store.Instance{Drain: &store.Drain{Rule: "HEAL-8"}, Leaves: store.PurposeOrder}},
+		{store.PurposeRoom, store.Instance{Phase: store.Deleting, Last: by("HEAL-8")}},
+		{store.PurposeRoll, store.Instance{Phase: store.Deleting, Last: by("ROLL-1")}},
+		{"", store.Instance{Phase: store.Deleting, Last: by("SAFE-8")}},
+		{"", store.Instance{Phase: store.Checking, Last: by("HEAL-8")}},
+		{store.PurposeSpare, store.Instance{Phase: store.Deleting, Last: by("HEAL-8"), Leaves: store.PurposeSpare}},
+		{store.PurposeHeal, store.Instance{
+			Phase: store.Deleting, Last: by("HEAL-8"), Drain: &store.Drain{Rule: "DET-7"},
+		}},
 	} {
-		if got := rec.LeavesBecause(); got != want {
-			t.Errorf("%+v leaves for %q", rec, got)
+		if got := c.rec.LeavesBecause(); got != c.want {
+			t.Errorf("%+v leaves for %q, want %q", c.rec, got, c.want)
 		}
 	}
 	for want, v := range map[store.Purpose]store.Vacated{

@@ -72,7 +72,8 @@ var Settings = []Setting{
 		5*time.Second, 365*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.Certificate }),
 	orOff(timeSetting("compact_after", "",
-		"How old etcd's history becomes before the leader compacts it, unless etcd does so itself; 0: never.", time.Minute,
+		"How old etcd's history becomes before the leader compacts it, unless etcd does so itself; 0: never, but "+
+			"1h under leasehold server and dev.", time.Minute,
 		365*24*time.Hour,
 		func(s *ShardSettings) *Duration {
 			own := *DefaultShardSettings().CompactAfter

@@ -17,7 +17,7 @@ import (
 // runReplica is the part that is a replica of the coordinator.
 func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place, r Record, ready func(string)) error {
 	host := *h
-	host.Shard, host.Ready = r.Shard, ready
+	host.Shard, host.Ready, host.OwnEtcd = r.Shard, ready, true
 	host.Allowed = func(context.Context, store.Role) error { return nil } // we gave the rights ourselves
 	host.Register = func(to grpc.ServiceRegistrar) {
 		(&admission{place: place, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)

@@ -137,6 +137,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
 		StreamsPerConnection: c.StreamsPerConnection,
 		StateFile:            stateFile(c.StateDir, h.Shard),
+		OwnEtcd:              h.OwnEtcd,
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}, coordinator.Deps{
 		Agents: agents,

@@ -148,6 +148,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	web := newSide(h, log)
 	replica, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
+		OwnEtcd: true,
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: issuing, Secrets: keys,
 		Authorities: authorities, Sources: sources, Webhooks: webhooks, Traces: traces, Meter: web.metrics,

@@ -49,6 +49,8 @@ type Host struct {
 	Members func(context.Context, *program.Connection) (store.Members, error)
 	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
+	// OwnEtcd: a coordinator's etcd is the one that this program runs as well.
+	OwnEtcd bool
 	// Adapters are what the program links for a coordinator.
 	Adapters Adapters
 	// Providers are those that a coordinator has besides the process provider; may be nil.

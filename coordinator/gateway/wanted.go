@@ -129,7 +129,7 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 // on one stream alone: an agent that comes back, to whichever replica, does not fail again.
 func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
 	d := i.Drill
-	if d == nil || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||
+	if !i.Drilled(now) || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||
 		now.After(d.At.Add(store.DrillBegins)) {
 		return nil
 	}

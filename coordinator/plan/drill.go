@@ -147,10 +147,10 @@ func (d *draft) cannotBear(members []*member) string {
 
 // mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
 // once: a leader that finds that it was about to be asked does not ask again. If anything but the
-// drill is wrong by now, it is not asked at all.
+// drill is wrong by now, or the order lies in the future by a wrong clock, it is not asked at all.
 func (d *draft) mustHalt(m *member) bool {
 	drill := m.Record.Drill
-	return d.spec != nil && drill != nil && !drill.Asked && m.phase == store.Running &&
+	return d.spec != nil && m.Record.Drilled(d.now) && !drill.Asked && m.phase == store.Running &&
 		d.now.Before(drill.At.Add(store.DrillBegins)) && d.onlyDrilled()
 }
 

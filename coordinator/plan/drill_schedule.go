@@ -7,6 +7,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// drillAhead is how far in the future a time may lie at which a drill was dealt with. Clocks that
+// are put right by so little repeat no drill; one that lies further was noted by a wrong clock.
+const drillAhead = 5 * time.Minute
+
 // bySchedule is who orders scheduled drills.
 const bySchedule = "schedule"
 
@@ -27,8 +31,14 @@ func (d *draft) followDrills() {
 	case old.DrillDue.IsZero() || old.AcceptedRevision != d.acceptedRevision:
 		d.drillDue = due // a schedule begins with the next time
 		return
+	case old.DrillDue.After(d.now.Add(drillAhead)):
+		d.drillDue = due // else none would begin until then
+		d.tell("DAY-6", "scheduled drills go on", store.Cause{
+			Text: "the last one is noted for " + old.DrillDue.Format(time.RFC3339) + ", by a clock that was wrong",
+		})
+		return
 	case due.Before(old.DrillDue):
-		return // the clock was put back
+		return // the clock was put back a little
 	}
 	mark := store.Drill{
 		Request: bySchedule + "-" + due.Format("20060102T1504"), By: bySchedule, Kind: spec.Of(),

@@ -10,9 +10,9 @@ import (
 
 // A scheduled drill begins when its time comes, once, or is left out with the reason: its time has
 // passed, no window allows it, the group could not bear it. A schedule that is new begins with its
-// next time.
+// next time, and one whose last time a wrong clock has put into the future goes on.
 //
-// proves DAY-6, ROLL-6
+// proves DAY-6, ROLL-6, SAFE-13
 func TestScheduledDrills(t *testing.T) {
 	at := epoch.Truncate(24 * time.Hour).Add(24 * time.Hour) // 00:00
 	before := at.Add(-24 * time.Hour)
@@ -35,7 +35,9 @@ func TestScheduledDrills(t *testing.T) {
 		"it was done":    {at.Add(time.Second), at, nil, "", false, at},
 		"it is new":      {at.Add(time.Second), time.Time{}, nil, "", false, at},
 		"it is late":     {at.Add(time.Minute), before, nil, "its time has passed", false, at},
-		"a clock back":   {at.Add(time.Second), at.Add(24 * time.Hour), nil, "", false, at.Add(24 * time.Hour)},
+		"a clock back":   {at.Add(time.Second), at.Add(5 * time.Minute), nil, "", false, at.Add(5 * time.Minute)},
+		"a clock ahead":  {at.Add(time.Second), at.Add(24 * time.Hour), nil, "noted for 2", false, at},
+		"and it goes on": {at.Add(24 * time.Hour), at, nil, "", true, at},
 		"another drill":  {at.Add(time.Second), before, drilledBy("r"), "another drill goes on", false, at},
 		"in a window":    {at.Add(time.Second), before, window("00:00"), "", true, before},
 		"one for it":     {at.Add(time.Second), before, window("00:00", store.PlannedDrill), "", true, before},

@@ -110,7 +110,7 @@ func TestWhatAGroupBears(t *testing.T) {
 
 // The provider is asked once, soon after the order, and only while nothing but the drill is wrong.
 //
-// proves DAY-6
+// proves DAY-6, SAFE-13
 func TestWhenADrillEndsAMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   func(w *world, s *Snapshot, mark *store.Drill)
@@ -120,6 +120,12 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 		"asked already": {func(_ *world, _ *Snapshot, mark *store.Drill) { mark.Asked = true }, 0},
 		"ordered too long ago": {
 			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(-store.DrillBegins) }, 0,
+		},
+		"ordered by a clock that is ahead a little": {
+			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(30 * time.Second) }, 1,
+		},
+		"ordered in the future": {
+			func(_ *world, _ *Snapshot, mark *store.Drill) { mark.At = mark.At.Add(time.Hour) }, 0,
 		},
 		"another is sick": {func(_ *world, s *Snapshot, _ *store.Drill) {
 			s.Groups[0].Instances[2].Report.Record.Healthy = false

@@ -86,17 +86,20 @@ func TestWhatIsThereForARollAlone(t *testing.T) {
 		phase  store.Phase
 		leaves store.Purpose
 		drain  string // by a release before
+		last   string // the rule of the last step
 		want   bool
 	}{
-		"drains for healing":            {store.Draining, store.PurposeRoom, "", true},
-		"drains for healing since":      {store.Draining, "", "HEAL-8", true},
-		"is deleted for healing":        {store.Deleting, store.PurposeRoom, "", true},
-		"drains for another reason":     {store.Draining, store.PurposeHeal, "", false},
-		"is deleted for another reason": {store.Deleting, store.PurposeSpare, "", false},
-		"stays":                         {store.Running, "", "HEAL-8", false},
+		"drains for healing":            {store.Draining, store.PurposeRoom, "", "HEAL-8", true},
+		"drains for healing since":      {store.Draining, "", "HEAL-8", "HEAL-8", true},
+		"is deleted for healing":        {store.Deleting, store.PurposeRoom, "", "HEAL-8", true},
+		"is deleted for healing since":  {store.Deleting, "", "", "HEAL-8", true},
+		"drains for another reason":     {store.Draining, store.PurposeHeal, "", "HEAL-1", false},
+		"is deleted for another reason": {store.Deleting, store.PurposeSpare, "", "HEAL-1", false},
+		"is deleted for one since":      {store.Deleting, "", "", "HEAL-1", false},
+		"stays":                         {store.Running, "", "HEAL-8", "HEAL-8", false},
 	} {
 		m := &member{Instance: &Instance{}}
-		m.Record.Phase, m.Record.Leaves = c.phase, c.leaves
+		m.Record.Phase, m.Record.Leaves, m.Record.Last.Rule = c.phase, c.leaves, c.last
 		if c.drain != "" {
 			m.Record.Drain = &store.Drain{Rule: c.drain}
 		}

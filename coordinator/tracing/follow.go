@@ -42,14 +42,18 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// progress is which entries are new: made after from, and later than done.
+// progress is which entries are new: later than done or, in the first listing, made after from.
+// Times count only there: they are of clocks that may be put back, the revision never is.
 type progress struct {
 	from time.Time
-	done store.Revision
+	done store.Revision // 0: the first listing is not complete
 }
 
 func (p *progress) isNew(kv store.KV, at time.Time) bool {
-	return kv.Created > p.done && at.After(p.from)
+	if p.done == 0 {
+		return at.After(p.from)
+	}
+	return kv.Created > p.done
 }
 
 // follow reads what happened of late and what is added to it, until that fails.

@@ -30,6 +30,7 @@ type healing struct {
 	at       time.Time          // when its last step ended
 	restarts bool               // it is restarted in place
 	joining  bool               // it is healthy and waits for load balancers
+	known    []string           // the instances by which it is open
 }
 
 // healings finds healings in the journal. It takes entries in the order in which they were made,
@@ -76,8 +77,12 @@ func (h *healings) follow(e *store.JournalEntry) []span {
 		}
 		return nil
 	}
-	if e.To == store.Running && e.Slot != nil && len(h.runs) < mostOpen {
-		h.runs[placeOf(e)] = e.Instance
+	switch {
+	case e.Slot == nil:
+	case e.To == store.Running:
+		remember(h.runs, placeOf(e), e.Instance)
+	case e.To == store.Deleting && h.runs[placeOf(e)] == e.Instance:
+		delete(h.runs, placeOf(e))
 	}
 	delete(h.signs, e.Instance) // it goes for another reason, or works again
 	if e.Slot != nil && e.To.Fills() && h.left[placeOf(e)].entry.Instance == e.Instance {
@@ -138,9 +143,7 @@ func (h *healings) leaves(e *store.JournalEntry) []span {
 		return nil // its replacement is there
 	}
 	delete(h.runs, placeOf(e))
-	if len(h.left) < mostOpen {
-		h.left[placeOf(e)] = s
-	}
+	remember(h.left, placeOf(e), s)
 	return nil
 }
 
@@ -155,7 +158,7 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 		return nil
 	case o == nil:
 		o = &healing{trace: traceOf(h.shard, failed, s.began), began: s.began, because: s.entry, failed: failed}
-		h.open[failed] = o
+		h.opens(o, failed)
 	}
 	spans := []span{
 		o.span(stepDetect, s.began, s.judged, &s.entry, ""), o.span(stepDecide, s.judged, e.At, e, ""),
@@ -163,9 +166,15 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	o.at, o.now, o.restarts, o.joining = e.At, failed, replacement == "", false
 	if replacement != "" {
 		o.now = replacement
-		h.open[replacement] = o
+		h.opens(o, replacement)
 	}
 	return spans
+}
+
+// opens notes that a healing is about an instance.
+func (h *healings) opens(o *healing, instance string) {
+	h.open[instance] = o
+	o.known = append(o.known, instance)
 }
 
 // step takes what happens to the instance that a slot waits for.
@@ -199,8 +208,8 @@ func (h *healings) step(o *healing, e *store.JournalEntry) []span {
 
 // end ends a healing.
 func (h *healings) end(o *healing, e *store.JournalEntry, failed string) []span {
-	for id, other := range h.open {
-		if other == o {
+	for _, id := range o.known {
+		if h.open[id] == o {
 			delete(h.open, id)
 		}
 	}
@@ -228,6 +237,13 @@ func (o *healing) span(name string, begin, end time.Time, e *store.JournalEntry,
 // endsSlot reports whether an instance leaves because its slot is no longer wanted.
 func endsSlot(e *store.JournalEntry) bool {
 	return e.Cause.Kind == store.CauseSmaller || e.Cause.Kind == store.CauseGroupEnds
+}
+
+// remember sets what is known of a place, unless that is one too many.
+func remember[V any](of map[place]V, p place, what V) {
+	if _, known := of[p]; known || len(of) < mostOpen {
+		of[p] = what
+	}
 }
 
 func placeOf(e *store.JournalEntry) place { return place{e.Group, *e.Slot} }

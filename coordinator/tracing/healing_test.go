@@ -176,7 +176,9 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 	}
 }
 
-// Memory is bounded whatever the journal holds.
+// Memory is bounded whatever the journal holds, and free again once all is over.
+//
+// proves OBS-3
 func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
 	h := newHealings("5e4d")
 	for i := range mostOpen + 10 {
@@ -186,5 +188,32 @@ func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
 	}
 	if len(h.signs) > mostOpen || len(h.open) > mostOpen+1 || len(h.left) > mostOpen {
 		t.Errorf("%d, %d and %d are remembered", len(h.signs), len(h.open), len(h.left))
+	}
+	for i := range mostOpen + 10 {
+		h.follow(entryAt(2, fmt.Sprint("r", i), i, goes(store.Checking, store.Running)))
+	}
+	if len(h.open) != 0 || len(h.runs) != mostOpen {
+		t.Errorf("%d are open, %d run", len(h.open), len(h.runs))
+	}
+}
+
+// What runs in a place is known however many places there are, until it goes.
+//
+// proves OBS-3
+func TestWhatRunsIsKnownInEachPlace(t *testing.T) {
+	h := newHealings("5e4d")
+	for i := range mostOpen {
+		h.follow(entryAt(1, fmt.Sprint("a", i), i, goes(store.Checking, store.Running)))
+	}
+	h.follow(entryAt(2, "b7", 7, goes(store.Checking, store.Running)))
+	if got := h.runs[place{"web", 7}]; got != "b7" {
+		t.Errorf("after %d places %s runs", mostOpen, got)
+	}
+	h.follow(entryAt(3, "a7", 7, goes(store.Running, store.Deleting)))
+	h.follow(entryAt(3, "a8", 8, goes(store.Running, store.Deleting)))
+	h.follow(entryAt(4, "z", mostOpen, goes(store.Checking, store.Running)))
+	_, eighth := h.runs[place{"web", 8}]
+	if h.runs[place{"web", 7}] != "b7" || eighth || h.runs[place{"web", mostOpen}] != "z" {
+		t.Errorf("%s and %s run, and what has gone: %t", h.runs[place{"web", 7}], h.runs[place{"web", mostOpen}], eighth)
 	}
 }

@@ -31,6 +31,7 @@ const (
 type Sender struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
+	queue    *queue
 }
 
 // About says who sends.
@@ -63,8 +64,9 @@ func CheckEndpoint(endpoint string) error {
 
 // NewSender returns a sender to an exporter.
 func NewSender(exporter sdk.SpanExporter, a About, log *slog.Logger) *Sender {
-	s := &Sender{provider: sdk.NewTracerProvider(
-		sdk.WithBatcher(&logged{SpanExporter: exporter, log: log}, sdk.WithMaxQueueSize(mostQueued),
+	q := &queue{SpanExporter: exporter, log: log}
+	s := &Sender{queue: q, provider: sdk.NewTracerProvider(
+		sdk.WithBatcher(q, sdk.WithMaxQueueSize(mostQueued),
 			sdk.WithBatchTimeout(sendEvery), sdk.WithExportTimeout(sendTime)),
 		sdk.WithIDGenerator(given{}), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithResource(resource.NewSchemaless(
@@ -86,8 +88,11 @@ func (s *Sender) Close() {
 // Flush sends what is queued.
 func (s *Sender) Flush(ctx context.Context) error { return s.provider.ForceFlush(ctx) }
 
-// send queues a span. It never waits.
+// send queues a span, or drops it if the queue is full. It never waits.
 func (s *Sender) send(of span) {
+	if !s.queue.admit() {
+		return
+	}
 	ctx := context.WithValue(context.Background(), givenKey{}, of)
 	if of.parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
@@ -116,21 +121,46 @@ func (given) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return of.id
 }
 
-// logged logs when a collector takes no spans, and when it does again.
-type logged struct {
+// queue bounds the spans that wait, and logs when spans are dropped, and when they are no longer.
+// OpenTelemetry's own queue is as long: it would drop what does not fit without a word.
+type queue struct {
 	sdk.SpanExporter
 	log     *slog.Logger
+	waiting atomic.Int64 // with those that are being sent
+	dropped atomic.Int64 // since it was logged last
+	full    atomic.Bool
 	failing atomic.Bool
 }
 
+// admit reports whether there is room for another span, and takes it.
+func (q *queue) admit() bool {
+	if q.waiting.Add(1) <= mostQueued {
+		return true
+	}
+	q.waiting.Add(-1)
+	q.dropped.Add(1)
+	if !q.full.Swap(true) {
+		q.log.Warn("the collector takes traces too slowly: what does not fit into the queue is dropped",
+			"queued", mostQueued)
+	}
+	return false
+}
+
 // ExportSpans exports, and keeps errors from OpenTelemetry's own log.
-func (l *logged) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	err := l.SpanExporter.ExportSpans(ctx, spans)
+func (q *queue) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := q.SpanExporter.ExportSpans(ctx, spans)
+	waiting := q.waiting.Add(-int64(len(spans)))
 	switch {
-	case err == nil && l.failing.Swap(false):
-		l.log.Info("the collector takes traces again")
-	case err != nil && !errors.Is(err, context.Canceled) && !l.failing.Swap(true):
-		l.log.Warn("the collector does not take traces: they are dropped until it does", "error", err)
+	case err == nil:
+		failed := q.failing.Swap(false)
+		if waiting <= mostQueued/2 && q.full.Swap(false) || failed && !q.full.Load() {
+			q.log.Info("the collector takes traces again", "dropped", q.dropped.Swap(0))
+		}
+	case !errors.Is(err, context.Canceled):
+		q.dropped.Add(int64(len(spans)))
+		if !q.failing.Swap(true) {
+			q.log.Warn("the collector does not take traces: they are dropped until it does", "error", err)
+		}
 	}
 	return nil
 }

@@ -2,13 +2,18 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 )
@@ -103,5 +108,71 @@ func TestEndpoints(t *testing.T) {
 		if err := CheckEndpoint(endpoint); (err == nil) != ok {
 			t.Errorf("%q: %v", endpoint, err)
 		}
+	}
+}
+
+// slow is a collector that takes nothing until it is freed, and then all or nothing.
+type slow struct {
+	free  chan struct{}
+	fails error
+	taken int
+}
+
+func (s *slow) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
+	<-s.free
+	if s.fails == nil {
+		s.taken += len(spans)
+	}
+	return s.fails
+}
+
+func (*slow) Shutdown(context.Context) error { return nil }
+
+// A queue that is full drops what comes, does not block, and is logged once when that begins and
+// once with the number of dropped spans when it is over.
+//
+// proves OBS-3, OBS-1
+func TestAFullQueueIsLoggedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails   error
+		dropped int
+		logged  []string
+	}{
+		"slow": {nil, 100, []string{"too slowly", "takes traces again"}},
+		"gone": {errors.New("gone"), mostQueued + 100, []string{"too slowly", "does not take traces", "takes traces again"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lines strings.Builder
+				to := &slow{free: make(chan struct{}), fails: c.fails}
+				s := NewSender(to, About{Shard: "shop", Replica: "one"}, slog.New(slog.NewTextHandler(&lines, nil)))
+				defer s.Close()
+				one := newHealings("5e4d").follow(entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")))[0]
+				for range mostQueued + 100 {
+					s.send(one)
+				}
+				close(to.free)
+				if err := s.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				to.fails = nil
+				s.send(one)
+				if err := s.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got := strings.Split(strings.TrimSpace(lines.String()), "\n")
+				if len(got) != len(c.logged) || !strings.HasSuffix(got[len(got)-1], fmt.Sprintf("dropped=%d", c.dropped)) {
+					t.Fatalf("%d dropped are logged as\n%s", c.dropped, lines.String())
+				}
+				for i, want := range c.logged {
+					if !strings.Contains(got[i], want) {
+						t.Errorf("line %d is %q, want %q", i, got[i], want)
+					}
+				}
+				if to.taken+c.dropped != mostQueued+101 {
+					t.Errorf("%d were taken", to.taken)
+				}
+			})
+		})
 	}
 }
