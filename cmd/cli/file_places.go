@@ -136,7 +136,9 @@ func (s *Session) newPlaces(ch change) []filePlace {
 // placedBy reads the record of an instance, and reports whether the instance is to get the files of
 // the group and its agent is connected with this boot. An instance whose machine is made otherwise
 // than the group now wants is replaced, and its successor may have other directories.
-func (s *Session) placedBy(ctx context.Context, id, boot string, wanted store.Group) (in store.Instance, is bool, _ error) {
+func (s *Session) placedBy(ctx context.Context, id, boot string, wanted store.Group) (
+	in store.Instance, is bool, _ error,
+) {
 	kv, err := s.find(ctx, s.keys().Alive(id))
 	if err != nil || kv.Modified == 0 {
 		return in, false, err

@@ -158,8 +158,8 @@ func (w *world) refused(args ...string) string {
 func TestFilesOutsideInTextsAndCertificates(t *testing.T) {
 	w := newWorld(t)
 	withRoots(w)
-	text := fileAt("vars: {}") + "- path: /etc/leasehold-files/tls.crt\n  certificate: {authority: web, names: [a.example], " +
-		"key: /srv/tls.key, bundle: /opt/ca.crt}\n"
+	text := fileAt("vars: {}") + "- path: /etc/leasehold-files/tls.crt\n" +
+		"  certificate: {authority: web, names: [a.example], key: /srv/tls.key, bundle: /opt/ca.crt}\n"
 	w.edit = func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
 	says := w.refused("group", "edit", "web")
 	for _, part := range []string{

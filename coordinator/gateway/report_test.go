@@ -86,8 +86,8 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The directories below which an agent writes files are stored as a whole or not at all, and written
-// once.
+// The directories below which an agent writes files are stored as a whole or not at all, and
+// written once.
 //
 // proves FILE-1, DET-16, SEC-5
 func TestDirectoriesOfFilesAreStored(t *testing.T) {
