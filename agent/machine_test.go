@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/agent/checks"
+	"github.com/leasehold/leasehold/agent/files"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -37,6 +38,7 @@ type machine struct {
 	kept    bool
 	changed chan struct{}
 	hidden  *secrets.Holder // nil: it has none
+	files   *files.Manager  // nil: it keeps none
 }
 
 func newMachine(wanted bool) *machine {

@@ -41,7 +41,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	}
 	r.Checks, r.WorkloadExit = a.checked()
 	r.Healthy, r.Why = health(a.told(), r.Checks)
-	r.Files = a.fileStates()
+	r.Files, r.FilesRoots = a.fileStates(), a.deps.Files.Roots()
 	if why := a.incomplete(); r.Healthy && why != "" {
 		r.Healthy, r.Why = false, why
 	}

@@ -347,7 +347,8 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	}
 	a, err := New(cfg, Deps{
 		Certificate: counting{papers, s}, Logger: log,
-		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden,
+		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power,
+		Secrets: m.hidden, Files: m.files,
 		Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Crash: m.crash,
 		Rand: func() float64 { return 0.999 },
 	})

@@ -75,17 +75,18 @@ func (f *File) names() []string {
 // holdsKey reports whether the file has a key beside its certificate.
 func (f *File) holdsKey() bool { return f.Certificate != nil && f.Certificate.Key == f.Path }
 
-type fieldPath struct{ field, path string }
+// FilePath is a place that a file takes, and the field that names it.
+type FilePath struct{ Field, Path string }
 
-// paths are all places that the file takes.
-func (f *File) paths() []fieldPath {
-	out := []fieldPath{{"path", f.Path}}
+// Paths are all places that the file takes.
+func (f *File) Paths() []FilePath {
+	out := []FilePath{{"path", f.Path}}
 	if c := f.Certificate; c != nil {
 		if !f.holdsKey() {
-			out = append(out, fieldPath{"certificate.key", c.Key})
+			out = append(out, FilePath{"certificate.key", c.Key})
 		}
 		if c.Bundle != "" {
-			out = append(out, fieldPath{"certificate.bundle", c.Bundle})
+			out = append(out, FilePath{"certificate.bundle", c.Bundle})
 		}
 	}
 	return out

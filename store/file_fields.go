@@ -137,12 +137,12 @@ func wrongFiles(g *Group) []FieldError {
 			}
 			wrong(at, value, "exactly one of text, template, secret and certificate")
 		}
-		for _, p := range f.paths() {
-			if earlier, twice := first[p.path]; twice {
-				wrong(at+"."+p.field, show(p.path), fmt.Sprintf("another path than files[%d] has", earlier))
+		for _, p := range f.Paths() {
+			if earlier, twice := first[p.Path]; twice {
+				wrong(at+"."+p.Field, show(p.Path), fmt.Sprintf("another path than files[%d] has", earlier))
 				continue
 			}
-			first[p.path] = i
+			first[p.Path] = i
 		}
 	}
 	if n := countCertificates(g.Files); n > MaxCertificates {

@@ -100,6 +100,8 @@ type Report struct {
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 
 	Files []FileReport `json:"files,omitempty"`
+	// FilesRoots are all directories below which the agent writes files; none: they are not known.
+	FilesRoots []string `json:"files_roots,omitempty"`
 
 	Upgrade *UpgradeReport `json:"upgrade,omitempty"` // how the last offer of another version ended
 }

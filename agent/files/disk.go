@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/leasehold/leasehold/agent/files/roots"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -23,16 +24,12 @@ type place struct{ root, name string }
 var errOutside = errors.New("it is in no directory that --files-root of the agent names")
 
 // find returns where a path is.
-func find(path string, roots []string) (place, error) {
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+func find(path string, dirs []string) (place, error) {
+	root, name, inside := roots.Find(path, dirs)
+	if !inside {
 		return place{}, errOutside
 	}
-	for _, root := range roots {
-		if name, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(name) && name != "." {
-			return place{root, name}, nil
-		}
-	}
-	return place{}, errOutside
+	return place{root, name}, nil
 }
 
 // attributes are what a file is to have beside its content.

@@ -147,6 +147,14 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	return m, nil
 }
 
+// Roots are the directories below which files may be.
+func (m *Manager) Roots() []string {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.cfg.Roots)
+}
+
 // Asks are what a coordinator is to be asked.
 func (m *Manager) Asks() <-chan *protocol.AgentMessage {
 	if m == nil {

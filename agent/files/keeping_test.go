@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/files/roots"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -282,4 +283,32 @@ func TestDamagedContentIsNotWritten(t *testing.T) {
 			t.Errorf("a is %q", m.on("a"))
 		}
 	})
+}
+
+// What an agent reports as its directories are those in which it writes: a file is outside for the
+// agent exactly if it is outside of what it reported.
+//
+// proves FILE-1
+func TestAgentsReportTheDirectoriesInWhichTheyWrite(t *testing.T) {
+	dir := t.TempDir()
+	m, err := New(Config{Roots: []string{dir + "/a/", dir + "/b/../c"}, StateDir: dir}, Deps{
+		Logger: slog.New(slog.DiscardHandler), Reload: func() error { return nil }, Now: time.Now, Hidden: func() {},
+		Command: func(context.Context, []string, map[string]string) error { return nil },
+		Hide:    func(string, []byte) {},
+	})
+	must(t, err)
+	reported := (&protocol.Report{FilesRoots: m.Roots()}).Fit().GetFilesRoots()
+	if len(reported) != 2 || reported[0] != dir+"/a" || reported[1] != dir+"/c" {
+		t.Fatalf("%s: reported are %q", dir, reported)
+	}
+	for _, path := range []string{dir + "/a/x", dir + "/b/x", dir + "/c/x", dir + "/c", dir + "/a/../c/x", "/etc/x"} {
+		err := m.keep(t.Context(), &protocol.File{Path: path, Problem: "it has no content"}, nil)
+		_, _, inside := roots.Find(path, reported)
+		if err == nil || errors.Is(err, errOutside) == inside {
+			t.Errorf("%s: the agent says %v, and the command that it is inside: %t", path, err, inside)
+		}
+	}
+	if got := (*Manager)(nil).Roots(); got != nil {
+		t.Errorf("an agent that keeps no files reports %q", got)
+	}
 }

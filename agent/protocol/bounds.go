@@ -13,6 +13,7 @@ const (
 	MostClaim   = 4 << 10 // bytes, sealed
 	MostFiles   = 32
 	MostPath    = 1000
+	MostRoots   = 16
 	MostPiece   = 64 << 10 // bytes of a file in one message
 	MostFile    = 256 << 10
 

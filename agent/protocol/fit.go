@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,6 +15,7 @@ func (x *Report) Fit() *Report {
 	for _, c := range x.Checks {
 		c.Name, c.Kind, c.Why = Cut(c.Name, MostName), Cut(c.Kind, MostName), Cut(c.Why, MostText)
 	}
+	x.FilesRoots = AllRoots(x.FilesRoots)
 	x.Files = x.Files[:min(len(x.Files), MostFiles)]
 	for _, f := range x.Files {
 		f.Path, f.State, f.Why, f.Version = Cut(f.Path, MostPath), Cut(f.State, MostName), Cut(f.Why, MostText),
@@ -34,6 +36,20 @@ func (x *Report) Fit() *Report {
 			Cut(u.Why, MostText)
 	}
 	return x
+}
+
+// AllRoots returns the directories of a report, or none if they are too many, or one of them is too
+// long or no directory. A part of them would make files look as if they were outside.
+func AllRoots(dirs []string) []string {
+	if len(dirs) == 0 || len(dirs) > MostRoots {
+		return nil
+	}
+	for _, dir := range dirs {
+		if len(dir) > MostPath || !utf8.ValidString(dir) || !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
+			return nil
+		}
+	}
+	return dirs
 }
 
 // Cut is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every report

@@ -3285,7 +3285,8 @@ type Report struct {
 	Trust         string                 `protobuf:"bytes,13,opt,name=trust,proto3" json:"trust,omitempty"`                                  // digest of what the agent believes: identity.Trust
 	Certificate   *OwnCertificate        `protobuf:"bytes,14,opt,name=certificate,proto3" json:"certificate,omitempty"`                      // the newest that the agent has
 	Files         []*FileState           `protobuf:"bytes,15,rep,name=files,proto3" json:"files,omitempty"`
-	Upgrade       *UpgradeState          `protobuf:"bytes,16,opt,name=upgrade,proto3" json:"upgrade,omitempty"` // of the agent; absent: none was offered yet
+	Upgrade       *UpgradeState          `protobuf:"bytes,16,opt,name=upgrade,proto3" json:"upgrade,omitempty"`                         // of the agent; absent: none was offered yet
+	FilesRoots    []string               `protobuf:"bytes,17,rep,name=files_roots,json=filesRoots,proto3" json:"files_roots,omitempty"` // all directories below which the agent writes files; none: they are not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3428,6 +3429,13 @@ func (x *Report) GetFiles() []*FileState {
 func (x *Report) GetUpgrade() *UpgradeState {
 	if x != nil {
 		return x.Upgrade
+	}
+	return nil
+}
+
+func (x *Report) GetFilesRoots() []string {
+	if x != nil {
+		return x.FilesRoots
 	}
 	return nil
 }
@@ -4333,7 +4341,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06report\x18\x02 \x01(\x04R\x06report\x12\x1f\n" +
 	"\vcpu_percent\x18\x03 \x01(\x02R\n" +
 	"cpuPercent\x12%\n" +
-	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\xc4\x05\n" +
+	"\x0ememory_percent\x18\x04 \x01(\x02R\rmemoryPercent\"\xe5\x05\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12@\n" +
@@ -4352,7 +4360,9 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05trust\x18\r \x01(\tR\x05trust\x12D\n" +
 	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\x123\n" +
 	"\x05files\x18\x0f \x03(\v2\x1d.leasehold.agent.v1.FileStateR\x05files\x12:\n" +
-	"\aupgrade\x18\x10 \x01(\v2 .leasehold.agent.v1.UpgradeStateR\aupgrade\"\xbd\x01\n" +
+	"\aupgrade\x18\x10 \x01(\v2 .leasehold.agent.v1.UpgradeStateR\aupgrade\x12\x1f\n" +
+	"\vfiles_roots\x18\x11 \x03(\tR\n" +
+	"filesRoots\"\xbd\x01\n" +
 	"\tFileState\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +

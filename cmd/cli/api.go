@@ -91,6 +91,9 @@ func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit a
 	if err == nil {
 		ch, err = s.planChange(ctx, groups[0])
 	}
+	if err == nil {
+		err = s.judgePlaces(ctx, []change{ch})
+	}
 	return s.foreseen(ctx, said, ch, err)
 }
 

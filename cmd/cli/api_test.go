@@ -161,7 +161,7 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	}
 
 	_, err = eva.Freeze(ctx, &api.Freeze{Why: "sales", Until: noon.Add(-time.Hour)}, basedOn(released.Revision))
-	refusedByAPI(t, "a freeze that is over", err, http.StatusUnprocessableEntity, "is over")
+	refusedByAPI(t, "a freeze that is over", err, http.StatusUnprocessableEntity, "is in the past")
 	frozen, err := eva.Freeze(ctx, &api.Freeze{Why: "sales", Until: noon.Add(time.Hour)}, basedOn(released.Revision))
 	if now, _ := shard(); err != nil || now.Freeze == nil || !now.Freeze.To.Equal(noon.Add(time.Hour)) {
 		t.Fatalf("freeze: %+v, %v", frozen, err)

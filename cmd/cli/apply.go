@@ -56,6 +56,9 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 	if err := s.judgeSources(ctx, in.changes); err != nil {
 		return err
 	}
+	if err := s.judgePlaces(ctx, in.changes); err != nil {
+		return err
+	}
 	if c.IfRevision != nil {
 		if err := c.unmoved(ctx, s, in); err != nil {
 			return err

@@ -22,8 +22,9 @@ type change struct {
 	broken error          // why what was read cannot be used
 	left   int            // instances that a group has whose key is gone, or whose spec is not in force
 	after  store.Group
-	chosen *store.Scale // what load has chosen; nil: it chooses nothing
-	now    time.Time    // when it was read
+	entry  *groupfile.Entry // where after comes from; nil: from no file
+	chosen *store.Scale     // what load has chosen; nil: it chooses nothing
+	now    time.Time        // when it was read
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
 	staticWas   store.Revision // revision of static/<name>; 0: absent

@@ -37,6 +37,9 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	if err := s.judgeSources(ctx, changes); err != nil {
 		return err
 	}
+	if err := s.judgePlaces(ctx, changes); err != nil {
+		return err
+	}
 	if c.DryRun {
 		return c.dryRun(s, changes)
 	}
@@ -98,6 +101,7 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 		if err != nil {
 			return nil, err
 		}
+		ch.entry = &g.Entry
 		changes = append(changes, ch)
 	}
 	if !c.Prune {

@@ -25,21 +25,8 @@ func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []gr
 		}
 		found := map[string][]string{}
 		lacking[g.Name] = found
-		err := s.parts(ctx, keys.Of(store.KindReports), keys.Report(g.Name+"-"), 1000, at, func(part store.Part) bool {
-			for _, kv := range part.KVs {
-				_, id, _ := keys.Split(kv.Key)
-				if !strings.HasPrefix(id, g.Name+"-") {
-					return false
-				}
-				if !isOf(id, g.Name) {
-					continue
-				}
-				v, err := store.Decode[fileReport](kv)
-				if err != nil {
-					continue // status tells of it elsewhere
-				}
-				story.Lacks(found, id, v.Record.Files)
-			}
+		err := eachReport(ctx, s, keys, g.Name, at, func(id string, r fileReport) bool {
+			story.Lacks(found, id, r.Files)
 			return true
 		})
 		if err != nil {
@@ -47,6 +34,28 @@ func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []gr
 		}
 	}
 	return lacking, nil
+}
+
+// eachReport reads the reports of a group's instances until f has enough. It leaves out unreadable
+// ones, which status reports.
+func eachReport[T any](ctx context.Context, s *Session, keys store.Keys, group string, at store.Revision,
+	f func(id string, r T) (more bool),
+) error {
+	return s.parts(ctx, keys.Of(store.KindReports), keys.Report(group+"-"), 1000, at, func(part store.Part) bool {
+		for _, kv := range part.KVs {
+			_, id, _ := keys.Split(kv.Key)
+			if !strings.HasPrefix(id, group+"-") {
+				return false
+			}
+			if !isOf(id, group) {
+				continue
+			}
+			if v, err := store.Decode[T](kv); err == nil && !f(id, v.Record) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // isOf reports whether an instance's ID is one of a group: GROUP-SLOT-SUFFIX.

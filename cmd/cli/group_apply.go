@@ -57,6 +57,9 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	if err := s.judgeSources(ctx, changes); err != nil {
 		return err
 	}
+	if err := s.judgePlaces(ctx, changes); err != nil {
+		return err
+	}
 	if c.DryRun {
 		return s.dryRun(ctx, changes, c.Files)
 	}
@@ -135,7 +138,7 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 		return ch, failure(Conflict, "run the same command again",
 			"group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
 	}
-	ch.after = g.Group
+	ch.after, ch.entry = g.Group, &g.Entry
 	if g.Override != nil {
 		ch.override = *g.Override
 	}

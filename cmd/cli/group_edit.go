@@ -76,13 +76,16 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 	if err != nil {
 		return err
 	}
-	ch.after = entry.Group
+	ch.after, ch.entry = entry.Group, &entry
 	if entry.Override != nil {
 		ch.override = *entry.Override
 	}
 	ch.keepState()
 	if ch.unchanged() {
 		return s.leftAlone(ctx, ch, ch.rev())
+	}
+	if err := s.judgePlaces(ctx, []change{ch}); err != nil {
+		return kept(err, file, "")
 	}
 	if ch.shrinks() {
 		act := ch.shrinking()

@@ -73,7 +73,8 @@ var beginnings = map[string]func(*world){
 			Why: "lease ended", Revision: 9,
 		})
 	},
-	"busy": busy,
+	"busy":  busy,
+	"roots": withRoots,
 	// A group whose first spec the leader refuses, and one with a newer spec that it refuses.
 	"refused": func(w *world) {
 		w.serve()
@@ -296,7 +297,10 @@ var transcriptFiles = map[string]string{
 		"large}\nworkload: {run: [./web]}\n",
 	"load.yaml":  "name: load\nprovider: process\nscale: {min: 2, max: 8, targets: [{metric: cpu, value: 60}]}\n",
 	"load2.yaml": "name: load\nprovider: process\nscale: {min: 2, max: 9, targets: [{metric: cpu, value: 60}]}\n",
-	"typo.yaml":  "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
+	"outside.yaml": fileAt("vars: {home: /opt}", filesRoot+"/app.conf", "${home}/app.key", "${dir}/files/motd",
+		"/etc/motd"),
+	"inside.yaml": fileAt("vars: {home: "+filesRoot+"}", filesRoot+"/app.conf", "${home}/app.key", "${dir}/files/motd"),
+	"typo.yaml":   "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
 }
 
 // TestTranscripts runs the commands in testdata/*.txt and compares what they print. A line "$

@@ -50,6 +50,9 @@ func anyReport(t *rapid.T) *protocol.Report {
 				NetworkSent: 1 << 60,
 			})
 	}
+	for range rapid.IntRange(0, 20).Draw(t, "roots") {
+		r.FilesRoots = append(r.FilesRoots, "/"+words.Draw(t, "root"))
+	}
 	if rapid.Bool().Draw(t, "ended") {
 		r.WorkloadExit = &protocol.WorkloadExit{
 			Code: -1, Signal: words.Draw(t, "signal"), At: now,

@@ -251,7 +251,7 @@ func news(old, now store.Report) bool {
 			return true
 		}
 	}
-	if !slices.EqualFunc(old.Files, now.Files, store.FileReport.Same) {
+	if !slices.EqualFunc(old.Files, now.Files, store.FileReport.Same) || !slices.Equal(old.FilesRoots, now.FilesRoots) {
 		return true
 	}
 	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
@@ -276,7 +276,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		Why:    guard.Clip(r.GetWhy(), mostText),
 		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName),
 		Drained: guard.Clip(r.GetDrained(), mostName),
-		Trust:   guard.Clip(r.GetTrust(), mostName),
+		Trust:   guard.Clip(r.GetTrust(), mostName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
 	}
 	if c := r.GetCertificate(); c != nil {
 		rec.Certificate = &store.CertificateReport{

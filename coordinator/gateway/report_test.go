@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,8 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 			{Healthy: true, ConfigHash: "another"},
 			{Healthy: true, Files: []*protocol.FileState{{Path: "/a", State: "delivered", Version: "1"}}},
 			{Healthy: true, Files: []*protocol.FileState{{Path: "/a", State: "error", Why: "the disk is full"}}},
+			{Healthy: true, FilesRoots: []string{"/etc/leasehold-files"}},
+			{Healthy: true, FilesRoots: []string{"/etc/leasehold-files", "/srv"}},
 			{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}},
 		} {
 			a.report(news)
@@ -79,6 +82,50 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 		pass(leaseTTL) // the report is not on the lease
 		if !w.report("web-0").Present() {
 			t.Error("the report went with the lease")
+		}
+	})
+}
+
+// The directories below which an agent writes files are stored as a whole or not at all, and
+// written once.
+//
+// proves FILE-1, DET-16, SEC-5
+func TestDirectoriesOfFilesAreStored(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		a.report(&protocol.Report{Healthy: true})
+		if got := w.report("web-0").Record.FilesRoots; got != nil {
+			t.Errorf("an agent of an earlier release has %q", got)
+		}
+		dirs := []string{"/etc/leasehold-files", "/srv"}
+		a.report(&protocol.Report{Healthy: true, FilesRoots: dirs})
+		first := w.report("web-0")
+		if !slices.Equal(first.Record.FilesRoots, dirs) {
+			t.Errorf("stored are %q", first.Record.FilesRoots)
+		}
+		a.report(&protocol.Report{Healthy: true, FilesRoots: dirs})
+		a.hangUp()
+		b := r.welcomed(hello("web-0", "boot1", 2))
+		defer b.hangUp()
+		b.report(&protocol.Report{Healthy: true, FilesRoots: dirs})
+		if w.report("web-0").Modified != first.Modified {
+			t.Error("the same directories are written again")
+		}
+		for what, wrong := range map[string][]string{
+			"too many": slices.Repeat([]string{"/srv"}, protocol.MostRoots+1),
+			"too long": {"/srv", "/" + strings.Repeat("x", protocol.MostPath)},
+			"relative": {"/srv", "srv"},
+			"unclean":  {"/srv/../etc"},
+			"empty":    {""},
+		} {
+			b.report(&protocol.Report{Healthy: true, FilesRoots: dirs})
+			b.report(&protocol.Report{Healthy: true, FilesRoots: wrong})
+			if got := w.report("web-0").Record.FilesRoots; got != nil {
+				t.Errorf("%s: stored are %d of %d", what, len(got), len(wrong))
+			}
 		}
 	})
 }

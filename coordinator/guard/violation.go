@@ -75,6 +75,7 @@ func CheckReport(r *protocol.Report) error {
 	}{
 		{"checks", len(r.GetChecks()), protocol.MostChecks},
 		{"files", len(r.GetFiles()), protocol.MostFiles},
+		{"files_roots", len(r.GetFilesRoots()), protocol.MostRoots},
 		{"windows", len(r.GetHost().GetWindows()), protocol.MostWindows},
 		{"bytes of output", len(r.GetWorkloadExit().GetOutput()), protocol.MostOutput},
 		{"bytes in why", len(r.GetWhy()), protocol.MostText},
@@ -99,6 +100,11 @@ func CheckReport(r *protocol.Report) error {
 		if max(len(f.GetPath()), len(f.GetWhy())) > protocol.Leeway*protocol.MostText ||
 			max(len(f.GetState()), len(f.GetVersion())) > protocol.Leeway*protocol.MostName {
 			return fmt.Errorf("%w: the state of a file is too long", ExcessiveReport)
+		}
+	}
+	for _, dir := range r.GetFilesRoots() {
+		if len(dir) > protocol.Leeway*protocol.MostPath {
+			return fmt.Errorf("%w: %d bytes in one of files_roots", ExcessiveReport, len(dir))
 		}
 	}
 	for _, c := range r.GetChecks() {
