@@ -120,7 +120,7 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 // oldest is the oldest day of which anything is kept; "" if there is none.
 func (d *days) oldest(ctx context.Context) (string, error) {
 	prefix := d.t.r.keys.Of(store.KindDays)
-	part, err := d.part(ctx, prefix, "", 1)
+	part, err := d.t.part(ctx, prefix, "", 1)
 	if err != nil || len(part.KVs) == 0 {
 		return "", err
 	}
@@ -154,7 +154,7 @@ func (d *days) sumUp(ctx context.Context, day, begin, now time.Time) (err error)
 	entries := review.NewDayEntries(day, mostEntries)
 	keys, in := d.t.r.keys, review.Input{Created: begin}
 	// To the end of the journal: an entry of long after says that its instance ran on that day.
-	err = d.parts(ctx, keys.Of(store.KindEvents), keys.EventsFrom(day.Add(-review.Before)), "", func(kv store.KV) {
+	err = d.t.parts(ctx, keys.Of(store.KindEvents), keys.EventsFrom(day.Add(-review.Before)), "", func(kv store.KV) {
 		if e, err := store.Decode[store.JournalEntry](kv); err == nil {
 			entries.Take(e.Record)
 		}
@@ -181,7 +181,7 @@ func (d *days) sumUp(ctx context.Context, day, begin, now time.Time) (err error)
 // loads reads the loads of a day.
 func (d *days) loads(ctx context.Context, day time.Time) (all []store.Load, err error) {
 	keys := d.t.r.keys
-	err = d.parts(ctx, keys.Of(store.KindLoads), keys.LoadsFrom(day), keys.LoadsFrom(day.Add(dayLong)),
+	err = d.t.parts(ctx, keys.Of(store.KindLoads), keys.LoadsFrom(day), keys.LoadsFrom(day.Add(dayLong)),
 		func(kv store.KV) {
 			if l, err := store.Decode[store.Load](kv); err == nil {
 				all = append(all, l.Record)
@@ -192,9 +192,9 @@ func (d *days) loads(ctx context.Context, day time.Time) (all []store.Load, err 
 
 // parts reads the keys from one to another, some at a time, each part as it is then: none of these
 // keys is written again once its hour is over.
-func (d *days) parts(ctx context.Context, prefix, from, to string, take func(store.KV)) error {
+func (t *term) parts(ctx context.Context, prefix, from, to string, take func(store.KV)) error {
 	for {
-		part, err := d.part(ctx, prefix, from, entryPart)
+		part, err := t.part(ctx, prefix, from, entryPart)
 		if err != nil {
 			return err
 		}
@@ -210,17 +210,17 @@ func (d *days) parts(ctx context.Context, prefix, from, to string, take func(sto
 	}
 }
 
-func (d *days) part(ctx context.Context, prefix, from string, most int) (store.Part, error) {
+func (t *term) part(ctx context.Context, prefix, from string, most int) (store.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, dayAnswers)
 	defer cancel()
-	return d.t.r.deps.Store.ListPart(ctx, prefix, from, most, 0)
+	return t.r.deps.Store.ListPart(ctx, prefix, from, most, 0)
 }
 
 // write writes the summaries of a day, and at last that it is done. Those that an earlier leader
 // wrote before it died stay as they are: the journal has not become better since.
 func (d *days) write(ctx context.Context, day string, summaries []store.Day, now time.Time) error {
 	keys, had := d.t.r.keys, map[string]bool{}
-	if err := d.parts(ctx, keys.DayDone(day), "", "", func(kv store.KV) { had[kv.Key] = true }); err != nil {
+	if err := d.t.parts(ctx, keys.DayDone(day), "", "", func(kv store.KV) { had[kv.Key] = true }); err != nil {
 		return err
 	}
 	var writes []store.Write
@@ -229,17 +229,17 @@ func (d *days) write(ctx context.Context, day string, summaries []store.Day, now
 			writes = append(writes, store.Put(key, store.Encode(s)))
 		}
 	}
-	for len(writes) > 0 {
-		n := together(writes)
+	for n := together(writes); n < len(writes); n = together(writes) {
 		if err := d.commit(ctx, writes[:n]); err != nil {
 			return err
 		}
 		writes = writes[n:]
 	}
 	d.t.r.deps.Before("day written", day)
-	if err := d.commit(ctx, []store.Write{store.Put(keys.DayDone(day), store.Encode(store.DayDone{
+	writes = append(writes, store.Put(keys.DayDone(day), store.Encode(store.DayDone{
 		Schema: store.Schema, Day: day, Groups: len(summaries), At: now, By: d.t.r.cfg.ID,
-	}))}); err != nil {
+	})))
+	if err := d.commit(ctx, writes); err != nil {
 		return err
 	}
 	d.done[day] = true
@@ -274,7 +274,7 @@ func (d *days) forget(ctx context.Context, keep int) error {
 	var names []string
 	all := -1
 	for from := ""; ; {
-		part, err := d.part(ctx, prefix, from, 1)
+		part, err := d.t.part(ctx, prefix, from, 1)
 		if err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (d *days) forget(ctx context.Context, keep int) error {
 // remove removes a day.
 func (d *days) remove(ctx context.Context, day string) (n int, err error) {
 	var writes []store.Write
-	err = d.parts(ctx, d.t.r.keys.DayDone(day), "", "", func(kv store.KV) {
+	err = d.t.parts(ctx, d.t.r.keys.DayDone(day), "", "", func(kv store.KV) {
 		writes = append(writes, store.Delete(kv.Key))
 	})
 	for len(writes) > n && err == nil {
