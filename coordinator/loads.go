@@ -193,7 +193,7 @@ func (l *loads) writeAll(ctx context.Context) error {
 	return nil
 }
 
-// readEarlier reads what an earlier leader wrote of the hour. While this one leads nobody else
+// readEarlier reads what an earlier leader wrote of the hour. While this one leads no other
 // writes it, so once is enough.
 func (l *loads) readEarlier(ctx context.Context) error {
 	keys, earlier := l.t.r.keys, map[string][]store.LoadPoint{}

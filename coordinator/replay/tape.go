@@ -20,7 +20,8 @@ type tape struct {
 	outside  map[string][]reading // numbers from outside, by source
 	missing  int                  // days of which nothing is known
 	omitted  int                  // failures that are known as a number alone
-	coarse   int                  // hours whose load is known from a summary or one point alone
+	coarse   int                  // hours whose load is known from a summary alone
+	mean     int                  // hours of whose load the mean alone is known
 }
 
 // event is one thing that happened. One of its parts is set.
@@ -130,8 +131,8 @@ func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 
 // load takes the load of an hour up.
 func (t *tape) load(l *store.Load) {
-	if len(l.Points) == 1 && !l.Hour.Before(t.from) && l.Hour.Before(t.to) {
-		t.coarse++
+	if len(l.Points) == 1 && l.Points[0].Minute == 0 && !l.Hour.Before(t.from) && l.Hour.Before(t.to) {
+		t.mean++
 	}
 	for _, p := range l.Points {
 		at := l.Hour.Add(time.Duration(p.Minute) * time.Minute)

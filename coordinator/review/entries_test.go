@@ -38,7 +38,8 @@ func TestEntriesOfADay(t *testing.T) {
 	}
 }
 
-// A day on which a group began, and one that is not over, have no size but those that were in force.
+// A day on which a group began, and one that is not over, have no size but those that were in
+// force.
 //
 // proves AUTO-4
 func TestAGroupHasNoSizeBeforeItsBeginning(t *testing.T) {
@@ -53,7 +54,8 @@ func TestAGroupHasNoSizeBeforeItsBeginning(t *testing.T) {
 	}
 	records := []store.Instance{running("web-0-a", 0), running("web-1-a", 1)}
 	records[0].Created, records[1].Created = at(-48*hour), at(-48*hour)
-	if sizes := Days(Input{Instances: records}, midnight)[0].Sizes; len(sizes) != 1 || sizes[0] != (store.DaySize{Size: 2}) {
+	sizes := Days(Input{Instances: records}, midnight)[0].Sizes
+	if len(sizes) != 1 || sizes[0] != (store.DaySize{Size: 2}) {
 		t.Errorf("a quiet day: %+v", sizes)
 	}
 }
