@@ -160,7 +160,9 @@ const heldSoon = 10 * time.Minute
 // what was when the backup was made, and nothing is decided on what has become of the machines.
 func (s *serving) await(now time.Time) {
 	s.t.r.cache.View(func(c *cache.Content) {
-		if h := c.Shard.Record.Hold; h != nil && h.At.Before(s.since.Add(heldSoon)) {
+		h := c.Shard.Record.Hold
+		held := h != nil && h.At.Before(s.since.Add(heldSoon))
+		if held || s.since.After(now) { // or a clock was ahead when etcd was restored
 			s.since = now
 		}
 	})

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -25,9 +26,11 @@ func NewDayEntries(begin time.Time, most int) *DayEntries {
 // Take takes an entry, of which the oldest comes first. Long after the day only the first entry of
 // an instance counts: it says that the instance was there before.
 func (d *DayEntries) Take(e store.JournalEntry) {
-	says := saysState(&e)
-	if !e.At.Before(d.end.Add(Before)) && (!says || d.seen[e.Instance]) {
+	if !e.At.Before(d.end.Add(Before)) && (!saysState(&e) || d.seen[e.Instance]) {
 		return
+	}
+	if e.At.Before(d.end.Add(-dayLong)) && len(d.All) >= d.most/2 {
+		d.drop(len(d.All) / 2)
 	}
 	if len(d.All) >= d.most {
 		if e.At.Before(d.end) {
@@ -35,13 +38,27 @@ func (d *DayEntries) Take(e store.JournalEntry) {
 		}
 		return
 	}
-	if says {
+	d.All = append(d.All, Slim(e))
+	d.note(&e)
+}
+
+// note takes down of which instances an entry says something.
+func (d *DayEntries) note(e *store.JournalEntry) {
+	if saysState(e) {
 		d.seen[e.Instance] = true
 	}
 	if e.Replacement != "" {
 		d.seen[e.Replacement] = true
 	}
-	d.All = append(d.All, Slim(e))
+}
+
+// drop drops the oldest entries: what was before the day must not take the place of the day.
+func (d *DayEntries) drop(n int) {
+	d.All = slices.Delete(d.All, 0, n)
+	clear(d.seen)
+	for i := range d.All {
+		d.note(&d.All[i])
+	}
 }
 
 // saysState reports whether an entry says in which state an instance was.

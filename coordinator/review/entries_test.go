@@ -36,6 +36,14 @@ func TestEntriesOfADay(t *testing.T) {
 	if len(d.All) != 4 || d.Unread != 2 {
 		t.Errorf("%d entries, %d unread", len(d.All), d.Unread)
 	}
+	d = NewDayEntries(midnight, 4)
+	for i := range 10 {
+		d.Take(verdict(time.Duration(i-22)*time.Hour, "web-0-a", store.Suspect)) // of the day before
+	}
+	d.Take(moves(0, "web-1-a", store.Running, store.Draining, store.CauseOrder))
+	if len(d.All) > 4 || d.Unread != 0 || d.All[len(d.All)-1].Instance != "web-1-a" {
+		t.Errorf("the day before takes the place of the day: %+v", d.All)
+	}
 }
 
 // A day on which a group began, and one that is not over, have no size but those that were in
