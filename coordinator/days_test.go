@@ -205,10 +205,10 @@ func TestLoadsAreRecorded(t *testing.T) {
 				}
 			}
 		}
-		bear(18*time.Minute, 40)
+		bear(23*time.Minute, 40)
 		first.stop()
 		loads := records[store.Load](w, store.KindLoads)
-		if len(loads) != 2 || len(loads[1].Record.Points) != 4 {
+		if len(loads) != 2 || len(loads[1].Record.Points) != 5 {
 			t.Fatalf("what the leader saw last is missing: %+v", loads)
 		}
 		bear(17*time.Minute, 60)
