@@ -149,15 +149,28 @@ func TestACompactionThatFails(t *testing.T) {
 	}
 }
 
-// A lease begins anew whenever etcd changes its leader: entries of the journal end nonetheless, and
-// not before their time.
+// A lease begins anew whenever etcd changes its leader: entries of the journal, and loads, end
+// nonetheless, and not before their time.
 func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(3 * time.Hour) })
 		leader, minutes := w.start("one"), 0
 		w.apply(w.group("web", 2))
 		w.up(2)
+		lease, err := w.store.Grant(t.Context(), 3*time.Hour+45*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := store.PutLeased(w.keys.Load(time.Now(), "web"), store.Encode(store.Load{
+			Schema: store.Schema, Group: "web",
+		}), lease.ID)
+		if _, err := w.store.Commit(t.Context(), store.Txn{Writes: []store.Write{load}}); err != nil {
+			t.Fatal(err)
+		}
 		w.watchHistory(12*time.Hour, time.Hour, func() {
+			if there := len(w.list(load.Key)) > 0; there && minutes > 360 || !there && minutes < 180 {
+				t.Fatalf("after %d minutes a load is there: %t", minutes, there)
+			}
 			if minutes++; minutes%30 == 0 {
 				w.db.Faults().ChangeLeader()
 			}

@@ -1,9 +1,11 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +22,9 @@ const (
 	daySettles  = 10 * time.Minute // after midnight: what belongs to the day is written by then
 	dayAnswers  = 10 * time.Second // for one request
 	dayTogether = 60               // summaries in one transaction
-	// mostEntries bounds what is read of the journal, and so the memory that it takes. A summary says
-	// how many more there were.
+	dayBytes    = 512 << 10        // of them: etcd takes 1.5 MB
+	// mostEntries bounds what is kept of the journal for one day, and so the memory that it takes. A
+	// summary says how many more there were.
 	mostEntries = 200_000
 	entryPart   = 1_000
 	// mostSummaries bounds how many are kept of all groups together, whatever days_kept is.
@@ -32,6 +35,9 @@ const (
 type days struct {
 	t    *term
 	done map[string]bool // days that are summed up
+	// failed are days that could not be written once: they are tried again, whatever is younger.
+	failed map[time.Time]bool
+	warned bool // nothing has succeeded since a warning
 }
 
 // keepDays sums up the journal of each day once it is over, so that reports and replays reach back
@@ -39,7 +45,7 @@ type days struct {
 // goes on where the last one died, and nothing is written twice. Nothing in it ends the term: what
 // fails is tried again.
 func (t *term) keepDays(ctx context.Context) {
-	d := &days{t: t, done: map[string]bool{}}
+	d := &days{t: t, done: map[string]bool{}, failed: map[time.Time]bool{}}
 	tick := time.NewTicker(daysLooked)
 	defer tick.Stop()
 	for {
@@ -48,31 +54,47 @@ func (t *term) keepDays(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := d.look(ctx, time.Now().UTC()); err != nil && ctx.Err() == nil {
-			t.log.Debug("days not summed up", "error", err)
+		switch err := d.look(ctx, time.Now().UTC()); {
+		case err == nil:
+			d.warned = false
+		case ctx.Err() == nil && !d.warned:
+			d.warned = true
+			t.log.Warn("days are not summed up", "error", err, "next", "tried again every "+daysLooked.String())
 		}
 	}
 }
 
-// look sums up the days that are over, that the journal covers from their beginning on, and that
-// have no summary yet.
+// look sums up the days that are over, of which the journal says what happened, and that have no
+// summary yet. A day that fails does not hold up the others.
 func (d *days) look(ctx context.Context, now time.Time) error {
-	var created time.Time
+	var begin time.Time
 	var apart time.Duration
 	if !d.t.r.cache.View(func(c *cache.Content) {
-		created, apart = c.Shard.Record.Created, evidence.ClocksApart(c)
+		begin, apart = c.Shard.Record.Created, evidence.ClocksApart(c)
+		if since := c.Served.Record.Since; since.After(begin) {
+			begin = since
+		}
 	}) || apart >= plan.ClocksApart {
 		return nil // by a wrong clock a day could seem to be over
 	}
-	settings := d.t.settings()
-	end := now.Add(-daySettles).Truncate(dayLong) // of the last day that is over
-	reach := now.Add(-settings.EventsKept.D())
-	var open []time.Time
-	// The day in which the shard was created is covered as far as there was anything.
-	covers := func(day time.Time) bool {
-		return day.Add(dayLong).After(created) && (!day.Before(reach) || !created.Before(reach)) &&
-			end.Sub(day) <= settings.DaysKept.D()
+	past, known := d.t.surelyPast(now)
+	if !known {
+		return nil
 	}
+	oldest, err := d.oldest(ctx)
+	if err != nil {
+		return err
+	}
+	settings := d.t.settings()
+	end := past.Add(-daySettles).Truncate(dayLong) // of the last day that is over
+	reach := now.Add(-settings.EventsKept.D())
+	// The day in which the journal begins is covered as far as there was anything. No day is summed up
+	// that was removed to bound their number.
+	covers := func(day time.Time) bool {
+		return day.Add(dayLong).After(begin) && (!day.Before(reach) || !begin.Before(reach)) &&
+			end.Sub(day) <= settings.DaysKept.D() && (day.Format(store.DayLayout) >= oldest || d.failed[day])
+	}
+	var open []time.Time
 	for day := end.Add(-dayLong); covers(day); day = day.Add(-dayLong) {
 		is, err := d.isDone(ctx, day)
 		if err != nil {
@@ -85,10 +107,30 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	if len(open) == 0 {
 		return nil
 	}
-	if err := d.sumUp(ctx, open, now); err != nil {
-		return err
+	var failed error
+	for _, day := range slices.Backward(open) {
+		if err := d.sumUp(ctx, day, begin, now); err != nil {
+			d.failed[day] = true
+			failed = cmp.Or(failed, fmt.Errorf("sum up day %s: %w", day.Format(store.DayLayout), err))
+		}
 	}
-	return d.forget(ctx, int(settings.DaysKept.D()/dayLong))
+	return cmp.Or(failed, d.forget(ctx, int(settings.DaysKept.D()/dayLong)))
+}
+
+// oldest is the oldest day of which anything is kept; "" if there is none.
+func (d *days) oldest(ctx context.Context) (string, error) {
+	prefix := d.t.r.keys.Of(store.KindDays)
+	part, err := d.t.part(ctx, prefix, "", 1)
+	if err != nil || len(part.KVs) == 0 {
+		return "", err
+	}
+	return d.dayOf(part.KVs[0].Key), nil
+}
+
+// dayOf is the day of a key.
+func (d *days) dayOf(key string) string {
+	day, _, _ := strings.Cut(strings.TrimPrefix(key, d.t.r.keys.Of(store.KindDays)), "/")
+	return day
 }
 
 // isDone reports whether a day is summed up.
@@ -107,51 +149,39 @@ func (d *days) isDone(ctx context.Context, day time.Time) (bool, error) {
 	return err == nil, err
 }
 
-// sumUp sums days up, of which the last comes first.
-func (d *days) sumUp(ctx context.Context, open []time.Time, now time.Time) error {
-	first := open[len(open)-1]
-	in := review.Input{}
-	unread, err := d.entries(ctx, &in, first.Add(-review.Before))
+// sumUp sums up one day, as far as it is after begin.
+func (d *days) sumUp(ctx context.Context, day, begin, now time.Time) (err error) {
+	entries := review.NewDayEntries(day, mostEntries)
+	keys, in := d.t.r.keys, review.Input{Created: begin}
+	// To the end of the journal: an entry of long after says that its instance ran on that day.
+	err = d.t.parts(ctx, keys.Of(store.KindEvents), keys.EventsFrom(day.Add(-review.Before)), "", func(kv store.KV) {
+		if e, err := store.Decode[store.JournalEntry](kv); err == nil {
+			entries.Take(e.Record)
+		}
+	})
 	if err != nil {
 		return err
 	}
+	in.Entries = entries.All
 	d.t.r.cache.View(func(c *cache.Content) {
 		for _, rec := range c.Instances {
 			in.Instances = append(in.Instances, rec.Record)
 		}
 	})
-	for i := len(open) - 1; i >= 0; i-- {
-		if in.Loads, err = d.loads(ctx, open[i]); err != nil {
-			return err
-		}
-		summaries := review.Days(in, open[i])
-		for n := range summaries {
-			summaries[n].Unread = unread
-		}
-		if err := d.write(ctx, open[i].Format(store.DayLayout), summaries, now); err != nil {
-			return err
-		}
+	if in.Loads, err = d.loads(ctx, day); err != nil {
+		return err
 	}
-	return nil
-}
-
-// entries reads the journal from a time on, and returns how many entries it left out.
-func (d *days) entries(ctx context.Context, in *review.Input, since time.Time) (unread int, err error) {
-	keys := d.t.r.keys
-	err = d.parts(ctx, keys.Of(store.KindEvents), keys.EventsFrom(since), "", func(kv store.KV) {
-		if len(in.Entries) == mostEntries {
-			unread++
-		} else if e, err := store.Decode[store.JournalEntry](kv); err == nil {
-			in.Entries = append(in.Entries, review.Slim(e.Record))
-		}
-	})
-	return unread, err
+	summaries := review.Days(in, day)
+	for n := range summaries {
+		summaries[n].Unread = entries.Unread
+	}
+	return d.write(ctx, day.Format(store.DayLayout), summaries, now)
 }
 
 // loads reads the loads of a day.
 func (d *days) loads(ctx context.Context, day time.Time) (all []store.Load, err error) {
 	keys := d.t.r.keys
-	err = d.parts(ctx, keys.Of(store.KindLoads), keys.LoadsFrom(day), keys.LoadsFrom(day.Add(dayLong)),
+	err = d.t.parts(ctx, keys.Of(store.KindLoads), keys.LoadsFrom(day), keys.LoadsFrom(day.Add(dayLong)),
 		func(kv store.KV) {
 			if l, err := store.Decode[store.Load](kv); err == nil {
 				all = append(all, l.Record)
@@ -162,9 +192,9 @@ func (d *days) loads(ctx context.Context, day time.Time) (all []store.Load, err 
 
 // parts reads the keys from one to another, some at a time, each part as it is then: none of these
 // keys is written again once its hour is over.
-func (d *days) parts(ctx context.Context, prefix, from, to string, take func(store.KV)) error {
+func (t *term) parts(ctx context.Context, prefix, from, to string, take func(store.KV)) error {
 	for {
-		part, err := d.part(ctx, prefix, from, entryPart)
+		part, err := t.part(ctx, prefix, from, entryPart)
 		if err != nil {
 			return err
 		}
@@ -180,17 +210,17 @@ func (d *days) parts(ctx context.Context, prefix, from, to string, take func(sto
 	}
 }
 
-func (d *days) part(ctx context.Context, prefix, from string, most int) (store.Part, error) {
+func (t *term) part(ctx context.Context, prefix, from string, most int) (store.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, dayAnswers)
 	defer cancel()
-	return d.t.r.deps.Store.ListPart(ctx, prefix, from, most, 0)
+	return t.r.deps.Store.ListPart(ctx, prefix, from, most, 0)
 }
 
 // write writes the summaries of a day, and at last that it is done. Those that an earlier leader
 // wrote before it died stay as they are: the journal has not become better since.
 func (d *days) write(ctx context.Context, day string, summaries []store.Day, now time.Time) error {
 	keys, had := d.t.r.keys, map[string]bool{}
-	if err := d.parts(ctx, keys.DayDone(day), "", "", func(kv store.KV) { had[kv.Key] = true }); err != nil {
+	if err := d.t.parts(ctx, keys.DayDone(day), "", "", func(kv store.KV) { had[kv.Key] = true }); err != nil {
 		return err
 	}
 	var writes []store.Write
@@ -199,11 +229,11 @@ func (d *days) write(ctx context.Context, day string, summaries []store.Day, now
 			writes = append(writes, store.Put(key, store.Encode(s)))
 		}
 	}
-	for len(writes) > dayTogether {
-		if err := d.commit(ctx, writes[:dayTogether]); err != nil {
+	for n := together(writes); n < len(writes); n = together(writes) {
+		if err := d.commit(ctx, writes[:n]); err != nil {
 			return err
 		}
-		writes = writes[dayTogether:]
+		writes = writes[n:]
 	}
 	d.t.r.deps.Before("day written", day)
 	writes = append(writes, store.Put(keys.DayDone(day), store.Encode(store.DayDone{
@@ -217,6 +247,16 @@ func (d *days) write(ctx context.Context, day string, summaries []store.Day, now
 	return nil
 }
 
+// together is how many of the first writes one transaction takes: at least one.
+func together(writes []store.Write) (n int) {
+	for size := 0; n < min(dayTogether, len(writes)); n++ {
+		if size += len(writes[n].Value); size > dayBytes {
+			return max(1, n)
+		}
+	}
+	return n
+}
+
 func (d *days) commit(ctx context.Context, writes []store.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, dayAnswers)
 	defer cancel()
@@ -227,14 +267,14 @@ func (d *days) commit(ctx context.Context, writes []store.Write) error {
 }
 
 // forget removes the oldest days beyond those that are kept. It counts days and compares no time,
-// so that no clock can remove them.
+// and no day is summed up before it is surely over, so that no clock can remove them.
 func (d *days) forget(ctx context.Context, keep int) error {
 	keys := d.t.r.keys
 	prefix := keys.Of(store.KindDays)
 	var names []string
 	all := -1
 	for from := ""; ; {
-		part, err := d.part(ctx, prefix, from, 1)
+		part, err := d.t.part(ctx, prefix, from, 1)
 		if err != nil {
 			return err
 		}
@@ -244,7 +284,7 @@ func (d *days) forget(ctx context.Context, keep int) error {
 		if len(part.KVs) == 0 {
 			break
 		}
-		name, _, _ := strings.Cut(strings.TrimPrefix(part.KVs[0].Key, prefix), "/")
+		name := d.dayOf(part.KVs[0].Key)
 		names = append(names, name)
 		from = keys.DayDone(name) + string('/'+1) // behind all keys of the day
 	}
@@ -261,7 +301,7 @@ func (d *days) forget(ctx context.Context, keep int) error {
 // remove removes a day.
 func (d *days) remove(ctx context.Context, day string) (n int, err error) {
 	var writes []store.Write
-	err = d.parts(ctx, d.t.r.keys.DayDone(day), "", "", func(kv store.KV) {
+	err = d.t.parts(ctx, d.t.r.keys.DayDone(day), "", "", func(kv store.KV) {
 		writes = append(writes, store.Delete(kv.Key))
 	})
 	for len(writes) > n && err == nil {

@@ -32,11 +32,24 @@ func (w *world) happened(group string, day time.Time) {
 	}
 }
 
-// created has the shard be there for so many days.
+// created has the shard be there, and leaders be at work, for so many days.
 func (w *world) created(days int) (today time.Time) {
 	today = time.Now().UTC().Truncate(24 * time.Hour)
 	w.editShard(func(s *store.Shard) { s.Created = today.AddDate(0, 0, -days) })
+	w.served(time.Now().UTC())
 	return today
+}
+
+// served has a leader be at work last at a time.
+func (w *world) served(at time.Time) {
+	w.t.Helper()
+	v, err := w.store.Vitals(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(w.keys.Served(), store.Encode(store.Served{
+		Schema: store.Schema, At: at, Replica: "zero", Cluster: v.ClusterName(), Revision: v.Revision,
+	}))
 }
 
 func (w *world) isDone(day time.Time) bool {
@@ -169,30 +182,44 @@ func TestLoadsAreRecorded(t *testing.T) {
 		first := w.start("one")
 		w.leads(time.Minute, "one")
 		w.start("two")
-		w.apply(w.group("web", 1))
-		id := w.up(1)[0]
+		web := w.group("web", 1)
+		web.Scale = &store.ScaleSpec{
+			Max: 1, Mode: store.ScaleAdvise, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}},
+		}
+		w.apply(web)
+		w.apply(w.group("fixed", 1))
+		ids := w.up(2)
 		bear := func(d time.Duration, cpu float64) {
 			for end := time.Now().Add(d); time.Now().Before(end); w.pass(7 * time.Second) {
-				rec := store.Report{Schema: store.Schema, Instance: id}
-				if kvs := w.list(w.keys.Report(id)); len(kvs) > 0 {
-					rec = decoded[store.Report](w, kvs[0]).Record
+				for _, id := range ids {
+					rec := store.Report{Schema: store.Schema, Instance: id}
+					if kvs := w.list(w.keys.Report(id)); len(kvs) > 0 {
+						rec = decoded[store.Report](w, kvs[0]).Record
+					}
+					rec.Received = time.Now()
+					rec.Host.Windows = []store.HostWindow{{
+						Span: store.Duration(time.Minute), Covered: store.Duration(time.Minute), CPUPercent: cpu,
+						NetworkSent: 120e6,
+					}}
+					w.put(w.keys.Report(id), store.Encode(rec))
 				}
-				rec.Received = time.Now()
-				rec.Host.Windows = []store.HostWindow{{
-					Span: store.Duration(time.Minute), Covered: store.Duration(time.Minute), CPUPercent: cpu,
-					NetworkSent: 120e6,
-				}}
-				w.put(w.keys.Report(id), store.Encode(rec))
 			}
 		}
-		bear(17*time.Minute, 40)
+		bear(23*time.Minute, 40)
 		first.stop()
-		bear(17*time.Minute, 60)
 		loads := records[store.Load](w, store.KindLoads)
-		if len(loads) != 1 || loads[0].Lease == 0 || loads[0].Record.Group != "web" {
+		if len(loads) != 2 || len(loads[1].Record.Points) != 5 {
+			t.Fatalf("what the leader saw last is missing: %+v", loads)
+		}
+		bear(17*time.Minute, 60)
+		loads = records[store.Load](w, store.KindLoads)
+		if len(loads) != 2 || loads[1].Lease == 0 || loads[1].Record.Group != "web" {
 			t.Fatalf("%+v", loads)
 		}
-		points := loads[0].Record.Points
+		if p := loads[0].Record.Points; len(p) != 1 || p[0].Minute != 0 || p[0].Run != 1 {
+			t.Errorf("a group of fixed size has %+v", p)
+		}
+		points := loads[1].Record.Points
 		if p := points[1]; p.Minute != 5 || p.Run != 1 || p.CPU != 40 || p.Network != 2 {
 			t.Errorf("%+v", points)
 		}

@@ -48,7 +48,7 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 		return nil
 	}
 	served.Record.Cluster, served.Record.Revision, served.Record.History = v.ClusterName(), v.Revision, nil
-	served.Record.Journal = nil
+	served.Record.Journal, served.Record.Since = nil, time.Now().UTC()
 	return r.hold(ctx, holdAnyway, why, []store.Condition{fence.Condition(), served.Unchanged()},
 		store.Put(served.Key, store.Encode(served.Record)))
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -13,10 +14,18 @@ const (
 	forgetPause = 5 * time.Minute // after a failure
 )
 
-// forgetting is a pass over the journal that revokes the leases of overdue entries. It continues
-// from tick to tick, so that a journal of any size is passed in time.
+// errOlder means that etcd was restored since its revision was last asked for.
+var errOlder = errors.New("etcd's revision went backwards")
+
+// onJournalLease are the kinds of which a pass deletes what is overdue.
+var onJournalLease = []string{store.KindEvents, store.KindLoads}
+
+// forgetting is a pass over the journal, and over the loads that are on its leases, that revokes
+// the leases of overdue entries. It continues from tick to tick, so that a journal of any size is
+// passed in time.
 type forgetting struct {
 	before store.Revision // entries of before are overdue; 0: no pass is under way
+	kind   int            // of onJournalLease
 	from   string         // the first key of the next part
 	ended  map[store.LeaseID]bool
 	retry  time.Time // after a failure
@@ -36,9 +45,15 @@ func (s *serving) forgetEntries(ctx context.Context) {
 		if !due {
 			return
 		}
-		f.before, f.from, f.ended = before, "", map[store.LeaseID]bool{0: true}
+		f.before, f.kind, f.from, f.ended = before, 0, "", map[store.LeaseID]bool{0: true}
 	}
 	for {
+		// The marks are gone if etcd has another past since the pass began, and longer retention makes
+		// less overdue: then its revision proves nothing.
+		if before, due := s.journal.due(s.t.r.journal.lasts()); !due || before < f.before {
+			s.forgetting = forgetting{}
+			return
+		}
 		err := s.forgetPart(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -51,6 +66,8 @@ func (s *serving) forgetEntries(ctx context.Context) {
 			}
 			f.failed = true
 			return
+		case f.from == "" && f.kind+1 < len(onJournalLease):
+			f.kind++
 		case f.from == "":
 			for m, known := s.journal.oldest(); known && m.Revision < f.before; m, known = s.journal.oldest() {
 				s.journal.gone()
@@ -69,9 +86,13 @@ func (s *serving) forgetPart(ctx context.Context) error {
 	defer cancel()
 	f := &s.forgetting
 	// each part at the newest revision: what is overdue does not change, and a pass may take long
-	part, err := s.t.r.deps.Store.ListPart(ctx, s.t.r.keys.Of(store.KindEvents), f.from, forgetPart, 0)
+	prefix := s.t.r.keys.Of(onJournalLease[f.kind])
+	part, err := s.t.r.deps.Store.ListPart(ctx, prefix, f.from, forgetPart, 0)
 	if err != nil {
 		return err
+	}
+	if part.Revision < s.revision {
+		return errOlder
 	}
 	for _, kv := range part.KVs {
 		if kv.Modified >= f.before || f.ended[kv.Lease] {

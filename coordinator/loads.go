@@ -14,10 +14,14 @@ import (
 )
 
 const (
+	// mostFine is of how many groups each five minutes are recorded: of those with scale, in the order
+	// of their names. Other groups have a point for the hour.
+	mostFine    = 250
 	loadSampled = time.Minute
-	loadPoint   = 5 * time.Minute  // of which a point has the mean
-	loadWritten = 15 * time.Minute // what a leader that dies takes with it at most
-	loadFresh   = 10 * time.Minute // how old a report may be to count: those without news come seldom
+	loadPoint   = 5 * time.Minute        // of which a point has the mean
+	loadFlush   = 300 * time.Millisecond // how long a term that ends writes, while the next leader waits
+	loadWritten = 15 * time.Minute       // what a leader that dies takes with it at most
+	loadFresh   = 10 * time.Minute       // how old a report may be to count: those without news come seldom
 	// loadTogether bounds the writes of a transaction.
 	loadTogether = 100
 )
@@ -27,7 +31,10 @@ type loads struct {
 	t      *term
 	hour   time.Time
 	points map[string]map[int]*loadSum // of the hour, by group and minute
-	wrote  time.Time
+	// earlier are the points of the hour that a leader before wrote, by group; nil: not read yet.
+	earlier map[string][]store.LoadPoint
+	wrote   time.Time
+	warned  bool // nothing was written since a warning
 }
 
 // loadSum adds up the samples of a point.
@@ -47,6 +54,10 @@ func (t *term) keepLoads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			// until the fence is given up, what was seen since the last time can be written
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFlush)
+			l.write(end)
+			cancel()
 			return
 		case <-tick.C:
 		}
@@ -59,11 +70,16 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 	hour := now.Truncate(time.Hour)
 	if !hour.Equal(l.hour) {
 		l.write(ctx)
-		l.hour, l.points = hour, map[string]map[int]*loadSum{}
+		l.hour, l.points, l.earlier = hour, map[string]map[int]*loadSum{}, nil
 	}
-	minute := int(now.Sub(hour).Truncate(loadPoint).Minutes())
 	l.t.r.cache.View(func(c *cache.Content) {
-		for name := range c.Status {
+		fine := 0
+		for _, name := range slices.Sorted(maps.Keys(c.Status)) {
+			minute := 0
+			if g := c.Status[name].Record.Accepted; g != nil && g.Scale != nil && fine < mostFine {
+				fine++
+				minute = int(now.Sub(hour).Truncate(loadPoint).Minutes())
+			}
 			p, told := loadOf(c, name, now)
 			if !told && len(p.Outside) == 0 {
 				continue
@@ -146,19 +162,51 @@ func (s *loadSum) point(minute int) store.LoadPoint {
 	}
 }
 
-// write puts the points into the records of the hour. Those that are there already stay, as far as
-// this term has none of the same minute: an earlier leader saw them.
+// write puts the points into the records of the hour.
 func (l *loads) write(ctx context.Context) {
 	l.wrote = time.Now()
+	if len(l.points) == 0 {
+		return
+	}
+	err := l.writeAll(ctx)
+	switch {
+	case err == nil:
+		l.warned = false
+	case ctx.Err() == nil && !l.warned:
+		l.warned = true
+		l.t.log.Warn("load not recorded", "error", err, "next", "tried again every "+loadWritten.String())
+	}
+}
+
+func (l *loads) writeAll(ctx context.Context) error {
+	if l.earlier == nil {
+		if err := l.readEarlier(ctx); err != nil {
+			return err
+		}
+	}
 	names := slices.Sorted(maps.Keys(l.points))
 	for part := range slices.Chunk(names, loadTogether) {
 		if err := l.writePart(ctx, part); err != nil {
-			if ctx.Err() == nil {
-				l.t.log.Debug("load not recorded", "error", err)
-			}
-			return
+			return err
 		}
 	}
+	return nil
+}
+
+// readEarlier reads what an earlier leader wrote of the hour. While this one leads no other
+// writes it, so once is enough.
+func (l *loads) readEarlier(ctx context.Context) error {
+	keys, earlier := l.t.r.keys, map[string][]store.LoadPoint{}
+	err := l.t.parts(ctx, keys.Of(store.KindLoads), keys.LoadsFrom(l.hour), keys.LoadsFrom(l.hour.Add(time.Hour)),
+		func(kv store.KV) {
+			if v, err := store.Decode[store.Load](kv); err == nil {
+				earlier[v.Record.Group] = v.Record.Points
+			}
+		})
+	if err == nil {
+		l.earlier = earlier
+	}
+	return err
 }
 
 func (l *loads) writePart(ctx context.Context, names []string) error {
@@ -170,22 +218,17 @@ func (l *loads) writePart(ctx context.Context, names []string) error {
 	}
 	txn := store.Txn{Conditions: []store.Condition{l.t.fence.Condition()}}
 	for _, name := range names {
-		key := l.t.r.keys.Load(l.hour, name)
 		rec := store.Load{Schema: store.Schema, Group: name, Hour: l.hour}
-		kv, err := l.t.r.deps.Store.Get(ctx, key)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if v, err := store.Decode[store.Load](kv); err == nil {
-			rec.Points = slices.DeleteFunc(v.Record.Points, func(p store.LoadPoint) bool {
-				return l.points[name][p.Minute] != nil
-			})
+		for _, p := range l.earlier[name] {
+			if l.points[name][p.Minute] == nil { // else this term saw the same minutes
+				rec.Points = append(rec.Points, p)
+			}
 		}
 		for minute, sum := range l.points[name] {
 			rec.Points = append(rec.Points, sum.point(minute))
 		}
 		slices.SortFunc(rec.Points, func(a, b store.LoadPoint) int { return cmp.Compare(a.Minute, b.Minute) })
-		txn.Writes = append(txn.Writes, store.PutLeased(key, store.Encode(rec), lease))
+		txn.Writes = append(txn.Writes, store.PutLeased(l.t.r.keys.Load(l.hour, name), store.Encode(rec), lease))
 	}
 	_, err = l.t.r.deps.Store.Commit(ctx, txn)
 	if errors.Is(err, store.ErrLeaseGone) {

@@ -22,14 +22,17 @@ type serving struct {
 	t       *term
 	read    bool // what the previous leader wrote
 	cluster string
-	history history
-	journal history   // of longer ago
-	counted time.Time // when age was last called
-	looked  time.Time
-	failed  string // why old history could not be compacted; "" if it could
-	damaged bool   // failed is damage, which history can mend
-	seen    []store.SeenReplica
-	took    []time.Duration // to write the last notes
+	// revision is etcd's when it was last asked: it never goes back in one past of etcd.
+	revision store.Revision
+	since    time.Time // from when on the journal says what happened
+	history  history
+	journal  history   // of longer ago
+	counted  time.Time // when age was last called
+	looked   time.Time
+	failed   string // why old history could not be compacted; "" if it could
+	damaged  bool   // failed is damage, which history can mend
+	seen     []store.SeenReplica
+	took     []time.Duration // to write the last notes
 
 	forgetting forgetting // overdue journal entries
 }
@@ -71,7 +74,8 @@ func (s *serving) note(ctx context.Context) {
 		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		s.age(v)
 	}
-	rec.History, rec.Journal = s.history.record(), s.journal.record()
+	s.await(rec.At)
+	rec.History, rec.Journal, rec.Since = s.history.record(), s.journal.record(), s.since
 	s.seen = store.SeeReplicas(s.seen, s.t.replicas(), rec.At)
 	rec.Replicas = s.seen
 	if len(s.took) == tookKept {
@@ -119,9 +123,49 @@ func (s *serving) takeUp(ctx context.Context) bool {
 		s.seen = v.Record.Replicas
 		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal,
 			v.Record.Uncompacted
+		s.revision, s.since = v.Record.Revision, v.Record.Since
 	}
 	s.read, s.counted = true, time.Now()
+	s.t.agreeOn(v.Record.At, s.counted)
 	return true
+}
+
+// agreeOn takes up when a leader was last at work, by that leader's clock.
+func (t *term) agreeOn(last, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lastServed, t.readServed = last, now; last.IsZero() {
+		t.lastServed = now // no leader ever worked here
+	}
+}
+
+// surelyPast returns a time that is past even if this replica's clock is ahead: it is no later than
+// the previous leader's last note and the time since then. False if that note is not read yet.
+func (t *term) surelyPast(now time.Time) (time.Time, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.readServed.IsZero() {
+		return time.Time{}, false
+	}
+	if past := t.lastServed.Add(time.Since(t.readServed)); past.Before(now) {
+		return past.UTC(), true
+	}
+	return now, true
+}
+
+// heldSoon is how soon after a restore the shard is put on hold for it.
+const heldSoon = 10 * time.Minute
+
+// await moves since along while the shard is on hold for what etcd became then: the records say
+// what was when the backup was made, and nothing is decided on what has become of the machines.
+func (s *serving) await(now time.Time) {
+	s.t.r.cache.View(func(c *cache.Content) {
+		h := c.Shard.Record.Hold
+		held := h != nil && h.At.Before(s.since.Add(heldSoon))
+		if held || s.since.After(now) { // or a clock was ahead when etcd was restored
+			s.since = now
+		}
+	})
 }
 
 // restore recovers what an unreadable record said, from memory or from its previous revision. If
@@ -159,9 +203,12 @@ func (s *serving) age(v store.Vitals) {
 	s.history.pass(now.Sub(s.counted))
 	s.journal.pass(now.Sub(s.counted))
 	s.counted = now
-	if s.cluster != v.ClusterName() {
-		s.history, s.journal, s.cluster = history{}, history{}, v.ClusterName()
+	if s.cluster != v.ClusterName() || v.Revision < s.revision {
+		// revisions of another past mean nothing in this one, also to a pass that is under way
+		s.history, s.journal, s.forgetting = history{}, history{}, forgetting{}
+		s.since = now.UTC()
 	}
+	s.cluster, s.revision = v.ClusterName(), v.Revision
 	s.journal.note(v.Revision, s.t.r.journal.lasts())
 	keep := s.t.compactAfter()
 	if keep == 0 {

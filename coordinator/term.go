@@ -44,6 +44,9 @@ type term struct {
 	// dead machines whose console output is in the journal, until they are removed
 	consoles map[string]bool
 	silent   []store.Silent // providers and load balancers whose last List failed
+	// lastServed is when the previous leader was last at work, by its clock, and readServed when this
+	// one read that.
+	lastServed, readServed time.Time
 
 	unanswered map[query.Key]query.Kind // numbers from outside whose last question failed
 

@@ -28,8 +28,8 @@ type Day struct {
 	Unready  int          `json:"unready,omitempty"`
 	Loads    []DayLoad    `json:"loads,omitempty"`
 
-	// What is missing: failures beyond the most that are kept, verdicts of which the journal has the
-	// number alone, and entries that were too many to be read.
+	// What is missing: failures beyond the most that are kept and, of all groups together, verdicts
+	// of which the journal has the number alone, and entries that were too many to be read.
 	Omitted   int `json:"omitted,omitempty"`
 	Uncounted int `json:"uncounted,omitempty"`
 	Unread    int `json:"unread,omitempty"`
@@ -106,6 +106,7 @@ type DayDone struct {
 }
 
 // Load is the load of a group in an hour, as the leader saw it. It is kept as long as the journal.
+// A group without scale has one point, of the whole hour.
 type Load struct {
 	Schema int         `json:"schema"`
 	Group  string      `json:"group"`
@@ -113,7 +114,7 @@ type Load struct {
 	Points []LoadPoint `json:"points"` // by time; one that is missing was not seen
 }
 
-// LoadPoint is the load of a group in five minutes.
+// LoadPoint is the load of a group in five minutes, or until the next point.
 type LoadPoint struct {
 	Minute  int                `json:"minute"` // of the hour
 	Run     float64            `json:"run"`    // running instances, on average

@@ -165,6 +165,9 @@ type Served struct {
 	KeptForRepair bool `json:"kept_for_repair,omitempty"`
 	// Silent are the providers and load balancers whose last List failed, and why.
 	Silent []Silent `json:"silent,omitempty"`
+	// Since is from when on the journal says what happened: before, etcd was another or had another
+	// past, or the shard was still on hold for that. Zero: since the shard was created.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Silent is a provider or a load balancer that does not say what it has.

@@ -157,6 +157,7 @@ func unknown(t *tape, was review.Report, would, control *play) []string {
 	say(t.missing, "Of %d days nothing is known: nothing happens on them.")
 	say(t.omitted, "%d failures are known as a number alone: they are not played.")
 	say(t.coarse, "Of %d hours the load is known from a summary: its middle, with its peak for ten minutes.")
+	say(t.mean, "Of %d hours only the mean of the load is known: the group was of fixed size then.")
 	say(would.missed, "%d failures hit a slot in which nothing served with the groups of the file: they are not played.")
 	say(control.missed, "%d failures hit a slot in which nothing served with the control: they are not played.")
 	return append(all,

@@ -21,6 +21,7 @@ type tape struct {
 	missing  int                  // days of which nothing is known
 	omitted  int                  // failures that are known as a number alone
 	coarse   int                  // hours whose load is known from a summary alone
+	mean     int                  // hours of whose load the mean alone is known
 }
 
 // event is one thing that happened. One of its parts is set.
@@ -122,7 +123,7 @@ func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 				store.MetricNetwork: l.Network[part.which],
 			}})
 			for name, v := range l.Outside {
-				t.outside[name] = append(t.outside[name], reading{at, v[part.which]})
+				t.read(name, at, v[part.which])
 			}
 		}
 	}
@@ -130,14 +131,25 @@ func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 
 // load takes the load of an hour up.
 func (t *tape) load(l *store.Load) {
+	if len(l.Points) == 1 && l.Points[0].Minute == 0 && !l.Hour.Before(t.from) && l.Hour.Before(t.to) {
+		t.mean++
+	}
 	for _, p := range l.Points {
 		at := l.Hour.Add(time.Duration(p.Minute) * time.Minute)
 		t.add(event{at: at, group: l.Group, run: p.Run, load: map[string]float64{
 			store.MetricCPU: p.CPU, store.MetricMemory: p.Memory, store.MetricNetwork: p.Network,
 		}})
 		for name, v := range p.Outside {
-			t.outside[name] = append(t.outside[name], reading{at, v})
+			t.read(name, at, v)
 		}
+	}
+}
+
+// read takes a number from outside up, from the hour on in which the span begins: an older one
+// would be played until the first number of the span.
+func (t *tape) read(source string, at time.Time, value float64) {
+	if !at.Before(t.from.Truncate(time.Hour)) && at.Before(t.to) {
+		t.outside[source] = append(t.outside[source], reading{at, value})
 	}
 }
 

@@ -27,15 +27,18 @@ func Slim(e store.JournalEntry) store.JournalEntry {
 }
 
 // Days sums up the day that begins at a time, for each group that was there. The entries reach from
-// some time before the day until now.
+// some time before the day until now. What was before in.Created does not count.
 func Days(in Input, begin time.Time) []store.Day {
 	in.From, in.To = begin, begin.Add(dayLong)
+	if in.Created.After(begin) {
+		in.From = in.Created
+	}
 	in.Entries = inOrder(in.Entries)
 	w, p := walked(in), pastsOf(in.Entries, in.From, in.To)
 	loads := map[string][]store.DayLoad{}
 	for _, l := range in.Loads {
-		if !l.Hour.Before(in.From) && l.Hour.Before(in.To) && len(l.Points) > 0 {
-			loads[l.Group] = append(loads[l.Group], dayLoad(l, in.From))
+		if !l.Hour.Before(begin) && l.Hour.Before(in.To) && len(l.Points) > 0 {
+			loads[l.Group] = append(loads[l.Group], dayLoad(l, begin))
 		}
 	}
 	var days []store.Day
@@ -53,22 +56,22 @@ func Days(in Input, begin time.Time) []store.Day {
 			Detect: dayOf(g.detect), Replace: dayOf(g.replace), Heal: dayOf(g.heal),
 			Loads: loads[name], Uncounted: p.more,
 		}
-		p.group(name).fill(&d, begin, s.wanted)
+		p.group(name).fill(&d, begin, in.From, g.atFirst)
 		slices.SortFunc(d.Loads, func(a, b store.DayLoad) int { return cmp.Compare(a.Hour, b.Hour) })
 		days = append(days, d)
 	}
 	return days
 }
 
-// fill adds what a replay needs.
-func (g *past) fill(d *store.Day, begin time.Time, wanted time.Duration) {
+// fill adds what a replay needs of what happened from a time on, when so many slots were wanted.
+func (g *past) fill(d *store.Day, begin, from time.Time, wanted int) {
 	since := func(at time.Time) store.Duration { return store.Duration(at.Sub(begin).Round(time.Second)) }
 	size := g.size
-	if size == 0 && (len(g.sizes) == 0 || since(g.sizes[0].at) > store.Duration(time.Hour)) {
-		size = int((wanted + dayLong/2) / dayLong) // no entry says what it was
+	if size == 0 {
+		size = wanted // no entry says what it was
 	}
 	if size > 0 {
-		d.Sizes = append(d.Sizes, store.DaySize{Size: size})
+		d.Sizes = append(d.Sizes, store.DaySize{At: since(from), Size: size})
 	}
 	for _, s := range g.sizes {
 		if n := len(d.Sizes); n > 0 && d.Sizes[n-1].Size == s.size || n >= mostSizes {

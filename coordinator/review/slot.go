@@ -31,6 +31,7 @@ type group struct {
 	from, to              time.Time
 	slots                 map[int]*slot
 	wanted, lost          time.Duration
+	atFirst               int // slots that were wanted when the span began
 	causes                map[string]*Cause
 	made                  map[string]int
 	detect, replace, heal []sample
@@ -50,6 +51,9 @@ func (g *group) want(n int, at time.Time, why string) {
 	s := g.slot(n)
 	if !s.wanted {
 		s.wanted, s.since, s.empty, s.why = true, at, at, why
+		if !at.After(g.from) {
+			g.atFirst++
+		}
 	}
 }
 
@@ -89,6 +93,9 @@ func (g *group) unwant(n int, at time.Time) {
 	}
 	// It was wanted until its last instance left; the time since then was not lost.
 	g.wanted += g.clip(s.since, s.empty)
+	if !at.After(g.from) {
+		g.atFirst--
+	}
 	s.wanted, s.empty, s.failure = false, time.Time{}, nil
 }
 

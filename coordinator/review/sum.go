@@ -131,10 +131,15 @@ func ofDays(days []store.Day, reach time.Time) (unknown []string) {
 	unknown = append(unknown, fmt.Sprintf(
 		"Before %s the report rests on summaries of days (UTC): of many times their percentiles are approximations.",
 		after(days).Format(store.DayLayout)))
-	uncounted, unread, there := 0, 0, map[string]bool{}
+	type missed struct{ uncounted, unread int }
+	there := map[string]missed{} // each group of a day has the same numbers, of all groups together
 	for _, d := range days {
-		uncounted, unread = uncounted+d.Uncounted, unread+d.Unread
-		there[d.Day] = true
+		m := there[d.Day]
+		there[d.Day] = missed{max(m.uncounted, d.Uncounted), max(m.unread, d.Unread)}
+	}
+	uncounted, unread := 0, 0
+	for _, m := range there {
+		uncounted, unread = uncounted+m.uncounted, unread+m.unread
 	}
 	if uncounted > 0 {
 		unknown = append(unknown, fmt.Sprintf(

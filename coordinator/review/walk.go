@@ -67,7 +67,7 @@ func (p *walk) begin(entries []store.JournalEntry, records []store.Instance) {
 		if e.Replacement != "" {
 			known[e.Replacement] = true
 		}
-		if !concerns(e) || known[e.Instance] || e.To == "" && e.Kind != store.EntryVerdict {
+		if !saysState(e) || known[e.Instance] {
 			continue
 		}
 		known[e.Instance] = true

@@ -1,0 +1,37 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A file of events begins a day before its span: a number from outside of that day is not played
+// in it.
+//
+// proves AUTO-4
+func TestNumbersOfBeforeTheSpanAreNotPlayed(t *testing.T) {
+	from := time.Date(2026, 3, 2, 6, 30, 0, 0, time.UTC)
+	load := func(before time.Duration, value float64) store.Load {
+		at := from.Add(-before)
+		hour := at.Truncate(time.Hour)
+		return store.Load{Group: "web", Hour: hour, Points: []store.LoadPoint{{
+			Minute: int(at.Sub(hour).Minutes()), Outside: map[string]float64{"queue": value},
+		}}}
+	}
+	in := review.Input{From: from, To: from.Add(2 * time.Hour), Kept: 48 * time.Hour}
+	in.Loads = []store.Load{load(20*time.Hour, 900), load(-time.Hour, 7)}
+	played := record(in, map[string]bool{"web": true})
+	if v, known := played.outsideAt("queue", from); known {
+		t.Errorf("at the beginning it is %g", v)
+	}
+	if v, _ := played.outsideAt("queue", from.Add(time.Hour)); v != 7 {
+		t.Errorf("later it is %g", v)
+	}
+	in.Loads = append(in.Loads, load(20*time.Minute, 5))
+	if v, _ := record(in, map[string]bool{"web": true}).outsideAt("queue", from); v != 5 {
+		t.Errorf("of the same hour it is %g", v)
+	}
+}
