@@ -74,7 +74,7 @@ func (s *Session) outside(ctx context.Context, ch change) (yamlfile.Problems, er
 			if err != nil || isBelow(at, r.Roots) {
 				return false
 			}
-			found = append(found, ch.entry.Problem(p.field, outsideOf(at, id, r.Roots)))
+			found = append(found, ch.entry.Problem(p.field, outsideOf(at, in, r.Roots)))
 			return true
 		})
 		return len(places) > 0
@@ -90,10 +90,15 @@ func isBelow(at string, dirs []string) bool {
 	return inside
 }
 
-func outsideOf(at, id string, dirs []string) string {
-	return fmt.Sprintf("%s is in no directory in which the agent of %s writes files (%s): "+
-		"choose a path below one of them, or add %s to the agents' --files-root (FILE-1)",
-		reason.OneLine(at), id, reason.OneLine(strings.Join(dirs, ", ")), reason.OneLine(path.Dir(at)))
+func outsideOf(at string, in store.Instance, dirs []string) string {
+	choose := "choose a path below one of them"
+	if in.Spec.Provider == builtIn && len(dirs) == 1 && strings.HasSuffix(dirs[0], "/files") &&
+		strings.Contains(dirs[0], "/"+in.ID+"/") { // the default, which differs in each machine
+		choose = "choose a path below ${dir}/files"
+	}
+	return fmt.Sprintf("%s is in no directory in which the agent of %s writes files (%s): %s, or add %s to the agents' "+
+		"--files-root (FILE-1)", reason.OneLine(at), in.ID, reason.OneLine(strings.Join(dirs, ", ")), choose,
+		reason.OneLine(path.Dir(at)))
 }
 
 // newPlaces returns the paths that a change adds to a group, as far as they can be known: a fact of

@@ -90,6 +90,13 @@ func TestFilesOutsideOfTheAgentsDirectories(t *testing.T) {
 		"of an older and a new agent": {path: "/opt/new", says: "the agent of web-1-b1", change: func(w *world) {
 			w.put(store.KindReports, "web-0-a1", store.Report{Schema: 1, Instance: "web-0-a1", BootID: "boot1"})
 		}},
+		"on a machine of its own directory": {
+			path: "/opt/new", says: "choose a path below ${dir}/files, or add /opt", change: func(w *world) {
+				w.put(store.KindReports, "web-0-a1", store.Report{
+					Schema: 1, Instance: "web-0-a1", BootID: "boot1", FilesRoots: []string{"/var/machines/web-0-a1/work/files"},
+				})
+			},
+		},
 		"unreadable": {path: "/srv/a", change: func(w *world) { w.put(store.KindReports, "web-0-a1", "}garbage") }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,6 +129,15 @@ func TestFiles(t *testing.T) {
 		t.Errorf("a wrong template: exit %d, %s", p.ExitCode(), p.stderr.String())
 	}
 
+	replaceIn(t, file, "{{.Facts.solt}}", "{{.Facts.slot}}")
+	replaceIn(t, file, "${dir}/files/plain", "/opt/plain")
+	if p := c.cli("group", "apply", "-f", file); p.ExitCode() == 0 || !strings.Contains(p.stderr.String(),
+		"/opt/plain is in no directory in which the agent of web-0-") ||
+		!strings.Contains(p.stderr.String(), "choose a path below ${dir}/files") ||
+		!strings.Contains(p.stderr.String(), "web.yaml:") {
+		t.Errorf("a path outside: exit %d, %s", p.ExitCode(), p.stderr.String())
+	}
+
 	if err := os.WriteFile(c.managed(ids[0], "plain"), []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
