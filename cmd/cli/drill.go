@@ -24,7 +24,7 @@ type Drills struct {
 // drillOne is a drill of one instance.
 type drillOne struct {
 	Group    string   `arg:"" help:"Name of the group."`
-	Instance string   `short:"i" help:"The instance (default: the oldest healthy one)." placeholder:"ID"`
+	Instance string   `short:"i" help:"The instance (default: the oldest running one)." placeholder:"ID"`
 	Confirm  []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
 }
 

@@ -19,7 +19,7 @@ import (
 type Replay struct {
 	File  []string `short:"f" sep:"none" help:"File with the groups to try, one in each YAML document; - is standard input. May be given several times." placeholder:"FILE"`
 	Since Ago      `help:"How far back to go, such as 7d or 30d." default:"30d" placeholder:"DURATION"`
-	From  string   `help:"Play a file of leasehold events export: all of it, whatever --since says." placeholder:"FILE"`
+	From  string   `help:"Play a file of leasehold events export: all of it, whatever --since says; - is standard input." placeholder:"FILE"`
 	Seed  uint64   `help:"Seed of the random numbers." default:"1" placeholder:"N"`
 }
 
@@ -151,7 +151,7 @@ func (c *Replay) write(s *Session, res *replay.Result) error {
 	var b strings.Builder
 	b.WriteString("\n" + causes.String() + "\n")
 	output.WriteWrapped(&b, scr, "note: ", "Compare the file with the control: the policy in force, played in the "+
-		"same way. What the control differs in from what was, a replay cannot tell.")
+		"same way. The difference between the control and what was is the error of the replay itself.")
 	for _, line := range res.Unknown {
 		output.WriteWrapped(&b, scr, "note: ", line)
 	}

@@ -128,7 +128,7 @@ func paths() object {
 	actions := slices.Sorted(maps.Keys(GroupActions))
 	return object{
 		Root + "shard": object{
-			"get": operation("The shard: problems, groups, and how old the picture is.", ref("Shard"), watched),
+			"get": operation("The shard: problems, groups, and how old the cache is.", ref("Shard"), watched),
 		},
 		Root + "shard/hold": object{
 			"put": edit(operation("Puts the shard on hold.", ref("Result"), ifMatch), ref("Hold")),

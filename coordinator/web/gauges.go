@@ -39,7 +39,8 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 
 		leader: desc("leader", "Whether this replica leads the shard."),
 		age: desc("picture_age_seconds",
-			"How long ago etcd told this replica anything, progress included; beyond 3 s nothing is told of groups."),
+			"Seconds since the replica last heard from etcd, progress notifications included. "+
+				"Above 3 s it exports no group metrics."),
 		revision: desc("picture_revision", "The revision of etcd that this replica has seen."),
 		streams:  desc("streams", "Agents that this replica serves."),
 		ends: desc("certificate_remaining_seconds",
@@ -75,7 +76,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		storm:   desc("group_storm", "Whether a storm holds replacements of lost instances (SAFE-2).", "group"),
 		stalled: desc("group_rollout_stalled", "Whether the group's roll makes no progress (ROLL-4).", "group"),
 		blamed: desc("group_rollout_blamed",
-			"Whether the group's roll has stopped since its template is to blame (FLAP-5).", "group"),
+			"Whether the group's roll has stopped because its template is blamed (FLAP-5).", "group"),
 		invalid: desc("group_spec_invalid",
 			"Whether what is asked for is not in force, since it is wrong or missing (SAFE-10).", "group"),
 		blockedWork: desc("group_blocked",

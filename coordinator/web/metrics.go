@@ -83,7 +83,7 @@ func NewMetrics(version string) *Metrics {
 			"Decisions that were committed, by the phase that they lead to (gone: the record's end; note: "+
 				"no change of phase) and the rule.", "action", "rule"),
 		refusals: counter("refusals_total",
-			"What was not done though there was reason to, by why: a rule that holds it (told once for each), "+
+			"Actions that were due and not taken, by reason: a rule that blocks them (counted once for each), "+
 				"a stale cache, a lost fence, a conflict.", "kind"),
 		waits: times("provider_queue_seconds", "How long calls to providers waited for their turn.", slow, "call"),
 		calls: counter("provider_calls_total", "Calls to providers that are over, by how they ended.", "provider",
