@@ -70,7 +70,7 @@ type state struct {
 	Last    *Outcome `json:"last,omitempty"`
 	// Starts are when Current was started lately: it ended otherwise than in order since.
 	Starts []time.Time `json:"starts,omitempty"`
-	Boot   string      `json:"boot,omitempty"` // of the kernel; that of Starts
+	Boot   string      `json:"boot,omitempty"` // the boot of the kernel in which they were
 }
 
 // A version that is started more often than mostStarts within startsWithin does not run: it was

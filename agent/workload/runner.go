@@ -164,7 +164,7 @@ func (r *Runner) reveal(withheld *Exit) {
 	r.mu.Unlock()
 }
 
-// reading is closed when nobody reads output any more; nil: nobody did.
+// reading is closed when no output is read any more; nil: none was.
 func (r *Runner) reading() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -113,7 +113,7 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	if err := syscall.Mkfifo(cfg.StateDir+"/workload.log", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fourth.State() // has a pipe read that nobody writes to
+	fourth.State() // has a pipe read that has no writer
 	fourth.Release()
 	if e := fourth.State().Exit; e == nil || !e.Withheld {
 		t.Errorf("exit is %+v, want its last words withheld", e)
