@@ -22,7 +22,7 @@
 //     well.
 //
 // So the old program judges, whatever the new one does: it may not start, hang, or crash. EnvTrial,
-// the file and the exit code are a contract between releases.
+// the file, the exit code and [Place.Ended] are a contract between releases.
 //
 // # Invariants
 //

@@ -70,6 +70,7 @@ type state struct {
 	Last    *Outcome `json:"last,omitempty"`
 	// Starts are when Current was started lately: it ended otherwise than in order since.
 	Starts []time.Time `json:"starts,omitempty"`
+	Boot   string      `json:"boot,omitempty"` // the boot of the kernel in which they were
 }
 
 // A version that is started more often than mostStarts within startsWithin does not run: it was
@@ -85,6 +86,7 @@ type Place struct {
 	Version string       // of this program
 	Keys    release.Keys // whose signatures count
 	Log     *slog.Logger
+	Boot    string // the kernel's present boot; "": unknown, and all starts count as of one
 
 	self string           // path of this program; empty: of this process
 	now  func() time.Time // nil: time.Now
@@ -165,13 +167,17 @@ func (p *Place) Start() string {
 }
 
 // started counts a start of the version that runs in place of this one. After too many it is taken
-// back, however long ago it was acknowledged.
+// back, however long ago it was acknowledged. A machine that was reset has ended it, too, so only
+// starts of this boot count.
 func (p *Place) started(s state) state {
 	now := time.Now
 	if p.now != nil {
 		now = p.now
 	}
 	at := now().UTC()
+	if s.Boot != p.Boot {
+		s.Starts, s.Boot = nil, p.Boot
+	}
 	s.Starts = slices.DeleteFunc(slices.Clone(s.Starts), func(t time.Time) bool { // clocks are set back, too
 		return t.After(at) || at.Sub(t) > startsWithin
 	})
@@ -191,7 +197,9 @@ func (p *Place) started(s state) state {
 	return s
 }
 
-// Ended records that the agent ended in order: its next start speaks for no crash.
+// Ended records that the agent ended in order: its next start speaks for no crash. It is part of
+// the contract between releases: it runs in the version whose starts the installed program counts,
+// so of a version without it every start would count. No release that passes a trial is without it.
 func (p *Place) Ended() {
 	if s := p.read(); len(s.Starts) > 0 {
 		s.Starts = nil

@@ -532,11 +532,13 @@ func TestAVersionThatCrashesLater(t *testing.T) {
 	for name, test := range map[string]struct {
 		between time.Duration
 		ends    bool // in order
+		resets  bool // the machine ends, not the version
 		stays   bool
 	}{
 		"at once":       {between: time.Second},
 		"now and then":  {between: startsWithin/mostStarts + time.Second, stays: true},
 		"in order":      {between: time.Second, ends: true, stays: true},
+		"machine reset": {between: time.Second, resets: true, stays: true},
 		"in the future": {between: -time.Hour, stays: true}, // its clock is set back each time
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -546,13 +548,16 @@ func TestAVersionThatCrashesLater(t *testing.T) {
 				t.Fatalf("%q, %v", program, err)
 			}
 			now := time.Now()
-			b.place.now = func() time.Time { return now }
+			b.place.now, b.place.Boot = func() time.Time { return now }, "boot"
 			for n := range mostStarts {
 				if got := b.place.Start(); got != program {
 					t.Fatalf("start %d runs %q", n, got)
 				}
 				if test.ends {
 					b.place.Ended()
+				}
+				if test.resets {
+					b.place.Boot += "+"
 				}
 				now = now.Add(test.between)
 			}

@@ -80,8 +80,11 @@ type Runner struct {
 	argv   []string // what the next start runs, with vars
 	vars   map[string]string
 
-	revealed *Exit          // whose output is being read, or was
-	reveals  sync.WaitGroup // readers of output
+	revealed *Exit         // whose output is being read, or was
+	readers  int           // of output
+	unread   chan struct{} // closed when there are no readers any more; nil: there were none
+
+	records *recorder
 
 	run *process // under watch
 }
@@ -91,7 +94,7 @@ type process struct {
 	record
 	cmd    *exec.Cmd // nil if it was taken up again
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the watch is over
+	done   chan struct{} // closed when the leader was reaped, or the process let go
 	tasks  sync.WaitGroup
 }
 
@@ -109,6 +112,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	return &Runner{
 		cfg:     cfg,
 		log:     deps.Logger,
+		records: newRecorder(filepath.Join(cfg.StateDir, provider.WorkloadFile), deps.Logger),
 		out:     output{path: filepath.Join(cfg.StateDir, "workload.log"), limit: cfg.OutputLimit},
 		changed: make(chan struct{}, 1),
 		state:   State{Wanted: len(cfg.Run) > 0},
@@ -136,7 +140,11 @@ func (r *Runner) State() State {
 	defer r.mu.Unlock()
 	if e := r.state.Exit; e != nil && e.Withheld && r.revealed != e && !r.cfg.Secrets.Blind() {
 		r.revealed = e
-		r.reveals.Go(func() { r.reveal(e) })
+		if r.readers == 0 {
+			r.unread = make(chan struct{})
+		}
+		r.readers++
+		go r.reveal(e)
 	}
 	return r.state
 }
@@ -149,15 +157,23 @@ func (r *Runner) reveal(withheld *Exit) {
 	if r.state.Exit == withheld {
 		r.state.Exit = &exit
 	}
-	r.mu.Unlock()
 	r.signalChange()
+	if r.readers--; r.readers == 0 {
+		close(r.unread)
+	}
+	r.mu.Unlock()
+}
+
+// reading is closed when no output is read any more; nil: none was.
+func (r *Runner) reading() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unread
 }
 
 // Changed signals that the workload ended by itself, or that its last output was read; several
 // changes may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
-
-func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, provider.WorkloadFile) }
 
 // Start starts the workload, or takes over what an earlier agent left: the process if it still
 // runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
@@ -167,7 +183,7 @@ func (r *Runner) Start() error {
 	if r.run != nil {
 		return nil
 	}
-	old, known, err := readRecord(r.recordPath())
+	old, known, err := r.records.read()
 	if err != nil {
 		r.log.Warn("workload of an earlier agent is not known", "error", err)
 	}
@@ -242,7 +258,9 @@ func (r *Runner) takeUp(old record) bool {
 		r.log.Info("workload taken up again", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
-		r.ended(old, r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"}))
+		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"})
+		r.records.put(&old)
+		r.end(old.Exit)
 	}
 	return true
 }
@@ -261,12 +279,9 @@ func (r *Runner) launch(run []string, vars map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("start workload: %w", err)
 	}
-	started := &process{cmd: cmd, record: rec}
-	if err := started.write(r.recordPath()); err != nil {
-		r.log.Warn("workload is not recorded: a restarted agent would start a second one", "error", err)
-	}
-	r.log.Info("workload started", "pid", started.PID)
-	r.watch(started)
+	r.records.put(&rec)
+	r.log.Info("workload started", "pid", rec.PID)
+	r.watch(&process{cmd: cmd, record: rec})
 	return nil
 }
 
@@ -280,28 +295,35 @@ func (r *Runner) watch(p *process) {
 	r.mu.Unlock()
 	p.tasks.Go(func() { r.out.bound(ctx, r.log) })
 	p.tasks.Go(func() {
-		defer close(p.done)
-		defer cancel()
-		if awaitEnd(ctx, p.PID, p.Start) != nil {
-			return // let go
+		if exit := r.await(ctx, p); exit != nil {
+			r.ended(p, r.lastWords(exit))
 		}
-		exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
-		if p.cmd != nil {
-			_ = p.cmd.Wait() // what it says is in ProcessState
-			exit = exitOf(p.cmd.ProcessState)
-		}
-		exit.At = time.Now()
-		r.mu.Lock()
-		asked := r.asked
-		r.mu.Unlock()
-		if asked {
-			return
-		}
-		if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
-			r.log.Warn("processes of the workload were left", "error", err, "pid", p.PID)
-		}
-		r.ended(p.record, r.lastWords(exit))
 	})
+}
+
+// await returns how the process ended by itself; nil if its end was requested, or it was let go.
+func (r *Runner) await(ctx context.Context, p *process) *Exit {
+	defer close(p.done)
+	defer p.cancel()
+	if awaitEnd(ctx, p.PID, p.Start) != nil {
+		return nil // let go
+	}
+	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+	if p.cmd != nil {
+		_ = p.cmd.Wait() // what it says is in ProcessState
+		exit = exitOf(p.cmd.ProcessState)
+	}
+	exit.At = time.Now()
+	r.mu.Lock()
+	asked := r.asked
+	r.mu.Unlock()
+	if asked {
+		return nil
+	}
+	if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
+		r.log.Warn("processes of the workload were left", "error", err, "pid", p.PID)
+	}
+	return exit
 }
 
 // lastWords adds what the workload said last, if it is known what of it is secret.
@@ -320,20 +342,33 @@ func exitOf(s *os.ProcessState) *Exit {
 }
 
 // ended records an exit that was not requested, so that no later agent of this boot starts the
-// workload again.
-func (r *Runner) ended(rec record, exit *Exit) {
+// workload again. If the workload was stopped while its last words were read, the exit is void.
+func (r *Runner) ended(p *process, exit *Exit) {
+	rec := p.record
 	rec.Exit = exit
-	if err := rec.write(r.recordPath()); err != nil {
-		r.log.Warn("end of the workload is not recorded", "error", err)
+	r.mu.Lock()
+	void := r.newest != p || r.asked
+	if !void {
+		r.records.put(&rec)
+		r.state = exit.state()
 	}
-	r.end(exit)
+	r.mu.Unlock()
+	if !void {
+		r.tell(exit)
+	}
 }
 
 func (r *Runner) end(exit *Exit) {
-	r.log.Warn("workload ended", "why", exit.Why, "code", exit.Code, "signal", exit.Signal)
 	r.mu.Lock()
-	r.state = State{Wanted: true, Since: exit.At, Exit: exit}
+	r.state = exit.state()
 	r.mu.Unlock()
+	r.tell(exit)
+}
+
+func (e *Exit) state() State { return State{Wanted: true, Since: e.At, Exit: e} }
+
+func (r *Runner) tell(exit *Exit) {
+	r.log.Warn("workload ended", "why", exit.Why, "code", exit.Code, "signal", exit.Signal)
 	r.signalChange()
 }
 

@@ -4,118 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 )
-
-// patience is how long something that must happen may take on a slow machine.
-const patience = 30 * time.Second
-
-type runnerTest struct {
-	*testing.T
-	*Runner
-	cfg Config
-}
-
-// begin makes a Runner that runs this test binary in a role. Whatever is left of the workload ends
-// with the test.
-func begin(t *testing.T, role string, change func(*Config)) runnerTest {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := Config{
-		Run: []string{exe}, Vars: map[string]string{playVar: role},
-		Dir: t.TempDir(), StateDir: t.TempDir(), Boot: "boot-1",
-		Instance: "web-0-a", Group: "web", Shard: "shard-1", StopTimeout: patience,
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	return again(t, cfg)
-}
-
-// again is another agent's Runner on the same machine.
-func again(t *testing.T, cfg Config) runnerTest {
-	t.Helper()
-	r, err := New(cfg, Deps{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel() // no patience
-		r.Stop(ended)
-	})
-	return runnerTest{t, r, cfg}
-}
-
-func (r runnerTest) start() {
-	r.Helper()
-	if err := r.Start(); err != nil {
-		r.Fatal(err)
-	}
-}
-
-// eventually polls with a deadline, for what no event tells a test.
-func (r runnerTest) eventually(what string, is func() bool) {
-	r.Helper()
-	for deadline := time.Now().Add(patience); !is(); {
-		if time.Now().After(deadline) {
-			r.Fatalf("%s: not within %s; output: %q", what, patience, r.output())
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-}
-
-func (r runnerTest) output() string {
-	data, _ := os.ReadFile(r.out.path)
-	return string(data)
-}
-
-// says waits until the workload has written this.
-func (r runnerTest) says(text string) {
-	r.Helper()
-	r.eventually("workload says "+text, func() bool { return strings.Contains(r.output(), text) })
-}
-
-// exit waits until the workload has ended by itself.
-func (r runnerTest) exit() Exit {
-	r.Helper()
-	select {
-	case <-r.Changed():
-	case <-time.After(patience):
-		r.Fatalf("no exit within %s; output: %q", patience, r.output())
-	}
-	s := r.State()
-	if s.Exit == nil || s.Running {
-		r.Fatalf("state is %+v, want an exit", s)
-	}
-	return *s.Exit
-}
-
-func lives(pid int) bool {
-	s, err := readStat(pid)
-	return err == nil && s.state != "Z" && s.state != "X"
-}
-
-func kill(t *testing.T, pid int) {
-	t.Helper()
-	if pid <= 1 {
-		t.Fatalf("workload has process ID %d: it does not run", pid) // 0 would be this test and its parents
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // proves DET-19, DET-1
 func TestExitCodeAndLastWordsAreTold(t *testing.T) {
@@ -415,7 +311,7 @@ func TestTheRecordNamesTheProcess(t *testing.T) {
 func TestProcessIDOfSomebodyElse(t *testing.T) {
 	r := begin(t, "serve", nil)
 	old := record{Boot: "boot-1", Kernel: kernelBoot(), PID: os.Getpid(), Start: "1"}
-	if err := old.write(r.recordPath()); err != nil {
+	if err := old.write(r.records.path); err != nil {
 		t.Fatal(err)
 	}
 	r.start()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,10 +96,36 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	third := again(t, cfg) // and the agent is restarted once more
 	third.start()
 	third.exit()
+	fourth := again(t, cfg)
+	fourth.start()
+	fourth.exit()
 	cfg.Secrets.Tell(password("hunter2"))
 	third.State() // has the output read; the agent's loop does not wait for the disk
 	<-third.Changed()
 	if e := third.State().Exit; e == nil || e.Withheld || string(e.Output) != "I say [secret db]\nready\n" {
+		t.Errorf("exit is %+v", e)
+	}
+
+	// A disk that hangs holds up neither the loop nor the agent's end.
+	if err := os.Remove(cfg.StateDir + "/workload.log"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(cfg.StateDir+"/workload.log", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fourth.State() // has a pipe read that has no writer
+	fourth.Release()
+	if e := fourth.State().Exit; e == nil || !e.Withheld {
+		t.Errorf("exit is %+v, want its last words withheld", e)
+	}
+	pipe, err := os.OpenFile(cfg.StateDir+"/workload.log", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = pipe.Close()
+	<-fourth.Changed()
+	fourth.Release() // there are no readers any more
+	if e := fourth.State().Exit; e == nil || e.Withheld {
 		t.Errorf("exit is %+v", e)
 	}
 }

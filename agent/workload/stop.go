@@ -2,8 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
-	"os"
 	"syscall"
 	"time"
 )
@@ -15,19 +13,21 @@ const (
 	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer
 	// stays.
 	killWait = 5 * time.Second
+	// diskWait is how long Stop and Release wait for what is written and read on disk. It may hang.
+	diskWait = time.Second
 )
 
 // Stop ends the workload in order: it sends SIGTERM to the process group, and SIGKILL to what is
 // left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
 // starts the workload again.
 func (r *Runner) Stop(ctx context.Context) {
-	defer r.reveals.Wait()
 	if r.run == nil {
 		r.resume()
 	}
 	p := r.run
 	if p == nil {
 		r.forget()
+		r.settle(nil)
 		return
 	}
 	r.mu.Lock()
@@ -35,9 +35,9 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.mu.Unlock()
 	if p.over() {
 		// It ended by itself and its group was killed then; by now the ID may be another's.
-		p.tasks.Wait()
 		r.run = nil
 		r.forget()
+		r.settle(p)
 		return
 	}
 	r.log.Info("workload is stopped", "pid", p.PID, "timeout", r.cfg.StopTimeout.String())
@@ -53,7 +53,6 @@ func (r *Runner) Stop(ctx context.Context) {
 		cancel()
 	}
 	p.cancel()
-	p.tasks.Wait()
 	r.run = nil
 	if gone {
 		r.log.Info("workload has ended", "pid", p.PID)
@@ -61,12 +60,42 @@ func (r *Runner) Stop(ctx context.Context) {
 		r.log.Warn("workload cannot be killed", "pid", p.PID)
 	}
 	r.forget()
+	r.settle(p)
+}
+
+// settle waits for what is still done on disk, unless it hangs. p: a process that is let go.
+func (r *Runner) settle(p *process) {
+	late := time.NewTimer(diskWait)
+	defer late.Stop()
+	watched := func() <-chan struct{} {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if p != nil {
+				p.tasks.Wait()
+			}
+		}()
+		return over
+	}
+	// In this order: a watch may end with a record.
+	for _, what := range []func() <-chan struct{}{watched, r.reading, r.records.written} {
+		over := what()
+		if over == nil {
+			continue
+		}
+		select {
+		case <-over:
+		case <-late.C:
+			r.log.Warn("workload's record or output is not written or read in time: the disk is slow")
+			return
+		}
+	}
 }
 
 // resume takes up what an earlier agent left running, to be stopped: it may have been killed while
 // it did just that.
 func (r *Runner) resume() {
-	old, known, err := readRecord(r.recordPath())
+	old, known, err := r.records.read()
 	if err != nil {
 		r.log.Warn("workload of an earlier agent is not known", "error", err)
 	}
@@ -83,10 +112,8 @@ func (r *Runner) signal(p *process, sig syscall.Signal) {
 
 // forget makes the next Start begin from scratch.
 func (r *Runner) forget() {
-	if err := os.Remove(r.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.log.Warn("workload record was not removed", "error", err)
-	}
 	r.mu.Lock()
+	r.records.put(nil)
 	r.state = State{Wanted: len(r.argv) > 0}
 	r.mu.Unlock()
 }
@@ -106,12 +133,12 @@ func (r *Runner) Kill() {
 
 // Release leaves the workload running, for the next agent to take up.
 func (r *Runner) Release() {
-	defer r.reveals.Wait()
-	if p := r.run; p != nil {
+	p := r.run
+	if p != nil {
 		p.cancel()
-		p.tasks.Wait()
 		r.run = nil
 	}
+	r.settle(p)
 }
 
 // over reports whether the leader was reaped.

@@ -32,9 +32,13 @@ func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (pr
 		log.Error("no offered version will be installed, and none runs: the release keys cannot be read", "error", err)
 		keys = release.Keys{}
 	}
+	boot, err := kernelBoot()
+	if err != nil {
+		log.Debug("starts of an agent are counted across boots", "error", err)
+	}
 	p := programs{
 		place: &upgrade.Place{
-			Dir: filepath.Join(stateDir, "program"), Version: string(version), Keys: keys, Log: log,
+			Dir: filepath.Join(stateDir, "program"), Version: string(version), Keys: keys, Log: log, Boot: boot,
 		},
 		trial: os.Getenv(upgrade.EnvTrial), log: log,
 	}
