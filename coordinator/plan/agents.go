@@ -191,7 +191,7 @@ func (d *draft) takenBack(version string) (all []string) {
 }
 
 // forgivenAs is how a report is noted as forgiven. One without a token is noted by its instance, so
-// that those of others count.
+// that a report of another instance counts.
 func forgivenAs(m *member, r *store.UpgradeReport) string { return cmp.Or(r.Token, m.ID()) }
 
 // fellBack returns why a member's agent is not of a version any more that it had come to; "" if it

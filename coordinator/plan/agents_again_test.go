@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A version is not blamed for an agent that a drill has killed: neither at once nor when the drill is
-// over. The agent is offered the version again then.
+// A version is not blamed for an agent that a drill has killed: neither at once nor when the drill
+// is over. The agent is offered the version again then.
 //
 // proves DAY-6, PROV-7
 func TestADrillStopsNoUpgrade(t *testing.T) {
