@@ -67,8 +67,8 @@ type AgentWave struct {
 	Stopped string    `json:"stopped,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at,omitzero"`
-	// Forgiven are the tokens of offers whose versions were taken back later, before an operator
-	// ordered another try.
+	// Forgiven are the tokens of offers whose versions were taken back: before the wave, in a drill,
+	// or before an operator ordered another try. An instance stands for a report without a token.
 	Forgiven []string `json:"forgiven,omitempty"`
 }
 

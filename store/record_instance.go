@@ -242,6 +242,10 @@ const (
 // may not hold any longer.
 const DrillBegins = time.Minute
 
+// DrillTold is how long after its order an agent may still be told to cause a failure: what the
+// leader saw then is not compared again.
+const DrillTold = 10 * time.Second
+
 // DrillTime is how long after the order a failure is a part of the drill.
 const DrillTime = 10 * time.Minute
 

@@ -184,7 +184,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		if id := f.instance.Record.ID; id == s.instance {
 			s.instance = id // once in memory: the cache has it, too
 		}
-		s.want(f.instance)
+		s.want(f.instance, true) // a drill names a stream that is open
 		spec := f.instance.Record.Spec.Report
 		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
 		s.leased.Store(int64(s.ttl))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,7 +18,7 @@ func TestWhenAnAgentIsSentADrill(t *testing.T) {
 		Request: "r", At: at, Kind: store.DrillAgent, Asked: true, Epoch: 7,
 	}}
 	for after, want := range map[time.Duration]bool{
-		-time.Hour: false, -30 * time.Second: true, 0: true, store.DrillBegins: true, store.DrillBegins + 1: false,
+		-time.Hour: false, -30 * time.Second: true, 0: true, store.DrillTold: true, store.DrillTold + 1: false,
 	} {
 		if got := drillFor(rec, 7, at.Add(after)); (got != nil) != want {
 			t.Errorf("%s after the order: %v", after, got)
@@ -28,5 +29,19 @@ func TestWhenAnAgentIsSentADrill(t *testing.T) {
 	}
 	if got := drillFor(store.Instance{Phase: store.Running}, 7, at); got != nil {
 		t.Errorf("without a drill: %v", got)
+	}
+}
+
+// A drill whose message has waited for too long is taken out of it. The rest of it is sent.
+//
+// proves DAY-6
+func TestADrillThatWaitedIsNotSent(t *testing.T) {
+	s := &session{epoch: 7}
+	s.wanted.drill = &store.Instance{Phase: store.Running, Drill: &store.Drill{
+		Request: "r", At: time.Now().Add(-2 * store.DrillTold), Kind: store.DrillAgent, Asked: true, Epoch: 7,
+	}}
+	s.wanted.now = &protocol.Wanted{ConfigHash: "c", Drill: &protocol.Drill{Token: "r", Kind: "agent"}}
+	if s.endLateDrill(); s.wanted.now.GetDrill() != nil || s.wanted.now.GetConfigHash() != "c" {
+		t.Errorf("to be sent: %v", s.wanted.now)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,11 +23,13 @@ type wanted struct {
 	claim  claimed
 	files  fileWants
 	offer  *store.AgentUpgrade // of the record; it is in now as long as a replica serves it
+	drill  *store.Instance     // the record that now's drill is from; nil: there is none
 }
 
 // want updates what an instance's record wants of its agent. An older record than the known one is
-// ignored: the cache may be behind what the session has read.
-func (s *session) want(i store.Versioned[store.Instance]) {
+// ignored: the cache may be behind what the session has read. A drill that may not begin now
+// is left out.
+func (s *session) want(i store.Versioned[store.Instance], noDrill bool) {
 	w := &s.wanted
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +39,14 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.record, w.group = i.Modified, i.Record.Group
 	s.wantFiles(i.Record)
 	now := wantedBy(i.Record)
-	now.Drill = drillFor(i.Record, s.epoch, time.Now())
+	w.drill = nil
+	if now.Drill = drillFor(i.Record, s.epoch, time.Now()); noDrill {
+		now.Drill = nil
+	}
+	if now.Drill != nil {
+		rec := i.Record
+		w.drill = &rec
+	}
 	w.offer = i.Record.Upgrade
 	now.Upgrade = s.g.upgradeFor(w.offer)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
@@ -83,6 +93,7 @@ func (s *session) forgetRevision(back store.Revision) {
 // sendWanted sends what is wanted of the agent, unless that was sent last. s.mu must be held.
 func (s *session) sendWanted() error {
 	w := &s.wanted
+	s.endLateDrill()
 	w.mu.Lock()
 	group, now, due, offer := w.group, w.now, s.claimDue(), w.offer
 	w.mu.Unlock()
@@ -101,6 +112,40 @@ func (s *session) sendWanted() error {
 	w.told = bare
 	w.mu.Unlock()
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: full}})
+}
+
+// endLateDrill takes a drill out of what is to be sent if it may not begin any more: the message
+// may have waited, and a hold or a pause may have come since (DAY-6).
+func (s *session) endLateDrill() {
+	w := &s.wanted
+	w.mu.Lock()
+	rec, now := w.drill, w.now
+	w.mu.Unlock()
+	if rec == nil || now.GetDrill() == nil {
+		return
+	}
+	begins := drillFor(*rec, s.epoch, time.Now()) != nil
+	if begins && s.g.deps.Cache.View(func(c *cache.Content) { begins = !s.g.drillWaits(c, *rec) }) && begins {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.now == now { // else a newer record has come
+		w.now = proto.CloneOf(now)
+		w.now.Drill = nil
+	}
+}
+
+// drillWaits reports whether no drill of an instance may begin now, as the cache shows it: the
+// shard is on hold, or its group is paused or not known (DAY-6, SAFE-12).
+func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
+	if !rec.Drilled(time.Now()) {
+		return false
+	}
+	kv, there := c.Groups[rec.Group]
+	group, err := store.Decode[store.Group](kv)
+	return c.Shard.Record.Hold != nil || !there || err != nil || group.Record.Paused ||
+		c.Unreadable[g.cfg.Keys.Group(rec.Group)] != ""
 }
 
 // wantedBy is what a record wants of the instance's agent.
@@ -130,7 +175,7 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
 	d := i.Drill
 	if !i.Drilled(now) || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||
-		now.After(d.At.Add(store.DrillBegins)) {
+		now.After(d.At.Add(store.DrillTold)) {
 		return nil
 	}
 	return &protocol.Drill{Token: d.Request, Kind: string(d.Kind)}

@@ -339,6 +339,7 @@ func TestDrillIsToldOnOneStream(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
+		w.webGroup(false)
 		w.workloadRecord("web-0", nil)
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello")
@@ -348,7 +349,7 @@ func TestDrillIsToldOnOneStream(t *testing.T) {
 			})
 		}
 		order(store.DrillMachine, "r0", 1, 0)
-		order(store.DrillAgent, "r1", 1, 2*store.DrillBegins)
+		order(store.DrillAgent, "r1", 1, 2*store.DrillTold)
 		order(store.DrillAgent, "r2", 2, 0)
 		a.wantTold("of a machine, too late, for another stream")
 		order(store.DrillAgent, "r3", 1, 0)
@@ -357,5 +358,53 @@ func TestDrillIsToldOnOneStream(t *testing.T) {
 		b := r.welcomed(hello("web-0", "boot1", 2))
 		defer b.hangUp()
 		b.wantTold("back", "service c1 run [./web] greeting=hello")
+	})
+}
+
+// webGroup makes the group of the instances.
+func (w *world) webGroup(paused bool) {
+	w.t.Helper()
+	g := store.DefaultGroup()
+	g.Schema, g.Name, g.Provider, g.Paused = store.Schema, "web", "mem", paused
+	w.put(w.keys.Group("web"), store.Encode(g))
+}
+
+// No drill is told while the shard is on hold or the group is paused, and none of that time after
+// it: the order was for another moment.
+//
+// proves DAY-6, SAFE-12, REC-13
+func TestDrillIsNotToldInAHoldOrAPause(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		shard := func(hold *store.Hold) {
+			w.put(w.keys.Shard(), store.Encode(store.Shard{
+				Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings(), Hold: hold,
+			}))
+		}
+		order := func(token string) {
+			w.workloadRecord("web-0", func(i *store.Instance) {
+				i.Drill = &store.Drill{Request: token, Kind: store.DrillWorkload, Epoch: 1, At: time.Now(), Asked: true}
+			})
+		}
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello")
+		order("r0")
+		a.wantTold("without the group")
+		w.webGroup(false)
+		shard(&store.Hold{By: "ada", Why: "y"})
+		order("r1")
+		a.wantTold("on hold")
+		shard(nil)
+		a.wantTold("the hold is over")
+		w.webGroup(true)
+		order("r2")
+		a.wantTold("paused")
+		w.webGroup(false)
+		a.wantTold("the pause is over")
+		order("r3")
+		a.wantTold("ordered anew", "service c1 run [./web] greeting=hello kill its workload for r3")
 	})
 }

@@ -118,7 +118,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 		if s.missing.Load() {
 			s.forgetRevision(inst.Modified)
 		}
-		s.want(inst)
+		s.want(inst, g.drillWaits(c, inst.Record))
 		s.releasesChanged() // they may have while it was opened
 	}
 	g.checkReport(c, s)

@@ -12,6 +12,10 @@ import (
 // callsAtOnce bounds the concurrent calls of one kind to one provider.
 const callsAtOnce = 8
 
+// haltWait is how long the end of a machine for a drill may wait in its queue: the plan that asked
+// for it has seen that nothing else was wrong in the group (DAY-6).
+const haltWait = 2 * time.Second
+
 // Calls holds the provider calls of a term that are to be made: bounded in number and rate, with
 // jitter, the urgent first (REC-9). Its contents follow from the records, so nothing is lost with
 // it. Each kind has a queue of its own, so removals do not wait for the rate of creations; so has

@@ -110,3 +110,60 @@ func TestRateIsThePresentOne(t *testing.T) {
 		t.Errorf("%q begin %s later", names(begun), next.Sub(start))
 	}
 }
+
+// The end of a machine for a drill that has waited behind others is planned again before it begins:
+// something may have failed meanwhile. Too long after its order it does not begin at all.
+//
+// proves DAY-6
+func TestADrillThatWaitedIsLookedAtAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		ordered, waited time.Duration
+		begins          bool
+	}{
+		"not for long":  {0, time.Second, true},
+		"for long":      {0, 3 * time.Second, false},
+		"its time over": {store.DrillBegins - time.Second, time.Second, false},
+	} {
+		s := newScript(t, 0)
+		for i := range 9 {
+			id := fmt.Sprint("web-", i)
+			s.write(store.Put(keys.Instance(id), store.Encode(store.Instance{
+				Schema: store.Schema, ID: id, Group: "web", Slot: i, Phase: store.Running, Managed: true, Called: true,
+				Spec:  store.InstanceSpec{Provider: "mem"},
+				Drill: &store.Drill{Request: "r", By: "ada", At: s.now.Add(-c.ordered)},
+			})))
+		}
+		var p plan.Plan
+		for i := range 9 {
+			id := fmt.Sprint("web-", i)
+			p.Calls = append(p.Calls, plan.Call{
+				Kind: plan.CallHalt, Instance: id, Group: "web", Provider: "mem", Record: s.content.Instances[id].Modified,
+			})
+		}
+		s.step(leader.Wake{})
+		take[leader.Compute](s)
+		s.step(leader.Planned{Plan: p})
+		first := take[leader.Record](s)
+		for range 7 {
+			take[leader.Record](s)
+		}
+		none[leader.Record](s)
+		s.now = s.now.Add(c.waited)
+		s.heard = s.now
+		s.step(leader.Recorded{Operation: first.Operation, Err: store.ErrUnknown})
+		if c.begins {
+			if r := take[leader.Record](s); r.Kind != plan.CallHalt || r.Instance.ID != "web-8" {
+				t.Errorf("%s: recorded %+v", name, r)
+			}
+			continue
+		}
+		none[leader.Record](s)
+		s.step(leader.Wake{})
+		if again := take[leader.Compute](s); !slices.Contains(again.Groups, "web") {
+			t.Errorf("%s: planned are %q", name, again.Groups)
+		}
+		if !s.evidence.Busy("web-8") {
+			t.Errorf("%s: the call has not ended", name)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func (l *Leader) beginCalls(now time.Time, v View) {
 		}
 		for _, b := range begun {
 			l.do(Dequeued{Kind: b.Kind, Waited: b.Waited})
-			l.beginCall(now, v, b.Call)
+			l.beginCall(now, v, b)
 		}
 	}
 }
@@ -37,10 +37,12 @@ func (l *Leader) beginCalls(now time.Time, v View) {
 // beginCall looks at the record once more as the call leaves the queue. A creation and a restart
 // are recorded before they begin; a removal is not, because the record already says that the
 // machine has to go, so what it rests on is compared with etcd.
-func (l *Leader) beginCall(now time.Time, v View, call plan.Call) {
+func (l *Leader) beginCall(now time.Time, v View, begun Begun) {
+	call := begun.Call
 	in, there := v.Content.Instances[call.Instance]
 	if !there || in.Modified != call.Record || v.Content.Shard.Record.Hold != nil ||
-		call.Kind == plan.CallRestart && bootedSince(v, in.Record) {
+		call.Kind == plan.CallRestart && bootedSince(v, in.Record) ||
+		call.Kind == plan.CallHalt && haltIsOld(now, in.Record.Drill, begun.Waited) {
 		l.cfg.Evidence.Dropped(call.Instance) // it is planned again on the present state
 		l.calls.End(call)
 		return
@@ -60,6 +62,12 @@ func (l *Leader) beginCall(now time.Time, v View, call plan.Call) {
 	default:
 		l.do(Verify{Operation: op.number, Instance: in.Record, Conditions: call.Conditions})
 	}
+}
+
+// haltIsOld reports whether a drill has waited in the queue for so long that the plan must look
+// again at what the group can bear, or may not begin any more (DAY-6).
+func haltIsOld(now time.Time, drill *store.Drill, waited time.Duration) bool {
+	return drill == nil || waited > haltWait || !now.Before(drill.At.Add(store.DrillBegins))
 }
 
 // bootedSince reports whether there is nothing to restart: no restart is wanted any more, or a boot

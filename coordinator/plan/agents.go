@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -55,6 +56,8 @@ func (d *draft) followAgents() {
 	wave := store.AgentWave{Version: wanted, Since: d.now.UTC()}
 	if old != nil && old.Version == wanted {
 		wave = *old
+	} else {
+		wave.Forgiven = d.takenBack(wanted) // by an earlier wave to the same version
 	}
 	wave.Done, wave.Of = 0, 0
 	d.wave = &wave
@@ -154,7 +157,8 @@ func (d *draft) followOffer(m *member, recorded bool) {
 		d.wake(ends)
 		return
 	}
-	if recorded { // only then: else a leader that ends now would leave the wave going on
+	// else a leader that ends now would leave the wave going on
+	if recorded || m.Record.Drilled(d.now) {
 		why := store.Cause{Kind: store.CauseAgentStays, Name: u.Version, Text: d.wave.Why}
 		if d.wave.Stopped != m.ID() {
 			why.Text = ""
@@ -167,12 +171,35 @@ func (d *draft) followOffer(m *member, recorded bool) {
 	}
 }
 
+// forgive notes that a member's report of having gone back is not to stop the wave later either.
+func (d *draft) forgive(m *member) {
+	r := m.Report.Record.Upgrade
+	if r != nil && r.Version == d.wave.Version && r.Result == store.UpgradeBack &&
+		!slices.Contains(d.wave.Forgiven, forgivenAs(m, r)) {
+		d.wave.Forgiven = append(slices.Clone(d.wave.Forgiven), forgivenAs(m, r)) // not in the cached status
+	}
+}
+
+// takenBack are the offers of a version of which agents report that they went back.
+func (d *draft) takenBack(version string) (all []string) {
+	for _, m := range d.members {
+		if r := m.Report.Record.Upgrade; r != nil && r.Version == version && r.Result == store.UpgradeBack {
+			all = append(all, forgivenAs(m, r))
+		}
+	}
+	return all
+}
+
+// forgivenAs is how a report is noted as forgiven. One without a token is noted by its instance, so
+// that a report of another instance counts.
+func forgivenAs(m *member, r *store.UpgradeReport) string { return cmp.Or(r.Token, m.ID()) }
+
 // fellBack returns why a member's agent is not of a version any more that it had come to; "" if it
 // is not so, or an operator has ordered another try since.
 func (d *draft) fellBack(m *member, wanted string) string {
 	r := m.Report.Record.Upgrade
 	if m.Record.Upgrade != nil || r == nil || r.Version != wanted || r.Result != store.UpgradeBack ||
-		slices.Contains(d.wave.Forgiven, r.Token) {
+		slices.Contains(d.wave.Forgiven, forgivenAs(m, r)) {
 		return ""
 	}
 	return "it went back: " + r.Why
@@ -209,8 +236,13 @@ func (d *draft) versionProved(m *member, ends time.Time) bool {
 	return !d.now.Before(at)
 }
 
-// stopWave has no further agent be offered the version.
+// stopWave has no further agent be offered the version, unless a drill has made this one fail: a
+// drill is blamed on nothing (DAY-6).
 func (d *draft) stopWave(m *member, recorded bool, why string) {
+	if m.Record.Drilled(d.now) {
+		d.forgive(m)
+		return
+	}
 	if recorded || d.wave.Stopped != "" {
 		return
 	}
@@ -310,6 +342,8 @@ func (d *draft) offerAgents() {
 			return
 		case m.Record.Protected != "":
 			d.block("REC-13", m.task(store.WorkUpgrade), store.BlockedByProtection, d.protectedUntil(m))
+		case m.Record.Drilled(d.now): // its agent may be about to be killed (DAY-6)
+			d.wake(m.Record.Drill.At.Add(store.DrillTime))
 		case m.touched || !m.healthy() || m.Alive.Record.State != store.StreamOpen:
 		default:
 			d.offer(m)
@@ -359,12 +393,8 @@ func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 			return true // its end is recorded first
 		}
 	}
-	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved, d.wave.Forgiven = "", "", time.Time{}, false, nil
-	for _, m := range d.members {
-		if r := m.Report.Record.Upgrade; r != nil && r.Version == d.wave.Version && r.Result == store.UpgradeBack {
-			d.wave.Forgiven = append(d.wave.Forgiven, r.Token)
-		}
-	}
+	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
+	d.wave.Forgiven = d.takenBack(d.wave.Version)
 	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
 	if !d.mayRetry(d.order) {
 		d.settled = append(d.settled, r)

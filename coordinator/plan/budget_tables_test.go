@@ -410,3 +410,26 @@ func TestWhatAStormSays(t *testing.T) {
 		}
 	}
 }
+
+// One that died in a slot is healed, whatever another instance there leaves for.
+//
+// proves REC-9
+func TestADeadInstanceIsHealedBesideARoll(t *testing.T) {
+	left := &member{Instance: &Instance{}, phase: store.Deleting}
+	left.Record.Leaves = store.PurposeRoll
+	dead := &member{Instance: &Instance{}, phase: store.Running}
+	dead.judgment.Verdict = store.Dead
+	for name, c := range map[string]struct {
+		members []*member
+		want    store.Purpose
+	}{
+		"left":      {[]*member{left}, store.PurposeRoll},
+		"died":      {[]*member{left, dead}, store.PurposeHeal},
+		"the other": {[]*member{dead, left}, store.PurposeHeal},
+		"none":      {nil, store.PurposeSize},
+	} {
+		if got := (&slot{members: c.members}).filledFor(); got != c.want {
+			t.Errorf("%s: made for %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -122,6 +122,9 @@ func (d *draft) cannotBear(members []*member) string {
 		if m.Record.Drilled(d.now) && m.phase.Fills() {
 			return "another drill goes on: " + m.ID()
 		}
+		if m.Record.Upgrade != nil && !m.gone() {
+			return "the agent of " + m.ID() + " is being upgraded"
+		}
 	}
 	down, grace := max(1, d.boundsOf(store.WorkBudget{}).down), d.now.Before(d.s.GraceEnd)
 	switch {

@@ -60,6 +60,11 @@ func TestWhatAGroupBears(t *testing.T) {
 			store.Request{Instance: "a", Kind: store.RequestDrillAgent},
 			spec(func(g *store.Group) { g.Heal.Policy = store.HealNone }), "heal.policy none", 0,
 		},
+		"the agent of another is upgraded": {
+			one, func(s *Snapshot) {
+				s.Groups[0].Instances[3].Record.Upgrade = &store.AgentUpgrade{Version: "v1.1.0", Token: "t"}
+			}, "agent of d is being upgraded", 0,
+		},
 		"another drill": {
 			one, func(s *Snapshot) {
 				s.Groups[0].Instances[3].Record.Drill = &store.Drill{At: s.Groups[0].Instances[3].Record.Since, Asked: true}

@@ -75,16 +75,20 @@ func (sl *slot) leaver() string {
 }
 
 // filledFor is what the next instance in the slot is made for: what the one before left it for. One
-// that left for another's sake is missing now, as if it had failed.
+// that left for another's sake is missing now, as if it had failed. A dead one comes first, so that
+// healing does not wait behind a roll (REC-9).
 func (sl *slot) filledFor() store.Purpose {
-	i := slices.IndexFunc(sl.members, func(m *member) bool { return !m.phase.Fills() || m.dead() })
+	if slices.ContainsFunc(sl.members, (*member).dead) {
+		return store.PurposeHeal
+	}
+	i := slices.IndexFunc(sl.members, func(m *member) bool { return !m.phase.Fills() })
 	var why store.Purpose
 	switch {
-	case i >= 0 && !sl.members[i].dead():
+	case i >= 0:
 		why = sl.members[i].Record.LeavesBecause()
-	case i < 0 && sl.Record.Vacated != nil:
+	case sl.Record.Vacated != nil:
 		why = sl.Record.Vacated.For()
-	case i < 0:
+	default:
 		return store.PurposeSize
 	}
 	switch why {
