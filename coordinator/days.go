@@ -33,11 +33,9 @@ const (
 
 // days is what a term knows of the summaries.
 type days struct {
-	t    *term
-	done map[string]bool // days that are summed up
-	// failed are days that could not be written once: they are tried again, whatever is younger.
-	failed map[time.Time]bool
-	warned bool // nothing has succeeded since a warning
+	t      *term
+	done   map[string]bool // days that are summed up
+	warned bool            // nothing has succeeded since a warning
 }
 
 // keepDays sums up the journal of each day once it is over, so that reports and replays reach back
@@ -45,7 +43,7 @@ type days struct {
 // goes on where the last one died, and nothing is written twice. Nothing in it ends the term: what
 // fails is tried again.
 func (t *term) keepDays(ctx context.Context) {
-	d := &days{t: t, done: map[string]bool{}, failed: map[time.Time]bool{}}
+	d := &days{t: t, done: map[string]bool{}}
 	tick := time.NewTicker(daysLooked)
 	defer tick.Stop()
 	for {
@@ -65,21 +63,20 @@ func (t *term) keepDays(ctx context.Context) {
 }
 
 // look sums up the days that are over, of which the journal says what happened, and that have no
-// summary yet. A day that fails does not hold up the others.
+// summary yet. A day that fails does not hold up the others, unless nothing older is kept: beside
+// younger days it would look like one that was removed. Then they wait until it is written, or the
+// journal no longer has it.
 func (d *days) look(ctx context.Context, now time.Time) error {
 	var begin time.Time
 	var apart time.Duration
 	if !d.t.r.cache.View(func(c *cache.Content) {
-		begin, apart = c.Shard.Record.Created, evidence.ClocksApart(c)
-		if since := c.Served.Record.Since; since.After(begin) {
-			begin = since
-		}
-	}) || apart >= plan.ClocksApart {
-		return nil // by a wrong clock a day could seem to be over
-	}
-	past, known := d.t.surelyPast(now)
-	if !known {
+		begin, apart = c.Served.Record.Begins(c.Shard.Record), evidence.ClocksApart(c)
+	}) {
 		return nil
+	}
+	past, known := d.t.surelyPast(now, apart >= plan.ClocksApart)
+	if !known || apart >= plan.ClocksApart {
+		return nil // by a wrong clock a day could seem to be over
 	}
 	oldest, err := d.oldest(ctx)
 	if err != nil {
@@ -92,7 +89,7 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	// that was removed to bound their number.
 	covers := func(day time.Time) bool {
 		return day.Add(dayLong).After(begin) && (!day.Before(reach) || !begin.Before(reach)) &&
-			end.Sub(day) <= settings.DaysKept.D() && (day.Format(store.DayLayout) >= oldest || d.failed[day])
+			end.Sub(day) <= settings.DaysKept.D() && day.Format(store.DayLayout) >= oldest
 	}
 	var open []time.Time
 	for day := end.Add(-dayLong); covers(day); day = day.Add(-dayLong) {
@@ -109,10 +106,14 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	}
 	var failed error
 	for _, day := range slices.Backward(open) {
-		if err := d.sumUp(ctx, day, begin, now); err != nil {
-			d.failed[day] = true
+		err := d.sumUp(ctx, day, begin, now)
+		if err != nil {
 			failed = cmp.Or(failed, fmt.Errorf("sum up day %s: %w", day.Format(store.DayLayout), err))
 		}
+		if oldest == "" && err != nil {
+			break
+		}
+		oldest = cmp.Or(oldest, day.Format(store.DayLayout))
 	}
 	return cmp.Or(failed, d.forget(ctx, int(settings.DaysKept.D()/dayLong)))
 }

@@ -99,21 +99,46 @@ func (s refusing) Commit(ctx context.Context, txn store.Txn) (store.Revision, er
 // proves DAY-5, OBS-1
 func TestADayThatCannotBeWritten(t *testing.T) {
 	inWorld(t, fake.Config{}, func(w *world) {
-		today := w.created(2)
-		first, book := today.AddDate(0, 0, -2), newLogbook()
-		prefix := w.keys.DayDone(first.Format(store.DayLayout))
-		w.happened("web", first)
+		today := w.created(3)
+		middle, book := today.AddDate(0, 0, -2), newLogbook()
+		prefix := w.keys.DayDone(middle.Format(store.DayLayout))
+		w.happened("web", middle)
 		w.start("one", book.kept, func(_ *coordinator.Config, deps *coordinator.Deps) {
 			deps.Store = refusing{deps.Store, &prefix}
 		})
 		w.until(time.Hour, "the later day is summed up", func() bool { return w.isDone(today.AddDate(0, 0, -1)) })
 		w.pass(time.Hour)
 		warned := count(book.since(0, slog.LevelWarn), slog.LevelWarn, "days are not summed up", "next")
-		if n := warned["tried again every 10m0s"]; n != 1 || w.isDone(first) {
+		if n := warned["tried again every 10m0s"]; n != 1 || w.isDone(middle) {
 			t.Errorf("warned of %v", warned)
 		}
 		prefix = ""
-		w.until(time.Hour, "the first one is summed up", func() bool { return w.isDone(first) })
+		w.until(time.Hour, "it is summed up", func() bool { return w.isDone(middle) })
+	})
+}
+
+// The oldest day that cannot be written holds up the others, with one warning, so that the next
+// leader still writes it.
+//
+// proves DAY-5, OBS-1
+func TestTheOldestDayThatCannotBeWritten(t *testing.T) {
+	inWorld(t, fake.Config{}, func(w *world) {
+		today := w.created(2)
+		first, book := today.AddDate(0, 0, -2), newLogbook()
+		prefix := w.keys.DayDone(first.Format(store.DayLayout))
+		w.happened("web", first)
+		one := w.start("one", book.kept, func(_ *coordinator.Config, deps *coordinator.Deps) {
+			deps.Store = refusing{deps.Store, &prefix}
+		})
+		w.pass(time.Hour)
+		warned := count(book.since(0, slog.LevelWarn), slog.LevelWarn, "days are not summed up", "next")
+		if n := warned["tried again every 10m0s"]; n != 1 || len(w.list(w.keys.Of(store.KindDays))) > 0 {
+			t.Errorf("warned of %v", warned)
+		}
+		one.stop()
+		w.start("two")
+		w.until(time.Hour, "both are summed up",
+			func() bool { return w.isDone(first) && w.isDone(today.AddDate(0, 0, -1)) })
 	})
 }
 
@@ -131,6 +156,27 @@ func TestARemovedDayStaysAway(t *testing.T) {
 		w.pass(time.Hour)
 		if w.isDone(today.AddDate(0, 0, -3)) || w.isDone(today.AddDate(0, 0, -4)) {
 			t.Error("an older day is summed up")
+		}
+	})
+}
+
+// After a stop of longer than events_kept, days are summed up again once the clock has gone evenly
+// for a day.
+//
+// proves DAY-5
+func TestDaysAreSummedUpAfterALongStop(t *testing.T) {
+	inWorld(t, fake.Config{}, func(w *world) {
+		today := w.created(60)
+		yesterday := today.AddDate(0, 0, -1)
+		w.served(today.AddDate(0, 0, -30))
+		w.start("one")
+		w.pass(23 * time.Hour)
+		if w.isDone(yesterday) {
+			t.Error("a day is summed up by a clock that nothing confirms")
+		}
+		w.pass(2 * time.Hour)
+		if !w.isDone(yesterday) || !w.isDone(today) {
+			t.Error("the days are not summed up")
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,6 +136,77 @@ func TestAHoldThatCannotBeWritten(t *testing.T) {
 		}
 		if n := count(book.since(0, slog.LevelWarn), slog.LevelWarn, "shard put on hold", "why"); len(n) != 0 {
 			t.Errorf("logged %v, and it is not on hold", n)
+		}
+	})
+}
+
+// mute is a store that does not say what etcd is while it is silent.
+type mute struct {
+	store.Store
+	silent *atomic.Bool
+}
+
+func (s mute) Vitals(ctx context.Context) (store.Vitals, error) {
+	if s.silent.Load() {
+		return store.Vitals{}, context.DeadlineExceeded
+	}
+	return s.Store.Vitals(ctx)
+}
+
+// A leader that could not ask which etcd it is writes down what it knew: the next one takes the
+// same etcd for the same, and another one for another.
+//
+// proves SAFE-12, DAY-5
+func TestServedKeepsTheClusterWithoutVitals(t *testing.T) {
+	for name, exchanged := range map[string]bool{"the same etcd": false, "another etcd": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, quick, func(w *world) {
+				served := func() store.Served { return decoded[store.Served](w, w.list(w.keys.Served())[0]).Record }
+				var silent atomic.Bool
+				one := w.start("one", func(_ *coordinator.Config, deps *coordinator.Deps) {
+					deps.Store = mute{deps.Store, &silent}
+				})
+				w.leads(time.Minute, "one")
+				w.pass(time.Minute)
+				before := served()
+				silent.Store(true)
+				w.pass(time.Minute)
+				after := served()
+				if after.Cluster == "" || after.Cluster != before.Cluster || after.Revision < before.Revision ||
+					!after.At.After(before.At) {
+					t.Errorf("%+v, after %+v", after, before)
+				}
+				one.stop()
+				if exchanged {
+					w.db.Faults().ChangeCluster()
+				}
+				w.start("two")
+				w.leads(time.Minute, "two")
+				w.pass(time.Minute)
+				s := served()
+				if held := w.shard().Hold != nil; held != exchanged || s.Since.Equal(before.Since) == exchanged {
+					t.Errorf("on hold: %t, %+v", held, s)
+				}
+			})
+		})
+	}
+}
+
+// A record that names no cluster is no sign of another one.
+//
+// proves SAFE-12, DAY-5
+func TestServedWithoutAClusterKeepsThePast(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		since := time.Now().UTC().Add(-48 * time.Hour)
+		w.put(w.keys.Served(), store.Encode(store.Served{
+			Schema: store.Schema, At: time.Now().UTC(), Replica: "zero", Since: since,
+		}))
+		w.start("one")
+		w.leads(time.Minute, "one")
+		w.pass(time.Minute)
+		s := decoded[store.Served](w, w.list(w.keys.Served())[0]).Record
+		if s.Replica != "one" || s.Cluster == "" || !s.Since.Equal(since) {
+			t.Errorf("%+v", s)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -71,9 +72,9 @@ func (s *serving) note(ctx context.Context) {
 	rec.Silent = slices.Clone(s.t.silent)
 	s.t.mu.Unlock()
 	if v, err := s.t.r.askVitals(ctx); err == nil { // a slow answer must not delay the note
-		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		s.age(v)
 	}
+	rec.Cluster, rec.Revision = s.cluster, s.revision // without an answer what was known before
 	s.await(rec.At)
 	rec.History, rec.Journal, rec.Since = s.history.record(), s.journal.record(), s.since
 	s.seen = store.SeeReplicas(s.seen, s.t.replicas(), rec.At)
@@ -125,6 +126,9 @@ func (s *serving) takeUp(ctx context.Context) bool {
 			v.Record.Uncompacted
 		s.revision, s.since = v.Record.Revision, v.Record.Since
 	}
+	if !v.Present() { // a new shard, one restored from a backup, or a record that is lost
+		s.since = time.Now().UTC()
+	}
 	s.read, s.counted = true, time.Now()
 	s.t.agreeOn(v.Record.At, s.counted)
 	return true
@@ -134,20 +138,30 @@ func (s *serving) takeUp(ctx context.Context) bool {
 func (t *term) agreeOn(last, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lastServed, t.readServed = last, now; last.IsZero() {
+	if t.lastServed, t.readServed, t.steady = last, now, now; last.IsZero() {
 		t.lastServed = now // no leader ever worked here
 	}
 }
 
 // surelyPast returns a time that is past even if this replica's clock is ahead: it is no later than
-// the previous leader's last note and the time since then. False if that note is not read yet.
-func (t *term) surelyPast(now time.Time) (time.Time, bool) {
+// the previous leader's last note and the time since then. False if that note is not read yet. That
+// leaves out the time without a leader, so a clock that has gone evenly for a day of this term, while
+// no other one differed from it, counts alone.
+func (t *term) surelyPast(now time.Time, apart bool) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.readServed.IsZero() {
 		return time.Time{}, false
 	}
-	if past := t.lastServed.Add(time.Since(t.readServed)); past.Before(now) {
+	gone := time.Since(t.readServed) // which no change of the clock moves
+	moved := now.Round(0).Sub(t.readServed.Round(0)) - gone
+	if apart || (moved-t.moved).Abs() >= plan.ClocksApart {
+		t.moved, t.steady = moved, time.Now()
+	}
+	if time.Since(t.steady) >= dayLong {
+		return now, true
+	}
+	if past := t.lastServed.Add(gone); past.Before(now) {
 		return past.UTC(), true
 	}
 	return now, true
@@ -203,7 +217,7 @@ func (s *serving) age(v store.Vitals) {
 	s.history.pass(now.Sub(s.counted))
 	s.journal.pass(now.Sub(s.counted))
 	s.counted = now
-	if s.cluster != v.ClusterName() || v.Revision < s.revision {
+	if s.cluster != "" && s.cluster != v.ClusterName() || v.Revision < s.revision {
 		// revisions of another past mean nothing in this one, also to a pass that is under way
 		s.history, s.journal, s.forgetting = history{}, history{}, forgetting{}
 		s.since = now.UTC()

@@ -47,6 +47,10 @@ type term struct {
 	// lastServed is when the previous leader was last at work, by its clock, and readServed when this
 	// one read that.
 	lastServed, readServed time.Time
+	// steady is since when this replica's clock has gone evenly, and moved by how much it was changed
+	// before, since readServed.
+	steady time.Time
+	moved  time.Duration
 
 	unanswered map[query.Key]query.Kind // numbers from outside whose last question failed
 

@@ -170,6 +170,14 @@ type Served struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
+// Begins is from when on the journal of a shard says what happened.
+func (s Served) Begins(shard Shard) time.Time {
+	if s.Since.After(shard.Created) {
+		return s.Since
+	}
+	return shard.Created
+}
+
 // Silent is a provider or a load balancer that does not say what it has.
 type Silent struct {
 	Provider string `json:"provider,omitempty"`

@@ -32,10 +32,14 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	begins, err := s.pastBegins(ctx, shard.Record)
+	if err != nil {
+		return err
+	}
 	now := s.env.Now().UTC()
 	from := now.Add(-time.Duration(c.Since))
 	w, err := eventfile.NewWriter(s.env.Stdout, eventfile.Head{
-		Shard: s.flags.Shard, From: from, To: now, Created: shard.Record.Created,
+		Shard: s.flags.Shard, From: from, To: now, Created: begins,
 		Kept: shard.Record.Settings.WithDefaults().EventsKept, Program: s.env.Version,
 		Settings: shard.Record.Settings,
 	})

@@ -18,8 +18,12 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 	if err != nil {
 		return in, 0, err
 	}
+	begins, err := s.pastBegins(ctx, shard.Record)
+	if err != nil {
+		return in, 0, err
+	}
 	in = review.Input{
-		From: from, To: to, Created: shard.Record.Created,
+		From: from, To: to, Created: begins,
 		Kept: shard.Record.Settings.WithDefaults().EventsKept.D(),
 	}
 	err = s.appendOnly(ctx, store.KindEvents, s.keys().EventsFrom(from.Add(-review.Before)), func(kv store.KV) error {
@@ -36,7 +40,7 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 		return in, 0, err
 	}
 	in.Instances = readable[store.Instance](listing.KVs)
-	if !from.Before(to.Add(-in.Kept)) {
+	if !from.Before(to.Add(-in.Kept)) && !from.Before(in.Created) {
 		return in, listing.Revision, nil
 	}
 	err = s.appendOnly(ctx, store.KindDays, s.keys().DayDone(from.UTC().Format(store.DayLayout)),
@@ -47,6 +51,14 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 			return nil
 		})
 	return in, listing.Revision, err
+}
+
+// pastBegins is from when on the journal says what happened: the time of before a restore is
+// unknown.
+func (s *Session) pastBegins(ctx context.Context, shard store.Shard) (time.Time, error) {
+	spoiled := map[string]error{} // status names it
+	served, _, err := findShown[store.Served](ctx, s, s.keys().Served(), spoiled)
+	return served.Record.Begins(shard), err
 }
 
 // appendOnly reads the keys of a kind from one on, some at a time. Their values do not change once

@@ -5,8 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/coordinator/replay"
+	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/store"
 )
 
 // What was, the control and the file stand side by side, for people and for programs, from the
@@ -62,5 +65,45 @@ func TestReplay(t *testing.T) {
 	t.Log(stdout)
 	if !strings.Contains(stdout, "in the file: lost by machine died") || !strings.Contains(stdout, "Compare the file") {
 		t.Errorf("%s", stdout)
+	}
+}
+
+// After a restore the time before it is unknown to reports and replays, from the shard and from a
+// file: it is not a time in which all was well.
+//
+// proves DAY-5, AUTO-4
+func TestThePastBeginsAtARestore(t *testing.T) {
+	w := newWorld(t)
+	w.past()
+	since := noon.Add(-30 * time.Minute)
+	w.put(store.KindServed, "", store.Served{
+		Schema: store.Schema, At: noon.Add(-2 * time.Second), Replica: "coord-a", Since: since,
+	})
+	t.Chdir(t.TempDir())
+	_, file, _ := w.run("events", "export", "--since", "3h")
+	spec := "name: web\nsize: 1\nprovider: process\nbudget: {max_expansion: 2}\n"
+	for name, text := range map[string]string{"events": file, "web.yaml": spec} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"--since", "3h"}, {"--from", "events"}} {
+		code, stdout, stderr := w.run(append([]string{"report", "-o", "json"}, args...)...)
+		var doc review.Report
+		if err := json.Unmarshal([]byte(stdout), &doc); code != Done || err != nil {
+			t.Fatalf("%v: %d, %v: %s", args, code, err, stderr)
+		}
+		if !doc.From.Equal(since) || len(doc.Groups) != 1 || doc.Groups[0].Wanted.D() != 30*time.Minute ||
+			doc.Groups[0].Lost != 0 {
+			t.Errorf("%v: %s", args, stdout)
+		}
+		code, stdout, stderr = w.run(append([]string{"replay", "-f", "web.yaml", "-o", "json"}, args...)...)
+		var res replay.Result
+		if err := json.Unmarshal([]byte(stdout), &res); code != Done || err != nil {
+			t.Fatalf("%v: %d, %v: %s", args, code, err, stderr)
+		}
+		if res.Groups[0].Was.Replaced != 0 {
+			t.Errorf("%v: %s", args, stdout)
+		}
 	}
 }

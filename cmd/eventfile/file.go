@@ -29,7 +29,7 @@ type Head struct {
 	Shard   string         `json:"shard"`
 	From    time.Time      `json:"from"`
 	To      time.Time      `json:"to"`
-	Created time.Time      `json:"created,omitzero"` // the shard
+	Created time.Time      `json:"created,omitzero"` // the shard; after a restore of etcd, since then
 	Kept    store.Duration `json:"events_kept"`
 	Program string         `json:"program"`
 	// Settings are the shard's.

@@ -79,7 +79,8 @@ func record(in review.Input, groups map[string]bool) *tape {
 // new ones.
 func daysOf(in review.Input, day time.Time) []store.Day {
 	reach := in.To.Add(-in.Kept)
-	if in.Kept <= 0 || !day.Before(reach) || !in.Created.IsZero() && !in.Created.Before(reach) {
+	covered := in.Kept <= 0 || !day.Before(reach) || !in.Created.IsZero() && !in.Created.Before(reach)
+	if covered && day.Add(dayLong).After(in.Created) {
 		return review.Days(in, day)
 	}
 	var kept []store.Day

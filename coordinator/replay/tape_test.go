@@ -35,3 +35,29 @@ func TestNumbersOfBeforeTheSpanAreNotPlayed(t *testing.T) {
 		t.Errorf("of the same hour it is %g", v)
 	}
 }
+
+// Of a day before the journal begins only a summary that is kept says anything.
+//
+// proves DAY-5, AUTO-4
+func TestADayBeforeTheJournalBegins(t *testing.T) {
+	to := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	today := to.Truncate(dayLong)
+	slot := 0
+	in := review.Input{
+		From: to.Add(-3 * dayLong), To: to, Kept: 7 * dayLong, Created: today.Add(6 * time.Hour),
+		Instances: []store.Instance{{ID: "web-0-a", Group: "web", Phase: store.Running, Managed: true}},
+		Entries: []store.JournalEntry{{
+			At: to.Add(-4 * dayLong), Group: "web", Instance: "web-0-a", Slot: &slot, From: store.Checking, To: store.Running,
+		}},
+		Days: []store.Day{{Group: "web", Day: today.Add(-dayLong).Format(store.DayLayout), Wanted: 7}},
+	}
+	if days := daysOf(in, today.Add(-2*dayLong)); len(days) > 0 {
+		t.Errorf("the day before: %+v", days)
+	}
+	if days := daysOf(in, today.Add(-dayLong)); len(days) != 1 || days[0].Wanted != 7 {
+		t.Errorf("the day with a summary: %+v", days)
+	}
+	if days := daysOf(in, today); len(days) != 1 || days[0].Wanted.D() != 18*time.Hour {
+		t.Errorf("today: %+v", days)
+	}
+}

@@ -18,7 +18,7 @@ const Before = 24 * time.Hour
 type Input struct {
 	From, To  time.Time
 	Kept      time.Duration // how long the journal keeps entries
-	Created   time.Time     // of the shard; zero: unknown
+	Created   time.Time     // of the shard, or its last restore: nothing before counts; zero: unknown
 	Entries   []store.JournalEntry
 	Instances []store.Instance // the records of now
 	// Loads are of the same time; only summaries need them.
@@ -77,7 +77,7 @@ func Of(in Input) Report {
 		days = nil
 	case len(days) > 0:
 		r.From = begin
-		r.Unknown = append(r.Unknown, ofDays(days, reach)...)
+		r.Unknown = append(r.Unknown, ofDays(days, latest(reach, in.Created))...)
 		if in.From = after(days); in.From.Before(reach) {
 			in.From = reach
 		}
@@ -87,9 +87,11 @@ func Of(in Input) Report {
 			reason.Span(in.Kept)))
 		in.From = r.From
 	}
-	if r.From.Before(in.Created) && len(days) == 0 {
-		r.From = in.Created
-		in.From = r.From
+	if in.From.Before(in.Created) {
+		in.From = in.Created
+		if len(days) == 0 {
+			r.From = in.From
+		}
 	}
 	w := walked(in)
 	names := map[string]bool{}
@@ -124,6 +126,13 @@ func Of(in Input) Report {
 			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", w.more))
 	}
 	return r
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // walked goes through the journal from in.From to in.To.

@@ -17,7 +17,7 @@ func (s *Source) Report(group string, span time.Duration, now time.Time) (r revi
 	in := review.Input{From: now.Add(-span), To: now}
 	s.cache.View(func(c *cache.Content) {
 		read = c.Revision != 0
-		in.Created = c.Shard.Record.Created
+		in.Created = c.Served.Record.Begins(c.Shard.Record)
 		for _, v := range c.Instances {
 			if group == "" || v.Record.Group == group {
 				in.Instances = append(in.Instances, v.Record)
