@@ -258,7 +258,7 @@ func TestHostileText(t *testing.T) {
 func TestStaleAndBack(t *testing.T) {
 	x := newTerminal(t, 80, 24)
 	x.group("web", 1)
-	x.sees("web")
+	x.sees("started") // it must have arrived before etcd is cut off
 	x.st.Faults().Cut()
 	x.sees("STALE: heard from etcd")
 	x.sees("started")
