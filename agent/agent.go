@@ -80,7 +80,9 @@ type Agent struct {
 	tasks   sync.WaitGroup // end with the background
 	keeper  *keeper
 	files   *protocol.Files // as a replica told last
-	whole   bool            // every file has been there
+	// filesFrom is the stream on which it did.
+	filesFrom session.Stream
+	whole     bool // every file has been there
 
 	secretNumber int // of the secrets when checks were wanted for files last
 	scribe       *scribe

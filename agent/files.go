@@ -19,6 +19,10 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 		a.deps.Files.Signed(signed)
 		return
 	}
+	if serving, is := a.session.Serving(); is && serving != a.filesFrom {
+		a.filesFrom = serving
+		a.deps.Files.Reconnected()
+	}
 	a.files = m.GetFiles()
 	if a.duty.Files && a.files.GetConfigHash() == a.duty.ConfigHash {
 		a.wantFiles(a.duty)

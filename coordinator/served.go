@@ -145,8 +145,8 @@ func (t *term) agreeOn(last, now time.Time) {
 
 // surelyPast returns a time that is past even if this replica's clock is ahead: it is no later than
 // the previous leader's last note and the time since then. False if that note is not read yet. That
-// leaves out the time without a leader, so a clock that has gone evenly for a day of this term, while
-// no other one differed from it, counts alone.
+// leaves out the time without a leader, so a clock that has gone evenly for a day of this term,
+// while no other one differed from it, counts alone.
 func (t *term) surelyPast(now time.Time, apart bool) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

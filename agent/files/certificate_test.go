@@ -184,6 +184,29 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// An answer that went to a stream which has ended is asked for on the next one, and not when its
+// time is over.
+//
+// proves FILE-2
+func TestACertificateIsAskedForOnTheNextStream(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.ca = newTestCA(t)
+		m.ca.silent = true
+		m.want("c1", certified("v1"))
+		pass(time.Second)
+		m.change(func() { m.ca.silent = false })
+		pass(time.Second)
+		if m.Settled("c1") {
+			t.Fatal("it is there though no answer came")
+		}
+		m.Reconnected()
+		pass(time.Second)
+		if !m.Settled("c1") {
+			t.Errorf("states %+v", m.States())
+		}
+	})
+}
+
 // An authority that does not answer, refuses, or answers something else holds up nothing else and
 // leaves the files as they are; what comes late is left alone.
 //

@@ -196,6 +196,22 @@ func (m *Manager) Want(files *protocol.Files, vars map[string]string) {
 	signal(m.wake)
 }
 
+// Reconnected drops requests for certificates that have no answer yet, so that they are sent again:
+// the answer went to a stream that is no longer there.
+func (m *Manager) Reconnected() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for path, o := range m.orders {
+		if o.key != nil && o.answer == nil {
+			delete(m.orders, path)
+		}
+	}
+	signal(m.wake)
+}
+
 // Piece takes a piece that a coordinator has sent.
 func (m *Manager) Piece(p *protocol.FilePiece) {
 	if m == nil {

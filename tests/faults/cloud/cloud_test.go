@@ -288,7 +288,7 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 // What a call was made to do wrong is written with its end.
 func TestHowACallGoesWrongIsWritten(t *testing.T) {
 	w := newWorld(t)
-	oops := errors.New("oops")
+	oops, calls := errors.New("oops"), 0
 	for want, fault := range map[string]fake.Fault{
 		"":                 {Call: fake.CallStop},
 		"slow":             {Delay: time.Millisecond},
@@ -297,18 +297,25 @@ func TestHowACallGoesWrongIsWritten(t *testing.T) {
 		"hangs, done late": {Hang: true, Effect: fake.EffectLate},
 	} {
 		lift := w.Inject(fault)
-		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		patience := time.Minute
+		if fault.Hang {
+			patience = 500 * time.Millisecond
+		}
+		brief, cancel := context.WithTimeout(t.Context(), patience)
 		_ = w.as.Delete(brief, "s1", "web-0") // how it went is written
+		calls++
 		cancel()
 		lift()
 		var call *history.Call
 		w.await("the end of the call", func() bool {
+			ended := 0
 			for _, e := range w.log.Events() {
-				if e.Call != nil {
+				if e.Call != nil && e.Call.Ended {
 					call = e.Call
+					ended++
 				}
 			}
-			return call.Ended
+			return ended == calls
 		})
 		if call.Lie != want {
 			t.Errorf("written: %q, want %q", call.Lie, want)
