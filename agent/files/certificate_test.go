@@ -362,12 +362,12 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 		first := m.pair()
 		var full atomic.Bool
 		full.Store(true)
-		m.at = func(step string) error {
+		m.steps(func(step string) error {
 			if full.Load() && step == "write" {
 				return syscall.ENOSPC
 			}
 			return nil
-		}
+		})
 		pass(45 * time.Minute)
 		if s := m.States()[0]; s.State != Error || !strings.Contains(s.Why, "it is not renewed: the disk is full") ||
 			m.pair() != first || m.requests() != 2 {
@@ -392,12 +392,12 @@ func TestADeathWhileACertificateIsExchanged(t *testing.T) {
 			m.ca = newTestCA(t)
 			m.want("c1", certified("v1"))
 			first, n, root, state := m.pair(), 0, t.TempDir(), t.TempDir()
-			m.at = func(string) error {
+			m.steps(func(string) error {
 				if n++; n == step+1 { // what is on disk now is what a death would leave
 					return errors.Join(os.CopyFS(root, os.DirFS(m.root)), os.CopyFS(state, os.DirFS(m.cfg.StateDir)))
 				}
 				return nil
-			}
+			})
 			pass(43 * time.Minute)
 			ended = n <= step
 			m.stop()

@@ -77,10 +77,13 @@ func (m *machine) start() {
 			return time.Now().Add(m.clock)
 		},
 		At: func(step string) error {
-			if m.at == nil {
+			m.mu.Lock()
+			at := m.at
+			m.mu.Unlock()
+			if at == nil {
 				return nil
 			}
-			return m.at(step)
+			return at(step)
 		},
 	})
 	if err != nil {
@@ -140,6 +143,20 @@ func (m *machine) want(hash string, list ...*protocol.File) {
 	synctest.Wait()
 }
 
+// fetches are how often a piece was asked for.
+func (m *machine) fetches() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked
+}
+
+// steps has a function called at each step of a write.
+func (m *machine) steps(at func(step string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = at
+}
+
 func (m *machine) on(name string) string {
 	data, err := os.ReadFile(filepath.Join(m.root, name))
 	if err != nil {
@@ -177,9 +194,9 @@ func TestFilesAreDeliveredAndMended(t *testing.T) {
 		if !m.Settled("c2") || m.Settled("c1") || m.Missing() != "" {
 			t.Errorf("settled %t, missing %q", m.Settled("c2"), m.Missing())
 		}
-		asked := m.asked
+		asked := m.fetches()
 		<-time.After(time.Minute)
-		if m.asked != asked {
+		if m.fetches() != asked {
 			t.Error("what is there was asked for again")
 		}
 		must(t, os.WriteFile(filepath.Join(m.root, "a"), []byte("another"), 0o600))
@@ -244,8 +261,8 @@ func TestFilesAfterARestartOfTheAgent(t *testing.T) {
 			t.Error(why)
 		}
 		m.want("c1", m.file("${dir}/a", "a secret", func(f *protocol.File) { f.Secret, f.Version = true, "s7" }))
-		if m.asked != 0 || len(m.hidden) != 1 || m.hidden[0] != "a secret" {
-			t.Errorf("asked %d times, hidden %q", m.asked, m.hidden)
+		if m.fetches() != 0 || len(m.hidden) != 1 || m.hidden[0] != "a secret" {
+			t.Errorf("asked %d times, hidden %q", m.fetches(), m.hidden)
 		}
 		m.stop()
 		must(t, os.Remove(filepath.Join(m.root, "a")))
@@ -267,7 +284,7 @@ func TestDamagedContentIsNotWritten(t *testing.T) {
 		m.mu.Unlock()
 		m.want("c1", m.file("${dir}/a", "abcdef", nil))
 		<-time.After(10 * time.Minute)
-		if asked := m.asked; asked < 8 || asked > 60 {
+		if asked := m.fetches(); asked < 8 || asked > 60 {
 			t.Errorf("asked %d times in ten minutes", asked)
 		}
 		if s := m.States()[0]; s.State != Missing || s.Why != "its content was damaged on the way" ||
