@@ -59,14 +59,7 @@ var drillFields = []Field{
 		Allowed: fmt.Sprintf("at most %d", mostDrills),
 		Doc: "Failures on purpose that come again and again. One whose time no window allows, or that the group could " +
 			"not bear then, is left out; the journal says why.",
-		wrong: func(g *Group) []FieldError {
-			if n := len(g.Drills); n > mostDrills {
-				return []FieldError{{
-					Path: "drills", Value: number(n, "drill"), Allowed: fmt.Sprintf("at most %d", mostDrills), Rule: "DAY-6",
-				}}
-			}
-			return nil
-		},
+		wrong: func(g *Group) []FieldError { return tooMany("drills", "DAY-6", "drill", len(g.Drills), mostDrills) },
 	},
 	drillField("cron", "", "minute hour day month weekday: 0 10 * * 2",
 		"When it comes, by the clock of its time zone, as in scale.schedule.",

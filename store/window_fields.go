@@ -55,6 +55,14 @@ func oneOfEach(known []string) func([]string) bool {
 	}
 }
 
+// tooMany refuses a list of more than so many.
+func tooMany(path, rule, what string, n, most int) []FieldError {
+	if n <= most {
+		return nil
+	}
+	return []FieldError{{Path: path, Value: number(n, what), Allowed: fmt.Sprintf("at most %d", most), Rule: rule}}
+}
+
 // windowFields are the fields of a group's windows and of its freeze.
 var windowFields = []Field{
 	{
@@ -63,12 +71,7 @@ var windowFields = []Field{
 		Doc: "When rolls, expiry, rebalancing and scale-down may begin with an instance. What has begun is brought to " +
 			"its end. Healing, notices, evacuation, operators' orders and rollbacks wait for no window.",
 		wrong: func(g *Group) []FieldError {
-			if n := len(g.Windows); n > mostWindows {
-				return []FieldError{{
-					Path: "windows", Value: number(n, "window"), Allowed: fmt.Sprintf("at most %d", mostWindows), Rule: "ROLL-6",
-				}}
-			}
-			return nil
+			return tooMany("windows", "ROLL-6", "window", len(g.Windows), mostWindows)
 		},
 	},
 	windowField("days", "list of strings", "every day", "different ones of mon, tue, wed, thu, fri, sat and sun",

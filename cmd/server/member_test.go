@@ -48,12 +48,10 @@ func local(t *testing.T) (Place, Record) {
 	return p, r
 }
 
-// proves DAY-1: the port of etcd's members is for members; a user's certificate of the same
-// authority opens it as little as none
-func TestMembersBelieveMembersAlone(t *testing.T) {
-	p, r := local(t)
+// start runs a member until the test ends, and returns when it is ready.
+func start(t *testing.T, p Place, r Record) context.Context {
+	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
-	defer end()
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }, supervised.Service{})
@@ -61,8 +59,23 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 	select {
 	case <-ready:
 	case err := <-ended:
+		end()
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx
+}
+
+// proves DAY-1: the port of etcd's members is for members; a user's certificate of the same
+// authority opens it as little as none
+func TestMembersBelieveMembersAlone(t *testing.T) {
+	p, r := local(t)
+	start(t, p, r)
 	files, err := pki.Load(p.credentials().Dir, pki.Operators)
 	if err != nil {
 		t.Fatal(err)
@@ -96,27 +109,13 @@ func TestMembersBelieveMembersAlone(t *testing.T) {
 			t.Errorf("%q was answered", name)
 		}
 	}
-	end()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }
 
 // proves DAY-1: history is compacted by the shard's own setting, which takes etcd's root; a
 // coordinator's certificate alone may not
 func TestTheReplicaMayCompact(t *testing.T) {
 	p, r := local(t)
-	ctx, end := context.WithTimeout(t.Context(), time.Minute)
-	defer end()
-	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- runMember(ctx, p, r, slog.New(slog.DiscardHandler), func(at string) { ready <- at }, supervised.Service{})
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
+	ctx := start(t, p, r)
 	if err := p.found(ctx, r, true); err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +151,6 @@ func TestTheReplicaMayCompact(t *testing.T) {
 		t.Errorf("compact as a coordinator: %v", err)
 	}
 	if err := plain.Close(); err != nil {
-		t.Error(err)
-	}
-	end()
-	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
