@@ -29,19 +29,19 @@ type remembered struct {
 	Retired         bool   `json:"retired,omitempty"`
 	RetiredRevision int64  `json:"retired_revision,omitempty"`
 	RetiredPhase    string `json:"retired_phase,omitempty"`
-	duty
+	assignment
 }
 
-// duty is what the agent was told to be, as far as it has taken it over, and what it has done once
-// and must not do again.
-type duty struct {
+// assignment is what the replica wants of the agent, as far as the agent has applied it, and what
+// the agent has done once and must not do again.
+type assignment struct {
 	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": all but the last belong to the
 	// bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
 	Secrets    map[string]string `json:"secrets,omitempty"` // their names, by variable; their values are never here
-	Checks     []json.RawMessage `json:"checks,omitempty"`  // as they were told
+	Checks     []json.RawMessage `json:"checks,omitempty"`  // as received
 	Files      bool              `json:"files,omitempty"`   // the configuration has files
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
@@ -59,24 +59,24 @@ type duty struct {
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was
 // none.
-func readMemory(path, instance string) (session.Memory, duty, error) {
+func readMemory(path, instance string) (session.Memory, assignment, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return session.Memory{}, duty{}, nil
+		return session.Memory{}, assignment{}, nil
 	}
 	if err != nil {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state: %w", err)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state: %w", err)
 	}
 	var r remembered
 	if err := json.Unmarshal(data, &r); err != nil {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state %s: %w", path, err)
 	}
 	if r.Schema > memorySchema {
-		return session.Memory{}, duty{},
+		return session.Memory{}, assignment{},
 			fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
 	}
 	if r.Instance != instance {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
 	if len(r.Claim) > protocol.MostClaim {
 		r.Claim = nil
@@ -85,44 +85,44 @@ func readMemory(path, instance string) (session.Memory, duty, error) {
 	if c := (session.Condemnation{Revision: r.RetiredRevision, Phase: r.RetiredPhase}); r.Retired && c.Holds() {
 		m.Condemned = c
 	}
-	return m, r.duty, nil
+	return m, r.assignment, nil
 }
 
-// page is what is to be in the state file.
-type page struct {
-	memory session.Memory
-	duty   duty
-	novel  bool          // the duty is new, and no replica says it again
-	done   chan struct{} // closed when it was tried
+// stateFile is a content of the state file that waits to be written.
+type stateFile struct {
+	memory     session.Memory
+	assignment assignment
+	novel      bool          // the assignment is new, and no replica says it again
+	done       chan struct{} // closed when the write was tried
 }
 
-// diskWait is how long is waited for what is to be written before it is reported. The disk may
-// hang, and no lease must be lost, nor the machine go on without one, for that.
+// diskWait is how long the loop waits for a write before it reports the change. The disk may hang,
+// which must neither cost the lease nor let the machine continue without one.
 const diskWait = time.Second
 
-// scribe writes the state file apart from the loop. Only the last page counts.
-type scribe struct {
-	save  func(page) error
-	log   *slog.Logger
-	pages chan page
-	ended chan struct{}
-	late  <-chan struct{} // closed when that is written which was not in time; nil: all was
+// stateWriter writes the state file apart from the loop. Only the last content counts.
+type stateWriter struct {
+	save    func(stateFile) error
+	log     *slog.Logger
+	pending chan stateFile
+	ended   chan struct{}
+	late    <-chan struct{} // closed when a late write has ended; nil: no write is late
 }
 
-func newScribe(save func(page) error, log *slog.Logger) *scribe {
-	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
+func newStateWriter(save func(stateFile) error, log *slog.Logger) *stateWriter {
+	return &stateWriter{save: save, log: log, pending: make(chan stateFile, 1), ended: make(chan struct{})}
 }
 
-// write has a page written, and waits for that, unless the disk is known to hang. It is called by
-// the loop alone.
-func (s *scribe) write(p page) {
+// write queues a content and waits until it is written, unless the disk is known to hang. Only the
+// loop calls it.
+func (s *stateWriter) write(p stateFile) {
 	p.done = make(chan struct{})
 	select {
-	case old := <-s.pages: // it was not begun
+	case old := <-s.pending: // its write has not begun
 		p.novel, p.done = p.novel || old.novel, old.done
 	default:
 	}
-	s.pages <- p
+	s.pending <- p
 	select {
 	case <-s.late:
 		s.log.Info("state is written again")
@@ -135,7 +135,7 @@ func (s *scribe) write(p page) {
 }
 
 // await reports whether something was done in time.
-func (s *scribe) await(done <-chan struct{}) bool {
+func (s *stateWriter) await(done <-chan struct{}) bool {
 	late := time.NewTimer(diskWait)
 	defer late.Stop()
 	select {
@@ -148,9 +148,9 @@ func (s *scribe) await(done <-chan struct{}) bool {
 }
 
 // run writes until close.
-func (s *scribe) run() {
+func (s *stateWriter) run() {
 	defer close(s.ended)
-	for p := range s.pages {
+	for p := range s.pending {
 		err := s.save(p)
 		switch {
 		case err == nil:
@@ -163,18 +163,18 @@ func (s *scribe) run() {
 	}
 }
 
-// close ends run once everything is written, and waits for that as write does.
-func (s *scribe) close() {
-	close(s.pages)
-	_ = s.await(s.ended) // it is told
+// close ends run once everything is written, and waits as write does.
+func (s *stateWriter) close() {
+	close(s.pending)
+	_ = s.await(s.ended) // the log says so
 }
 
-// writeMemory replaces the file as a whole, for good.
-func writeMemory(path, instance string, m session.Memory, d duty) error {
+// writeMemory replaces the file atomically and durably.
+func writeMemory(path, instance string, m session.Memory, d assignment) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
 		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas,
-		Retired: m.Condemned.Holds(), RetiredRevision: m.Condemned.Revision, RetiredPhase: m.Condemned.Phase, duty: d,
+		Retired: m.Condemned.Holds(), RetiredRevision: m.Condemned.Revision, RetiredPhase: m.Condemned.Phase, assignment: d,
 	})
 	if err != nil {
 		return fmt.Errorf("write agent state: %w", err)

@@ -170,7 +170,7 @@ type Served struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Begins is from when on the journal of a shard says what happened.
+// Begins returns from when on the journal of a shard says what happened.
 func (s Served) Begins(shard Shard) time.Time {
 	if s.Since.After(shard.Created) {
 		return s.Since
@@ -235,7 +235,7 @@ func (s Served) Exchanged(v Vitals) string {
 	}
 }
 
-// ClusterName is the cluster's ID as etcd prints it.
+// ClusterName returns the cluster's ID as etcd prints it.
 func (v Vitals) ClusterName() string { return fmt.Sprintf("%x", v.Cluster) }
 
 // Gap is a time in which no leader was at work.
@@ -244,7 +244,7 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// Within is how much of the gap lies after a time.
+// Within returns how much of the gap lies after a time.
 func (g Gap) Within(since time.Time) time.Duration {
 	if g.From.After(since) {
 		since = g.From

@@ -38,11 +38,11 @@ type issued struct {
 	Ends  time.Time `json:"ends"`
 }
 
-// life is how long it lasts.
+// life returns how long it lasts.
 func (i issued) life() time.Duration { return max(0, i.Ends.Sub(i.From)) }
 
-// renewAfter is how long after it was issued it is renewed: after two thirds of its life and up to
-// a thirtieth more, so that machines that were made together do not ask together.
+// renewAfter returns how long after it was issued it is renewed: after two thirds of its life and
+// up to a thirtieth more, so that machines that were made together do not ask together.
 func (i issued) renewAfter(jitter float64) time.Duration {
 	life := i.life()
 	return max(leastRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
@@ -152,8 +152,8 @@ func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	return fmt.Errorf("it is not renewed: %w", err)
 }
 
-// reissueAt is when another certificate is asked for because its version is another one. Where the
-// group has not changed its authority has, and all machines would ask at once.
+// reissueAt returns when another certificate is asked for because its version is another one. Where
+// the group has not changed its authority has, and all machines would ask at once.
 func (m *Manager) reissueAt(f *protocol.File) (until time.Time, spread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +214,7 @@ func (m *Manager) forgetOrder(f *protocol.File) {
 	delete(m.orders, f.GetPath())
 }
 
-// taken is what is to be written for an answer.
+// taken returns what is to be written for an answer.
 func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
 	switch {
 	case o.answer == nil:
@@ -325,8 +325,8 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 	now := onDisk{
 		stamps: [2]found{certificate, key}, fits: certificate.attrs.fits(p.wanted) && key.attrs.fits(p.wantedKey),
 	}
-	known, is := m.known[f.GetPath()]
-	if is && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain &&
+	known, ok := m.known[f.GetPath()]
+	if ok && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain &&
 		now.fits {
 		return now
 	}

@@ -101,7 +101,7 @@ func (m *machine) requests() int {
 	return m.ca.requests
 }
 
-// certified is a file with a certificate.
+// certified returns a file with a certificate.
 func certified(version string) *protocol.File {
 	return &protocol.File{
 		Path: "${dir}/tls.crt", Version: version, Mode: 0o644, OnChange: "reload",

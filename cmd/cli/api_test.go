@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// eva is an operator who uses the API of a coordinator.
+// eva returns an operator who uses the API of a coordinator.
 func (w *world) eva() *userOfAPI {
 	env := w.env(&bytes.Buffer{}, &bytes.Buffer{})
 	return &userOfAPI{
@@ -23,7 +23,7 @@ func (w *world) eva() *userOfAPI {
 	}
 }
 
-// basedOn is an edit that is based on a revision.
+// basedOn returns an edit that is based on a revision.
 func basedOn(rev store.Revision) api.Edit { return api.Edit{If: &rev} }
 
 // refusedByAPI checks why a request was refused.
@@ -35,7 +35,7 @@ func refusedByAPI(t *testing.T, what string, err error, status int, says string)
 	}
 }
 
-// planOf is what a dry run foresees.
+// planOf returns what a dry run foresees.
 func planOf(t *testing.T, r api.Result) (plan string) {
 	t.Helper()
 	var f struct{ Plan string }
@@ -141,9 +141,9 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	_, err := eva.Hold(ctx, api.Hold{Why: "a try"}, basedOn(rev+100))
 	refusedByAPI(t, "a hold on another revision", err, http.StatusPreconditionFailed, "nothing was changed")
 	held, err := eva.Hold(ctx, api.Hold{Why: "a try"}, basedOn(rev))
-	now, is := shard()
-	if err != nil || held.Revision != is || now.Hold == nil || !strings.HasPrefix(now.Hold.By, "eva ") {
-		t.Fatalf("hold: %+v, %v: %+v at %d", held, err, now.Hold, is)
+	now, ok := shard()
+	if err != nil || held.Revision != ok || now.Hold == nil || !strings.HasPrefix(now.Hold.By, "eva ") {
+		t.Fatalf("hold: %+v, %v: %+v at %d", held, err, now.Hold, ok)
 	}
 	_, err = eva.Hold(ctx, api.Hold{Why: "again"}, basedOn(held.Revision))
 	refusedByAPI(t, "a second hold", err, http.StatusConflict, "already on hold")
@@ -203,7 +203,7 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	refusedByAPI(t, "the end of a drain that has not begun", err, http.StatusUnprocessableEntity, "does not drain")
 }
 
-// ordered is an order that was given.
+// ordered returns an order that was given.
 func (w *world) ordered(ctx context.Context, id string) store.Request {
 	w.t.Helper()
 	kv, err := w.st.Get(ctx, w.keys.Request(id))

@@ -330,7 +330,7 @@ func openWebhooks(h *Host, file string, log *slog.Logger) ([]*webhook.Hook, erro
 	return hooks, nil
 }
 
-// stateFile is where a replica keeps what it knows about a shard.
+// stateFile returns where a replica keeps what it knows about a shard.
 func stateFile(dir, shard string) string {
 	if dir == "" {
 		return ""

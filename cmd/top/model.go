@@ -107,7 +107,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View is the screen as text.
+// View returns the screen as text.
 func (m *model) View() tea.View {
 	v := tea.NewView(m.text())
 	v.AltScreen = true
@@ -274,5 +274,5 @@ func (m *model) nextProblem() {
 	}
 }
 
-// room is how many lines there are between head and foot.
+// room returns how many lines there are between head and foot.
 func (m *model) room() int { return max(1, m.height-3) }

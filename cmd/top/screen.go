@@ -147,7 +147,7 @@ func (m *model) head() string {
 	return strings.Join(append(parts, fmt.Sprintf("rev %d", m.f.revision()), s.Dim("heard "+age())), "  ")
 }
 
-// trail is the way to the place that is open.
+// trail returns the way to the place that is open.
 func (m *model) trail() string {
 	var names []string
 	for _, o := range m.open {
@@ -194,7 +194,7 @@ func (m *model) foot() string {
 	return m.screen.Dim(keys)
 }
 
-// printable is the part of a text that can be shown.
+// printable returns the part of a text that can be shown.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

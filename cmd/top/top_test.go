@@ -122,7 +122,7 @@ func (x *terminal) shown() string {
 	return ansi.Strip(text)
 }
 
-// cursor is the line with the cursor.
+// cursor returns the line with the cursor.
 func (x *terminal) cursor() string {
 	for _, l := range strings.Split(x.shown(), "\n") {
 		if strings.HasPrefix(l, ">") {

@@ -2,7 +2,7 @@ package cache
 
 import "github.com/leasehold/leasehold/store"
 
-// NewContent is the content of a shard without keys.
+// NewContent returns the content of a shard without keys.
 func NewContent() *Content {
 	return &Content{
 		Leaders:    map[string]store.KV{},

@@ -80,9 +80,9 @@ func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
 	c.Missing[key] = m
 }
 
-// remember is what is known of a record whose loss is damage: false for all others, and for what
-// was never read. Alive keys, reports, turns, requests and tokens come and go. A group's spec is
-// SAFE-10's.
+// remember returns what is known of a record whose loss is damage: false for all others, and for
+// what was never read. Alive keys, reports, turns, requests and tokens come and go. A group's spec
+// is SAFE-10's.
 func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	m := Missing{Kind: kind, Name: name, At: c.Revision + 1}
 	switch kind {

@@ -68,7 +68,7 @@ func (d *Directory) Find(name string) (*Group, bool) {
 	return g, there
 }
 
-// Names are the names of all groups.
+// Names returns the names of all groups.
 func (d *Directory) Names() []string {
 	groups := d.groups.Load()
 	if groups == nil {
@@ -82,7 +82,7 @@ func (d *Directory) Names() []string {
 	return names
 }
 
-// Age is how long ago etcd was heard: what the directory says was so then.
+// Age returns how long ago etcd was heard: what the directory says was so then.
 func (d *Directory) Age() time.Duration {
 	heard, _ := d.cache.Heard()
 	if heard.IsZero() {
@@ -193,7 +193,7 @@ func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// lostGroup is the group of an instance whose record is lost; "" if it is not.
+// lostGroup returns the group of an instance whose record is lost; "" if it is not.
 func lostGroup(c *cache.Content, id string) string {
 	for _, lost := range c.Missing {
 		if lost.Instance != nil && lost.Name == id {
@@ -220,7 +220,7 @@ func Knows(c *cache.Content, group string) bool {
 	return false
 }
 
-// Groups are the names of all groups that Knows knows, in order.
+// Groups returns the names of all groups that Knows knows, in order.
 func Groups(c *cache.Content) []string {
 	names := c.GroupNames()
 	for name := range c.ByGroup {
@@ -233,7 +233,7 @@ func Groups(c *cache.Content) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// groupOf is the group of a lost record.
+// groupOf returns the group of a lost record.
 func groupOf(lost cache.Missing) string {
 	if lost.Instance != nil {
 		return lost.Instance.Group

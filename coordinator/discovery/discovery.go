@@ -54,8 +54,8 @@ func (e Endpoint) IP() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip.Unmap(), port), true
 }
 
-// Endpoints are the instances in service of some groups, or of all if none is named, in order of
-// their IDs. An instance is in service once it runs and its provider has said where it is.
+// Endpoints returns the instances in service of some groups, or of all if none is named, in order
+// of their IDs. An instance is in service once it runs and its provider has said where it is.
 func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 	var out []Endpoint
 	add := func(rec *store.Instance) {

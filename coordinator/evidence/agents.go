@@ -24,8 +24,8 @@ func (e *Evidence) seeAgents(c *cache.Content) {
 	}
 }
 
-// agents are the versions of the agent that replicas serve, the latest last. What is of no release
-// has no order, and comes first.
+// agents returns the versions of the agent that replicas serve, the latest last. What is of no
+// release has no order, and comes first.
 func agents(c *cache.Content) []plan.AgentVersion {
 	var found []plan.AgentVersion
 	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {

@@ -19,8 +19,8 @@ type Spoilt struct {
 	Modified store.Revision // of the value that cannot be read
 }
 
-// ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see
-// Recalled.
+// ToRecall returns the unreadable keys whose previous revisions should be read from etcd's history:
+// see Recalled.
 func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
 	if len(c.Unreadable) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (e *Evidence) forgetRecalled(c *cache.Content) {
 	maps.DeleteFunc(e.spoiled, func(key string, _ time.Time) bool { return c.Unreadable[key] == "" })
 }
 
-// before is what an unreadable key said before, from memory or from etcd's history.
+// before returns what an unreadable key said before, from memory or from etcd's history.
 func before[T any](e *Evidence, key string, remembered store.Versioned[T], known bool) (store.Versioned[T], bool) {
 	if known {
 		return remembered, true
@@ -185,7 +185,7 @@ func (e *Evidence) damageOf(c *cache.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen is the revision of the cache that showed the damage of a key first, in this term.
+// firstSeen returns the revision of the cache that showed the damage of a key first, in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at
@@ -290,8 +290,8 @@ func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDema
 	return slot, onDemand, known && of == group
 }
 
-// filled are the slots of a group in which an instance with a readable record is, that is not being
-// deleted.
+// filled returns the slots of a group in which an instance with a readable record is, that is not
+// being deleted.
 func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	filled := map[int]bool{}
 	for _, id := range c.ByGroup[group] {
@@ -335,9 +335,10 @@ func (e *Evidence) waitsFor(c *cache.Content, g *plan.Group) string {
 	return ""
 }
 
-// providersOf are the providers with which a group can have machines: the one that its spec names,
-// the one that the accepted spec names, and the providers of its records. A spec that cannot be in
-// force counts only where there is none that is; one that names no provider stands for all of them.
+// providersOf returns the providers with which a group can have machines: the one that its spec
+// names, the one that the accepted spec names, and the providers of its records. A spec that cannot
+// be in force counts only where there is none that is; one that names no provider stands for all of
+// them.
 func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []string) {
 	accepted := g.Status.Record.Accepted
 	if accepted != nil {
@@ -395,7 +396,7 @@ func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string
 	}
 }
 
-// allDamage is the damage of all groups, in order of key.
+// allDamage returns the damage of all groups, in order of key.
 func (e *Evidence) allDamage() []store.Damaged {
 	var out []store.Damaged
 	for _, list := range e.damage {

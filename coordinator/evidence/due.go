@@ -28,7 +28,7 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 		delete(e.pass, name)
 	}
 	if e.yielded || len(e.dirty) == 0 {
-		e.bite()
+		e.passBatch()
 		e.yielded = false
 	} else {
 		e.yielded = len(e.pass) > 0
@@ -49,8 +49,8 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	return out
 }
 
-// bite has the next groups of the pass planned.
-func (e *Evidence) bite() {
+// passBatch has the next groups of the pass planned.
+func (e *Evidence) passBatch() {
 	for size := 0; len(e.pass) > 0; e.course = e.course[1:] {
 		name := e.course[0]
 		n, there := e.pass[name]
@@ -83,8 +83,8 @@ func (e *Evidence) LookAgain(group string, at time.Time) {
 	e.due.add(group, at)
 }
 
-// NextDue is the earliest time noted, and now as long as a full pass is not through; zero if there
-// is nothing.
+// NextDue returns the earliest time noted, and now as long as a full pass is not through; zero if
+// there is nothing.
 func (e *Evidence) NextDue() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,7 +138,7 @@ func (e *Evidence) markSizes(sizes map[string]int) {
 	maps.Copy(e.pass, sizes)
 }
 
-// everything is all groups that there is anything of, and "" for the shard.
+// everything returns all groups that there is anything of, and "" for the shard.
 func everything(c *cache.Content) map[string]bool {
 	names := c.GroupNames()
 	names[""] = true

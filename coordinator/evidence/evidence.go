@@ -43,7 +43,7 @@ type Evidence struct {
 	graceEnd  time.Time
 	graceWhy  string
 	held      bool // the shard is on hold
-	instances map[string]*witness
+	instances map[string]*observed
 	rooms     rooms // of a snapshot, as many as one has needed
 	room      rooms // what of them the present one has left
 	slotRooms []store.Versioned[store.Slot]
@@ -89,7 +89,7 @@ type Evidence struct {
 // New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
-		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{},
+		cfg: cfg, zones: map[string][]string{}, instances: map[string]*observed{}, places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
@@ -108,8 +108,8 @@ func New(cfg Config) *Evidence {
 	return e
 }
 
-// witness is what was seen of one instance.
-type witness struct {
+// observed is what was seen of one instance.
+type observed struct {
 	group        string
 	provider     string
 	phase        store.Phase
@@ -142,8 +142,8 @@ type witness struct {
 	version uint64
 }
 
-// swarm is how long further disturbances are covered by the grace of the first.
-const swarm = time.Second
+// graceSlack is how long further disturbances are covered by the grace of the first.
+const graceSlack = time.Second
 
 // Disturb begins a time of grace, or lengthens it.
 func (e *Evidence) Disturb(why string) {
@@ -161,6 +161,6 @@ func (e *Evidence) disturb(why string) {
 	if now.Add(longest).Before(e.graceEnd) {
 		return // the end that was noted a moment ago will do: troubles come in swarms
 	}
-	e.graceEnd, e.graceWhy = now.Add(longest+swarm), why
+	e.graceEnd, e.graceWhy = now.Add(longest+graceSlack), why
 	e.markInstances()
 }

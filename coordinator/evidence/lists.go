@@ -84,8 +84,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	e.cfg.Wake()
 }
 
-// own is which of several machines an instance's is: the one whose call's token was used, or else
-// one that runs, so that a copy which is down tells nothing of the instance.
+// own returns which of several machines an instance's is: the one whose call's token was used, or
+// else one that runs, so that a copy which is down tells nothing of the instance.
 func own(several []int, machines []provider.Machine, joined store.Joined) int {
 	best := several[0]
 	for _, i := range several {
@@ -105,7 +105,7 @@ func anothers(m *provider.Machine, joined store.Joined) bool {
 	return m.Call != "" && joined.Token != "" && m.Call != store.CallOf(joined.Token)
 }
 
-// copies are the other machines of an instance. One may go if one of our calls made it, and the
+// copies returns the other machines of an instance. One may go if one of our calls made it, and the
 // machine of another call has registered: then it never will. A machine that has the call of
 // another one is a copy of it that an operator made.
 func copies(several []int, own int, machines []provider.Machine, joined store.Joined) []plan.Copy {
@@ -131,7 +131,7 @@ func copies(several []int, own int, machines []provider.Machine, joined store.Jo
 
 // listedBy reports whether a provider's Lists have an instance's machine. Machines of another site
 // are not in them.
-func (e *Evidence) listedBy(name string, w *witness) bool {
+func (e *Evidence) listedBy(name string, w *observed) bool {
 	return w.provider == name && (w.site == "" || w.site == e.cfg.Capabilities[name].Site)
 }
 

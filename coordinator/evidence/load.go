@@ -13,7 +13,7 @@ const loadEvery = 5 * time.Second
 
 // seeReport notes when a report came. Of the reports in our first listing that is not known, so
 // what they say of load is not used (AUTO-2).
-func (w *witness) seeReport(revision store.Revision, now time.Time, first bool) {
+func (w *observed) seeReport(revision store.Revision, now time.Time, first bool) {
 	if w.report == revision {
 		return
 	}

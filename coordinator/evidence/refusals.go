@@ -56,7 +56,7 @@ func (e *Evidence) wakeCreations(name string) {
 	}
 }
 
-// refused are the refusals for a snapshot.
+// refused returns the refusals for a snapshot.
 func (e *Evidence) refused() map[plan.Refused]plan.Refusal {
 	if len(e.refusals) == 0 {
 		return nil

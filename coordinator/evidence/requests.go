@@ -86,7 +86,7 @@ func (e *Evidence) requests(c *cache.Content, group string) []store.Versioned[st
 	return out
 }
 
-// wanted are the extra machines with the group's tag that an operator wants adopted, in order.
+// wanted returns the extra machines with the group's tag that an operator wants adopted, in order.
 func (e *Evidence) wanted(c *cache.Content, group string) []plan.Extra {
 	if len(e.tagged[group]) == 0 || !known(c, group) {
 		return nil
@@ -106,7 +106,7 @@ func (e *Evidence) wanted(c *cache.Content, group string) []plan.Extra {
 	return out
 }
 
-// adoptions are the orders to adopt a machine.
+// adoptions returns the orders to adopt a machine.
 func adoptions(c *cache.Content, instance string) (ids []string) {
 	for _, id := range c.ToInstance[instance] {
 		if c.Requests[id].Record.Kind == store.RequestAdopt {

@@ -75,7 +75,7 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	e.mu.Lock()
 	for _, change := range changes {
 		if change.Same {
-			e.renew(change.Name) // its record has another revision
+			e.touch(change.Name) // its record has another revision
 			e.seeLoad(c, change)
 			continue
 		}
@@ -166,7 +166,7 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
 	}
-	e.renew(id)
+	e.touch(id)
 	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
 		delete(e.instances, id)
 		delete(e.timers, owner{kind: store.KindInstances, name: id})
@@ -175,8 +175,8 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	return true
 }
 
-// renew makes the next snapshot show an instance again.
-func (e *Evidence) renew(id string) {
+// touch makes the next snapshot show an instance again.
+func (e *Evidence) touch(id string) {
 	if w := e.instances[id]; w != nil {
 		w.version++
 	}
@@ -237,7 +237,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	w.returns = returns
 }
 
-// longestReturn is how long the agent of any instance may need to return: lease_ttl and the
+// longestReturn returns how long the agent of any instance may need to return: lease_ttl and the
 // reconnect back-off, as they are, and as they were until an agent with the old ones had its time.
 func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
 	for _, w := range e.instances {
@@ -253,9 +253,9 @@ func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
 // through all of them: two of them.
 const unanswered = 2 * protocol.AnswerTimeout
 
-// meet is the witness of an instance that is seen for the first time.
-func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness {
-	w := &witness{phaseStart: now}
+// meet returns the witness of an instance that is seen for the first time.
+func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *observed {
+	w := &observed{phaseStart: now}
 	if first { // in its phase since before our time
 		w.phase, w.phaseStart = rec.Phase, now.Add(-e.led(rec.Since, now))
 		w.restart = restartOf(rec)
@@ -272,7 +272,7 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 	return w
 }
 
-// restartOf is the token of the restart in a record: one at the next level restarts its phase.
+// restartOf returns the token of the restart in a record: one at the next level restarts its phase.
 func restartOf(rec store.Instance) string {
 	if rec.Restart == nil {
 		return ""
@@ -282,7 +282,7 @@ func restartOf(rec store.Instance) string {
 
 // seeStream notes since when the stream is in its state. The state in our first listing it may have
 // entered before our time.
-func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
+func (w *observed) seeStream(alive store.Alive, now time.Time, first bool) {
 	switch {
 	case !w.hasAlive:
 	case !alive.State.Troubled():
@@ -303,7 +303,7 @@ func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 
 // seeHealth notes since when the instance is healthy in its present boot. One that ran and was
 // healthy before our time is taken to be so since it began to run.
-func (w *witness) seeHealth(healthy bool, boot string, now time.Time, first bool) {
+func (w *observed) seeHealth(healthy bool, boot string, now time.Time, first bool) {
 	switch {
 	case !healthy:
 		w.healthySince = time.Time{}

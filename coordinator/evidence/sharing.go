@@ -82,7 +82,7 @@ func (s *sharing) together(dirty map[string]bool, behind func(group string) bool
 	return late
 }
 
-// budgetTurns are the keys of the budgets that groups share, as they were written last.
+// budgetTurns returns the keys of the budgets that groups share, as they were written last.
 func (e *Evidence) budgetTurns(c *cache.Content) map[string]store.Revision {
 	if len(e.sharing.groups) == 0 {
 		return nil

@@ -54,7 +54,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	return s
 }
 
-// ClocksApart is by how much the clocks of the replicas differ, as they compare them with the
+// ClocksApart returns by how much the clocks of the replicas differ, as they compare them with the
 // leader's.
 func ClocksApart(c *cache.Content) time.Duration {
 	var behind, ahead store.Duration
@@ -73,7 +73,7 @@ type rooms struct {
 // shown is the instance and version that a place in the snapshot holds. It is empty if there was no
 // evidence on the instance.
 type shown struct {
-	of      *witness
+	of      *observed
 	version uint64
 }
 
@@ -163,7 +163,7 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 	}
 }
 
-// numbersOf are the numbers of slots, in order. Nearly always they are those from 0 on.
+// numbersOf returns the numbers of slots, in order. Nearly always they are those from 0 on.
 func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
 	numbers := make([]int, len(slots))
 	for n := range numbers {

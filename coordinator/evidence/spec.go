@@ -68,7 +68,7 @@ func (e *Evidence) paused(c *cache.Content, name string) bool {
 	return accepted != nil && accepted.Paused
 }
 
-// valueOf is the value of a key; nil only if there is no such key.
+// valueOf returns the value of a key; nil only if there is no such key.
 func valueOf(kv store.KV) []byte {
 	if kv.Modified != 0 && kv.Value == nil {
 		return []byte{}

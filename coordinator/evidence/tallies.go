@@ -46,7 +46,7 @@ func (e *Evidence) dropTallies(groups map[string]bool) {
 	}
 }
 
-// elsewhere is the sum of the losses in all other groups.
+// elsewhere returns the sum of the losses in all other groups.
 func (e *Evidence) elsewhere(groups []string) plan.Tally {
 	sum := e.tallied
 	for _, group := range groups {

@@ -38,8 +38,8 @@ func (e *Evidence) seeTimers(o owner, timers []store.NamedTimer, first bool) {
 	e.timers[o] = after
 }
 
-// left is how long a timer has to run. We see our own timers as they begin; a leader before us may
-// have begun the timers of our first listing, of which we take what remains.
+// left returns how long a timer has to run. We see our own timers as they begin; a leader before us
+// may have begun the timers of our first listing, of which we take what remains.
 func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Duration {
 	whole := t.Timer.For.D()
 	if !first {
@@ -113,7 +113,7 @@ func gapsUntil(s store.Served, now time.Time) []store.Gap {
 	return gaps[max(0, len(gaps)-mostGaps):]
 }
 
-// ServedGaps are the gaps to be written down for the next leader.
+// ServedGaps returns the gaps to be written down for the next leader.
 func (e *Evidence) ServedGaps() []store.Gap {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -62,7 +62,7 @@ func (e *Evidence) dropMember(name, id string) {
 	}
 }
 
-// memberCalls are the calls for the memberships of a record, in their order.
+// memberCalls returns the calls for the memberships of a record, in their order.
 func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
 	if len(rec.Traffic) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
 	return calls
 }
 
-// Members are the members of a load balancer as records have them, for a List, in order of ID.
+// Members returns the members of a load balancer as records have them, for a List, in order of ID.
 func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +127,7 @@ func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listi
 			if key.balancer == name && !calls.RetryAt.IsZero() {
 				calls.RetryAt = time.Time{}
 				e.traffic.calls[key] = calls
-				e.renew(key.instance)
+				e.touch(key.instance)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func byInstance(l balancer.Listing) (members map[string]balancer.Listing, none b
 	return members, none
 }
 
-// memberOf is the member whose entries a listing of one instance has.
+// memberOf returns the member whose entries a listing of one instance has.
 func memberOf(l balancer.Listing) balancer.Member {
 	for _, t := range l.Targets {
 		if len(t.Members) > 0 {
@@ -216,7 +216,7 @@ func (e *Evidence) BusyMember(call plan.MemberCall) bool {
 	}
 	calls.Busy = true
 	e.traffic.calls[key] = calls
-	e.renew(key.instance)
+	e.touch(key.instance)
 	return true
 }
 
@@ -251,11 +251,11 @@ func (e *Evidence) MemberAnswered(call plan.MemberCall, made bool, err error) {
 	if e.instances[key.instance] == nil {
 		e.dropMember(key.balancer, key.instance)
 	}
-	e.renew(key.instance)
+	e.touch(key.instance)
 	e.dirty[call.Group] = true
 }
 
-// configured are the load balancers of all replicas.
+// configured returns the load balancers of all replicas.
 func configured(c *cache.Content) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range c.Replicas {

@@ -141,7 +141,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
 	}
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		return s.unknown(errNoShard)
 	}
 	leave, err := s.g.letIn(ctx, s.patience())
@@ -228,8 +228,8 @@ func (s *session) patience() guard.Patience {
 	}
 }
 
-// known is what the cache shows of the instance, if an agent could be let in by that. It may be
-// old, which the transaction would find.
+// known returns what the cache shows of the instance, if an agent could be let in by that. It may
+// be old, which the transaction would find.
 func (s *session) known() (f found, enough bool) {
 	keys := s.g.cfg.Keys
 	f.alive.Key = keys.Alive(s.instance)
@@ -313,7 +313,7 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 // cache shows the key as we wrote it last, which saves reading it: the transaction compares it in
 // any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
-	if s.missing.Load() || s.g.astray.Load() {
+	if s.missing.Load() || s.g.wrongShard.Load() {
 		return // without a record nothing may be written; should it be back, a report says so
 	}
 	if s.turn.take(ctx) != nil {
@@ -353,7 +353,7 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 	}
 }
 
-// overdueAfter is when silence is worth a look: DET-6.
+// overdueAfter returns when silence is worth a look: DET-6.
 func (s *session) overdueAfter() time.Duration { return s.interval + s.interval/2 }
 
 func (s *session) becomeOverdue() {
@@ -419,7 +419,7 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.wrote > seen {
 		return // a report has done it
 	}
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		return
 	}
 	// Its time counts from when its last renewal was sent, not from the answer, which may have come

@@ -54,7 +54,7 @@ func (g *Gateway) followAuthorities(ctx context.Context) {
 
 func isCertificate(f store.File) bool { return f.Certificate != nil }
 
-// order is the certificate that an instance is to have, or why it can have none.
+// order returns the certificate that an instance is to have, or why it can have none.
 func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o authority.Order, problem string) {
 	if s.g.deps.Authority == nil {
 		return o, certificateOpen
@@ -91,7 +91,7 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 	s.g.deps.Logger.Debug("certificate is not given", "instance", s.instance, "path", f.Path, "why", problem)
 }
 
-// bundleFile is the file with the authorities that a certificate's file names; nil if it names
+// bundleFile returns the file with the authorities that a certificate's file names; nil if it names
 // none. It is told before the certificate, so that who is to be trusted is known first.
 func bundleFile(f *store.File) *store.File {
 	if f.Certificate == nil || f.Certificate.Bundle == "" {
@@ -103,7 +103,7 @@ func bundleFile(f *store.File) *store.File {
 	}
 }
 
-// bundle is the content of such a file.
+// bundle returns the content of such a file.
 func (s *session) bundle(f *store.File) (data []byte, problem string) {
 	data, _, err := s.g.deps.Authorities.Trusted(f.Certificate.Authority)
 	if err != nil {

@@ -45,8 +45,8 @@ func (s *session) recallClaim() {
 	}
 }
 
-// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. s.mu and
-// the lock of wanted must be held.
+// claimDue returns the claim that the agent is to be told, if it has not been; nil: it has. s.mu
+// and the lock of wanted must be held.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
 	if s.g.deps.Authority == nil || c.now == c.told {
@@ -89,8 +89,8 @@ func (s *session) resealed(issuer string) error {
 	return s.sendWanted()
 }
 
-// recordedAt is the revision of the newest record of the instance that the session has seen; 0:
-// none.
+// recordedAt returns the revision of the newest record of the instance that the session has seen;
+// 0: none.
 func (s *session) recordedAt() store.Revision {
 	s.wanted.mu.Lock()
 	defer s.wanted.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *session) hasClaim() bool {
 	return known || s.g.deps.Authority != nil && len(s.hello.GetClaim()) > 0
 }
 
-// shownClaim is what is known of an instance without a record: by the record that the session has
-// seen, or by the claim that its agent shows, if its seal holds. Nil: nothing.
+// shownClaim returns what is known of an instance without a record: by the record that the session
+// has seen, or by the claim that its agent shows, if its seal holds. Nil: nothing.
 func (s *session) shownClaim() *store.Claim {
 	s.wanted.mu.Lock()
 	known := s.wanted.claim.now

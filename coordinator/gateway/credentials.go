@@ -99,7 +99,7 @@ func (s *secured) prepare() (credentials.TransportCredentials, error) {
 	changed := s.authority.Changed() // before Trust, so that nothing is missed
 	cfg := identity.ServerConfig(own, s.authority.Trust())
 	cfg.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		if c, is := h.Conn.(*noting); is {
+		if c, ok := h.Conn.(*noting); ok {
 			c.came, c.old = true, !slices.Contains(h.SupportedVersions, tls.VersionTLS13)
 		}
 		return nil, nil //nolint:nilnil // the configuration stays as it is
@@ -218,5 +218,5 @@ func (s *secured) Info() credentials.ProtocolInfo {
 // Clone returns itself: nothing of it changes.
 func (s *secured) Clone() credentials.TransportCredentials { return s }
 
-// OverrideServerName is a client's affair.
+// OverrideServerName returns a client's affair.
 func (s *secured) OverrideServerName(string) error { return errNoClient }

@@ -27,7 +27,7 @@ func withEnd(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endKey{}, end)
 }
 
-// endOf is what ends the stream with this context; nil if its server was not made with
+// endOf returns what ends the stream with this context; nil if its server was not made with
 // ServerOptions.
 func endOf(ctx context.Context) context.CancelCauseFunc {
 	end, _ := ctx.Value(endKey{}).(context.CancelCauseFunc)

@@ -54,7 +54,7 @@ func (s *session) wantFiles(i store.Instance) {
 	}
 }
 
-// filesRecord is the record whose files are wanted; nil if there are none.
+// filesRecord returns the record whose files are wanted; nil if there are none.
 func (s *session) filesRecord() *store.Instance {
 	s.wanted.mu.Lock()
 	defer s.wanted.mu.Unlock()
@@ -200,7 +200,8 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 	return sending{ask.GetPath(), version, data}, ""
 }
 
-// wantedFile is the file of a path that has a content, a bundle included; nil if there is none.
+// wantedFile returns the file of a path that has a content, a bundle included; nil if there is
+// none.
 func wantedFile(rec *store.Instance, path string) *store.File {
 	for i := range rec.Spec.Files {
 		f := &rec.Spec.Files[i]

@@ -19,9 +19,9 @@ func versionsOf(s speaker) protocol.Versions {
 	return protocol.VersionsOf(s.GetProtocol(), s.GetNewestProtocol())
 }
 
-// foreign is the refusal of an agent that speaks no version in common with us.
+// foreign returns the refusal of an agent that speaks no version in common with us.
 func foreign(theirs protocol.Versions) guard.Refusal {
-	ours := protocol.Spoken()
+	ours := protocol.SupportedVersions()
 	f := guard.Refusal{
 		Rule: "DET-18", What: "stream refused",
 		Why: "its protocol is older than any that is spoken here",

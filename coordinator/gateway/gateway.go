@@ -100,7 +100,7 @@ type Gateway struct {
 	states      turn // of streams, that are being written
 	strayTurn   turn
 	strayPace   *rate.Limiter
-	astray      atomic.Bool      // see isAstray
+	wrongShard  atomic.Bool      // see isWrongShard
 	admission   *guard.Admission // of sessions that begin, and of agents that join
 	guesses     *guesses         // tokens that the cache does not show
 	work        sync.WaitGroup   // of sessions beyond their streams
@@ -200,7 +200,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 // Refusals returns the record of what this replica refuses.
 func (g *Gateway) Refusals() *guard.Refusals { return g.refusals }
 
-// Streams is how many agents are served now.
+// Streams returns how many agents are served now.
 func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -226,7 +226,8 @@ func (g *Gateway) OtherVersions(version string) (n int, some []string) {
 	return n, some
 }
 
-// ShortestLease is the shortest lease of the agents that this replica serves; 0: it serves none.
+// ShortestLease returns the shortest lease of the agents that this replica serves; 0: it serves
+// none.
 func (g *Gateway) ShortestLease() (shortest time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,7 +250,7 @@ func (g *Gateway) all() []*session {
 	return out
 }
 
-// Session is an agent's stream.
+// Session returns an agent's stream.
 func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
 	s, err := g.begun(stream)
 	if s == nil {
@@ -379,13 +380,13 @@ func (g *Gateway) leaving() bool {
 	return g.closing
 }
 
-// settings are the shard's, as they are now.
+// settings returns the shard's, as they are now.
 func (g *Gateway) settings() store.ShardSettings {
 	settings, _ := g.known()
 	return settings
 }
 
-// known are the shard's settings, or the defaults until they have been read.
+// known returns the shard's settings, or the defaults until they have been read.
 func (g *Gateway) known() (settings store.ShardSettings, known bool) {
 	settings = store.DefaultShardSettings()
 	g.deps.Cache.View(func(c *cache.Content) {

@@ -39,7 +39,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 	if g.deps.Authority == nil {
 		return nil, status.Error(codes.Unimplemented, "streams are not secured here: agents do not join")
 	}
-	if _, ok := protocol.Spoken().Common(versionsOf(req)); !ok {
+	if _, ok := protocol.SupportedVersions().Common(versionsOf(req)); !ok {
 		f := foreign(versionsOf(req))
 		f.What, f.Claimed = "join refused", req.GetInstance()
 		_, f.Address = peerOf(ctx)

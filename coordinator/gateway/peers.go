@@ -82,7 +82,7 @@ func (p *peers) take(group string, v *view) (known bool) {
 	p.g.deps.Cache.View(func(c *cache.Content) {
 		hold := c.Shard.Record.Hold
 		damaged := hold != nil && (hold.Damage > 0 || hold.Extras > 0)
-		if known = !p.g.isAstray(c) && (v.list != nil || !damaged); !known {
+		if known = !p.g.isWrongShard(c) && (v.list != nil || !damaged); !known {
 			return
 		}
 		v.list = p.merge(c, group, v.list)
@@ -164,7 +164,7 @@ func (p *peers) retake(of viewOf, v *view, used bool) bool {
 	return true
 }
 
-// users are the sessions whose files see a view.
+// users returns the sessions whose files see a view.
 func (p *peers) users(of viewOf) []*session {
 	var out []*session
 	for _, s := range p.g.all() {

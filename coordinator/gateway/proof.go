@@ -32,7 +32,7 @@ type proof struct {
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
 
-// agentIdentity is the identity in the certificate of an instance's agent.
+// agentIdentity returns the identity in the certificate of an instance's agent.
 func (g *Gateway) agentIdentity(instance string) identity.Identity {
 	return identity.Identity{Shard: g.cfg.ShardID, Role: identity.Agent, Name: instance}
 }

@@ -48,7 +48,8 @@ func releasesOf(c *cache.Content) *releases {
 	return &all
 }
 
-// upgradeFor is what an agent is told of an offer; nil: nothing, as long as no replica serves it.
+// upgradeFor returns what an agent is told of an offer; nil: nothing, as long as no replica serves
+// it.
 func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 	all := g.releases.Load()
 	if u == nil || u.Withdrawn || all == nil || (*all)[u.Version] == nil {

@@ -218,8 +218,8 @@ func (s *session) persist(r *protocol.Report) {
 	s.g.reports.add(s, rec, fresh)
 }
 
-// oldNewsEvery is how often a report of the session without anything new is written. The leader has
-// no other news of the load that the size of some groups follows (AUTO-2).
+// oldNewsEvery returns how often a report of the session without anything new is written. The
+// leader has no other news of the load that the size of some groups follows (AUTO-2).
 func (s *session) oldNewsEvery() time.Duration {
 	every, followed := s.g.oldNewsEvery(), false
 	s.g.deps.Cache.View(func(c *cache.Content) {
@@ -232,9 +232,9 @@ func (s *session) oldNewsEvery() time.Duration {
 	return every
 }
 
-// oldNewsEvery is how often a report without anything new is written, given the number of agents
-// served now. Such reports only serve readers, but each costs etcd a write and every replica a
-// read.
+// oldNewsEvery returns how often a report without anything new is written, given the number of
+// agents served now. Such reports only serve readers, but each costs etcd a write and every replica
+// a read.
 func (g *Gateway) oldNewsEvery() time.Duration {
 	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
@@ -339,7 +339,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	return rec
 }
 
-// fileReport is the state of a file, cut to its bounds.
+// fileReport returns the state of a file, cut to its bounds.
 func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
 		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
@@ -348,7 +348,7 @@ func fileReport(f *protocol.FileState) store.FileReport {
 	}
 }
 
-// moment is a time as an agent gave it, if it is one that can be written down.
+// moment returns a time as an agent gave it, if it is one that can be written down.
 func moment(t *timestamppb.Timestamp) time.Time {
 	if !t.IsValid() {
 		return time.Time{}
@@ -356,7 +356,7 @@ func moment(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// finite is a number that JSON can hold.
+// finite returns a number that JSON can hold.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

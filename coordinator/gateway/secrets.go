@@ -27,7 +27,7 @@ const (
 	secretUnfitting = "it cannot be decrypted: "
 )
 
-// secretsWanted are the secrets of a record, without values, in the order of their variables.
+// secretsWanted returns the secrets of a record, without values, in the order of their variables.
 func secretsWanted(names map[string]string) []*protocol.Secret {
 	var list []*protocol.Secret
 	for _, variable := range slices.Sorted(maps.Keys(names)) {
@@ -36,8 +36,8 @@ func secretsWanted(names map[string]string) []*protocol.Secret {
 	return list
 }
 
-// filled is what an agent is to be told, with the values of its secrets, and without them: the one
-// is sent and forgotten, the other one is kept.
+// filled returns what an agent is to be told, with the values of its secrets, and without them: the
+// one is sent and forgotten, the other one is kept.
 func (s *session) filled(group string, w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	if len(w.GetSecrets()) == 0 {
 		return w, w

@@ -107,14 +107,14 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 	s.rate.Init()
 	s.proof.renewals.Init()
 	s.proof.peer, _ = peerOf(s.ctx)
-	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
+	if version, ok := protocol.SupportedVersions().Common(versionsOf(hello)); ok {
 		s.spoken = version
 	}
 	s.speaks = cmp.Or(s.spoken, versionsOf(hello).Newest)
 	return s
 }
 
-// from is where the agent calls from.
+// from returns where the agent calls from.
 func (s *session) from() string {
 	_, address := peerOf(s.ctx)
 	return address

@@ -21,7 +21,7 @@ func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 	})
 }
 
-// wider are the trust sets of other live replicas that contain an authority which ours lacks.
+// wider returns the trust sets of other live replicas that contain an authority which ours lacks.
 func (g *Gateway) wider(ours identity.Trust) (wider [][]string) {
 	g.deps.Cache.View(func(c *cache.Content) {
 		for id, r := range c.Replicas {

@@ -51,8 +51,8 @@ func (r *retired) refused(instance string) *protocol.Refused {
 	}
 }
 
-// unknown is the refusal of an agent without a record. It comes again after about the longest wait,
-// each at a time of its own: there may be a hundred thousand.
+// unknown returns the refusal of an agent without a record. It comes again after about the longest
+// wait, each at a time of its own: there may be a hundred thousand.
 func (s *session) unknown(why error) *protocol.Refused {
 	longest := s.g.settings().ReconnectMax.D()
 	return &protocol.Refused{
@@ -86,7 +86,7 @@ func (s *session) absent(ctx context.Context) error {
 	return s.confirm(ctx, &retired{revision: note.Record.Revision, phase: protocol.PhaseGone})
 }
 
-// confirm is the last check before an agent is told to stop: what was read must belong to our
+// confirm returns the last check before an agent is told to stop: what was read must belong to our
 // shard, not to another one that was put in its place.
 func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Shard())
@@ -109,7 +109,7 @@ const lookAgain = 30 * time.Second
 // recorded returns nil if the session's instance has a record, so that a report may renew its
 // lease. It rarely reads etcd. The caller must hold the turn.
 func (s *session) recorded(ctx context.Context) error {
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		s.unrecorded = true
 		return errNoShard
 	}
@@ -189,7 +189,7 @@ func (s *session) judge(ctx context.Context) {
 		return
 	}
 	defer s.turn.give()
-	if s.ctx.Err() != nil || s.closing() != nil || s.g.astray.Load() {
+	if s.ctx.Err() != nil || s.closing() != nil || s.g.wrongShard.Load() {
 		return
 	}
 	switch _, err := s.read(ctx); {
@@ -202,9 +202,9 @@ func (s *session) judge(ctx context.Context) {
 	}
 }
 
-// isAstray reports whether the shard's key is absent, or another shard's. Then etcd is not what
+// isWrongShard reports whether the shard's key is absent, or another shard's. Then etcd is not what
 // this replica serves: nothing is written, and no agent is retired.
-func (g *Gateway) isAstray(c *cache.Content) bool {
+func (g *Gateway) isWrongShard(c *cache.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""
 	}

@@ -34,8 +34,8 @@ const (
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	noted := false
 	g.deps.Cache.View(func(c *cache.Content) {
-		rec, is := c.Strays[s.instance]
-		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
+		rec, ok := c.Strays[s.instance]
+		noted = ok && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
 			(rec.Record.Claim != nil || !s.hasClaim())
 	})
 	if noted {
@@ -104,8 +104,8 @@ func (g *Gateway) countUnnoted(instance string) bool {
 	return !known
 }
 
-// Unnoted is how many agents without a record have come lately and are not noted below strays/,
-// because there are too many.
+// Unnoted returns how many agents without a record have come lately and are not noted below
+// strays/, because there are too many.
 func (g *Gateway) Unnoted() int {
 	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each comes again within half of that
 	g.mu.Lock()
@@ -134,7 +134,7 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 	return err
 }
 
-// strayLease is a lease for strays that are noted now.
+// strayLease returns a lease for strays that are noted now.
 func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
 	if err := g.strayTurn.take(ctx); err != nil {
 		return 0, err

@@ -148,7 +148,7 @@ func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
 		c.Unreadable[g.cfg.Keys.Group(rec.Group)] != ""
 }
 
-// wantedBy is what a record wants of the instance's agent.
+// wantedBy returns what a record wants of the instance's agent.
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
@@ -170,8 +170,8 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	return w
 }
 
-// drillFor is the failure that an agent is to cause (DAY-6). It is told soon after the order, and
-// on one stream alone: an agent that comes back, to whichever replica, does not fail again.
+// drillFor returns the failure that an agent is to cause (DAY-6). It is told soon after the order,
+// and on one stream alone: an agent that comes back, to whichever replica, does not fail again.
 func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
 	d := i.Drill
 	if !i.Drilled(now) || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||

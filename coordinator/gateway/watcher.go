@@ -19,7 +19,7 @@ func (w *watcher) Listed(c *cache.Content) {
 	blind := g.blind
 	g.blind = false
 	g.mu.Unlock()
-	g.astray.Store(g.isAstray(c))
+	g.wrongShard.Store(g.isWrongShard(c))
 	g.releases.Store(releasesOf(c)) // before the offers of them
 	sessions := g.all()
 	if blind {
@@ -63,8 +63,8 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 					s.notify(topicFiles)
 				}
 			}
-			was := g.astray.Swap(g.isAstray(c))
-			if was && !g.astray.Load() {
+			was := g.wrongShard.Swap(g.isWrongShard(c))
+			if was && !g.wrongShard.Load() {
 				for _, s := range g.all() {
 					g.check(c, s) // what was left alone meanwhile
 				}
@@ -123,7 +123,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 	}
 	g.checkReport(c, s)
 	switch {
-	case g.isAstray(c):
+	case g.isWrongShard(c):
 		// What is listed here is not of our shard.
 	case !g.hasRecord(c, s.instance):
 		if c.Revision >= s.openedAt() {

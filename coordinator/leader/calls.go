@@ -21,9 +21,9 @@ const haltWait = 2 * time.Second
 // it. Each kind has a queue of its own, so removals do not wait for the rate of creations; so has
 // each provider, so one that hangs delays no other.
 type Calls struct {
-	queues    []*queue
-	creations *pace
-	line      []*queue // queues whose next call waits for the rate: they take turns (REC-9)
+	queues      []*queue
+	creations   *pace
+	rateLimited []*queue // queues whose next call waits for the rate: they take turns (REC-9)
 }
 
 // queue holds the calls of one kind to one provider.
@@ -82,26 +82,26 @@ func (c *Calls) Begin(now time.Time, settings store.ShardSettings) (begun []Begu
 		for q.ready() && q.kind != plan.CallCreate {
 			begun = append(begun, q.begin(now))
 		}
-		c.standInLine(q)
+		c.waitForRate(q)
 	}
-	for len(c.line) > 0 {
+	for len(c.rateLimited) > 0 {
 		if !c.creations.pass(now, settings) {
 			return begun, c.creations.at
 		}
-		q := c.line[0]
-		c.line = c.line[1:]
+		q := c.rateLimited[0]
+		c.rateLimited = c.rateLimited[1:]
 		q.inLine = false
 		begun = append(begun, q.begin(now)) // chosen only now: a more urgent one may have arrived
-		c.standInLine(q)
+		c.waitForRate(q)
 	}
 	return begun, time.Time{}
 }
 
-// standInLine makes a queue of creations wait for the rate, behind those that wait already.
-func (c *Calls) standInLine(q *queue) {
+// waitForRate makes a queue of creations wait for the rate, behind those that wait already.
+func (c *Calls) waitForRate(q *queue) {
 	if q.kind == plan.CallCreate && q.ready() && !q.inLine {
 		q.inLine = true
-		c.line = append(c.line, q)
+		c.rateLimited = append(c.rateLimited, q)
 	}
 }
 

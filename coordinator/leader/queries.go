@@ -92,7 +92,7 @@ func (l *Leader) queried(now time.Time, e Queried) {
 	l.queries.forget(e.Key)
 }
 
-// nextQuery is when the next number is to be asked for, or zero.
+// nextQuery returns when the next number is to be asked for, or zero.
 func (l *Leader) nextQuery() (next time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running {

@@ -101,7 +101,7 @@ func (l *Leader) balancerAnswered(e BalancerAnswered) {
 	}
 }
 
-// nextMemberList is when the next List is to begin, or zero.
+// nextMemberList returns when the next List is to begin, or zero.
 func (l *Leader) nextMemberList() (next time.Time) {
 	for _, name := range l.traffic.names {
 		if at, ok := l.traffic.of[name].lists.Next(); ok && (next.IsZero() || at.Before(next)) {

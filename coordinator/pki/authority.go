@@ -42,7 +42,7 @@ func Open(dir string, log *slog.Logger) (*Authority, error) {
 	}, nil
 }
 
-// forAgents is the agents' authority of these files, with what a coordinator needs of it.
+// forAgents returns the agents' authority of these files, with what a coordinator needs of it.
 func forAgents(dir string, source raw) (Files, error) {
 	files, err := source.parse()
 	if err != nil {

@@ -63,7 +63,7 @@ type Signer struct {
 	Key         crypto.Signer       // nil: not here
 }
 
-// Ends is when the first of the certificates ends: nothing that is issued may be used longer.
+// Ends returns when the first of the certificates ends: nothing that is issued may be used longer.
 func (s Signer) Ends() time.Time {
 	ends := s.Certificate.NotAfter
 	for _, c := range s.Above {

@@ -28,7 +28,7 @@ const (
 	Fresh = 3 * time.Minute
 )
 
-// Key is what a group asks a source for.
+// Key returns what a group asks a source for.
 func (s Settings) Key(source, group string) Key {
 	if !s.PerGroup {
 		group = ""
@@ -54,7 +54,7 @@ func (r Reading) Fresh(now time.Time) (value float64, known bool) {
 	return r.Value, true
 }
 
-// Missing is why the number is not known.
+// Missing returns why the number is not known.
 func (r Reading) Missing() string {
 	switch {
 	case r.Problem != "":
@@ -66,7 +66,7 @@ func (r Reading) Missing() string {
 	}
 }
 
-// Next is the reading after a question that was asked at a time.
+// Next returns the reading after a question that was asked at a time.
 func (r Reading) Next(asked time.Time, value float64, err error) Reading {
 	if err == nil {
 		return Reading{Value: value, Asked: asked}
@@ -99,7 +99,7 @@ type Error struct {
 
 func (e *Error) Error() string { return string(e.Kind) + ": " + e.Message }
 
-// KindOf is the kind of an error; "" if it has none.
+// KindOf returns the kind of an error; "" if it has none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

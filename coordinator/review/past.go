@@ -79,7 +79,7 @@ func (p *pasts) group(name string) *past {
 	return g
 }
 
-// SizeOf is the size that comes into force by an entry; false if none does.
+// SizeOf returns the size that comes into force by an entry; false if none does.
 func SizeOf(e *store.JournalEntry) (int, bool) {
 	switch e.Cause.Kind {
 	case store.CauseSpec:
@@ -95,8 +95,8 @@ func SizeOf(e *store.JournalEntry) (int, bool) {
 
 // spec follows size and template.
 func (p *pasts) spec(e *store.JournalEntry) {
-	size, is := SizeOf(e)
-	if !is {
+	size, ok := SizeOf(e)
+	if !ok {
 		return
 	}
 	g := p.group(e.Group)

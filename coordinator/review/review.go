@@ -58,7 +58,7 @@ type Cause = store.Cost
 // Made is how many machines were requested for a reason.
 type Made = store.Made
 
-// Total is how many machines were requested.
+// Total returns how many machines were requested.
 func (g Group) Total() (n int) {
 	for _, m := range g.Made {
 		n += m.Count

@@ -117,7 +117,7 @@ func (g *group) lose(s *slot, until time.Time) {
 
 func (g *group) within(at time.Time) bool { return !at.Before(g.from) && !at.After(g.to) }
 
-// clip is the part of a time that is in the span.
+// clip returns the part of a time that is in the span.
 func (g *group) clip(from, to time.Time) time.Duration {
 	if from.Before(g.from) {
 		from = g.from

@@ -167,7 +167,8 @@ func (p *walk) judged(g *group, m *instance, e *store.JournalEntry, why string) 
 	}
 }
 
-// suspectIf is since when the instance was suspected, if that was the first sign of the verdict.
+// suspectIf returns since when the instance was suspected, if that was the first sign of the
+// verdict.
 func (m *instance) suspectIf(v store.Verdict) time.Time {
 	if v == store.Dead || v == store.Lost {
 		return m.suspect

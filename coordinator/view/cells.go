@@ -33,7 +33,7 @@ func CellsOf(units []Unit, size int) []Cell {
 	return append(cells, onDemand...)
 }
 
-// Counts are how many instances of each kind there are, and how many slots are vacant.
+// Counts returns how many instances of each kind there are, and how many slots are vacant.
 func Counts(cells []Cell) map[string]int {
 	counts := map[string]int{}
 	for _, c := range cells {

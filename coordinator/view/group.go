@@ -33,7 +33,7 @@ type Group struct {
 	Cells    []Cell
 }
 
-// Group is a group now; false: nothing was read yet.
+// Group returns a group now; false: nothing was read yet.
 func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 	v.Name = name
 	var st *story.Shard

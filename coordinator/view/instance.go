@@ -34,7 +34,7 @@ type Instance struct {
 	Since     time.Time       // what is older is not in memory
 }
 
-// Instance is an instance now; false: nothing was read yet.
+// Instance returns an instance now; false: nothing was read yet.
 func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 	v.Now, v.ID, v.Slot = now, id, -1
 	if !s.cache.View(func(c *cache.Content) {
@@ -108,7 +108,7 @@ func (v Instance) Answer() string {
 	return v.ID + " is gone; the journal in memory does not say why"
 }
 
-// Heir is the instance that was requested in its place.
+// Heir returns the instance that was requested in its place.
 func (v Instance) Heir() string {
 	for _, e := range slices.Backward(v.Events) {
 		if e.Instance == v.ID && e.Replacement != "" {

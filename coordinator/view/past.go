@@ -150,7 +150,7 @@ func (w *was) unit(now Unit) Unit {
 	return u
 }
 
-// healthThen is what a verdict of the time says of an instance's health.
+// healthThen returns what a verdict of the time says of an instance's health.
 func healthThen(w *was) story.Health {
 	switch v := w.verdict.Verdict; {
 	case w.phase != store.Running && w.phase != store.Draining:

@@ -92,7 +92,7 @@ func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Know
 	return all
 }
 
-// shardOf is what the problems of the shard follow from. The content is locked by the caller.
+// shardOf returns what the problems of the shard follow from. The content is locked by the caller.
 func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	st := &story.Shard{
 		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served, Backup: c.Backup,

@@ -84,7 +84,7 @@ func (s *Source) Sample(now time.Time) {
 	s.trends.of = next
 }
 
-// Trend is the last hour of a group, the oldest first.
+// Trend returns the last hour of a group, the oldest first.
 func (s *Source) Trend(group string) []Moment {
 	s.trends.mu.Lock()
 	defer s.trends.mu.Unlock()

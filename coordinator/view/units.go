@@ -32,7 +32,7 @@ type Unit struct {
 	Since, Created                                  time.Time
 }
 
-// unitsOf are the instances of a group, in order of slot.
+// unitsOf returns the instances of a group, in order of slot.
 func (s *Source) unitsOf(c *cache.Content, group string, now time.Time) []Unit {
 	var units []Unit
 	for _, id := range c.ByGroup[group] {
@@ -109,7 +109,7 @@ func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard 
 	}
 }
 
-// Label is the instance in a sentence, for readers of screens.
+// Label returns the instance in a sentence, for readers of screens.
 func (u Unit) Label() string {
 	text := u.ID + " is " + u.Kind
 	if u.Kind != u.Phase && u.Kind != "live" {
@@ -124,5 +124,5 @@ func (u Unit) Label() string {
 // Sick reports whether instances of a kind do not work.
 func Sick(kind string) bool { return Worst(kind) <= Worst("unhealthy") }
 
-// Worst is where a kind stands in the order of the table.
+// Worst returns where a kind stands in the order of the table.
 func Worst(kind string) int { return slices.Index(Kinds, kind) }

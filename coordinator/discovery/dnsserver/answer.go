@@ -97,7 +97,7 @@ func explain(reply *dns.Msg, code uint16, text string) {
 	}
 }
 
-// size is the longest answer that a client takes.
+// size returns the longest answer that a client takes.
 func size(offered *dns.OPT, udp bool) int {
 	switch {
 	case !udp:
@@ -256,7 +256,7 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 	}
 }
 
-// hostName is the name at which an instance is reached, if its provider gives one.
+// hostName returns the name at which an instance is reached, if its provider gives one.
 func hostName(e discovery.Endpoint) (string, bool) {
 	if _, numeric := e.IP(); numeric {
 		return "", false
@@ -268,7 +268,7 @@ func hostName(e discovery.Endpoint) (string, bool) {
 	return dns.Fqdn(host), true
 }
 
-// address is the record of an address; nil: there is none.
+// address returns the record of an address; nil: there is none.
 func address(owner string, at netip.AddrPort, numeric bool) dns.RR {
 	switch {
 	case !numeric:
@@ -279,7 +279,8 @@ func address(owner string, at netip.AddrPort, numeric bool) dns.RR {
 	return &dns.AAAA{Hdr: header(owner, dns.TypeAAAA), AAAA: at.Addr().AsSlice()}
 }
 
-// soa is the zone's start of authority. What is not there may be kept as not there for its Minttl.
+// soa returns the zone's start of authority. What is not there may be kept as not there for its
+// Minttl.
 func (z zone) soa(owner string) dns.RR {
 	seconds := uint32(ttl / time.Second)
 	return &dns.SOA{

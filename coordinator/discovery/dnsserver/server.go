@@ -104,10 +104,10 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// Address is where the server listens.
+// Address returns where the server listens.
 func (s *Server) Address() string { return s.udp.LocalAddr().String() }
 
-// Zone is the name that all others are below, with its final dot.
+// Zone returns the name that all others are below, with its final dot.
 func (s *Server) Zone() string { return s.zone.name }
 
 // Close gives the address up. It is for a server that does not run.

@@ -53,7 +53,7 @@ func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
 	}
 }
 
-// caches are the resources as the server of the protocol reads them.
+// caches returns the resources as the server of the protocol reads them.
 func (c *catalog) caches() cachev3.Cache {
 	return &cachev3.MuxCache{
 		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },

@@ -86,7 +86,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Address is where the server listens.
+// Address returns where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Run serves until ctx ends. Listen comes before.

@@ -67,7 +67,7 @@ func (d *document) ask(ctx context.Context, group string) (float64, error) {
 	return numberOf(found[0])
 }
 
-// numberOf is a number, or a text that is one: some APIs write numbers so.
+// numberOf returns a number, or a text that is one: some APIs write numbers so.
 func numberOf(value any) (float64, error) {
 	switch v := value.(type) {
 	case float64:

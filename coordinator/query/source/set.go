@@ -112,7 +112,7 @@ func (s *Set) Ask(ctx context.Context, key query.Key) (float64, error) {
 	return value, nil
 }
 
-// unreachable is the error of a request that got no answer. Its cause holds no URL.
+// unreachable returns the error of a request that got no answer. Its cause holds no URL.
 func unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &query.Error{Kind: query.Unreachable, Message: "no answer within its time"}
