@@ -45,7 +45,7 @@ type Evidence struct {
 	held      bool // the shard is on hold
 	instances map[string]*observed
 	rooms     rooms // of a snapshot, as many as one has needed
-	room      rooms // what of them the present one has left
+	room      rooms // the unused rest of them in the current snapshot
 	slotRooms []store.Versioned[store.Slot]
 	slotRoom  []store.Versioned[store.Slot]
 	timers    map[owner]map[string]running // of records, by name
@@ -74,13 +74,13 @@ type Evidence struct {
 	recheckAll bool
 	noticed    map[string]store.Revision // of the cache that showed the damage of a key first
 	recalled   map[string]recall         // what unreadable keys said before, by key, from etcd's history
-	spoiled    map[string]time.Time      // since when we see that an alive key cannot be read
+	spoiled    map[string]time.Time      // since when an alive key is unreadable
 	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
-	yielded bool                      // the pass was passed over at the last turn
+	yielded bool                      // the pass was skipped at the last call
 	sharing sharing                   // of budgets
 	due     agenda                    // when to plan groups unasked
 	written map[string]store.Revision // our last write to them
@@ -132,9 +132,9 @@ type observed struct {
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
 	failures     int           // of calls in a row
-	uncertain    bool          // a Create that was given up may still take effect
-	returns      time.Duration // its agent may need so long to return; 0: it has none
-	returned     time.Duration // what returns was, as long as that counts
+	uncertain    bool          // an abandoned Create may still take effect
+	returns      time.Duration // the time that its agent may need to return; 0: it has none
+	returned     time.Duration // the previous value of returns, as long as it counts
 	returnsUntil time.Time
 
 	// version grows whenever the instance's records or what was seen of it change: what a snapshot
@@ -142,10 +142,10 @@ type observed struct {
 	version uint64
 }
 
-// graceSlack is how long further disturbances are covered by the grace of the first.
+// graceSlack is how long the grace of a first disturbance also covers further ones.
 const graceSlack = time.Second
 
-// Disturb begins a time of grace, or lengthens it.
+// Disturb begins a grace, or lengthens it.
 func (e *Evidence) Disturb(why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,10 +156,10 @@ func (e *Evidence) disturb(why string) {
 	now := e.cfg.Now()
 	longest := e.longestReturn(now)
 	if longest == 0 {
-		return // there is no agent who could have to return
+		return // there is no agent that could have to return
 	}
 	if now.Add(longest).Before(e.graceEnd) {
-		return // the end that was noted a moment ago will do: troubles come in swarms
+		return // the end that was set a moment ago is enough: disturbances come in groups
 	}
 	e.graceEnd, e.graceWhy = now.Add(longest+graceSlack), why
 	e.markInstances()
