@@ -52,9 +52,8 @@ func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Dura
 	return min(whole, max(0, whole-passed))
 }
 
-// led is for how long leaders were at work since a time in a record (SAFE-13), by wall clocks: one
-// that was wrong then or is now can only lengthen a wait, or end it after the grace of our
-// beginning.
+// led returns how long leaders were working since a time in a record (SAFE-13), by wall clocks: a
+// wrong clock can only lengthen a wait, or end it after our first grace.
 func (e *Evidence) led(since, now time.Time) time.Duration {
 	led := now.UTC().Sub(since)
 	for _, gap := range e.gaps {

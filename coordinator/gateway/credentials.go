@@ -109,7 +109,7 @@ func (s *secured) prepare() (credentials.TransportCredentials, error) {
 	return s.ready.with, nil
 }
 
-// peerOf is who is at the other end of a stream; nil if that is not secured.
+// peerOf returns the peer of a stream; nil if the stream is not secured.
 func peerOf(ctx context.Context) (who *Peer, address string) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -219,5 +219,5 @@ func (s *secured) Info() credentials.ProtocolInfo {
 // Clone returns itself: nothing of it changes.
 func (s *secured) Clone() credentials.TransportCredentials { return s }
 
-// OverrideServerName returns a client's affair.
+// OverrideServerName does nothing: only clients use it.
 func (s *secured) OverrideServerName(string) error { return errNoClient }

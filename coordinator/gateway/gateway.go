@@ -328,7 +328,7 @@ func (g *Gateway) admit(s *session) bool {
 	return ok
 }
 
-// enter is admit, but for the end of the older of two, which it returns.
+// enter does what admit does, but returns the older session instead of ending it.
 func (g *Gateway) enter(s *session) (older *session, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
