@@ -133,8 +133,8 @@ func (h *Hook) Ended() string {
 // Changed signals that Ended is new.
 func (h *Hook) Changed() <-chan struct{} { return h.changed }
 
-// Close kills what runs, or leaves it to the next agent, and waits, unless the disk hangs. Want does
-// nothing afterwards.
+// Close kills what runs, or leaves it to the next agent, and waits, unless the disk hangs. Want
+// does nothing afterwards.
 func (h *Hook) Close(keep bool) {
 	h.mu.Lock()
 	h.closed = true

@@ -49,7 +49,8 @@ func TestADiskThatHangsDelaysNothing(t *testing.T) {
 	}
 	works()
 	r.recorded()
-	if rec, known, err := newRecorder[record](r.records.path, nil).read(); err != nil || !known || rec.PID != pid || rec.Exit != nil {
+	rec, known, err := newRecorder[record](r.records.path, nil).read()
+	if err != nil || !known || rec.PID != pid || rec.Exit != nil {
 		t.Errorf("record is %+v, %t, %v; want process %d", rec, known, err, pid)
 	}
 }
