@@ -96,9 +96,16 @@ type stateFile struct {
 	done       chan struct{} // closed when the write was tried
 }
 
-// diskWait is how long the loop waits for a write before it reports the change. The disk may hang,
-// which must neither cost the lease nor let the machine continue without one.
-const diskWait = time.Second
+// State is written before it is reported. But the disk may hang or be slow, which must neither cost
+// the lease nor let the machine continue without one.
+const (
+	// diskWait is how long the loop waits for the disk, in all if several writes follow each other, as
+	// when an agent is welcomed.
+	diskWait = time.Second
+	// diskRest times the time that the loop has waited is the time after which it may wait as long
+	// again.
+	diskRest = 20
+)
 
 // stateWriter writes the state file apart from the loop. Only the last content counts.
 type stateWriter struct {
@@ -106,15 +113,19 @@ type stateWriter struct {
 	log     *slog.Logger
 	pending chan stateFile
 	ended   chan struct{}
-	late    <-chan struct{} // closed when a late write has ended; nil: no write is late
+	late    <-chan struct{} // closed when that is written which was not in time; nil: all was
+
+	slow   bool          // as the log has it
+	waited time.Duration // for the disk of late
+	at     time.Time     // when that was counted last
 }
 
 func newStateWriter(save func(stateFile) error, log *slog.Logger) *stateWriter {
 	return &stateWriter{save: save, log: log, pending: make(chan stateFile, 1), ended: make(chan struct{})}
 }
 
-// write queues a content and waits until it is written, unless the disk is known to hang. Only the
-// loop calls it.
+// write queues a content and waits until it is written, unless the disk is known to hang or to be
+// slow. Only the loop calls it.
 func (s *stateWriter) write(p stateFile) {
 	p.done = make(chan struct{})
 	select {
@@ -125,24 +136,41 @@ func (s *stateWriter) write(p stateFile) {
 	s.pending <- p
 	select {
 	case <-s.late:
-		s.log.Info("state is written again")
 		s.late = nil
 	default:
 	}
-	if s.late == nil && !s.await(p.done) {
+	if s.late != nil {
+		return
+	}
+	began := time.Now()
+	s.waited = max(0, s.waited-began.Sub(s.at)/diskRest)
+	if !await(p.done, diskWait-s.waited) {
 		s.late = p.done
 	}
+	s.at = time.Now()
+	s.waited += s.at.Sub(began)
+	s.note(s.late != nil)
+}
+
+// note logs when the disk begins to be slow, and when it is so no more.
+func (s *stateWriter) note(slow bool) {
+	switch {
+	case slow && !s.slow:
+		s.log.Warn("state is not written in time: the disk is slow")
+	case !slow && s.slow:
+		s.log.Info("state is written in time again")
+	}
+	s.slow = slow
 }
 
 // await reports whether something was done in time.
-func (s *stateWriter) await(done <-chan struct{}) bool {
-	late := time.NewTimer(diskWait)
+func await(done <-chan struct{}, most time.Duration) bool {
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-done:
 		return true
 	case <-late.C:
-		s.log.Warn("state is not written in time: the disk is slow")
 		return false
 	}
 }
@@ -166,7 +194,7 @@ func (s *stateWriter) run() {
 // close ends run once everything is written, and waits as write does.
 func (s *stateWriter) close() {
 	close(s.pending)
-	_ = s.await(s.ended) // the log says so
+	s.note(!await(s.ended, diskWait))
 }
 
 // writeMemory replaces the file atomically and durably.
