@@ -9,7 +9,7 @@ import (
 // answer is the same for all groups.
 type Key struct{ Source, Group string }
 
-// Settings say how a source is asked.
+// Settings define how a source is queried.
 type Settings struct {
 	Every    time.Duration // from one question to the next
 	Timeout  time.Duration // of one question
@@ -23,8 +23,8 @@ const (
 	LongestEvery   = time.Minute
 	DefaultTimeout = 5 * time.Second
 	LongestTimeout = 30 * time.Second
-	// Fresh is for how long an answer counts, from when it was asked for: three questions of the
-	// slowest source may go unanswered.
+	// Fresh is how long an answer counts, from when it was requested: the slowest source may leave
+	// three requests unanswered.
 	Fresh = 3 * time.Minute
 )
 
@@ -36,7 +36,7 @@ func (s Settings) Key(source, group string) Key {
 	return Key{Source: source, Group: group}
 }
 
-// Reading is what is known of a number.
+// Reading is the state of a number.
 type Reading struct {
 	Value float64
 	Asked time.Time // when the last answer was asked for, on our clock; zero: there was none

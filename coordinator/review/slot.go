@@ -57,7 +57,7 @@ func (g *group) want(n int, at time.Time, why string) {
 	}
 }
 
-// serve says that an instance serves in the slot from now on.
+// serve records that an instance serves in the slot from now on.
 func (g *group) serve(n int, id string, at time.Time) {
 	g.want(n, at, Earlier)
 	s := g.slot(n)
@@ -74,7 +74,7 @@ func (g *group) serve(n int, id string, at time.Time) {
 	}
 }
 
-// leave says that an instance serves no more, since a time that may be a little in the past.
+// leave records that an instance no longer serves, since a time that may be slightly in the past.
 func (g *group) leave(n int, id string, at time.Time, why string) {
 	s := g.slot(n)
 	if !s.serving[id] {

@@ -76,7 +76,7 @@ func (s *sum) order() {
 	})
 }
 
-// group returns the sum.
+// group returns the sum as the group's report.
 func (s *sum) group(name string) Group {
 	s.order()
 	out := Group{

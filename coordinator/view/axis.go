@@ -36,7 +36,7 @@ var Spans = []struct {
 	{"7d", 7 * 24 * time.Hour},
 }
 
-// Axis is what was decided in a group over time, and what went on.
+// Axis is the decisions and conditions of a group over time.
 type Axis struct {
 	From, To time.Time
 	Step     time.Duration // of a column
@@ -50,14 +50,14 @@ type Lane struct {
 	Counts []int
 }
 
-// Band is when something went on: a storm, a roll, an open breaker, a hold, a freeze, or when a
-// window was open. The windows and freezes are the present ones.
+// Band is the time of a condition: a storm, a roll, an open breaker, a hold, a freeze or an open
+// window. The windows and freezes are the current ones.
 type Band struct {
 	Name    string
 	Periods []store.Period
 }
 
-// Axis counts a group's decisions in columns, and finds what went on.
+// Axis counts a group's decisions in columns, and finds its conditions.
 func (s *Source) Axis(group string, span time.Duration, columns int, now time.Time) Axis {
 	step := span / time.Duration(columns)
 	to := now.Truncate(step).Add(step) // moves with its columns, not with every second
@@ -121,7 +121,7 @@ const (
 
 var bandNames = []string{bandStorm, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
 
-// goings are what went on, by the name of its band; the end of what goes on is zero.
+// goings are the bands, by name; the end of a band that is still open is zero.
 type goings map[string][]store.Period
 
 func (g goings) begin(name string, at time.Time) {
@@ -131,7 +131,7 @@ func (g goings) begin(name string, at time.Time) {
 	g[name] = append(g[name], store.Period{From: at})
 }
 
-// end ends what began; what began before the journal in memory did has no beginning.
+// end ends a band; a band that began before the journal in memory has no beginning.
 func (g goings) end(name string, at time.Time) {
 	n := len(g[name])
 	if n == 0 || !g[name][n-1].To.IsZero() {
@@ -141,7 +141,7 @@ func (g goings) end(name string, at time.Time) {
 	g[name][n-1].To = at
 }
 
-// see takes note of an entry of the journal that begins or ends something.
+// see records a journal entry that begins or ends a band.
 func (g goings) see(e *journal.Entry) {
 	switch e.Cause.Kind {
 	case store.CauseManyLost, store.CauseManyLostInShard:
@@ -169,17 +169,17 @@ func (g goings) see(e *journal.Entry) {
 	}
 }
 
-// present sets what goes on now, as the records say: the journal in memory may begin later, and
-// what it began may be over.
+// present sets the bands that are open now, from the records: the journal in memory may begin
+// later, and its open bands may be over.
 func (g goings) present(c *cache.Content, group string, from, now time.Time) {
 	st := c.Status[group].Record
-	goesOn := func(name string, since time.Time) { // zero: it does not go on
+	goesOn := func(name string, since time.Time) { // zero: it is not open
 		n := len(g[name])
 		open := n > 0 && g[name][n-1].To.IsZero()
 		switch on := !since.IsZero(); {
 		case on && !open:
 			g[name] = append(g[name], store.Period{From: since})
-		case !on && open: // its end was not told, or not read yet
+		case !on && open: // its end is not in the journal, or not read yet
 			g[name] = g[name][:n-1]
 		}
 	}

@@ -1,7 +1,7 @@
 package view
 
-// Cell is a slot with its instances: a replacement shares the cell of the instance whose place it
-// takes.
+// Cell is a slot with its instances: a replacement shares the cell of the instance that it
+// replaces.
 type Cell struct {
 	Slot  int // -1: on demand
 	Units []Unit

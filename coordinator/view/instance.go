@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Instance is an instance with its story, also one that is gone.
+// Instance is an instance, present or gone, with its story.
 type Instance struct {
 	Truth     Truth
 	Revision  store.Revision
@@ -29,7 +29,7 @@ type Instance struct {
 	Blocked   []story.Blockage
 	Events    []journal.Entry // about it, the oldest first
 	Claims    int             // refused requests under its name
-	Decision  *journal.Entry  // the one that matters
+	Decision  *journal.Entry  // the one that explains its state
 	Prevented string          // what would have prevented it
 	Since     time.Time       // what is older is not in memory
 }
@@ -91,7 +91,7 @@ func (v *Instance) decide() {
 	}
 }
 
-// Answer says how the instance is, or was, in a sentence.
+// Answer returns the state of the instance, or its last state, in a sentence.
 func (v Instance) Answer() string {
 	if v.There {
 		return v.Unit.Label()

@@ -33,19 +33,19 @@ func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
 	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
 }
 
-// Members notes what etcd's members said when they were asked last.
+// Members stores the last answers of etcd's members.
 func (s *Source) Members(m store.Members) { s.members.Store(&m) }
 
-// Truth is how far what is shown can be relied on.
+// Truth is how far the view can be relied on.
 type Truth struct {
 	Shard  string    `json:"shard"`
 	Leader string    `json:"leader,omitempty"` // "": none leads
 	Since  time.Time `json:"since,omitzero"`   // when it began to lead
-	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd told us anything
+	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd sent anything
 	Stale  bool      `json:"stale"`
 }
 
-// Truth says how far what is in memory can be relied on.
+// Truth returns how far the data in memory can be relied on.
 func (s *Source) Truth(now time.Time) Truth {
 	heard, interrupted := s.cache.Heard()
 	t := Truth{Shard: s.name, Heard: heard}

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Trends are kept in memory by whatever shows them, since it began: no record holds them.
+// Trends are kept in memory by the process that shows them, since its start: no record holds them.
 const (
 	TrendEvery = 15 * time.Second
 	TrendFor   = time.Hour
@@ -35,7 +35,7 @@ type trends struct {
 	of map[string][]Moment // the oldest first
 }
 
-// Sample takes note of how the groups are now. It is called every TrendEvery.
+// Sample records the current state of the groups. It is called every TrendEvery.
 func (s *Source) Sample(now time.Time) {
 	fresh := map[string]*Moment{}
 	if !s.cache.View(func(c *cache.Content) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// ServeCrowd returns the part that runs a crowd. It receives the crowd's configuration at its
+// ServeCrowd runs a crowd as a part of a trial. It receives the crowd's configuration at its
 // socket, once.
 func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) error) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)

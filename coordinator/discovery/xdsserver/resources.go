@@ -20,8 +20,8 @@ import (
 )
 
 // endpointsOf returns a group's instances by zone. An instance without a numeric address, or
-// without a port if none is given, is left out: xDS cannot say where it is. Of two at one address
-// one is left out, because gRPC refuses the whole otherwise.
+// without a port if none is given, is left out: xDS cannot say where it is. Of two instances at one
+// address, one is left out, because gRPC would refuse the whole resource.
 func endpointsOf(name string, all []discovery.Endpoint, port uint16) *endpoint.ClusterLoadAssignment {
 	zones := map[string][]*endpoint.LbEndpoint{}
 	taken := map[netip.AddrPort]bool{}

@@ -105,7 +105,7 @@ func (r *remote) get(ctx context.Context, address string, to any) error {
 		return unreachable(ctx, err)
 	}
 	defer answer.Body.Close()
-	// The reason in the status line is the server's: as long as it likes, and it may repeat our token.
+	// The reason in the status line comes from the server: it may be long, and may repeat our token.
 	said := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
 	switch {

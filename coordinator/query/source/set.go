@@ -24,8 +24,8 @@ type SecretUser interface {
 	UseSecrets(lookup func(name string) (string, error))
 }
 
-// atOnce is how many questions one source is asked at once. The rest wait for their turn within
-// their time.
+// atOnce is how many requests to one source run at the same time. The rest wait, within their
+// timeout.
 const atOnce = 4
 
 // Set is the sources of a replica, by name. A nil one has none.
@@ -63,7 +63,7 @@ func (s *Set) Settings() map[string]query.Settings {
 	return all
 }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets where the values of the shard's secrets are.
 func (s *Set) UseSecrets(lookup func(name string) (string, error)) {
 	for _, name := range s.Names() {
 		if user, ok := s.by[name].Source.(SecretUser); ok {
