@@ -109,8 +109,8 @@ func joinFlags(printed, id string) ([]string, error) {
 	return nil, fmt.Errorf("no command for %s in:\n%s", id, printed)
 }
 
-// Start starts a host that does not run. join are the flags of its first start; none: those of its
-// last one.
+// Start starts a host that does not run. join are the flags of its first start; none: the
+// flags of its last one.
 func (h *Host) Start(join ...string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +160,7 @@ func (h *Host) start() error {
 // clock is the file with how wrong its clock is.
 func (h *Host) clock() string { return filepath.Join(h.stage.Dir, "clock-"+h.ID) }
 
-// Said is the latest log: the supervisor's, with those of its parts.
+// Said is the latest log: the supervisor's, with its parts' logs.
 func (h *Host) Said() string { return h.latest().Said() }
 
 func (h *Host) latest() *Program {
@@ -275,13 +275,18 @@ func (s *Stage) configure() error {
 	return err
 }
 
-// access are the flags with which commands reach etcd.
-func (s *Stage) access() []string {
+// access are the flags with which a command reaches etcd: as an operator or, for what needs more,
+// as a coordinator.
+func (s *Stage) access(command string) []string {
 	flags := []string{"--endpoints", strings.Join(s.Clients, ",")}
 	if s.Root == nil {
 		return flags
 	}
 	credentials := services.Credentials{Dir: s.PKI}
-	cert, key := credentials.Of(string(store.RoleOperator))
+	user := store.RoleOperator
+	if command == "repair" {
+		user = store.RoleCoordinator
+	}
+	cert, key := credentials.Of(string(user))
 	return append(flags, "--cacert", credentials.CA("operators"), "--cert", cert, "--key", key)
 }

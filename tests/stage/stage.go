@@ -217,7 +217,7 @@ func (s *Stage) Try(args ...string) (string, error) {
 func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
 	s.T.Helper()
 	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"),
-		append(s.access(), args...)...)
+		append(s.access(args[0]), args...)...)
 	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

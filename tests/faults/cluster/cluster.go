@@ -25,7 +25,7 @@ type Config struct {
 	Again    string // the command that repeats the run
 	Disks    bool   // replicas and machines have small disks of their own, which can be full
 	Numbers  bool   // replicas serve metrics, for Vitals
-	Servers  bool   // members and replicas are those of hosts of leasehold server
+	Servers  bool   // members and replicas are parts of hosts of leasehold server
 	Groups   []Group
 	Settings func(*store.ShardSettings)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// hostWays opens the ways to a host of leasehold server. Its replica and its member are two parties,
-// as they are elsewhere; what one has for the other does not leave the host, so that no rule
-// concerns it.
+// hostWays opens the ways to a host of leasehold server. Its replica and its member are two
+// parties, as they are elsewhere; what one has for the other does not leave the host, so that no
+// rule concerns it.
 func (c *Cluster) hostWays(i int, id string, ports [3]string, listens, found string) {
 	c.test.Helper()
 	member := fmt.Sprintf("m%d", i)

@@ -49,7 +49,10 @@ func (c *Cluster) source(instance string) string { return c.Net.Source(instance)
 
 // replicaFlags returns further flags of a replica of this cluster.
 func (c *Cluster) replicaFlags(id string) []string {
-	flags := []string{"-history", filepath.Join(c.dir, "history-"+id), "-zones", strings.Join(zones, ","), "-balancer", swarm.BalancerTarget}
+	flags := []string{
+		"-history", filepath.Join(c.dir, "history-"+id), "-zones", strings.Join(zones, ","),
+		"-balancer", swarm.BalancerTarget,
+	}
 	flags = append(flags, c.authorityFlag()...)
 	if c.cfg.Servers {
 		return flags
@@ -110,8 +113,7 @@ func (c *Cluster) Member(i int) stage.Actor {
 	return c.Etcd[i]
 }
 
-// RaiseReplica starts a replica that has ended. That of a host is started by its supervisor,
-// unless the host is off.
+// RaiseReplica starts a replica that has ended. On a host the supervisor does so.
 func (c *Cluster) RaiseReplica(id string) error {
 	if c.cfg.Servers {
 		return nil
@@ -125,7 +127,7 @@ func (c *Cluster) RaiseReplica(id string) error {
 	return nil
 }
 
-// RaiseMember starts a member that has ended, without waiting. That of a host is as its replica.
+// RaiseMember starts a member that has ended, without waiting. On a host the supervisor does so.
 func (c *Cluster) RaiseMember(i int) error {
 	if c.cfg.Servers {
 		return nil

@@ -43,7 +43,7 @@ var ofHosts = []Kind{
 	},
 }
 
-// host chooses a host, more often than not that of the leader.
+// host chooses a host, more often than not the leader's.
 func host(s *Site) (i int, h *stage.Host) {
 	i = s.IntN(len(s.Hosts))
 	if leads := slices.Index(s.ReplicaIDs(), s.LeaderNow()); leads >= 0 && s.Chance(60) {
