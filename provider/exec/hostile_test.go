@@ -27,7 +27,8 @@ func scripted(t *testing.T, script string, change ...func(*exec.Config)) (_ prov
 }
 
 // scriptedAs is scripted of a program that describes itself so.
-func scriptedAs(t *testing.T, describes, script string, change ...func(*exec.Config)) (_ provider.Provider, dir string) {
+func scriptedAs(t *testing.T, describes, script string, change ...func(*exec.Config),
+) (_ provider.Provider, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

@@ -99,7 +99,8 @@ func TestFromTheShellExampleToAHealingGroup(t *testing.T) {
 		agents = append(agents, l.pidIn(filepath.Join(dir, "machines", id, "process")))
 	}
 	l.quit()
-	if said := l.dev.stdout.String(); !strings.Contains(said, "machines of provider acme go on, with their workloads: 2.") {
+	const goOn = "machines of provider acme go on, with their workloads: 2."
+	if said := l.dev.stdout.String(); !strings.Contains(said, goOn) {
 		t.Errorf("the end of dev says nothing of the machines that go on: %s", said)
 	}
 	for _, pid := range agents {
