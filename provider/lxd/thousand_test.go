@@ -314,6 +314,25 @@ func TestManyContainersWithFaults(t *testing.T) {
 			return machines
 		}
 
+		// A leader lists all the while, and takes what a list says for true.
+		over := make(chan struct{})
+		var listing sync.WaitGroup
+		listing.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Second):
+				}
+				calls.Add(1)
+				all, err := leaders[0].List(t.Context(), "s1")
+				for _, m := range all {
+					if m.State == provider.StateCrashed || m.State == provider.StateStopped {
+						t.Errorf("a list, %v, has %+v", err, m)
+					}
+				}
+			}
+		})
 		begun := time.Now()
 		all(func(id string) {
 			persist("create "+id, func(ctx context.Context, p *Provider) error {
@@ -332,6 +351,8 @@ func TestManyContainersWithFaults(t *testing.T) {
 			t.Errorf("%d containers are there, started %d times; want %d", len(lxd.containers), lxd.starts, n)
 		}
 		took, made := time.Since(begun), requests.Load()
+		close(over)
+		listing.Wait()
 		all(func(id string) {
 			persist("delete "+id, func(ctx context.Context, p *Provider) error { return p.Delete(ctx, "s1", id) })
 		})
