@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -135,6 +136,9 @@ func (r *reader) run(command string) (string, error) {
 	cmd := r.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1",
 		"SHELL=/bin/bash")
+	if r.dev == nil { // there is no shard yet, and nothing that names one
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return v == r.settings })
+	}
 	out, err := cmd.Output()
 	return string(out), err
 }
