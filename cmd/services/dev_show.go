@@ -189,7 +189,7 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 	return false
 }
 
-// goOn says which machines the end of dev does not stop: those of other providers than its own.
+// goOn says which machines the end of dev does not stop: machines of other providers.
 func (w *devWorld) goOn(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
