@@ -92,7 +92,7 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 }
 
 // bundleFile returns the file with the authorities that a certificate's file names; nil if it names
-// none. It is sent before the certificate, so that the agent knows first whom to trust.
+// none. It is sent before the certificate, so that the agent first knows what to trust.
 func bundleFile(f *store.File) *store.File {
 	if f.Certificate == nil || f.Certificate.Bundle == "" {
 		return nil
