@@ -26,6 +26,7 @@ const (
 	retryFirst  = time.Second // after a failure, doubled up to retryMost
 	retryMost   = time.Minute
 	commandWait = 30 * time.Second
+	backWait    = time.Second // for the disk, before a coordinator has told of files
 )
 
 // Config is where files may be.
@@ -51,7 +52,7 @@ type Deps struct {
 	// called when Hide knows the secrets of all files on the machine.
 	Hide   func(path string, content []byte)
 	Hidden func()
-	// At is called before each step of replacing a file; nil: nothing is.
+	// At is called before each step of replacing a file, and of looking for one; nil: nothing is.
 	At func(step string) error
 }
 
@@ -86,11 +87,12 @@ type Manager struct {
 	expect bool // there are files, of which no coordinator has told yet
 	told   bool // what is wanted, by a coordinator
 	wanted *protocol.Files
-	vars   map[string]string
-	states map[string]State // by path, as told
+	vars   map[string]string // replaced, and never changed
+	states map[string]State  // by path, as told
 	// ready has the paths whose content was as it was wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // certificates that were asked for, by path
+	back   *retrospect       // that is under way; nil: none is
 
 	// of Run alone
 	memory remembered
@@ -257,25 +259,84 @@ func (m *Manager) Settled(config string) bool {
 // Missing returns which files the workload waits for; "": none. Those that were delivered once and
 // are there still are waited for no more, whatever has happened to them since.
 func (m *Manager) Missing() string {
+	return m.missing(func(look func() string) string { return look() })
+}
+
+// MissingNow is Missing as far as the disk answers soon: a report waits for that, and no answer
+// proves nothing.
+func (m *Manager) MissingNow() string { return m.missing(m.lookSoon) }
+
+// missing asks the disk only before a coordinator has told of files.
+func (m *Manager) missing(ask func(look func() string) string) string {
 	if m == nil {
 		return ""
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.told {
-		if !m.expect {
-			return ""
+	told, expect, vars := m.told, m.expect, m.vars
+	config, remembered := m.memory.Config, maps.Clone(m.memory.Files)
+	m.mu.Unlock()
+	switch {
+	case told:
+		return m.undelivered()
+	case !expect:
+		return ""
+	case config == "":
+		return "no coordinator has told its files yet"
+	}
+	const untold = ": no coordinator has told its content yet"
+	for path, f := range remembered {
+		if !f.Delivered {
+			return path + untold
 		}
-		if m.memory.Config == "" {
-			return "no coordinator has told its files yet"
-		}
-		for path, f := range m.memory.Files {
-			if !f.Delivered || m.gone(path) {
-				return path + ": no coordinator has told its content yet"
+	}
+	return ask(func() string {
+		for path := range remembered {
+			if m.gone(path, vars) {
+				return path + untold
 			}
 		}
 		return ""
+	})
+}
+
+// retrospect is a look at what an earlier run of the agent has left.
+type retrospect struct {
+	began time.Time
+	over  chan struct{}
+	found string // once it is over
+}
+
+// lookSoon returns what a look finds, or nothing if the disk does not answer. There is one such
+// look at a time.
+func (m *Manager) lookSoon(look func() string) string {
+	m.mu.Lock()
+	l := m.back
+	if l == nil {
+		l = &retrospect{began: time.Now(), over: make(chan struct{})}
+		m.back = l
+		go func() { // ends when the disk answers
+			l.found = look()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.back = nil
+			close(l.over)
+		}()
 	}
+	m.mu.Unlock()
+	late := time.NewTimer(time.Until(l.began.Add(backWait)))
+	defer late.Stop()
+	select {
+	case <-l.over:
+		return l.found
+	case <-late.C:
+		return ""
+	}
+}
+
+// undelivered returns which of the files that a coordinator has told the workload waits for.
+func (m *Manager) undelivered() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var why []string
 	for _, f := range m.wanted.GetFiles() {
 		s, looked := m.states[f.GetPath()]
@@ -291,13 +352,22 @@ func (m *Manager) Missing() string {
 	return strings.Join(why, "; ")
 }
 
-// gone reports whether a remembered file is not there.
-func (m *Manager) gone(path string) bool {
-	real, err := workload.ExpandText("path", path, m.vars, m.cfg.Facts)
+func (m *Manager) variables() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.vars
+}
+
+// gone reports whether a file is not there. m.mu must not be held: the disk may hang, and the
+// agent's reports wait for that lock.
+func (m *Manager) gone(path string, vars map[string]string) bool {
+	real, err := workload.ExpandText("path", path, vars, m.cfg.Facts)
 	if err != nil {
 		return false // its variables are told with it
 	}
-	_, err = os.Lstat(real)
+	if err = m.deps.At("look for it"); err == nil {
+		_, err = os.Lstat(real)
+	}
 	return errors.Is(err, fs.ErrNotExist)
 }
 

@@ -329,3 +329,70 @@ func TestAgentsReportTheDirectoriesInWhichTheyWrite(t *testing.T) {
 		t.Errorf("an agent that keeps no files reports %q", got)
 	}
 }
+
+// A disk that hangs while it is looked for a file holds up no report.
+//
+// proves FILE-1, SAFE-5
+func TestStatesAreToldThoughTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.stop()
+		hung, looked := make(chan struct{}), false
+		m.steps(func(step string) error {
+			if step == "look for it" {
+				looked = true
+				<-hung
+			}
+			return nil
+		})
+		m.Want(&protocol.Files{ConfigHash: "c1", Files: []*protocol.File{
+			{Path: "${dir}/a", Version: "1", Problem: "it cannot be rendered"},
+		}}, nil)
+		synctest.Wait()
+		if !looked {
+			t.Error("the disk was not asked")
+		}
+		if s := m.States(); len(s) != 1 || m.Settled("c1") || m.Missing() == "" {
+			t.Errorf("%+v", s)
+		}
+		close(hung)
+		synctest.Wait()
+		if s := m.States(); len(s) != 1 || s[0].State != Missing {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Nor does a report wait for it after a restart of the agent, before a coordinator has told of
+// files.
+//
+// proves FILE-1, SAFE-5
+func TestReportsAreMadeThoughTheDiskHangs(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.want("c1", m.file("${dir}/a", "a", nil))
+		m.stop()
+		must(t, os.Remove(filepath.Join(m.root, "a")))
+		m.start()
+		m.Expect(true)
+		hung, asked := make(chan struct{}), 0
+		m.steps(func(string) error {
+			asked++
+			<-hung
+			return nil
+		})
+		began := time.Now()
+		for range 10 {
+			if why := m.MissingNow(); why != "" {
+				t.Error(why)
+			}
+		}
+		if took := time.Since(began); took > backWait || asked != 1 {
+			t.Errorf("it took %s, and the disk was asked %d times", took, asked)
+		}
+		close(hung)
+		synctest.Wait()
+		if why := m.MissingNow(); !strings.Contains(why, "${dir}/a") || m.Missing() != why {
+			t.Error(why)
+		}
+	})
+}
