@@ -29,8 +29,9 @@ func open(t *testing.T, c haproxy.Config) *haproxy.Balancer {
 	return b
 }
 
-// quickChecks notices at once when a server comes up. The answer to a check may still take two seconds, since
-// HAProxy allows it as long as the interval: on a busy machine a healthy server would else be down for a moment.
+// quickChecks notices at once when a server comes up. The answer to a check may still take two
+// seconds, since HAProxy allows it as long as the interval: with 50 ms, a healthy server of a busy
+// machine is down for a moment.
 const quickChecks = "check inter 2s fastinter 50ms downinter 50ms rise 2 fall 3"
 
 // behindRelay is what the suite is told of a HAProxy behind a relay.
