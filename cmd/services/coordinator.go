@@ -178,7 +178,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return found.around(ctx, r.Run)
 	})
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
+	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && samePort(err, c.Downloads):
 		return listenProblem("--downloads", c.Downloads, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)
