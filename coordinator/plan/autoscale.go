@@ -25,21 +25,6 @@ const (
 	mostWishes = 12
 )
 
-// settleSize has the group planned with the size in force, which load or an operator may have
-// chosen (AUTO-1, AUTO-3). It is part of the records, as the spec is: a size that this plan chooses
-// is acted on when it has been written.
-func (d *draft) settleSize() {
-	if d.spec == nil {
-		return
-	}
-	d.asked = d.spec.Size
-	if size := d.spec.SizeAt(d.g.Status.Record.Scale, d.now); size != d.spec.Size {
-		g := *d.spec
-		g.Size = size
-		d.spec = &g
-	}
-}
-
 // followScale judges what load asks for, and chooses the size.
 func (d *draft) followScale() {
 	if d.spec == nil || d.spec.Scale == nil {

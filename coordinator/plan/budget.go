@@ -20,11 +20,11 @@ type counts struct {
 }
 
 // add counts a member in, or out again.
-func (d *draft) add(m *member, by int) {
+func (f *fleet) add(m *member, by int) {
 	if !m.Record.Managed {
 		return
 	}
-	c, sl := &d.counts, m.slot
+	c, sl := &f.counts, m.slot
 	if m.standing() {
 		c.standing += by
 	}
@@ -45,9 +45,9 @@ func (d *draft) add(m *member, by int) {
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
 	done := m.phase == store.Finished // nothing more is expected of its slot
-	sl.up = slots(sl.up, &c.up, done || d.up(m))
+	sl.up = slots(sl.up, &c.up, done || f.up(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
-	d.countZone(sl)
+	f.countZone(sl)
 }
 
 // standing reports whether a member counts against size and max_expansion: it has a machine, or may
@@ -86,33 +86,33 @@ func (m *member) goingDown() bool {
 // whose workload has ended is down. After a start it has to hold out for startup_duration first
 // (ROLL-3). An instance that only this plan takes to running does not count yet: that action may be
 // overtaken.
-func (d *draft) booted(m *member) bool {
+func (f *fleet) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
 	}
-	startup := d.startup()
+	startup := f.startup()
 	if startup == 0 {
 		return true
 	}
 	due := m.PhaseStart.Add(startup)
-	d.wake(due) // what waits for it goes on then
-	return !d.now.Before(due)
+	f.wake(due) // what waits for it goes on then
+	return !f.now.Before(due)
 }
 
-func (d *draft) startup() time.Duration {
-	if d.spec == nil {
+func (v *view) startup() time.Duration {
+	if v.spec == nil {
 		return 0
 	}
-	return d.spec.Rollout.StartupDuration.D()
+	return v.spec.Rollout.StartupDuration.D()
 }
 
 // proven reports whether a member is healthy, and has been for startup_duration (ROLL-3): so
 // another may rely on it.
-func (d *draft) proven(m *member) bool {
+func (f *fleet) proven(m *member) bool {
 	if !m.healthy() {
 		return false
 	}
-	startup := d.startup()
+	startup := f.startup()
 	if startup == 0 {
 		return true
 	}
@@ -120,8 +120,8 @@ func (d *draft) proven(m *member) bool {
 	if since.Before(m.PhaseStart) {
 		since = m.PhaseStart
 	}
-	if due := since.Add(startup); d.now.Before(due) {
-		d.wake(due)
+	if due := since.Add(startup); f.now.Before(due) {
+		f.wake(due)
 		return false
 	}
 	return true

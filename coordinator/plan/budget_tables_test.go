@@ -68,7 +68,7 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 	} {
 		sl := &slot{retry: epoch, giveUp: epoch}
 		sl.Record = c.slot
-		(&draft{spec: &store.Group{}, hash: "new"}).renew(sl)
+		draftWith(func(d *draft) { d.spec, d.hash = &store.Group{}, "new" }).renew(sl)
 		r := &sl.Record
 		over := len(r.Failures) == 0 && r.Flapping == 0 && r.Retry == nil && r.GiveUp == nil && r.Errored == "" &&
 			r.Template == "" && sl.retry.IsZero() && sl.giveUp.IsZero()
@@ -112,7 +112,10 @@ func TestWhomAStormKeeps(t *testing.T) {
 		"lost, no storm":          {store.Lost, nil, 1, false},
 		"unhealthy":               {store.Unhealthy, &store.Storm{}, 1, false},
 	} {
-		d := &draft{storm: c.storm, spec: &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}}
+		d := draftWith(func(d *draft) {
+			d.storm = c.storm
+			d.spec = &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}
+		})
 		if d.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
 			t.Errorf("%s: it is kept: %t", name, !c.want)
 		}
@@ -191,7 +194,7 @@ func TestWhichZoneIsChosen(t *testing.T) {
 			s.Full[Market{Provider: cloud}][z] = epoch.Add(1)
 		}
 		spec := store.Group{Provider: cloud, Template: store.Template{Zones: c.wanted}}
-		d := &draft{s: s, g: &Group{}, now: epoch, spec: &spec}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = s, &Group{}, epoch, &spec })
 		of := store.InstanceSpec{Provider: c.provider, Template: store.Template{Zones: c.zones}}
 		if got := d.zoneFor(nil, &of); got != c.want {
 			t.Errorf("%s: zone %q, want %q", name, got, c.want)
@@ -346,7 +349,10 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 		spec := store.Group{Storm: store.StormSpec{
 			Min: 3, Percent: 50, Window: store.Duration(time.Minute), Cooldown: store.Duration(time.Minute),
 		}}
-		d := &draft{s: &Snapshot{}, g: &Group{Name: "web", Due: Due{}}, now: now, spec: &spec, tally: c.group}
+		d := draftWith(func(d *draft) {
+			d.s, d.now, d.spec, d.tally = &Snapshot{}, now, &spec, c.group
+			d.g = &Group{Name: "web", Due: Due{}}
+		})
 		d.g.Status.Record.Storm = c.before
 		if b := c.before; b != nil {
 			for timer, t := range map[string]*store.Timer{store.TimerStorm: b.Calm, store.TimerResume: b.Resume} {
@@ -400,10 +406,10 @@ func TestWhatAStormSays(t *testing.T) {
 			store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
 		},
 	} {
-		d := &draft{
-			s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm,
-			tally: Tally{Now: 3, Of: 6},
-		}
+		d := draftWith(func(d *draft) {
+			d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{Name: "web"}, epoch, &spec
+			d.storm, d.tally = &c.storm, Tally{Now: 3, Of: 6}
+		})
 		if !d.heldByStorm(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)

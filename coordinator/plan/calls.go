@@ -94,16 +94,14 @@ func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
 	return false
 }
 
-func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
-
 // halted is the work for providers that was decided before the group was paused.
-func (d *draft) halted() (of store.BlockedFacts) {
-	for _, m := range d.members {
+func (f *fleet) halted() (of store.BlockedFacts) {
+	for _, m := range f.members {
 		switch {
 		case m.Calls.Busy || m.byHand():
 		case m.phase == store.Pending || m.phase == store.Creating:
 			of.Creations++
-		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+		case m.phase == store.Deleting && m.Record.Called && f.mustRemove(m):
 			of.Removals++
 		case m.mustRestart():
 			of.Restarts++
@@ -133,7 +131,7 @@ func rank(kind CallKind, m *member) int {
 }
 
 // mustRemove reports whether the machine has not been removed yet, or was seen again after it was.
-func (d *draft) mustRemove(m *member) bool {
+func (v *view) mustRemove(m *member) bool {
 	if m.Calls.Deleted.IsZero() {
 		return true
 	}

@@ -16,11 +16,11 @@ type doom struct {
 
 // doomOf reads it from the record, or from the evacuation of its zone, which is an order for all
 // that is there (DRAIN-3).
-func (d *draft) doomOf(m *member) doom {
+func (v *view) doomOf(m *member) doom {
 	if r := m.Record.Doomed; r != nil {
-		return doom{rule: r.Rule, cause: reason.Known(r.Cause, r.Why), by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
+		return doom{rule: r.Rule, cause: reason.Known(r.Cause, r.Why), by: v.ends(m.Due, store.TimerDoomed, r.Deadline)}
 	}
-	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+	if gone := v.s.Shard.Record.Evacuated; len(gone) > 0 {
 		if e, yes := gone[m.Record.Zone]; yes {
 			return doom{
 				rule: "DRAIN-3", cause: store.Cause{Kind: store.CauseEvacuated, Name: m.Record.Zone, By: e.By},

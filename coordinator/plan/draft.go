@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -14,25 +13,9 @@ import (
 
 // draft is a group as it will be once the actions decided so far have happened.
 type draft struct {
-	s     *Snapshot
-	g     *Group
-	now   time.Time
-	spec  *store.Group // in force; nil if there never was one
-	asked int          // the size that the spec itself says
-	hash  string       // of the template that is wanted
+	fleet
 
-	members []*member // in order of ID; new ones at the end
-	slots   slotIndex
-	order   []*slot // in order of number; new ones at the end
-
-	acceptedRevision store.Revision
-	invalid          *store.InvalidSpec
-
-	counts   counts
-	crowd    map[string]int // those that will stay, by zone: see spread; nil until it is needed
-	counted  int            // how many these are
-	spots    int            // of them, spot machines
-	storm    *store.Storm   // as it will be recorded
+	storm    *store.Storm // as it will be recorded
 	tally    Tally
 	breaker  *store.Breaker   // as it will be recorded; nil: healing goes on
 	rollout  *store.Rollout   // as it will be recorded
@@ -61,8 +44,7 @@ type draft struct {
 	watched     map[string]bool // load balancers for which something is waited for
 
 	blocked  []store.Blocked
-	held     []store.Blocked // what was decided and may not be done
-	next     time.Time
+	held     []store.Blocked   // what was decided and may not be done
 	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
 	frozenBy store.BlockedFacts
 	drillDue time.Time       // see store.Status
@@ -71,7 +53,6 @@ type draft struct {
 	room     *room           // what the limits of the shard leave; nil: there are none
 	drafted  map[string]bool // keys of the instances that this plan makes
 	made     int             // how many IDs this plan has given out for the group
-	spare    []slot          // places for slots without a record, of which most groups have as many as instances
 }
 
 // member is an instance in the draft.
@@ -143,7 +124,9 @@ type slot struct {
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
-	d := &draft{s: s, g: g, now: now, slots: newSlotIndex(max(len(g.Slots), len(g.Instances)))}
+	d := &draft{}
+	d.s, d.g, d.now = s, g, now
+	d.slots = newSlotIndex(max(len(g.Slots), len(g.Instances)))
 	d.accept()
 	d.settleSize()
 	slots := make([]slot, len(g.Slots))
@@ -179,9 +162,9 @@ func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
 // renew has a slot start over on a new template (FLAP-7). It is written with the slot's next
 // change; until then every leader comes to the same.
-func (d *draft) renew(sl *slot) {
+func (v *view) renew(sl *slot) {
 	r := &sl.Record
-	if d.spec == nil || r.Template == "" || r.Template == d.hash {
+	if v.spec == nil || r.Template == "" || r.Template == v.hash {
 		return
 	}
 	sl.flapped = r.Flapping > 0 || r.Errored != ""
@@ -191,98 +174,12 @@ func (d *draft) renew(sl *slot) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// due is when a timer that ends at a time may fire: none does in grace (SAFE-13).
-func (d *draft) due(at time.Time) time.Time {
-	if !at.IsZero() && at.Before(d.s.GraceEnd) {
-		return d.s.GraceEnd
-	}
-	return at
-}
-
-// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since
-// when it runs on our clock has just begun.
-func (d *draft) ends(due Due, name string, t *store.Timer) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	at, known := due[name]
-	if !known {
-		at = d.now.Add(t.For.D())
-	}
-	return d.due(at)
-}
-
-// place puts a member into its slot.
-func (d *draft) place(m *member) {
-	sl := d.slot(m.Record.Slot)
-	m.slot = sl
-	if len(sl.members) == 0 {
-		sl.only[0] = m
-		sl.members = sl.only[:]
-		return
-	}
-	sl.members = append(slices.Clone(sl.members), m)
-	sort.SliceStable(sl.members, func(i, j int) bool { return older(sl.members[i], sl.members[j]) })
-}
-
-// slot returns the slot with this number, drafting one if there is none.
-func (d *draft) slot(n int) *slot {
-	if sl := d.slots.get(n); sl != nil {
-		return sl
-	}
-	if len(d.spare) == 0 {
-		d.spare = make([]slot, max(1, len(d.g.Instances)-len(d.order)))
-	}
-	sl := &d.spare[0]
-	d.spare, sl.number = d.spare[1:], n
-	sl.Key = d.s.Keys.Slot(d.g.Name, n)
-	sl.Record = store.Slot{Schema: store.Schema, Group: d.g.Name, Number: n}
-	d.slots.set(n, sl)
-	d.order = append(d.order, sl)
-	return sl
-}
-
 // older orders members by when their records were made; drafted ones are the youngest.
 func older(a, b *member) bool {
 	if a.Created != b.Created {
 		return b.Created == 0 || a.Created != 0 && a.Created < b.Created
 	}
 	return a.ID() < b.ID()
-}
-
-func (d *draft) wake(at time.Time) {
-	if !at.IsZero() && at.After(d.now) {
-		d.next = sooner(d.next, at)
-	}
-}
-
-// common are the conditions of every action that makes or removes a machine: the spec and the shard
-// (its hold) are as seen.
-func (d *draft) common() []store.Condition {
-	return append(d.specUnchanged(), d.s.Shard.Unchanged())
-}
-
-// specUnchanged is the condition that what is in force is so still.
-func (d *draft) specUnchanged() []store.Condition {
-	out := []store.Condition{store.At(d.specKey(), d.g.Spec.Modified)}
-	if d.g.Spec.StaticModified != 0 {
-		out = append(out, store.At(d.g.Spec.Static, d.g.Spec.StaticModified))
-	}
-	return out
-}
-
-func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
-
-func (d *draft) decision(rule, what string, why store.Cause) store.Decision {
-	return store.Decision{
-		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: d.s.Revision,
-		At: d.now.UTC(),
-	}
-}
-
-// timer is one that begins now.
-func (d *draft) timer(length time.Duration) store.Timer {
-	return store.Timer{Start: d.now.UTC(), For: store.Duration(length)}
 }
 
 // newMember drafts a new instance in a slot and returns it with the write that records it.
@@ -431,12 +328,12 @@ func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.Cau
 // (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Whether and
 // when that happens is for Compute to say.
 func Update(in store.Instance, wanted store.Group) (action, why string) {
-	d := &draft{spec: &wanted, hash: wanted.InstanceSpec().TemplateHash()}
+	v := &view{spec: &wanted, hash: wanted.InstanceSpec().TemplateHash()}
 	m := &member{Instance: &Instance{}}
 	m.Record = in
-	if !d.outdated(m) {
+	if !v.outdated(m) {
 		return "", ""
 	}
-	action, cause := d.change(m)
+	action, cause := v.change(m)
 	return action, reason.Short(cause)
 }

@@ -43,7 +43,7 @@ func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, a
 // drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
 // served, or has neither a hook nor load balancers. What a notice has doomed goes on serving
 // without a hook too, until its replacement does or the notice's time is over (SPOT-2).
-func (d *draft) drainTime(m *member) (time.Duration, bool) {
+func (v *view) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
 	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||
 		m.phase == store.Starting
@@ -53,7 +53,7 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	if m.noticed() {
 		left := length // else its end is unknown
 		if !m.doom.by.IsZero() {
-			left = max(0, m.doom.by.Sub(d.now))
+			left = max(0, m.doom.by.Sub(v.now))
 			if (len(hook) > 0 || m.inTraffic()) && length > 0 {
 				left = min(length, left)
 			}

@@ -88,8 +88,8 @@ func (d *draft) cannotFail(kind store.DrillKind, m *member) string {
 }
 
 // inZone returns the instances of the group in a zone that fill slots.
-func (d *draft) inZone(zone string) (found []*member) {
-	for _, m := range d.members {
+func (f *fleet) inZone(zone string) (found []*member) {
+	for _, m := range f.members {
 		if m.Record.Managed && m.Record.Zone == zone && zone != "" && m.phase.Fills() {
 			found = append(found, m)
 		}

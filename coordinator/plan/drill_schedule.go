@@ -83,9 +83,9 @@ func (d *draft) noTimeForDrill(due time.Time) string {
 }
 
 // oldest is the running instance that has filled its slot for the longest time.
-func (d *draft) oldest() []*member {
+func (f *fleet) oldest() []*member {
 	var oldest *member
-	for _, m := range d.members {
+	for _, m := range f.members {
 		if m.Record.Managed && m.phase == store.Running && (oldest == nil || older(m, oldest)) {
 			oldest = m
 		}

@@ -97,7 +97,7 @@ func TestWhoIsTooOld(t *testing.T) {
 		}, nil, year, "", false},
 		"no spec": {func(d *draft) { d.spec = nil }, nil, year, "", false},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{}, now: now, spec: &store.Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
 		if test.set != nil {
 			test.set(d)
 		}
@@ -119,7 +119,7 @@ func TestWhoIsTooOld(t *testing.T) {
 	}
 	low, high := time.Hour, time.Duration(0)
 	for i := range 500 { // when the first and the last of many are
-		d := &draft{s: &Snapshot{}, g: &Group{}, now: now, spec: &store.Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
 		forced(time.Hour)(d)
 		in := &Instance{Born: now}
 		in.Record.ID, in.Record.Managed = fmt.Sprint("web-", i), true

@@ -248,11 +248,11 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 
 // hasPlace reports whether a machine may have its old slot back although the number is beyond the
 // size, as after the group has shrunk: its lost record holds the slot, or the group lacks one.
-func (d *draft) hasPlace(n int, x *Extra) bool {
-	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
+func (f *fleet) hasPlace(n int, x *Extra) bool {
+	if sl := f.slots.get(n); sl != nil && sl.damaged != nil {
 		return sl.damaged.Instance == x.Instance
 	}
-	return d.inUse() < d.spec.Size
+	return f.inUse() < f.spec.Size
 }
 
 // deserted returns the instance whose slot a machine may take because its claim has that slot: the

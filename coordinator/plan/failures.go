@@ -103,14 +103,14 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 
 // delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
 // and some noise keeps slots from trying in step (FLAP-2).
-func (d *draft) delay(number, before int) time.Duration {
-	f := d.spec.Flap
+func (v *view) delay(number, before int) time.Duration {
+	f := v.spec.Flap
 	delay := f.MinDelay.D()
 	for i := 0; i < before && delay < f.MaxDelay.D(); i++ {
 		delay *= 2
 	}
 	delay = min(delay, f.MaxDelay.D())
-	noise := time.Duration((2*share(d.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
+	noise := time.Duration((2*share(v.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
 	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
 }
 
@@ -168,14 +168,14 @@ func (sl *slot) waiting() string {
 }
 
 // flapsNow reports whether so many failures are recent that the slot flaps.
-func (d *draft) flapsNow(rec store.Slot) bool {
+func (v *view) flapsNow(rec store.Slot) bool {
 	recent := 0
 	for _, f := range rec.Failures {
-		if age := d.now.Sub(f.At); age < d.spec.Flap.Window.D() && age > -time.Minute {
+		if age := v.now.Sub(f.At); age < v.spec.Flap.Window.D() && age > -time.Minute {
 			recent++
 		}
 	}
-	return recent >= d.spec.Flap.Failures
+	return recent >= v.spec.Flap.Failures
 }
 
 func (d *draft) blockFlapping(sl *slot, what task) {

@@ -334,20 +334,6 @@ func (m *member) proof(keys store.Keys) []store.Condition {
 // usable reports whether a member fills its slot and nothing speaks against it.
 func usable(m *member) bool { return m.fills() && !m.unwanted() }
 
-// others lists the members in the same slot for which a property holds.
-func (d *draft) others(m *member, property func(*member) bool) []*member {
-	if m.slot == nil {
-		return nil
-	}
-	var out []*member
-	for _, o := range m.slot.members {
-		if o != m && !o.gone() && property(o) {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // moveZone tries a creation in another zone when its own has no room: nothing was made there
 // (REC-3).
 func (d *draft) moveZone(m *member) {

@@ -455,7 +455,7 @@ func TestByWhichRuleASlotWaits(t *testing.T) {
 // proves ROLL-9
 func TestWhatIsRefusedOfTheLastGoodTemplate(t *testing.T) {
 	for made, want := range map[string]string{"good": "no image", "new": ""} {
-		d := &draft{fallback: &template{hash: "good"}, rollout: &store.Rollout{}}
+		d := draftWith(func(d *draft) { d.fallback, d.rollout = &template{hash: "good"}, &store.Rollout{} })
 		m := &member{Instance: &Instance{Calls: Calls{Problem: "no image"}}}
 		m.Record.Template = made
 		if d.refusedFallback(m); d.rollout.FallbackUnusable != want {

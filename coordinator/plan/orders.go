@@ -274,15 +274,6 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 	}
 }
 
-func (d *draft) find(id string) *member {
-	for _, m := range d.members {
-		if m.ID() == id {
-			return m
-		}
-	}
-	return nil
-}
-
 // age is why an instance is too old. An empty rule means that it is not.
 type age struct {
 	rule   string

@@ -210,10 +210,10 @@ func (d *draft) recovered(m *member) {
 }
 
 // after says how long a member was in its phase.
-func (d *draft) after(m *member) store.Cause {
-	return store.Cause{Kind: store.CauseAfter, For: store.Duration(d.since(m))}
+func (v *view) after(m *member) store.Cause {
+	return store.Cause{Kind: store.CauseAfter, For: store.Duration(v.since(m))}
 }
 
-func (d *draft) since(m *member) time.Duration {
-	return d.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
+func (v *view) since(m *member) time.Duration {
+	return v.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
 }

@@ -54,7 +54,7 @@ func (d *draft) endProtection(m *member) {
 }
 
 // protectedUntil is until when a member is protected, by which operator, and why.
-func (d *draft) protectedUntil(m *member) store.BlockedFacts {
+func (v *view) protectedUntil(m *member) store.BlockedFacts {
 	p := m.Record.Protection
 	if p == nil {
 		return store.BlockedFacts{} // a release before said no more

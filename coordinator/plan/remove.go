@@ -192,33 +192,6 @@ func (sl *slot) finished() *member {
 	return nil
 }
 
-// surplus reports whether more slots have members, dead or not, than are wanted once this plan is
-// carried out.
-func (d *draft) surplus() bool {
-	if len(d.order) <= d.spec.Size {
-		return false
-	}
-	n := 0
-	for _, sl := range d.order {
-		if sl.damaged != nil || slices.ContainsFunc(sl.members,
-			func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
-			n++
-		}
-	}
-	return n > d.spec.Size
-}
-
-// inUse is how many slots have members that are not on their way out.
-func (d *draft) inUse() int {
-	n := 0
-	for _, sl := range d.order {
-		if sl.occupied() {
-			n++
-		}
-	}
-	return n
-}
-
 // occupied reports whether the slot has an instance that is not on the way out, dead or not. One
 // that only this plan removes counts still.
 func (sl *slot) occupied() bool {

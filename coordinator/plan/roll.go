@@ -15,19 +15,13 @@ import (
 // templateUnknown stands for the template of an adopted machine, which is not known.
 const templateUnknown = "unknown"
 
-// outdated reports whether a member was made from another template than the one that is wanted, or
-// has not gone through the last relaunch (ROLL-1).
-func (d *draft) outdated(m *member) bool {
-	return m.Record.Managed && (m.Record.Template != d.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
-}
-
 // updating reports whether what its agent was sent has not been applied yet.
 func (m *member) updating() bool {
 	return m.Record.Config != "" && m.Alive.Present() && m.Report.Record.Config != m.Record.Config
 }
 
 // change is the least that brings a member up to date, and why: ROLL-2.
-func (d *draft) change(m *member) (action string, why store.Cause) {
+func (v *view) change(m *member) (action string, why store.Cause) {
 	var parts []string
 	action = store.ActionLiveUpdate
 	more := func(a, part string) {
@@ -40,43 +34,43 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 	switch {
 	case m.Record.Template == templateUnknown:
 		more(store.ActionRecreate, "what it was made from is unknown")
-	case m.Record.Template != d.hash:
-		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
+	case m.Record.Template != v.hash:
+		if was.Provider != v.spec.Provider || !reflect.DeepEqual(was.Template, v.spec.Template) {
 			more(store.ActionRecreate, "template")
 		}
-		if was.Slots != d.spec.Slots {
+		if was.Slots != v.spec.Slots {
 			more(store.ActionRecreate, "slots.name")
 		}
-		if !slices.Equal(was.Workload.Run, d.spec.Workload.Run) {
+		if !slices.Equal(was.Workload.Run, v.spec.Workload.Run) {
 			more(store.ActionRestart, "workload.run")
 		}
-		if !maps.Equal(was.Vars, d.spec.Vars) {
+		if !maps.Equal(was.Vars, v.spec.Vars) {
 			a := store.ActionLiveUpdate
-			if runUses(d.spec.Workload.Run, was.Vars, d.spec.Vars) {
+			if runUses(v.spec.Workload.Run, was.Vars, v.spec.Vars) {
 				a = store.ActionRestart // a running program does not see its arguments change
 			}
 			more(a, "vars")
 		}
-		if !maps.Equal(was.Secrets, d.spec.Secrets) {
+		if !maps.Equal(was.Secrets, v.spec.Secrets) {
 			more(store.ActionRestart, "secrets") // a running program does not see its environment change
 		}
-		if wanted := d.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
+		if wanted := v.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
 			more(store.ActionRestart, "files")
-		} else if len(was.Files)+len(d.spec.Files) > 0 && !reflect.DeepEqual(was.Files, d.spec.Files) {
+		} else if len(was.Files)+len(v.spec.Files) > 0 && !reflect.DeepEqual(was.Files, v.spec.Files) {
 			more(store.ActionLiveUpdate, "files")
 		}
-		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
+		if len(was.Checks)+len(v.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, v.spec.Checks) {
 			more(store.ActionLiveUpdate, "checks")
 		}
-		if !reflect.DeepEqual(was.Busy, d.spec.Busy.BusyProbe) {
+		if !reflect.DeepEqual(was.Busy, v.spec.Busy.BusyProbe) {
 			more(store.ActionLiveUpdate, "busy")
 		}
 	}
-	if m.Record.Relaunch < d.spec.Relaunch.Number {
-		more(d.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", d.spec.Relaunch.Number))
+	if m.Record.Relaunch < v.spec.Relaunch.Number {
+		more(v.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", v.spec.Relaunch.Number))
 	}
-	if actionRank(d.spec.Rollout.MinimalAction) > actionRank(action) {
-		action = d.spec.Rollout.MinimalAction
+	if actionRank(v.spec.Rollout.MinimalAction) > actionRank(action) {
+		action = v.spec.Rollout.MinimalAction
 	}
 	return action, store.Cause{Kind: store.CauseOutdated, Text: strings.Join(parts, ", ")}
 }

@@ -179,7 +179,7 @@ func TestWhoIsNeverHealed(t *testing.T) {
 	} {
 		spec := store.DefaultGroup()
 		spec.Heal.Policy = c.policy
-		d := &draft{spec: &spec}
+		d := draftWith(func(d *draft) { d.spec = &spec })
 		if c.storm {
 			d.storm = &store.Storm{}
 		}

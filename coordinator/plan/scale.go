@@ -103,24 +103,6 @@ func (sl *slot) filledFor() store.Purpose {
 // diedLast reports whether the slot is empty since its instance died.
 func (sl *slot) diedLast() bool { return sl.Record.Vacated != nil && sl.Record.Vacated.Dead }
 
-// idle lists slots that may be filled: those that have a record first, each kind in order of
-// number.
-func (d *draft) idle(missing int) []*slot {
-	var idle []*slot
-	for _, sl := range d.order {
-		if !sl.occupied() {
-			idle = append(idle, sl)
-		}
-	}
-	slices.SortFunc(idle, byNumber)
-	for n := 0; len(idle) < missing; n++ {
-		if d.slots.get(n) == nil {
-			idle = append(idle, d.slot(n))
-		}
-	}
-	return idle[:missing]
-}
-
 // cleanSlots forgets slots that are empty and no longer wanted.
 func (d *draft) cleanSlots() {
 	if len(d.order) <= d.spec.Size {
@@ -243,7 +225,7 @@ type candidates struct {
 
 func (d *draft) candidates() candidates {
 	all := candidates{crowd: maps.Clone(d.spread()), divided: d.divided()}
-	if _, onDemand := d.shares(); all.divided {
+	if _, onDemand := d.countShares(); all.divided {
 		all.above = onDemand - d.spec.Capacity.OnDemand(d.spec.Size)
 	}
 	for _, sl := range d.order {

@@ -43,11 +43,11 @@ func TestTheScheduleIsFollowed(t *testing.T) {
 			night, byDay, 3, func(d *draft) { d.s.ClocksApart = time.Minute }, byDay, store.ScaleClocks,
 		},
 	} {
-		d := &draft{
-			s: &Snapshot{}, g: &Group{Name: "web"}, now: test.now, rollout: &store.Rollout{},
-			spec:  &store.Group{Name: "web", Scale: spec, Size: test.size},
-			scale: &store.Scale{Size: test.size, Scheduled: test.old},
-		}
+		d := draftWith(func(d *draft) {
+			d.s, d.g, d.now, d.rollout = &Snapshot{}, &Group{Name: "web"}, test.now, &store.Rollout{}
+			d.spec = &store.Group{Name: "web", Scale: spec, Size: test.size}
+			d.scale = &store.Scale{Size: test.size, Scheduled: test.old}
+		})
 		if test.edit != nil {
 			test.edit(d)
 		}

@@ -111,17 +111,17 @@ func (d *draft) inVain(m *member) bool {
 
 // leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
 // old or moves to another zone, and is not protected.
-func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
+func (v *view) leaving(m *member) bool { return v.urgency(m) > 0 }
 
 // urgency ranks the reasons for replacing a working member. The replacement of one that is too old
 // may be just as outdated (ROLL-9), and still keeps the slot.
-func (d *draft) urgency(m *member) int {
+func (v *view) urgency(m *member) int {
 	switch {
 	case m.Record.Protected != "":
 		return 0
 	case m.age.rule != "" || m.rebalancedBy() != nil:
 		return 2
-	case d.outdated(m):
+	case v.outdated(m):
 		return 1
 	default:
 		return 0
@@ -129,13 +129,13 @@ func (d *draft) urgency(m *member) int {
 }
 
 // goesBefore reports whether of two members in a slot this one goes, though both work.
-func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
+func (v *view) goesBefore(m, other *member) bool { return v.urgency(m) > v.urgency(other) }
 
 // leavingFor is why a member leaves a slot that another keeps.
-func (d *draft) leavingFor(m, keep *member) motive {
+func (v *view) leavingFor(m, keep *member) motive {
 	by := m.rebalancedBy()
 	switch {
-	case d.outdated(m) && !d.outdated(keep):
+	case v.outdated(m) && !v.outdated(keep):
 		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	case m.age.rule != "":
 		return motive{store.PurposeAge, m.age.rule, m.age.cause}
@@ -143,7 +143,7 @@ func (d *draft) leavingFor(m, keep *member) motive {
 		return motive{store.PurposeShares, "SPOT-4", of(store.CauseShares)}
 	case by != nil && by == keep:
 		return motive{store.PurposeZones, "REC-17", of(store.CauseEven)}
-	case d.outdated(m):
+	case v.outdated(m):
 		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	default:
 		return lostTooOften()

@@ -78,8 +78,8 @@ func (d *draft) down() Down {
 
 // endsSoon reports whether the machine of a member is being ended by a drill: it has its place in
 // the shared budget before it is down (DAY-6).
-func (d *draft) endsSoon(m *member) bool {
-	return m.Record.Managed && (m.drilled || m.Record.Drilled(d.now))
+func (v *view) endsSoon(m *member) bool {
+	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now))
 }
 
 // all is how much is down in all groups together, and where.

@@ -11,7 +11,7 @@ import (
 // for each slot (SPOT-4).
 
 // divided reports whether the group has shares of capacity.
-func (d *draft) divided() bool { return d.spec != nil && d.spec.Capacity.Spot > 0 }
+func (v *view) divided() bool { return v.spec != nil && v.spec.Capacity.Spot > 0 }
 
 // spot reports whether a member is a spot machine, or will be once this plan is carried out.
 func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
@@ -20,9 +20,9 @@ func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
 func (m *member) isFallback() bool { return m.Record.Fallback || m.fallsBack }
 
 // shares counts the slots whose instance will stay: spot machines, and others.
-func (d *draft) shares() (spot, onDemand int) {
-	d.spread() // which counts them
-	return d.spots, d.counted - d.spots
+func (f *fleet) countShares() (spot, onDemand int) {
+	f.spread() // which counts them
+	return f.spots, f.counted - f.spots
 }
 
 // buy decides what the next instance in a slot is: a spot machine, one on demand, or one on demand
@@ -35,7 +35,7 @@ func (d *draft) buy(sl *slot) (spot, fallback bool) {
 	if sl == nil {
 		return false, false
 	}
-	_, onDemand := d.shares()
+	_, onDemand := d.countShares()
 	if sl.counted && !sl.spot {
 		onDemand--
 	}
@@ -155,7 +155,7 @@ func (d *draft) convert() {
 // offShare reports whether the shares are not as wanted, and which kind there is too much of. What
 // fell back stays where capacity.return_after is 0.
 func (d *draft) offShare() (spot, off bool) {
-	spots, onDemand := d.shares()
+	spots, onDemand := d.countShares()
 	wanted := d.spec.Capacity.OnDemand(d.spec.Size)
 	if d.spec.Capacity.Return() == 0 {
 		onDemand -= d.fallbacks()
@@ -171,9 +171,9 @@ func (d *draft) offShare() (spot, off bool) {
 }
 
 // fallbacks is how many instances that will stay are on demand because there was no spot capacity.
-func (d *draft) fallbacks() int {
+func (f *fleet) fallbacks() int {
 	n := 0
-	for _, sl := range d.order {
+	for _, sl := range f.order {
 		if m := sl.stays(); m != nil && m.isFallback() {
 			n++
 		}
@@ -216,8 +216,8 @@ func before(a, b *member) bool {
 }
 
 // movable reports whether an instance may be replaced for the sake of the group's shape alone.
-func (d *draft) movable(sl *slot, m *member) bool {
-	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(d.now) && sl.Record.Errored == ""
+func (v *view) movable(sl *slot, m *member) bool {
+	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(v.now) && sl.Record.Errored == ""
 }
 
 // followShares is what the status says of the shares, and remembers of spot capacity that was
@@ -230,7 +230,7 @@ func (d *draft) followShares() *store.Shares {
 	if old := d.g.Status.Record.Shares; old != nil {
 		now = *old
 	}
-	now.Spot, now.OnDemand = d.shares()
+	now.Spot, now.OnDemand = d.countShares()
 	now.Fallback, now.Wanted = d.fallbacks(), d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)
 	waits := d.spotWait().After(d.now)
 	switch id, why := d.lastSpotless(now.Last); {

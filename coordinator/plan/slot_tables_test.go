@@ -113,7 +113,9 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			if test.flap != nil {
 				test.flap(&spec.Flap)
 			}
-			d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: now, spec: &spec, hash: "wanted"}
+			d := draftWith(func(d *draft) {
+				d.s, d.g, d.now, d.spec, d.hash = &Snapshot{}, &Group{Name: "web"}, now, &spec, "wanted"
+			})
 			sl := &slot{}
 			sl.Record = test.slot
 			if test.slot.Retry != nil {

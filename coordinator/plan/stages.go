@@ -40,17 +40,17 @@ func (d *draft) reach() int {
 }
 
 // baked reports whether a member has been healthy for rollout.bake.
-func (d *draft) baked(m *member) bool {
-	if d.spec.Rollout.Bake == 0 {
+func (f *fleet) baked(m *member) bool {
+	if f.spec.Rollout.Bake == 0 {
 		return true
 	}
 	since := m.HealthySince
 	if since.Before(m.PhaseStart) {
 		since = m.PhaseStart
 	}
-	due := d.due(since.Add(d.spec.Rollout.Bake.D()))
-	d.wake(due)
-	return !d.now.Before(due)
+	due := f.due(since.Add(f.spec.Rollout.Bake.D()))
+	f.wake(due)
+	return !f.now.Before(due)
 }
 
 // followStages takes the roll to its next stage once the present one is good.
@@ -125,8 +125,8 @@ func (d *draft) restOver(wait time.Duration) bool {
 }
 
 // upToDate reports whether a member works with what is wanted and has confirmed that.
-func (d *draft) upToDate(m *member) bool {
-	return m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating()
+func (f *fleet) upToDate(m *member) bool {
+	return m.phase == store.Finished || f.proven(m) && !f.outdated(m) && !m.updating()
 }
 
 // followZones goes on to the next zone in which an instance is outdated. One that is protected

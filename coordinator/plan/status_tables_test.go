@@ -97,7 +97,10 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 	}
 	for field, list := range edits {
 		for i, change := range list {
-			d := &draft{s: &Snapshot{}, g: &Group{Spec: Spec{StaticModified: 3}}}
+			d := draftWith(func(d *draft) {
+				d.s = &Snapshot{}
+				d.g = &Group{Spec: Spec{StaticModified: 3}}
+			})
 			a, b := filled(), filled()
 			if !d.sameStatus(a, b) {
 				t.Fatal("two that say the same are not the same")
@@ -119,7 +122,7 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"a release of no damage":           {&store.Reviewed{}, 0, 9, true},
 		"of a release at the first change": {&store.Reviewed{Seen: 1}, 1, 9, false},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g = &Snapshot{}, &Group{} })
 		d.s.Shard.Record.Reviewed = c.review
 		a, b := filled(), filled()
 		a.Counted, b.Counted = c.before, c.after
@@ -130,7 +133,8 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 	// Where no file can have changed it, the spec in force is known by its revision.
 	a, b := filled(), filled()
 	b.Accepted = &store.Group{Size: 2}
-	if d := (&draft{s: &Snapshot{}, g: &Group{}}); !d.sameStatus(a, b) {
+	d := draftWith(func(d *draft) { d.s, d.g = &Snapshot{}, &Group{} })
+	if !d.sameStatus(a, b) {
 		t.Error("a spec of the same revision is compared")
 	}
 }
@@ -280,7 +284,7 @@ func TestTheTimeOfARoll(t *testing.T) {
 	if d := done.drafted(); d.rollout != nil || d.roll.outdated != 0 || d.roll.done != 1 {
 		t.Errorf("a finished task is brought up to date: %+v, %+v", d.rollout, d.roll)
 	}
-	d := &draft{hash: "new", order: []*slot{{}, {}, {}, {}}}
+	d := draftWith(func(d *draft) { d.hash, d.order = "new", []*slot{{}, {}, {}, {}} })
 	at := epoch.Add(time.Hour)
 	for i, failures := range [][]store.Failure{
 		{{At: at, Template: "new"}, {At: at.Add(1), Template: "new"}},

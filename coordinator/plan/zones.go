@@ -44,36 +44,36 @@ func (m *member) zone() string {
 
 // spread is how many of those that will stay each zone has. It is counted when it is needed first,
 // and kept up to date then.
-func (d *draft) spread() map[string]int {
-	if d.crowd == nil {
-		d.crowd = map[string]int{}
-		for _, sl := range d.order {
-			d.countZone(sl)
+func (f *fleet) spread() map[string]int {
+	if f.crowd == nil {
+		f.crowd = map[string]int{}
+		for _, sl := range f.order {
+			f.countZone(sl)
 		}
 	}
-	return d.crowd
+	return f.crowd
 }
 
 // countZone counts a slot again.
-func (d *draft) countZone(sl *slot) {
-	if d.crowd == nil {
+func (f *fleet) countZone(sl *slot) {
+	if f.crowd == nil {
 		return
 	}
 	if sl.counted {
-		d.count(sl, -1)
+		f.count(sl, -1)
 	}
 	m := sl.stays()
 	if sl.counted = m != nil; sl.counted {
 		sl.zone, sl.spot = m.zone(), m.spot()
-		d.count(sl, 1)
+		f.count(sl, 1)
 	}
 }
 
-func (d *draft) count(sl *slot, n int) {
-	d.crowd[sl.zone] += n
-	d.counted += n
+func (f *fleet) count(sl *slot, n int) {
+	f.crowd[sl.zone] += n
+	f.counted += n
 	if sl.spot {
-		d.spots += n
+		f.spots += n
 	}
 }
 
@@ -136,27 +136,27 @@ func common(a, b []string) []string {
 }
 
 // full reports whether a zone had no room lately.
-func (d *draft) full(in Market, zone string) bool { return d.s.Full[in][zone].After(d.now) }
+func (v *view) full(in Market, zone string) bool { return v.s.Full[in][zone].After(v.now) }
 
 // zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
-func (d *draft) zones() []string { return d.openZones(d.spec.Provider, &d.spec.Template) }
+func (v *view) zones() []string { return v.openZones(v.spec.Provider, &v.spec.Template) }
 
-func (d *draft) openZones(provider string, t *store.Template) []string {
-	zones := d.namedZones(provider, t)
-	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+func (v *view) openZones(provider string, t *store.Template) []string {
+	zones := v.namedZones(provider, t)
+	if gone := v.s.Shard.Record.Evacuated; len(gone) > 0 {
 		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
 	}
 	return zones
 }
 
 // wantedZones are the zones of the group's template.
-func (d *draft) wantedZones() []string { return d.namedZones(d.spec.Provider, &d.spec.Template) }
+func (v *view) wantedZones() []string { return v.namedZones(v.spec.Provider, &v.spec.Template) }
 
 // namedZones are those that a template names, else all that its provider has, in order.
-func (d *draft) namedZones(provider string, t *store.Template) []string {
+func (v *view) namedZones(provider string, t *store.Template) []string {
 	zones := t.Zones
 	if len(zones) == 0 {
-		zones = d.s.Zones[provider]
+		zones = v.s.Zones[provider]
 	}
 	return slices.Sorted(slices.Values(zones))
 }
@@ -239,8 +239,8 @@ func (d *draft) rebalanceWaits() *store.Timer {
 
 // settledDown reports whether every slot has one member that works, that no member has to go, and
 // that this plan changes none.
-func (d *draft) settledDown() bool {
-	for _, sl := range d.order {
+func (f *fleet) settledDown() bool {
+	for _, sl := range f.order {
 		for _, m := range sl.members {
 			if len(sl.members) > 1 || sl.touched || m.touched || m.unwanted() || m.judgment.Verdict != store.Live {
 				return false
@@ -293,8 +293,8 @@ func (m *member) rebalancedBy() *member {
 }
 
 // rebalancing reports whether a rebalance is under way.
-func (d *draft) rebalancing() bool {
-	for _, sl := range d.order {
+func (f *fleet) rebalancing() bool {
+	for _, sl := range f.order {
 		for _, m := range sl.members {
 			if m.rebalancedBy() != nil && m.fills() {
 				return true
