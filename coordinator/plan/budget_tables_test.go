@@ -113,10 +113,10 @@ func TestWhomAStormKeeps(t *testing.T) {
 		"unhealthy":               {store.Unhealthy, &store.Storm{}, 1, false},
 	} {
 		d := draftWith(func(d *draft) {
-			d.storm = c.storm
+			d.storms.storm = c.storm
 			d.spec = &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}
 		})
-		if d.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
+		if d.healing.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
 			t.Errorf("%s: it is kept: %t", name, !c.want)
 		}
 	}
@@ -196,7 +196,7 @@ func TestWhichZoneIsChosen(t *testing.T) {
 		spec := store.Group{Provider: cloud, Template: store.Template{Zones: c.wanted}}
 		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = s, &Group{}, epoch, &spec })
 		of := store.InstanceSpec{Provider: c.provider, Template: store.Template{Zones: c.zones}}
-		if got := d.zoneFor(nil, &of); got != c.want {
+		if got := d.zoning.zoneFor(nil, &of); got != c.want {
 			t.Errorf("%s: zone %q, want %q", name, got, c.want)
 		}
 	}
@@ -272,12 +272,12 @@ func TestWhenTheLastGoodTemplateIsUsed(t *testing.T) {
 		s := w.snapshot()
 		s.Groups[0].Status.Record.LastGood = &good
 		d := newDraft(&s, &s.Groups[0], w.now)
-		d.rollout = &store.Rollout{Template: d.hash}
-		c.rollout(d.rollout)
-		d.chooseTemplate()
-		if used := d.fallback != nil; used != c.want ||
-			used && (d.fallback.hash != good.Template || d.rollout.Fallback != good.Template) {
-			t.Errorf("%s: %+v is used, and recorded as %q", name, d.fallback, d.rollout.Fallback)
+		d.roll.rollout = &store.Rollout{Template: d.hash}
+		c.rollout(d.roll.rollout)
+		d.templates.choose()
+		if used := d.templates.fallback != nil; used != c.want ||
+			used && (d.templates.fallback.hash != good.Template || d.roll.rollout.Fallback != good.Template) {
+			t.Errorf("%s: %+v is used, and recorded as %q", name, d.templates.fallback, d.roll.rollout.Fallback)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 			Min: 3, Percent: 50, Window: store.Duration(time.Minute), Cooldown: store.Duration(time.Minute),
 		}}
 		d := draftWith(func(d *draft) {
-			d.s, d.now, d.spec, d.tally = &Snapshot{}, now, &spec, c.group
+			d.s, d.now, d.spec, d.storms.tally = &Snapshot{}, now, &spec, c.group
 			d.g = &Group{Name: "web", Due: Due{}}
 		})
 		d.g.Status.Record.Storm = c.before
@@ -361,8 +361,8 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 				}
 			}
 		}
-		d.followStorm(c.shard)
-		got, s := "", d.storm
+		d.storms.follow(c.shard)
+		got, s := "", d.storms.storm
 		switch {
 		case s == nil:
 			s = &store.Storm{}
@@ -408,9 +408,9 @@ func TestWhatAStormSays(t *testing.T) {
 	} {
 		d := draftWith(func(d *draft) {
 			d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{Name: "web"}, epoch, &spec
-			d.storm, d.tally = &c.storm, Tally{Now: 3, Of: 6}
+			d.storms.storm, d.storms.tally = &c.storm, Tally{Now: 3, Of: 6}
 		})
-		if !d.heldByStorm(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
+		if !d.storms.holds(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)
 		}

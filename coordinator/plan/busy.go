@@ -42,7 +42,7 @@ func (v *view) busyTime(m *member, why store.Purpose) time.Duration {
 
 // finishes goes on with a drain that waits until the workload is idle; false if nothing is to be
 // waited for any more, or if what else it waits for decides.
-func (d *draft) finishes(m *member, rec *store.Drain) bool {
+func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	if rec.Busy == nil || rec.Done != "" {
 		return false
 	}
@@ -72,7 +72,7 @@ func (d *draft) finishes(m *member, rec *store.Drain) bool {
 
 // awaitsIdle has a restart in place, as planned, wait until the workload is idle, and reports
 // whether it does.
-func (d *draft) awaitsIdle(m *member, why store.Cause) bool {
+func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
 	if !d.asksBusy() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
 		return false
 	}
@@ -106,7 +106,7 @@ func (v *view) movesBefore(a, b *member, order func(a, b *member) bool) bool {
 
 // finishing is how many machines are there only until their workloads are idle. Healing does not
 // wait for the room that they take (BUSY-1).
-func (d *draft) finishing() int {
+func (d *budget) finishing() int {
 	if !d.asksBusy() {
 		return 0
 	}

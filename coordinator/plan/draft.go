@@ -11,48 +11,53 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// draft is a group as it will be once the actions decided so far have happened.
+// draft is a group as it will be once the actions decided so far have happened. It collects what is
+// decided; the deciders below decide. Each has the draft, and in it all the others.
 type draft struct {
 	fleet
 
-	storm    *store.Storm // as it will be recorded
-	tally    Tally
-	breaker  *store.Breaker   // as it will be recorded; nil: healing goes on
-	rollout  *store.Rollout   // as it will be recorded
-	scale    *store.Scale     // as it will be recorded; nil: the size does not follow the load
-	wave     *store.AgentWave // as it will be recorded; nil: agents are left alone
-	behind   []*member        // whose agents are to be offered the wave's version
-	offered  int              // agents with an offer that is open
-	fallback *template        // what everything but the roll creates from, if that is not what is wanted
-	waiting  string           // a failed member that waits for room in a budget
-	// the member for which this plan found no spot capacity, and the provider's words
-	spotless, spotlessWhy string
-	roll                  rollCount
-	shut                  map[string]*closed // by kind of planned work: see closedFor
-	// the roll waits for time or a promotion, and has nothing else to do
-	rests bool
-	// the canaries are promoted by this plan, so that the others wait for the next one
-	promotes bool
-	awaits   *awaited                         // the analysis for which the roll waits; nil: none
-	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes    []Note                           // journal entries of what is new in the status
-
 	actions []Action
-	calls   []Call
+	blocked []store.Blocked
+	notes   []Note // journal entries of what is new in the status
+	made    int    // how many IDs this plan has given out for the group
 
-	memberCalls []MemberCall
-	watched     map[string]bool // load balancers for which something is waited for
+	// In the order in which decide uses them.
+	damage    damage
+	storms    storms
+	roll      roll
+	stages    stages
+	analysis  analysis
+	templates templates
+	progress  progress
+	agents    agents
+	orders    orders
+	drills    drills
+	removals  removals
+	drains    drains
+	flapping  flapping
+	healing   healing
+	settling  settling
+	sizing    sizing
+	expiry    expiry
+	shares    shares
+	zoning    zoning
+	traffic   traffic
+	scaler    scaler
+	status    status
+	provider  providerCalls
 
-	blocked  []store.Blocked
-	held     []store.Blocked   // what was decided and may not be done
-	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
-	frozenBy store.BlockedFacts
-	drillDue time.Time       // see store.Status
-	damaged  int             // records that are lost or unreadable, less what was acknowledged
-	shared   *sharedBudget   // with other groups; nil: none
-	room     *room           // what the limits of the shard leave; nil: there are none
-	drafted  map[string]bool // keys of the instances that this plan makes
-	made     int             // how many IDs this plan has given out for the group
+	// What several of them ask.
+	budget  budget
+	windows windows
+}
+
+// connect gives every decider the draft.
+func (d *draft) connect() {
+	d.damage.draft, d.storms.draft, d.roll.draft, d.stages.draft, d.analysis.draft = d, d, d, d, d
+	d.templates.draft, d.progress.draft, d.agents.draft, d.orders.draft, d.drills.draft = d, d, d, d, d
+	d.removals.draft, d.drains.draft, d.flapping.draft, d.healing.draft, d.settling.draft = d, d, d, d, d
+	d.sizing.draft, d.expiry.draft, d.shares.draft, d.zoning.draft, d.traffic.draft = d, d, d, d, d
+	d.scaler.draft, d.status.draft, d.provider.draft, d.budget.draft, d.windows.draft = d, d, d, d, d
 }
 
 // member is an instance in the draft.
@@ -125,6 +130,7 @@ type slot struct {
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 	d := &draft{}
+	d.connect()
 	d.s, d.g, d.now = s, g, now
 	d.slots = newSlotIndex(max(len(g.Slots), len(g.Instances)))
 	d.accept()
@@ -151,7 +157,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 			d.place(m)
 		}
 	}
-	d.takeDamage()
+	d.damage.follow()
 	if !slices.IsSortedFunc(d.order, byNumber) {
 		slices.SortFunc(d.order, byNumber)
 	}
@@ -195,7 +201,7 @@ func (d *draft) newMember(sl *slot, replaces string, why motive) (*member, store
 // newRecord is the record of a new instance of the group, made from the template that is due
 // (ROLL-9). Without a slot it is on demand.
 func (d *draft) newRecord(sl *slot, why motive) store.Instance {
-	number, from := -1, d.source(sl, why.purpose)
+	number, from := -1, d.templates.source(sl, why.purpose)
 	if sl != nil {
 		number = sl.number
 	}
@@ -203,10 +209,10 @@ func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 		why.cause = with(why.cause, func(a *store.CauseAlso) { a.Made = from.why })
 	}
 	var fallback bool
-	from.spec.Spot, fallback = d.buy(sl)
+	from.spec.Spot, fallback = d.shares.buy(sl)
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
-		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec),
+		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoning.zoneFor(sl, &from.spec),
 		Template: from.hash, Purpose: why.purpose,
 		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, "requested", why.cause),
 	}
@@ -225,15 +231,15 @@ func (d *draft) join(rec store.Instance) *member {
 		d.place(m)
 	}
 	d.add(m, 1)
-	if d.room != nil {
+	if d.budget.room != nil {
 		waited := m.slot != nil && m.slot.waited
-		if d.room.take(d.kind(&rec.Spec), waited); waited {
+		if d.budget.room.take(d.budget.kind(&rec.Spec), waited); waited {
 			m.slot.waited = false
 		}
-		if d.drafted == nil {
-			d.drafted = map[string]bool{}
+		if d.budget.drafted == nil {
+			d.budget.drafted = map[string]bool{}
 		}
-		d.drafted[m.Key] = true
+		d.budget.drafted[m.Key] = true
 	}
 	return m
 }
@@ -293,7 +299,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
 		rec.Dead = to == store.Deleting && m.dead()
-		d.enter(m, &rec)
+		d.traffic.enter(m, &rec)
 	}
 	rec.Last = d.decision(rule, what, why)
 	if change != nil {

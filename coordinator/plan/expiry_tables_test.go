@@ -107,7 +107,7 @@ func TestWhoIsTooOld(t *testing.T) {
 		if test.is != nil {
 			test.is(m)
 		}
-		got := d.ageOf(m)
+		got := d.expiry.ageOf(m)
 		if got.rule != test.rule || got.forced != test.forced || (got.cause.Kind == "") != (test.rule == "") {
 			t.Errorf("%s: %+v, want %s, forced %t", name, got, test.rule, test.forced)
 		}
@@ -123,7 +123,7 @@ func TestWhoIsTooOld(t *testing.T) {
 		forced(time.Hour)(d)
 		in := &Instance{Born: now}
 		in.Record.ID, in.Record.Managed = fmt.Sprint("web-", i), true
-		d.ageOf(&member{Instance: in, phase: store.Running})
+		d.expiry.ageOf(&member{Instance: in, phase: store.Running})
 		low, high = min(low, d.next.Sub(now)), max(high, d.next.Sub(now))
 	}
 	if low < 54*time.Minute || low > 55*time.Minute || high < 59*time.Minute || high > time.Hour {

@@ -136,7 +136,7 @@ func (x *Extra) unwanted() string {
 // adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that
 // the order names, else the one that the machine had, else a free one, else on demand. What it was
 // made from its claim tells; where there is none, a roll replaces it in time.
-func (d *draft) adopt(r store.Versioned[store.Request]) {
+func (d *orders) adopt(r store.Versioned[store.Request]) {
 	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
 	if i < 0 || d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no machine of this name is known to be extra"))
@@ -197,7 +197,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 }
 
 // cannotAdopt returns why an order to adopt contradicts what is known, or "".
-func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
+func (d *orders) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	of := x.Group
 	if x.Claim != nil {
 		of = x.Claim.Group
@@ -220,7 +220,7 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 
 // adoptInto returns the slot for a machine; nil: it is adopted on demand. wait reports whether
 // another action of this plan changes that slot.
-func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
+func (d *orders) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
 	if d.spec.Deleting || d.spec.Stopped || x.Provider == store.ProviderNone {
 		return nil, false
 	}

@@ -104,13 +104,13 @@ func TestWhichLossesCount(t *testing.T) {
 				Instance: in, phase: who.phase,
 				judgment: Judgment{Verdict: test.seen.verdict, Absent: test.seen.absent},
 			}}
-			d.countLosses()
+			d.storms.countLosses()
 			var want Tally
 			if who.counts {
 				want = Tally{Lost: test.lost, Now: test.now, Of: 1, Groups: test.lost}
 			}
-			if d.tally != want {
-				t.Errorf("%s, managed %t, %s: %+v, want %+v", name, who.managed, who.phase, d.tally, want)
+			if d.storms.tally != want {
+				t.Errorf("%s, managed %t, %s: %+v, want %+v", name, who.managed, who.phase, d.storms.tally, want)
 			}
 			if who.counts && test.lost > 0 && !d.next.Equal(test.seen.since.Add(window)) {
 				t.Errorf("%s: looked at again at %s, want when it leaves the window, at %s", name, d.next,

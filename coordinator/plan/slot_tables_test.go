@@ -130,7 +130,7 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 				test.is(m)
 			}
 			before := slices.Clone(test.slot.Failures)
-			if wait := d.fail(sl, m); wait != test.wait {
+			if wait := d.flapping.fail(sl, m); wait != test.wait {
 				t.Errorf("it waits: %t", wait)
 			}
 			rec := &sl.Record

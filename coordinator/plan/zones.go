@@ -13,6 +13,9 @@ import (
 
 // Zones are kept even over the instances that will stay, one for each slot (REC-17).
 
+// zoning chooses zones, and keeps them even.
+type zoning struct{ *draft }
+
 // stays is the member of a slot that will stay, as far as is known: a replacement is counted
 // instead of the one it replaces. Nil if none will.
 func (sl *slot) stays() *member {
@@ -80,7 +83,7 @@ func (f *fleet) count(sl *slot, n int) {
 // zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
 // the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
 // instance on demand, which also spreads the instances that are not counted.
-func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
+func (d *zoning) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 	zones := d.openZones(spec.Provider, &spec.Template)
 	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {
 		zones = still // of an older template: those that are wanted still
@@ -165,7 +168,7 @@ func (v *view) namedZones(provider string, t *store.Template) []string {
 const mostApart = 1
 
 // uneven says between which zones the spread is uneven; ok is false if it is even.
-func (d *draft) uneven() (from, to string, ok bool) {
+func (d *zoning) uneven() (from, to string, ok bool) {
 	zones := d.zones()
 	if len(zones) < 2 {
 		return "", "", false
@@ -176,7 +179,7 @@ func (d *draft) uneven() (from, to string, ok bool) {
 }
 
 // unevenly says in words how instances are spread over the zones, if unevenly; "" if evenly.
-func (d *draft) unevenly() string {
+func (d *zoning) unevenly() string {
 	if d.spec.Size < 2 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return ""
 	}
@@ -200,7 +203,7 @@ const (
 // rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest
 // priority of all: it begins only while nothing else is to be done, makes the replacement first,
 // and gives way to healing like a roll does (REC-17).
-func (d *draft) rebalance() {
+func (d *zoning) rebalance() {
 	if d.spec.Spread != store.SpreadEven {
 		return
 	}
@@ -210,13 +213,13 @@ func (d *draft) rebalance() {
 	}
 	what := task{work: store.WorkRebalance, zone: from, to: to}
 	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
-	shut := d.closedFor(store.PlannedRebalance)
+	shut := d.windows.closedFor(store.PlannedRebalance)
 	switch {
 	case shut != nil:
-		d.holdBack(shut, what)
-	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
+		d.windows.holdBack(shut, what)
+	case d.roll.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
-	case !d.allWell() || !d.settledDown():
+	case !d.budget.allWell() || !d.settledDown():
 		d.block("REC-17", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.MaxExpansion() == 0:
 		d.block("REC-17", what, store.BlockedByNoExpansion, store.BlockedFacts{})
@@ -225,12 +228,12 @@ func (d *draft) rebalance() {
 		r := d.g.Status.Record.Rebalance
 		d.block("REC-17", what, store.BlockedByWithdrawal,
 			store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
-	case d.mayAdd(what):
+	case d.budget.mayAdd(what):
 		d.rebalanceOne(from, to, what)
 	}
 }
 
-func (d *draft) rebalanceWaits() *store.Timer {
+func (d *zoning) rebalanceWaits() *store.Timer {
 	if r := d.g.Status.Record.Rebalance; r != nil {
 		return r.Wait
 	}
@@ -251,7 +254,7 @@ func (f *fleet) settledDown() bool {
 }
 
 // rebalanceOne replaces the oldest instance of a zone that may be replaced by one in another zone.
-func (d *draft) rebalanceOne(from, to string, what task) {
+func (d *zoning) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
@@ -307,8 +310,8 @@ func (f *fleet) rebalancing() bool {
 // withdrawRebalance withdraws a replacement that was to even the zones and whose zone has no room:
 // in another zone it would not help. It returns false if the replacement is needed because the
 // instance that it replaces no longer works.
-func (d *draft) withdrawRebalance(m *member) bool {
-	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
+func (d *zoning) withdrawRebalance(m *member) bool {
+	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
 	d.retire(m, motive{
@@ -319,7 +322,7 @@ func (d *draft) withdrawRebalance(m *member) bool {
 
 // followRebalance is what the status remembers of rebalances that were withdrawn, so that the next
 // one waits.
-func (d *draft) followRebalance() *store.Rebalance {
+func (d *zoning) followRebalance() *store.Rebalance {
 	old := d.g.Status.Record.Rebalance
 	tries, last := 0, ""
 	if old != nil {
@@ -360,7 +363,7 @@ func (sl *slot) member(id string) *member {
 }
 
 // lastCause is why a member leaves: as this plan decides, else as its record says.
-func (d *draft) lastCause(m *member) store.Cause {
+func (d *zoning) lastCause(m *member) store.Cause {
 	for i := range d.actions {
 		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {
 			return reason.Known(a.Cause, a.Why)
