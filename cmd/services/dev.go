@@ -280,7 +280,9 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 }
 
 // open gives the users of the embedded etcd their rights, and opens it as a coordinator.
-func (c Credentials) open(ctx context.Context, dir, endpoint, shard string, log *slog.Logger) (*etcdstore.Store, error) {
+func (c Credentials) open(ctx context.Context, dir, endpoint, shard string, log *slog.Logger) (*etcdstore.Store,
+	error,
+) {
 	if err := c.GiveRights(ctx, endpoint, shard); err != nil {
 		return nil, problem("look at "+filepath.Join(dir, "dev.log"), "rights in the embedded etcd: %s", err)
 	}

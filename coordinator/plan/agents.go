@@ -49,7 +49,7 @@ func answerTo(in *Instance) *store.UpgradeReport {
 	return answer
 }
 
-// followAgents takes up how offers ended, and collects the agents to which the version is still to
+// follow takes up how offers ended, and collects the agents to which the version is still to
 // be offered.
 func (d *agents) follow() {
 	if d.spec == nil {
@@ -91,7 +91,7 @@ func (d *agents) follow() {
 	d.tellWave(old)
 }
 
-// blockAgents records that an upgrade has stopped.
+// blockStopped records that an upgrade has stopped.
 func (d *agents) blockStopped() {
 	if w := d.wave; w != nil && w.Stopped != "" {
 		d.block("PROV-7", task{work: store.WorkUpgrade}, store.BlockedByUpgradeStopped,
@@ -99,7 +99,7 @@ func (d *agents) blockStopped() {
 	}
 }
 
-// agentVersion is the version that agents are to run; "": they are left alone. A version that is no
+// version is the version that agents are to run; "": they are left alone. A version that is no
 // longer served stays the wanted one while a coordinator is away: it may be the one that serves it.
 func (d *agents) version(old *store.AgentWave) string {
 	wanted := d.spec.Agent.Version
@@ -123,7 +123,7 @@ func (d *agents) version(old *store.AgentWave) string {
 	return latest
 }
 
-// agentDue reports whether a member's agent is to be brought to a version. A later one stays unless
+// due reports whether a member's agent is to be brought to a version. A later one stays unless
 // the group asks for a downgrade.
 func (d *agents) due(m *member, wanted string) bool {
 	own := m.Alive.Record.Agent
@@ -321,7 +321,7 @@ func (d *agents) tellWave(old *store.AgentWave) {
 	}
 }
 
-// offerAgents offers the version to the next agents.
+// offerNext offers the version to the next agents.
 func (d *agents) offerNext() {
 	w, what := d.wave, task{work: store.WorkUpgrade}
 	if w == nil || w.Stopped != "" || len(d.behind) == 0 {
@@ -338,7 +338,8 @@ func (d *agents) offerNext() {
 		d.windows.holdBack(c, what)
 		return
 	}
-	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) || !d.budget.allWell() {
+	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) ||
+		!d.budget.allWell() {
 		if d.wake(d.s.GraceEnd); d.offered == 0 {
 			d.block("PROV-7", what, store.BlockedByUnsettled, store.BlockedFacts{})
 		}
@@ -389,7 +390,7 @@ func (d *agents) offer(m *member) {
 	d.offered++
 }
 
-// retryAgents has an upgrade that stopped go on by an operator's word; false: none has stopped. The
+// retry has an upgrade that stopped go on by an operator's word; false: none has stopped. The
 // order stays if it is for a roll or for slots as well: they are next.
 func (d *agents) retry(r store.Versioned[store.Request]) bool {
 	if d.wave == nil || d.wave.Stopped == "" || d.g.Status.Record.Agents == nil ||

@@ -28,7 +28,7 @@ func (d *analysis) analyzed() bool {
 		d.spec.Rollout.Strategy == store.StrategyProactive
 }
 
-// analyze follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
+// follow follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
 // enough, as two answers say, stops the roll once an instance has the new template. One that is
 // missing proves nothing, good or bad: the roll waits for it.
 func (d *analysis) follow() {
@@ -122,7 +122,7 @@ func (d *analysis) passes(since time.Time) bool {
 	return d.awaits == nil
 }
 
-// awaitsAnalysis reports whether a roll takes no further step before an analysis allows it, and
+// holdsUp reports whether a roll takes no further step before an analysis allows it, and
 // records that.
 func (d *analysis) holdsUp() bool {
 	if d.awaits == nil {

@@ -31,7 +31,7 @@ type scaler struct {
 	scale *store.Scale // as it will be recorded; nil: the size does not follow the load
 }
 
-// followScale judges what load asks for, and chooses the size.
+// follow judges what load asks for, and chooses the size.
 func (d *scaler) follow() {
 	if d.spec == nil || d.spec.Scale == nil {
 		return
@@ -102,7 +102,7 @@ func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	d.wake(d.now.Add(scalePace))
 }
 
-// scaleState is what the next step depends on, by the clock. It takes timers that have ended out of
+// state is what the next step depends on, by the clock. It takes timers that have ended out of
 // the record.
 func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	s := d.scale

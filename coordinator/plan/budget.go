@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// budget says how much may be down, new or removed at once: by the group's own budgets, by those that
-// it shares, and by the limits of the shard.
+// budget says how much may be down, new or removed at once: by the group's own budgets, by the one
+// that it shares, and by the limits of the shard.
 type budget struct {
 	*draft
 	shared  *sharedBudget   // with other groups; nil: none

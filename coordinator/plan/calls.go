@@ -12,7 +12,7 @@ type providerCalls struct {
 	calls []Call
 }
 
-// callProvider lists what is to be asked of the provider. It follows from the phases in the
+// follow lists what is to be asked of the provider. It follows from the phases in the
 // records, not from the actions of this plan: an action must have happened before its call.
 func (d *providerCalls) follow() {
 	if d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() {

@@ -74,7 +74,7 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 // stale reports whether the cache may not be used to destroy anything (SAFE-3).
 func (s *Snapshot) stale() bool { return s.Stale.Kind != "" }
 
-// takeDamage protects the slots of damaged records: they count as filled, and nothing is created or
+// follow protects the slots of damaged records: they count as filled, and nothing is created or
 // deleted for them. Where a slot is not known, that holds for the whole group. The slot of a lost
 // record that an operator has acknowledged is free.
 func (d *damage) follow() {

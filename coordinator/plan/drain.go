@@ -81,7 +81,7 @@ func (d *drains) relieved(m *member) bool {
 	return true
 }
 
-// drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
+// follow goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
 // timer, or the machine's death; and an instance that was only lost comes back if its agent does
 // (DET-15).
 func (d *drains) follow() {

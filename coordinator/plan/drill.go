@@ -18,7 +18,7 @@ type drills struct {
 }
 
 // drill has the machines of instances ended as if they had failed, or the agent or workload of one
-// (DAY-6). The mark in their records is the intent; callProvider, or what the gateway tells the
+// (DAY-6). The mark in their records is the intent; providerCalls, or what the gateway tells the
 // agent, follows from it. It keeps what follows from being blamed on anything.
 func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, members []*member) {
 	if !d.mayAct() {
@@ -35,7 +35,7 @@ func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, m
 	}
 }
 
-// cannotDrill returns why a drill is refused; "" if it is not.
+// cannot returns why a drill is refused; "" if it is not.
 func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	if why := d.cannotBear(members); why != "" {
 		return why
@@ -150,7 +150,8 @@ func (d *drills) cannotBear(members []*member) string {
 	case len(members) > down:
 		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
 	case d.budget.shared != nil && !d.budget.shared.bears(len(members)):
-		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down", d.budget.shared.name)
+		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down",
+			d.budget.shared.name)
 	}
 	return ""
 }

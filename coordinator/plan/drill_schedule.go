@@ -14,7 +14,7 @@ const drillAhead = 5 * time.Minute
 // bySchedule is who orders scheduled drills.
 const bySchedule = "schedule"
 
-// followDrills begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
+// follow begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
 // the instances' records comes first; the status notes the time once a mark is there. So a leader
 // that dies in between neither repeats a drill nor forgets one. One that is late is left out.
 func (d *drills) follow() {
@@ -65,7 +65,7 @@ func (d *drills) follow() {
 	d.tell("DAY-6", "scheduled drill left out", store.Cause{Text: why})
 }
 
-// noTimeForDrill returns why no scheduled drill begins now, whatever the group could bear; "" if
+// notNow returns why no scheduled drill begins now, whatever the group could bear; "" if
 // one may.
 func (d *drills) notNow(due time.Time) string {
 	switch {

@@ -132,7 +132,8 @@ func (d *expiry) replaceOld(m *member) bool {
 // its template. Expiry would fill it from the last good template, and where instances expire faster
 // than they are replaced the roll would never begin.
 func (d *expiry) rollProvesFirst(m *member) bool {
-	return d.templates.fallback != nil && !d.roll.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive && d.outdated(m)
+	return d.templates.fallback != nil && !d.roll.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive &&
+		d.outdated(m)
 }
 
 // tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and

@@ -11,7 +11,7 @@ import (
 // flapping counts the failures of slots, and makes those that fail again and again wait.
 type flapping struct{ *draft }
 
-// noteFlapping records that a failure has made a slot flap: what failed stays as it is until the
+// note records that a failure has made a slot flap: what failed stays as it is until the
 // wait is over.
 func (d *flapping) note(sl *slot, m *member) {
 	rule, what := "FLAP-1", sl.waiting()
@@ -124,7 +124,7 @@ func (d *flapping) giveSlotUp(sl *slot, why store.Cause) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// giveUpFlapping gives up the slots that have flapped for too long, unless an instance in them is
+// giveUpLong gives up the slots that have flapped for too long, unless an instance in them is
 // well.
 func (d *flapping) giveUpLong() {
 	for _, sl := range d.order {

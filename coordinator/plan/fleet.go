@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// fleet is the group's members in their slots, as they will be after the actions decided so far, and
-// the counts that budgets rest on. Its methods look at members; none decides anything.
+// fleet is the group's members in their slots, as they will be after the actions decided so far,
+// and the counts that budgets rest on. Its methods look at members; none decides anything.
 type fleet struct {
 	view
 

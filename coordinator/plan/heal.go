@@ -252,7 +252,8 @@ func (d *healing) usedUp(m *member, b bounds, used int) store.BlockedFacts {
 
 // mustKeep reports whether a member is not removed before its replacement is there.
 func (d *healing) mustKeep(m *member) bool {
-	return m.missed() && d.storms.storm != nil && d.storms.storm.Ended == "" && d.budget.boundsOf(d.spec.Budget.Heal).expansion > 0
+	return m.missed() && d.storms.storm != nil && d.storms.storm.Ended == "" &&
+		d.budget.boundsOf(d.spec.Budget.Heal).expansion > 0
 }
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or

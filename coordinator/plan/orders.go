@@ -15,7 +15,7 @@ type orders struct {
 	settled []store.Versioned[store.Request] // those that are carried out by writing the status
 }
 
-// orders carries out operators' requests, or refuses them; either removes the request in the same
+// carryOut carries out operators' requests, or refuses them; either removes the request in the same
 // transaction (REC-16). Carrying one out marks the record: the work itself follows from the mark,
 // the next leader.
 func (d *orders) carryOut() {
@@ -31,7 +31,7 @@ func (d *orders) carryOut() {
 	}
 }
 
-// orderGroup carries out an order for a whole group.
+// ofGroup carries out an order for a whole group.
 func (d *orders) ofGroup(r store.Versioned[store.Request]) {
 	if d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no spec of the group was ever in force"))
@@ -151,7 +151,7 @@ func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 	d.actions = append(d.actions, a)
 }
 
-// orderInstance carries out an order for one instance.
+// ofInstance carries out an order for one instance.
 func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	m := d.find(r.Record.Instance)
 	switch {

@@ -11,7 +11,7 @@ import (
 // progress takes instances to the phase that the facts show.
 type progress struct{ *draft }
 
-// progress takes instances to the phase that the facts show. It destroys nothing and needs no
+// follow takes instances to the phase that the facts show. It destroys nothing and needs no
 // budget, so it goes on while the group is paused or the shard on hold.
 func (d *progress) follow() {
 	for _, m := range d.members {

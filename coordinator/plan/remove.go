@@ -10,7 +10,7 @@ import (
 // removals removes instances, and ends the records of those that are gone.
 type removals struct{ *draft }
 
-// finishRemovals ends the records of machines that are proved to be gone, and of those that were
+// finish ends the records of machines that are proved to be gone, and of those that were
 // never asked for. Until then the record stays, however long that takes: it is what the next leader
 // finds (SAFE-8).
 func (d *removals) finish() {
@@ -163,8 +163,9 @@ func (d *removals) restFinished() {
 		}
 		for _, m := range sl.members {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
-				d.settling.release(m, done, motive{store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()}},
-					"withdrawn")
+				d.settling.release(m, done, motive{
+					store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()},
+				}, "withdrawn")
 			}
 		}
 	}

@@ -20,7 +20,7 @@ type rollCount struct {
 // with none getting healthy in between, to be taken for the cause (FLAP-5).
 const blameAfter = 3
 
-// countRollout counts who is up to date.
+// countRollout counts the instances that are up to date.
 func (d *roll) countRollout() {
 	if d.spec == nil {
 		return
@@ -160,7 +160,8 @@ func (d *roll) blame() {
 	if r.Blamed != "" && slots == 0 && !r.Failed {
 		absolve(r) // the operator has had the slots start over
 	}
-	if r.Blamed != "" || d.count.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.stages.reach()) {
+	if r.Blamed != "" || d.count.strange == 0 || failures < blameAfter ||
+		slots < min(blameAfter, d.spec.Size, d.stages.reach()) {
 		return
 	}
 	why := store.Cause{Kind: store.CauseTemplateFails, Name: d.hash, Count: failures, Limit: slots}

@@ -26,7 +26,7 @@ func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
 // isFallback reports whether it is on demand because there was no spot capacity.
 func (m *member) isFallback() bool { return m.Record.Fallback || m.fallsBack }
 
-// shares counts the slots whose instance will stay: spot machines, and others.
+// countShares counts the slots whose instance will stay: spot machines, and others.
 func (f *fleet) countShares() (spot, onDemand int) {
 	f.spread() // which counts them
 	return f.spots, f.counted - f.spots
@@ -227,7 +227,7 @@ func (v *view) movable(sl *slot, m *member) bool {
 	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(v.now) && sl.Record.Errored == ""
 }
 
-// followShares is what the status says of the shares, and remembers of spot capacity that was
+// follow is what the status says of the shares, and remembers of spot capacity that was
 // missing: the wait for the next try doubles each time.
 func (d *shares) follow() *store.Shares {
 	if !d.divided() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {

@@ -60,7 +60,7 @@ func (f *fleet) baked(m *member) bool {
 	return !f.now.Before(due)
 }
 
-// followStages takes the roll to its next stage once the present one is good.
+// follow takes the roll to its next stage once the present one is good.
 func (d *stages) follow() {
 	r := d.roll.rollout
 	if d.spec.Rollout.Strategy != store.StrategyProactive || r.Blamed != "" {

@@ -18,7 +18,7 @@ type status struct {
 	held []store.Blocked // what was decided and may not be done
 }
 
-// status writes status/<group> where it has changed. It counts facts, not the draft: what the
+// update writes status/<group> where it has changed. It counts facts, not the draft: what the
 // actions of this plan bring is counted once it is there.
 func (d *status) update() {
 	switch {
@@ -33,7 +33,8 @@ func (d *status) update() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storms.storm, Breaker: d.healing.breaker, Rollout: d.roll.rollout, Scale: d.scaler.scale, LastGood: old.LastGood, History: old.History,
+		Storm: d.storms.storm, Breaker: d.healing.breaker, Rollout: d.roll.rollout, Scale: d.scaler.scale,
+		LastGood: old.LastGood, History: old.History,
 		Agents: d.agents.wave, DrillDue: d.drills.due,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
@@ -209,7 +210,8 @@ func (d *status) remembersGood(st *store.Status) {
 		st.History = append([]store.PastSpec{past}, st.History...)
 		st.History = st.History[:min(len(st.History), mostPast)]
 	}
-	good := d.spec.Size > 0 && d.roll.count.done >= d.spec.Size && d.roll.count.outdated == 0 && st.State == store.GroupStarted
+	good := d.spec.Size > 0 && d.roll.count.done >= d.spec.Size && d.roll.count.outdated == 0 &&
+		st.State == store.GroupStarted
 	if !good {
 		return
 	}
@@ -225,7 +227,7 @@ func (d *status) remembersGood(st *store.Status) {
 	}
 }
 
-// sameStatus compares what a reader sees. The spec in force is compared by its revision: comparing
+// same compares what a reader sees. The spec in force is compared by its revision: comparing
 // all of it each time would cost more than the rest of a plan.
 func (d *status) same(a, b *store.Status) bool {
 	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 &&
@@ -262,7 +264,7 @@ func sameGood(a, b *store.GoodSpec) bool {
 
 func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forgetStatus removes the status of a group whose spec was withdrawn before any spec of it
+// forget removes the status of a group whose spec was withdrawn before any spec of it
 // was accepted.
 func (d *status) forget() {
 	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damage.damaged > 0 {

@@ -274,7 +274,8 @@ func TestTheTimeOfARoll(t *testing.T) {
 		s.Groups[0].Due = Due{store.TimerProgress: w.now.Add(time.Hour)}
 		d := newDraft(&s, &s.Groups[0], w.now)
 		d.judgeAll()
-		if d.roll.track(); d.roll.rollout == nil || d.roll.rollout.Stalls != nil != c.runs || d.next.Equal(w.now.Add(time.Hour)) != c.runs {
+		d.roll.track()
+		if r := d.roll.rollout; r == nil || r.Stalls != nil != c.runs || d.next.Equal(w.now.Add(time.Hour)) != c.runs {
 			t.Errorf("%s: %+v, looked at again at %s", name, d.roll.rollout, d.next)
 		}
 	}

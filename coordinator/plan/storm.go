@@ -152,7 +152,7 @@ func (d *storms) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// followStorm decides whether there is a storm, and what to record of it. shard is the losses of
+// follow decides whether there is a storm, and what to record of it. shard is the losses of
 // all groups.
 func (d *storms) follow(shard Tally) {
 	if d.spec == nil {
@@ -211,7 +211,7 @@ func (d *storms) begin(ofGroup bool, shard Tally) {
 	d.tell("SAFE-2", "storm: no lost instance is replaced", why)
 }
 
-// endStorm has what is still lost taken up bit by bit.
+// end has what is still lost taken up bit by bit.
 func (d *storms) end(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
 	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
@@ -234,7 +234,7 @@ func (d *storms) afterStorm() {
 	d.storm = nil
 }
 
-// heldByStorm reports whether a storm forbids replacing a member, and records why.
+// holds reports whether a storm forbids replacing a member, and records why.
 func (d *storms) holds(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false

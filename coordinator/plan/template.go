@@ -22,7 +22,7 @@ type template struct {
 	fails bool   // instances made from it fail their checks, and none is healthy
 }
 
-// chooseTemplate settles what everything but the roll creates from (ROLL-9): the last template with
+// choose settles what everything but the roll creates from (ROLL-9): the last template with
 // which the whole group was healthy, as long as the one that is being rolled out is not proved, and
 // once it is blamed. It is the wanted one if there is no roll, if no template was ever good, or if
 // the good one cannot be used any more.

@@ -94,7 +94,7 @@ func (d *traffic) notOpen(e *entry) string {
 	}
 }
 
-// judgeTraffic lets a load balancer's opinion count: of one that was not called healthy in time,
+// judge lets a load balancer's opinion count: of one that was not called healthy in time,
 // and where heal.on_load_balancer asks for it (LB-2, DET-10).
 func (d *traffic) judge(m *member) {
 	if d.spec == nil || len(m.Record.Traffic) == 0 || m.judgment.Verdict != store.Live || !m.Alive.Present() ||
@@ -171,7 +171,7 @@ func (d *traffic) watch(name string) {
 	d.watched[name] = true
 }
 
-// traffic compares the memberships of all instances with what the load balancers have (LB-3). What
+// follow compares the memberships of all instances with what the load balancers have (LB-3). What
 // others decided in this plan comes first: a record is changed by one action.
 func (d *traffic) follow() {
 	if d.g.Unreadable != "" {

@@ -13,8 +13,8 @@ type obstacle struct {
 	why, until, command func(*store.Blocked) string
 }
 
-// obstacles has the words for every kind. Of a kind that a later release has added, the record's own
-// text is shown.
+// obstacles has the words for every kind. Of a kind that a later release has added, the record's
+// own text is shown.
 var obstacles = merged(shardObstacles, groupObstacles, budgetObstacles, rollObstacles, instanceObstacles,
 	machineObstacles)
 

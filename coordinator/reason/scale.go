@@ -118,7 +118,9 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	case store.ScaleWindowDown:
 		wait := ""
 		if len(s.Wishes) > 0 {
-			wait = fmt.Sprintf(": that is %d%s", s.Wishes[0].Size, in(&s.Wishes[0].Counts))
+			largest := &s.Wishes[0]
+			left := largest.Counts.Start.Add(largest.Counts.For.D()).Sub(now)
+			wait = fmt.Sprintf(": that is %d, for another %s", largest.Size, Span(left))
 		}
 		return fmt.Sprintf("it shrinks to the largest size that load asked for in scale.down.window (%s)%s (AUTO-2)",
 			*spec.Complete().Down.Window, wait)
