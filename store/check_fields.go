@@ -185,7 +185,7 @@ func programCheckFields() []Field {
 	}
 }
 
-// checkTimeFields are those of every kind of check.
+// checkTimeFields are what every kind of check has.
 func checkTimeFields() []Field {
 	return []Field{
 		checkField("interval", "duration", "2s", "1s to 5m0s, and at least 1s more than the timeout",
