@@ -31,6 +31,9 @@ const (
 // milliseconds.
 const settleWait = time.Second
 
+// leaveWait is how long the parts of the agent may take to end.
+const leaveWait = 5 * time.Second
+
 // Config identifies the agent and says how it runs.
 type Config struct {
 	Bootstrap     provider.Bootstrap
@@ -382,6 +385,23 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.scribe.close()
 	a.running.Wait()
 	stop()
-	a.tasks.Wait()
+	a.end()
 	a.lines.close()
+}
+
+// end waits for what ends with the agent, unless it hangs, as on a disk: an agent that does not end
+// is followed by no other one.
+func (a *Agent) end() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.tasks.Wait()
+	}()
+	late := time.NewTimer(leaveWait)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		a.log.Warn("the agent ends before all of its parts have ended: the disk is slow")
+	}
 }

@@ -32,8 +32,8 @@ type Workload interface {
 	// Configure sets what the next start runs. What runs goes on as it is.
 	Configure(run []string, vars map[string]string)
 	// Start starts the workload, or takes over one that an earlier agent left running. State has
-	// the error as well.
-	Start() error
+	// the error as well. Nothing is started once the context has ended.
+	Start(ctx context.Context) error
 	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
 	Stop(ctx context.Context)
 	// Release leaves it running.

@@ -26,7 +26,9 @@ type keeper struct {
 	mu        sync.Mutex
 	restarted string             // token of the last restart that was carried out
 	cut       context.CancelFunc // has what is under way end at once
-	rests     bool               // the last wish is carried out, and nothing is to run
+	callOff   context.CancelFunc // has a start that is under way start nothing
+	halts     bool               // nothing is to run, as the last wish is
+	rests     bool               // that is carried out
 }
 
 // wish is what is to become of the workload.
@@ -41,7 +43,7 @@ func newKeeper(w Workload, log *slog.Logger) *keeper {
 	return &keeper{
 		workload: w, log: log,
 		wanted: make(chan wish, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
-		cut: func() {},
+		cut: func() {}, callOff: func() {},
 	}
 }
 
@@ -66,7 +68,10 @@ func (k *keeper) want(w wish) {
 		})
 	}
 	k.mu.Lock()
-	k.rests = false
+	k.rests, k.halts = false, !w.run
+	if k.halts {
+		k.callOff() // it may wait for the disk, for longer than a lease lasts
+	}
 	k.mu.Unlock()
 	k.wanted <- w
 }
@@ -100,8 +105,13 @@ func (k *keeper) run(ctx context.Context) {
 func (k *keeper) follow(ctx context.Context, w wish) bool {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
+	starting, callOff := context.WithCancel(ctx)
+	defer callOff()
 	k.mu.Lock()
-	k.cut = cut
+	k.cut, k.callOff = cut, callOff
+	if k.halts {
+		callOff()
+	}
 	k.mu.Unlock()
 	if !w.by.IsZero() {
 		var done context.CancelFunc
@@ -119,18 +129,18 @@ func (k *keeper) follow(ctx context.Context, w wish) bool {
 		if len(k.wanted) > 0 {
 			return true // it may no longer be wanted; a restart that is still wanted is carried out then
 		}
-		k.start()
+		k.start(starting)
 		k.carried(w.restart)
 	case !k.up:
-		k.start()
+		k.start(starting)
 	default:
 		return false
 	}
 	return true
 }
 
-func (k *keeper) start() {
-	err := k.workload.Start()
+func (k *keeper) start(ctx context.Context) {
+	err := k.workload.Start(ctx)
 	if err != nil {
 		k.log.Warn("workload was not started", "error", err)
 	}

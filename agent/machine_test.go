@@ -32,6 +32,8 @@ type machine struct {
 	stopFor time.Duration     // how long it takes to stop
 	lingers time.Duration     // how long it goes on when it is killed
 	disk    chan struct{}     // the state file's, if it hangs; closed when it answers
+	opens   chan struct{}     // the file of the workload's output, if the disk hangs; closed when it answers
+	stuck   chan struct{}     // holds up the end of Run until it is closed
 	starts  int
 	stops   int
 	ended   time.Time // when it was last stopped
@@ -45,8 +47,14 @@ func newMachine(wanted bool) *machine {
 	return &machine{state: workload.State{Wanted: wanted}, changed: make(chan struct{}, 1)}
 }
 
-func (m *machine) Run(ctx context.Context) { <-ctx.Done() }
-func (m *machine) Latest() host.Sample     { return host.Sample{CPUPercent: 12, Uptime: time.Hour} }
+func (m *machine) Run(ctx context.Context) {
+	<-ctx.Done()
+	if m.stuck != nil {
+		<-m.stuck
+	}
+}
+
+func (m *machine) Latest() host.Sample { return host.Sample{CPUPercent: 12, Uptime: time.Hour} }
 
 func (m *machine) Configure(run []string, vars map[string]string) {
 	m.mu.Lock()
@@ -54,9 +62,15 @@ func (m *machine) Configure(run []string, vars map[string]string) {
 	m.run, m.vars = run, vars
 }
 
-func (m *machine) Start() error {
+func (m *machine) Start(ctx context.Context) error {
+	if m.opens != nil {
+		<-m.opens
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return workload.ErrWaits
+	}
 	if !m.state.Wanted || m.state.Running {
 		return nil
 	}

@@ -96,9 +96,15 @@ type page struct {
 	done   chan struct{} // closed when it was tried
 }
 
-// diskWait is how long is waited for what is to be written before it is reported. The disk may
-// hang, and no lease must be lost, nor the machine go on without one, for that.
-const diskWait = time.Second
+// What is told is to be written before it is reported. But the disk may hang or be slow, and no
+// lease must be lost, nor the machine go on without one, for that.
+const (
+	// diskWait is for how long the loop waits for the disk, for all pages together if they follow each
+	// other: several are written when an agent is welcomed.
+	diskWait = time.Second
+	// diskRest is in how much time as much patience as it has used comes back, as a multiple.
+	diskRest = 20
+)
 
 // scribe writes the state file apart from the loop. Only the last page counts.
 type scribe struct {
@@ -107,14 +113,18 @@ type scribe struct {
 	pages chan page
 	ended chan struct{}
 	late  <-chan struct{} // closed when that is written which was not in time; nil: all was
+
+	slow   bool          // as the log has it
+	waited time.Duration // for the disk of late
+	at     time.Time     // when that was counted last
 }
 
 func newScribe(save func(page) error, log *slog.Logger) *scribe {
 	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
 }
 
-// write has a page written, and waits for that, unless the disk is known to hang. It is called by
-// the loop alone.
+// write has a page written, and waits for that, unless the disk is known to hang or to be slow. It
+// is called by the loop alone.
 func (s *scribe) write(p page) {
 	p.done = make(chan struct{})
 	select {
@@ -125,24 +135,41 @@ func (s *scribe) write(p page) {
 	s.pages <- p
 	select {
 	case <-s.late:
-		s.log.Info("state is written again")
 		s.late = nil
 	default:
 	}
-	if s.late == nil && !s.await(p.done) {
+	if s.late != nil {
+		return
+	}
+	began := time.Now()
+	s.waited = max(0, s.waited-began.Sub(s.at)/diskRest)
+	if !await(p.done, diskWait-s.waited) {
 		s.late = p.done
 	}
+	s.at = time.Now()
+	s.waited += s.at.Sub(began)
+	s.note(s.late != nil)
+}
+
+// note logs when the disk begins to be slow, and when it is so no more.
+func (s *scribe) note(slow bool) {
+	switch {
+	case slow && !s.slow:
+		s.log.Warn("state is not written in time: the disk is slow")
+	case !slow && s.slow:
+		s.log.Info("state is written in time again")
+	}
+	s.slow = slow
 }
 
 // await reports whether something was done in time.
-func (s *scribe) await(done <-chan struct{}) bool {
-	late := time.NewTimer(diskWait)
+func await(done <-chan struct{}, most time.Duration) bool {
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-done:
 		return true
 	case <-late.C:
-		s.log.Warn("state is not written in time: the disk is slow")
 		return false
 	}
 }
@@ -166,7 +193,7 @@ func (s *scribe) run() {
 // close ends run once everything is written, and waits for that as write does.
 func (s *scribe) close() {
 	close(s.pages)
-	_ = s.await(s.ended) // it is told
+	s.note(!await(s.ended, diskWait))
 }
 
 // writeMemory replaces the file as a whole, for good.

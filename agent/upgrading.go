@@ -52,6 +52,7 @@ func (a *Agent) upgrading() error {
 		t.Within = limit
 	}
 	if limited { // it renewed the lease when it was acknowledged, and may hang while it leaves
+		t.By = time.Now().Add(limit) // this agent may hang, too, and nothing guards the lease then
 		t.Leave = min(limit/2, upgrade.LeaveTime)
 	}
 	return t

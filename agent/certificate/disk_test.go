@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -210,6 +211,33 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A file that the disk does not give is left as it is: a machine that has joined could not join
+// again.
+//
+// proves SEC-2
+func TestAFileThatCannotBeReadStays(t *testing.T) {
+	bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
+		h := hold(t, ca, dir, nil)
+		h.join(month)
+		h.stop()
+		path, kept := filepath.Join(dir, fileName), filepath.Join(dir, "kept")
+		if err := errors.Join(os.Rename(path, kept), os.Mkdir(path, 0o700)); err != nil { // reading it fails
+			t.Fatal(err)
+		}
+		if _, err := Open(h.cfg, h.deps); !errors.Is(err, syscall.EISDIR) {
+			t.Errorf("opened: %v", err)
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(kept, path)); err != nil {
+			t.Fatal(err)
+		}
+		h = hold(t, ca, dir, nil)
+		defer h.stop()
+		if !h.Standing().Joined {
+			t.Errorf("standing is %+v", h.Standing())
+		}
+	})
 }
 
 func TestAKeyThatOthersCanReadIsClosedToThem(t *testing.T) {

@@ -75,7 +75,8 @@ type Holder struct {
 }
 
 // Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
-// token is still valid.
+// token is still valid. One that the disk does not give is an error: it may be as good as ever, and
+// a token counts once.
 func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {
@@ -107,7 +108,9 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), turn: make(chan struct{}),
 		held: now, heard: now, jitter: deps.Rand(), told: map[string]string{},
 	}
-	p.draft = p.read()
+	if p.draft, err = p.read(); err != nil {
+		return nil, err
+	}
 	if p.draft.key == nil {
 		p.draft.trust = trust
 	}
@@ -120,29 +123,29 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 }
 
 // read reads the file of an earlier run, or moves it aside.
-func (p *Holder) read() papers {
+func (p *Holder) read() (papers, error) {
 	data, err := os.ReadFile(p.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return papers{}
+		return papers{}, nil
 	}
-	var found papers
-	if err == nil {
-		found, err = decode(data, p.identity.Shard, p.identity.Name)
+	if err != nil {
+		return papers{}, fmt.Errorf("read certificate: %w; next: see to the disk and start the agent again", err)
 	}
+	found, err := decode(data, p.identity.Shard, p.identity.Name)
 	if err != nil {
 		aside := p.path + ".aside"
 		moved := os.Rename(p.path, aside)
 		p.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
 			"error", moved,
 			"next", "if its join is refused, replace the instance")
-		return papers{}
+		return papers{}, nil
 	}
 	if info, err := os.Stat(p.path); err == nil && info.Mode().Perm()&0o077 != 0 {
 		p.log.Warn("key could be read by others than the agent; it is closed to them now", "path", p.path, "mode",
 			info.Mode().Perm().String(),
 			"error", os.Chmod(p.path, 0o600))
 	}
-	return found
+	return found, nil
 }
 
 // Standing returns what is in force, without waiting.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"strings"
 	"time"
 
@@ -199,16 +198,16 @@ func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	}
 	t.failures, t.at, t.why = t.failures+1, time.Now().Add(wait), why.Error()
 	m.tries[f.GetPath()] = t
+	state := Error
+	if m.gone(f.GetPath(), m.variables()) {
+		state = Missing
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.states[f.GetPath()]
-	now := State{Path: f.GetPath(), State: Error, Why: why.Error(), Version: was.Version, At: was.At, Ends: was.Ends}
-	if real, err := workload.ExpandText("path", f.GetPath(), m.vars, m.cfg.Facts); err == nil {
-		if _, err := os.Lstat(real); errors.Is(err, fs.ErrNotExist) {
-			now.State = Missing
-		}
-	}
-	m.set(f, now)
+	m.set(f, State{
+		Path: f.GetPath(), State: state, Why: why.Error(), Version: was.Version, At: was.At, Ends: was.Ends,
+	})
 	return wait
 }
 

@@ -51,7 +51,7 @@ type Deps struct {
 	// called when Hide knows the secrets of all files on the machine.
 	Hide   func(path string, content []byte)
 	Hidden func()
-	// At is called before each step of replacing a file; nil: nothing is.
+	// At is called before each step of replacing a file, and of looking for one; nil: nothing is.
 	At func(step string) error
 }
 
@@ -86,8 +86,8 @@ type Manager struct {
 	expect bool // there are files, of which no coordinator has told yet
 	told   bool // what is wanted, by a coordinator
 	wanted *protocol.Files
-	vars   map[string]string
-	states map[string]State // by path, as told
+	vars   map[string]string // replaced, and never changed
+	states map[string]State  // by path, as told
 	// ready has the paths whose content was as it was wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // certificates that were asked for, by path
@@ -261,21 +261,29 @@ func (m *Manager) Missing() string {
 		return ""
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.told {
-		if !m.expect {
-			return ""
-		}
-		if m.memory.Config == "" {
-			return "no coordinator has told its files yet"
-		}
-		for path, f := range m.memory.Files {
-			if !f.Delivered || m.gone(path) {
-				return path + ": no coordinator has told its content yet"
-			}
-		}
+	told, expect, vars := m.told, m.expect, m.vars
+	config, remembered := m.memory.Config, maps.Clone(m.memory.Files)
+	m.mu.Unlock()
+	switch {
+	case told:
+		return m.undelivered()
+	case !expect:
 		return ""
+	case config == "":
+		return "no coordinator has told its files yet"
 	}
+	for path, f := range remembered {
+		if !f.Delivered || m.gone(path, vars) {
+			return path + ": no coordinator has told its content yet"
+		}
+	}
+	return ""
+}
+
+// undelivered returns which of the files that a coordinator has told the workload waits for.
+func (m *Manager) undelivered() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var why []string
 	for _, f := range m.wanted.GetFiles() {
 		s, looked := m.states[f.GetPath()]
@@ -291,13 +299,22 @@ func (m *Manager) Missing() string {
 	return strings.Join(why, "; ")
 }
 
-// gone reports whether a remembered file is not there.
-func (m *Manager) gone(path string) bool {
-	real, err := workload.ExpandText("path", path, m.vars, m.cfg.Facts)
+func (m *Manager) variables() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.vars
+}
+
+// gone reports whether a file is not there. m.mu must not be held: the disk may hang, and the
+// agent's reports wait for that lock.
+func (m *Manager) gone(path string, vars map[string]string) bool {
+	real, err := workload.ExpandText("path", path, vars, m.cfg.Facts)
 	if err != nil {
 		return false // its variables are told with it
 	}
-	_, err = os.Lstat(real)
+	if err = m.deps.At("look for it"); err == nil {
+		_, err = os.Lstat(real)
+	}
 	return errors.Is(err, fs.ErrNotExist)
 }
 

@@ -329,3 +329,36 @@ func TestAgentsReportTheDirectoriesInWhichTheyWrite(t *testing.T) {
 		t.Errorf("an agent that keeps no files reports %q", got)
 	}
 }
+
+// A disk that hangs while it is looked for a file holds up no report.
+//
+// proves FILE-1, SAFE-5
+func TestStatesAreToldThoughTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.stop()
+		hung, looked := make(chan struct{}), false
+		m.steps(func(step string) error {
+			if step == "look for it" {
+				looked = true
+				<-hung
+			}
+			return nil
+		})
+		m.Want(&protocol.Files{ConfigHash: "c1", Files: []*protocol.File{
+			{Path: "${dir}/a", Version: "1", Problem: "it cannot be rendered"},
+		}}, nil)
+		synctest.Wait()
+		if !looked {
+			t.Error("the disk was not asked")
+		}
+		if s := m.States(); len(s) != 1 || m.Settled("c1") || m.Missing() == "" {
+			t.Errorf("%+v", s)
+		}
+		close(hung)
+		synctest.Wait()
+		if s := m.States(); len(s) != 1 || s[0].State != Missing {
+			t.Errorf("%+v", s)
+		}
+	})
+}

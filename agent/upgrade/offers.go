@@ -68,7 +68,8 @@ type Deps struct {
 	Pause time.Duration // between two tries of a download; 0: 5s
 }
 
-// Manager takes offers, one at a time. The agent's loop calls all its methods but Run.
+// Manager takes offers, one at a time. The agent's loop calls all its methods but Run, and none of
+// them waits for the disk, which may hang for longer than a lease lasts.
 type Manager struct {
 	place *Place
 	deps  Deps
@@ -76,9 +77,10 @@ type Manager struct {
 	offers  chan *Offer
 	changed chan struct{}
 
+	disk      sync.Mutex // held while the state is written; mu may be taken then, and never before it
 	mu        sync.Mutex
-	token     string // of the offer that is wanted; "": none is
-	state     state
+	token     string    // of the offer that is wanted; "": none is
+	state     state     // its parts are replaced, and never changed
 	ready     *trial    // downloaded, and to be tried
 	trial     *Trial    // recorded
 	beginning bool      // it is being recorded, or undone
@@ -205,6 +207,7 @@ func (m *Manager) take(ctx context.Context, o Offer) {
 		}
 		return
 	}
+	over := m.place.over(m.present())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.token != o.Token {
@@ -212,9 +215,22 @@ func (m *Manager) take(ctx context.Context, o Offer) {
 	}
 	m.within = o.Within
 	m.ready = &trial{Token: o.Token, Version: st.Version, Program: program{
-		File: fileOf(st), Statement: p.Statement, Over: m.place.over(m.state),
+		File: fileOf(st), Statement: p.Statement, Over: over,
 	}}
 	m.signal()
+}
+
+func (m *Manager) present() state {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
+// keep writes the state as it is by then.
+func (m *Manager) keep() {
+	m.disk.Lock()
+	defer m.disk.Unlock()
+	m.place.save(m.present())
 }
 
 // conclude remembers how an offer ended, so that it is not taken again.
@@ -224,14 +240,21 @@ func (m *Manager) conclude(token string, out Outcome) {
 		m.place.Log.Warn("new version of the agent is not installed", "version", out.Version, "result", out.Result,
 			"why", out.Why)
 	}
+	if m.setLast(token, &out) {
+		m.keep()
+	}
+}
+
+// setLast reports whether the offer is still the one that is wanted.
+func (m *Manager) setLast(token string, out *Outcome) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.token != token {
-		return
+		return false
 	}
-	m.ready, m.state.Last = nil, &out
-	m.place.save(m.state)
+	m.ready, m.state.Last = nil, out
 	m.signal()
+	return true
 }
 
 func (m *Manager) signal() {
@@ -294,7 +317,9 @@ func (m *Manager) Begin() {
 	s := m.state
 	s.Trial = m.ready
 	m.writes.Go(func() {
+		m.disk.Lock()
 		err := m.place.begin(s)
+		m.disk.Unlock()
 		m.mu.Lock()
 		m.beginning = false
 		switch {
@@ -321,9 +346,9 @@ func (m *Manager) undo(out *Outcome) {
 		m.ready, m.state.Last = nil, out
 	}
 	m.writes.Go(func() {
+		m.keep()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.place.save(m.state)
 		m.beginning = false
 		m.signal()
 	})

@@ -90,6 +90,8 @@ type Place struct {
 
 	self string           // path of this program; empty: of this process
 	now  func() time.Time // nil: time.Now
+	// replace has the state file hold the data; nil: durable.Replace.
+	replace func(path string, data []byte) error
 }
 
 // Platform is what this machine runs.
@@ -126,7 +128,11 @@ func (p *Place) write(s state) error {
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return fmt.Errorf("write state of agent upgrades: %w", err)
 	}
-	if err := durable.Replace(p.path(stateFile), append(data, '\n'), 0o600); err != nil {
+	replace := p.replace
+	if replace == nil {
+		replace = func(path string, data []byte) error { return durable.Replace(path, data, 0o600) }
+	}
+	if err := replace(p.path(stateFile), append(data, '\n')); err != nil {
 		return fmt.Errorf("write state of agent upgrades: %w", err)
 	}
 	return nil

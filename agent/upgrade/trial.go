@@ -30,6 +30,7 @@ const (
 // Trial is a program that is tried. It is the error with which an agent ends for it.
 type Trial struct {
 	Within time.Duration // how soon it must be acknowledged; 0: 2m
+	By     time.Time     // and by when, whatever the agent took to end for it; zero: there is none
 	Leave  time.Duration // how long it may take to leave after that; 0: 30s
 
 	place *Place
@@ -77,6 +78,15 @@ func (t *Trial) Undo(why error) { t.place.save(t.state.lost(why.Error())) }
 func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
 	p := t.place
 	ack := p.path(ackFile)
+	within := t.Within
+	if within <= 0 {
+		within = defaultWithin
+	}
+	if !t.By.IsZero() {
+		if within = min(within, time.Until(t.By)); within <= 0 {
+			return errors.New("the agent took too long to end for it")
+		}
+	}
 	cmd := exec.Command(p.path(t.state.Trial.Program.File), args...)
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -86,10 +96,6 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	within := t.Within
-	if within <= 0 {
-		within = defaultWithin
-	}
 	leave := t.Leave
 	if leave <= 0 {
 		leave = LeaveTime

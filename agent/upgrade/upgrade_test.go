@@ -191,7 +191,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 			if test.served != "" {
 				b.serve(test.served)
 			}
-			m, _ := b.manager()
+			m, end := b.manager()
 			o := b.offer("one", test.statement(b))
 			o.Downgrade = test.downgrade
 			m.Want(&o)
@@ -205,6 +205,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(b.place.Dir, "leasehold-agent-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
+			end()
 			asked := b.asked.Load()
 			again, _ := b.manager() // after a restart
 			again.Want(nil)
@@ -338,9 +339,11 @@ func TestTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		within  time.Duration
+		late    bool // the agent has taken too long to end for it
 		leave   time.Duration
 		why     string // "": it stays
 	}{
+		"begins too late": {program: acknowledges, late: true, why: "took too long to end"},
 		"acknowledged, and hangs while it leaves": {
 			program: strings.Replace(acknowledges, "exit 0", "exec sleep 1000", 1), leave: 50 * time.Millisecond,
 			why: "did not leave within 50ms",
@@ -361,13 +364,15 @@ func TestTrials(t *testing.T) {
 			if test.within > 0 {
 				trial.Within = test.within
 			}
-			trial.Leave = test.leave
+			if trial.Leave = test.leave; test.late {
+				trial.By = time.Now()
+			}
 			turns := 0
 			next, err := trial.Run(t.Context(), nil, os.Environ(), func() { turns++ })
 			if err != nil || (next == "") != (test.why != "") {
 				t.Fatalf("next %q, %v", next, err)
 			}
-			if turns == 0 && test.why != "could not be started" {
+			if turns == 0 && !test.late && test.why != "could not be started" {
 				t.Error("it gave no sign of life")
 			}
 			if start := b.place.Start(); start != next {

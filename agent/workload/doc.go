@@ -9,8 +9,9 @@
 //     of starting a second one.
 //   - It is started at most once per boot, unless it was stopped on purpose: when it ends by
 //     itself, the coordinator decides what happens to the machine, not the agent.
-//   - Its record is written in the background: a disk that hangs delays no kill and no report of
-//     an exit.
+//   - Its record, and the hook's, are written in the background, and the last output is read for a
+//     moment only: a disk that hangs delays no kill and no report of an end. What the disk lets
+//     through too late starts nothing.
 //   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over
 //     for that long.
 //   - A drain hook is run once per drain and boot, whatever becomes of the agent meanwhile, and is

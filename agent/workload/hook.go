@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -26,6 +25,7 @@ type Hook struct {
 	cfg     Config
 	log     *slog.Logger
 	out     output
+	records *recorder[hookRecord]
 	changed chan struct{}
 
 	mu     sync.Mutex
@@ -69,11 +69,25 @@ func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	if cfg.OutputLimit <= 0 {
 		cfg.OutputLimit = defaultOutputLimit
 	}
-	return &Hook{
+	h := &Hook{
 		cfg: cfg, log: deps.Logger,
 		out:     output{path: filepath.Join(cfg.StateDir, "drain.log"), limit: cfg.OutputLimit},
 		changed: make(chan struct{}, 1),
-	}, nil
+	}
+	h.records = newRecorder(filepath.Join(cfg.StateDir, "drain.json"), h.unrecorded)
+	return h, nil
+}
+
+// unrecorded logs what the disk does not have.
+func (h *Hook) unrecorded(r *hookRecord, err error) {
+	switch {
+	case r == nil:
+		h.log.Warn("record of the drain hook was not removed", "error", err)
+	case r.Exit != nil:
+		h.log.Warn("end of the drain hook is not recorded", "error", err)
+	default:
+		h.log.Warn("drain hook is not recorded: a restarted agent would run it again", "error", err)
+	}
 }
 
 // Want says which drain is wanted now; nil: none is. A hook that runs for another one is killed,
@@ -119,7 +133,8 @@ func (h *Hook) Ended() string {
 // Changed signals that Ended is new.
 func (h *Hook) Changed() <-chan struct{} { return h.changed }
 
-// Close kills what runs, or leaves it to the next agent, and waits. Want does nothing afterwards.
+// Close kills what runs, or leaves it to the next agent, and waits, unless the disk hangs. Want
+// does nothing afterwards.
 func (h *Hook) Close(keep bool) {
 	h.mu.Lock()
 	h.closed = true
@@ -131,7 +146,10 @@ func (h *Hook) Close(keep bool) {
 		h.last.cancel(why)
 	}
 	h.mu.Unlock()
-	h.tasks.Wait()
+	tasks := func() <-chan struct{} { return endOf(&h.tasks) }
+	if !inTime(killWait+diskWait, tasks, h.records.written) {
+		h.log.Warn("drain hook's record or output is not written or read in time: the disk is slow")
+	}
 }
 
 func (h *Hook) tell(token string) {
@@ -144,8 +162,6 @@ func (h *Hook) tell(token string) {
 	}
 }
 
-func (h *Hook) recordPath() string { return filepath.Join(h.cfg.StateDir, "drain.json") }
-
 // follow carries a drain out, and reports whether its hook has ended. Without a token it only ends
 // what an earlier agent left running.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
@@ -153,6 +169,9 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 		return false
 	}
 	old, known := h.recall()
+	if ctx.Err() != nil {
+		return false // the disk has hung until it was called off
+	}
 	if known && (old.Token != d.Token || old.Boot != h.cfg.Boot) {
 		h.discard(old)
 		known = false
@@ -175,14 +194,16 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	default:
 		old = hookRecord{Token: d.Token, Begun: time.Now()}
 		var err error
-		if p, err = h.launch(d); err != nil {
+		if p, err = h.launch(ctx, d); ctx.Err() != nil && p == nil {
+			return false
+		}
+		if err != nil {
 			h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
 			return true
 		}
 		old.record = p.record
-		if err := writeRecord(h.recordPath(), old); err != nil {
-			h.log.Warn("drain hook is not recorded: a restarted agent would run it again", "error", err)
-		}
+		begun := old
+		h.records.put(&begun)
 		h.log.Info("drain hook started", "token", d.Token, "pid", p.PID, "timeout", d.Timeout.String())
 	}
 	exit := h.await(ctx, p, min(d.Timeout, d.Timeout-time.Since(old.Begun)))
@@ -195,8 +216,7 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 
 // recall reads what an earlier agent, or an earlier drain, left.
 func (h *Hook) recall() (hookRecord, bool) {
-	var r hookRecord
-	known, err := readJSON(h.recordPath(), &r)
+	r, known, err := h.records.read()
 	if err != nil {
 		h.log.Warn("drain hook of an earlier agent is not known", "error", err)
 	}
@@ -210,10 +230,11 @@ func (h *Hook) discard(old hookRecord) {
 			old.PID)
 		h.kill(&process{record: old.record})
 	}
-	h.forget()
+	h.records.put(nil)
 }
 
-func (h *Hook) launch(d Drain) (*process, error) {
+// launch starts the hook, unless its drain is called off while the disk hangs.
+func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	argv, err := Expand("drain.hook", d.Run, d.Vars, h.cfg.Facts)
 	if err != nil {
 		return nil, err
@@ -226,6 +247,9 @@ func (h *Hook) launch(d Drain) (*process, error) {
 	if err := out.Truncate(0); err != nil { // what is kept is of the last drain
 		return nil, fmt.Errorf("empty output of drain hook: %w", err)
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	cmd, rec, err := h.cfg.begin(argv, d.Vars, out)
 	if err != nil {
 		return nil, err
@@ -236,11 +260,9 @@ func (h *Hook) launch(d Drain) (*process, error) {
 // await returns how the hook ended, of itself or by its time-out; nil if it was called off, and
 // killed, or left.
 func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit {
-	var bounding sync.WaitGroup
-	defer bounding.Wait()
 	timed, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	bounding.Go(func() { h.out.bound(timed, h.log) })
+	h.tasks.Go(func() { h.out.bound(timed, h.log) }) // it may hang, and no end waits for that
 
 	err := awaitEnd(timed, p.PID, p.Start)
 	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
@@ -252,7 +274,7 @@ func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit 
 		return exit
 	case ctx.Err() != nil:
 		h.log.Info("drain hook killed: its drain was called off", "pid", p.PID)
-		h.forget()
+		h.records.put(nil)
 		return nil
 	default:
 		exit.Why = "killed when its time was over"
@@ -282,12 +304,10 @@ func (h *Hook) kill(p *process) *Exit {
 // conclude records the end, so that no later agent of this boot runs the hook again.
 func (h *Hook) conclude(r hookRecord, exit *Exit) {
 	if exit.Withheld = h.cfg.Secrets.Blind(); !exit.Withheld {
-		exit.Output = h.out.said(h.cfg.Secrets)
+		exit.Output = h.out.saidSoon(h.cfg.Secrets)
 	}
 	r.Exit = exit
-	if err := writeRecord(h.recordPath(), r); err != nil {
-		h.log.Warn("end of the drain hook is not recorded", "error", err)
-	}
+	h.records.put(&r)
 	level := slog.LevelInfo
 	if exit.Code != 0 {
 		level = slog.LevelWarn
@@ -295,10 +315,4 @@ func (h *Hook) conclude(r hookRecord, exit *Exit) {
 	said := exit.Output[max(0, len(exit.Output)-loggedOutput):]
 	h.log.Log(context.Background(), level, "drain hook ended", "token", r.Token, "why", exit.Why, "code", exit.Code,
 		"output", string(said))
-}
-
-func (h *Hook) forget() {
-	if err := os.Remove(h.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		h.log.Warn("record of the drain hook was not removed", "error", err)
-	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -149,6 +150,9 @@ func TestEndOfTheHookIsTold(t *testing.T) {
 	}
 	h.Want(d)
 	h.idle()
+	if !inTime(patience, h.records.written) {
+		t.Fatal("the end is not recorded")
+	}
 	// Nor does an agent run it again whose predecessor could not say that it has ended.
 	next := nextHook(t, h.cfg)
 	next.Want(d)
@@ -253,7 +257,7 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 			then: func(h hookTest, _ int) {
 				r, _ := h.recall()
 				r.Begun = time.Now().Add(-2 * time.Hour)
-				if err := writeRecord(h.recordPath(), r); err != nil {
+				if err := writeRecord(h.records.path, r); err != nil {
 					h.Fatal(err)
 				}
 				h.Want(d)
@@ -321,6 +325,50 @@ func TestHookThatCannotRunHoldsNothingUp(t *testing.T) {
 				t.Errorf("log does not say %q:\n%s", c.want, h.log)
 			}
 		})
+	}
+}
+
+// A disk that hangs delays neither the kill of a hook nor the report that it ended, nor the agent's
+// own end; and what it lets through too late is not run.
+//
+// proves DRAIN-1, SAFE-9
+func TestADiskThatHangsDelaysNoHook(t *testing.T) {
+	h := newHookTest(t)
+	hung, works := context.WithCancel(t.Context())
+	t.Cleanup(works)
+	h.records.save = func(path string, r *hookRecord) error {
+		<-hung.Done()
+		return saveRecord(path, r)
+	}
+	h.Want(order(t, "d1", "stubborn"))
+	pid := h.says("ready")
+	h.Want(nil)
+	h.idle()
+	if lives(pid) {
+		t.Error("the hook lives")
+	}
+
+	h.Want(order(t, "d2", "stubborn"))
+	pid = h.says("ready")
+	answer := hang(t, h.out.path)
+	kill(t, pid)
+	select {
+	case <-h.Changed():
+	case <-time.After(patience):
+		t.Fatal("the end is not told")
+	}
+	if h.Ended() != "d2" || !strings.Contains(h.log.String(), "was not read") {
+		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
+	}
+
+	d3 := order(t, "d3", "stubborn")
+	h.Want(d3) // its output cannot be opened
+	h.Close(false)
+	answer()
+	works()
+	h.tasks.Wait()
+	if strings.Contains(h.log.String(), "started token=d3") || h.Ended() != "d2" {
+		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
 	}
 }
 

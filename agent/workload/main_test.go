@@ -2,12 +2,14 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -124,7 +126,7 @@ func again(t *testing.T, cfg Config) runnerTest {
 
 func (r runnerTest) start() {
 	r.Helper()
-	if err := r.Start(); err != nil {
+	if err := r.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}
 	r.recorded()
@@ -187,6 +189,24 @@ func (r runnerTest) told() Exit {
 		r.Fatalf("state is %+v, want an exit", s)
 	}
 	return *s.Exit
+}
+
+// hang makes what reads or writes a file wait, as a disk does that hangs, until it is to answer.
+func hang(t *testing.T, path string) (answer func()) {
+	t.Helper()
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	answer = sync.OnceFunc(func() {
+		other, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err = errors.Join(err, os.Remove(path)); err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { _ = other.Close() })
+	})
+	t.Cleanup(answer)
+	return answer
 }
 
 func lives(pid int) bool {

@@ -105,6 +105,23 @@ func (o output) said(hidden *secrets.Holder) []byte {
 	return text[max(0, len(text)-TailSize):]
 }
 
+// lateOutput stands for output that the disk did not give in time.
+const lateOutput = "(its last output was not read: the disk of the machine did not answer in time)\n"
+
+// saidSoon is said, unless the disk hangs: an end is reported all the same.
+func (o output) saidSoon(hidden *secrets.Holder) []byte {
+	read := make(chan []byte, 1)
+	go func() { read <- o.said(hidden) }() // ends when the disk answers
+	late := time.NewTimer(diskWait)
+	defer late.Stop()
+	select {
+	case text := <-read:
+		return text
+	case <-late.C:
+		return []byte(lateOutput)
+	}
+}
+
 func readEnd(path string, most int64) []byte {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,12 +18,6 @@ type record struct {
 	Exit   *Exit  `json:"exit,omitempty"` // it ended by itself
 }
 
-func readRecord(path string) (record, bool, error) {
-	var r record
-	known, err := readJSON(path, &r)
-	return r, known, err
-}
-
 // readJSON reads a record, and reports whether there is one.
 func readJSON(path string, to any) (bool, error) {
 	data, err := os.ReadFile(path)
@@ -38,8 +32,6 @@ func readJSON(path string, to any) (bool, error) {
 	}
 	return true, nil
 }
-
-func (r record) write(path string) error { return writeRecord(path, r) }
 
 // writeRecord replaces the file as a whole.
 func writeRecord(path string, r any) error {

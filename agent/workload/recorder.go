@@ -2,33 +2,32 @@ package workload
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"sync"
 )
 
-// recorder keeps the record on disk. The disk may hang, and neither a kill nor the report of an
-// exit waits for it: what is to be there is written apart, in order. Only the last change counts.
-type recorder struct {
-	path string
-	log  *slog.Logger
-	save func(path string, r *record) error
+// recorder keeps a record on disk. The disk may hang, and neither a kill nor the report of an end
+// waits for it: what is to be there is written apart, in order. Only the last change counts.
+type recorder[R any] struct {
+	path   string
+	save   func(path string, r *R) error
+	failed func(r *R, err error) // logs what was not written; nil: what was not removed
 
 	mu      sync.Mutex
 	changed bool          // by this agent: then last is true, whatever the disk has
-	last    *record       // nil: there is to be none
+	last    *R            // nil: there is to be none
 	due     bool          // last is not written, nor being written
 	idle    chan struct{} // closed when all was tried; nil: nothing is under way
 }
 
-func newRecorder(path string, log *slog.Logger) *recorder {
-	return &recorder{path: path, log: log, save: saveRecord}
+func newRecorder[R any](path string, failed func(r *R, err error)) *recorder[R] {
+	return &recorder[R]{path: path, save: saveRecord[R], failed: failed}
 }
 
 // saveRecord removes the file if there is to be none.
-func saveRecord(path string, r *record) error {
+func saveRecord[R any](path string, r *R) error {
 	if r != nil {
-		return r.write(path)
+		return writeRecord(path, r)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -36,8 +35,8 @@ func saveRecord(path string, r *record) error {
 	return nil
 }
 
-// put does not wait for the disk.
-func (c *recorder) put(r *record) {
+// put does not wait for the disk. What it was given must not be changed any more.
+func (c *recorder[R]) put(r *R) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed, c.last, c.due = true, r, true
@@ -48,28 +47,29 @@ func (c *recorder) put(r *record) {
 }
 
 // read returns what was put last, else what an earlier agent left.
-func (c *recorder) read() (record, bool, error) {
+func (c *recorder[R]) read() (r R, known bool, err error) {
 	c.mu.Lock()
 	changed, last := c.changed, c.last
 	c.mu.Unlock()
 	switch {
 	case !changed:
-		return readRecord(c.path)
+		known, err = readJSON(c.path, &r)
+		return r, known, err
 	case last == nil:
-		return record{}, false, nil
+		return r, false, nil
 	}
 	return *last, true, nil
 }
 
 // written is closed when all was tried; nil: it was.
-func (c *recorder) written() <-chan struct{} {
+func (c *recorder[R]) written() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.idle
 }
 
 // run writes until nothing is due.
-func (c *recorder) run() {
+func (c *recorder[R]) run() {
 	for {
 		c.mu.Lock()
 		if !c.due {
@@ -81,15 +81,8 @@ func (c *recorder) run() {
 		r := c.last
 		c.due = false
 		c.mu.Unlock()
-		err := c.save(c.path, r)
-		switch {
-		case err == nil:
-		case r == nil:
-			c.log.Warn("workload record was not removed", "error", err)
-		case r.Exit != nil:
-			c.log.Warn("end of the workload is not recorded", "error", err)
-		default:
-			c.log.Warn("workload is not recorded: a restarted agent would start a second one", "error", err)
+		if err := c.save(c.path, r); err != nil {
+			c.failed(r, err)
 		}
 	}
 }

@@ -2,8 +2,10 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
+	"time"
 )
 
 // A disk that hangs delays neither the kill of a workload nor the report that it ended, and what
@@ -20,7 +22,7 @@ func TestADiskThatHangsDelaysNothing(t *testing.T) {
 	}
 	start := func() int {
 		t.Helper()
-		if err := r.Start(); err != nil {
+		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s := r.State()
@@ -47,7 +49,48 @@ func TestADiskThatHangsDelaysNothing(t *testing.T) {
 	}
 	works()
 	r.recorded()
-	if rec, known, err := readRecord(r.records.path); err != nil || !known || rec.PID != pid || rec.Exit != nil {
+	rec, known, err := newRecorder[record](r.records.path, nil).read()
+	if err != nil || !known || rec.PID != pid || rec.Exit != nil {
 		t.Errorf("record is %+v, %t, %v; want process %d", rec, known, err, pid)
+	}
+}
+
+// Nor does it delay the report of an end that the output cannot be read.
+//
+// proves DET-1, DET-19
+func TestAnEndIsReportedWithoutOutput(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.start()
+	r.says("ready")
+	answer := hang(t, r.out.path)
+	kill(t, r.State().PID)
+	select {
+	case <-r.Changed():
+	case <-time.After(patience):
+		t.Fatal("the end is not told")
+	}
+	if e := r.State().Exit; e == nil || e.Signal != "killed" || string(e.Output) != lateOutput {
+		t.Errorf("exit is %+v", e)
+	}
+	answer()
+	r.recorded()
+}
+
+// A start that the disk has held up until the workload is not to run any more starts nothing.
+//
+// proves SAFE-9
+func TestAStartThatIsCalledOff(t *testing.T) {
+	r := begin(t, "serve", nil)
+	off, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Start(off); !errors.Is(err, ErrWaits) {
+		t.Errorf("start: %v", err)
+	}
+	if s := r.State(); s.Running || s.Exit != nil {
+		t.Errorf("state is %+v", s)
+	}
+	r.start()
+	if !r.State().Running {
+		t.Error("it does not run")
 	}
 }

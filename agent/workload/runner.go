@@ -62,7 +62,8 @@ type State struct {
 	Waits   string    // why it was not started yet; the next Start tries again
 }
 
-// ErrWaits means that the workload cannot be started while secrets or files are missing.
+// ErrWaits means that the workload is not started while secrets or files are missing, or the disk
+// hangs.
 var ErrWaits = errors.New("workload waits for its")
 
 // Runner runs the workload. Start, Stop and Release are called one at a time; the others at any
@@ -84,7 +85,7 @@ type Runner struct {
 	readers  int           // of output
 	unread   chan struct{} // closed when there are no readers any more; nil: there were none
 
-	records *recorder
+	records *recorder[record]
 
 	run *process // under watch
 }
@@ -109,15 +110,28 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	if cfg.OutputLimit <= 0 {
 		cfg.OutputLimit = defaultOutputLimit
 	}
-	return &Runner{
+	r := &Runner{
 		cfg:     cfg,
 		log:     deps.Logger,
-		records: newRecorder(filepath.Join(cfg.StateDir, provider.WorkloadFile), deps.Logger),
 		out:     output{path: filepath.Join(cfg.StateDir, "workload.log"), limit: cfg.OutputLimit},
 		changed: make(chan struct{}, 1),
 		state:   State{Wanted: len(cfg.Run) > 0},
 		argv:    cfg.Run, vars: cfg.Vars,
-	}, nil
+	}
+	r.records = newRecorder(filepath.Join(cfg.StateDir, provider.WorkloadFile), r.unrecorded)
+	return r, nil
+}
+
+// unrecorded logs what the disk does not have.
+func (r *Runner) unrecorded(rec *record, err error) {
+	switch {
+	case rec == nil:
+		r.log.Warn("workload record was not removed", "error", err)
+	case rec.Exit != nil:
+		r.log.Warn("end of the workload is not recorded", "error", err)
+	default:
+		r.log.Warn("workload is not recorded: a restarted agent would start a second one", "error", err)
+	}
 }
 
 // Configure sets what the next start runs. What runs goes on as it is.
@@ -178,8 +192,9 @@ func (r *Runner) Changed() <-chan struct{} { return r.changed }
 // Start starts the workload, or takes over what an earlier agent left: the process if it still
 // runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
 // workload that ended by itself stays ended. State has a failure as well, as an exit; missing
-// secrets are not a failure, but ErrWaits.
-func (r *Runner) Start() error {
+// secrets are not a failure, but ErrWaits. The disk may hang: once ctx has ended, nothing is
+// started any more, and that is ErrWaits, too.
+func (r *Runner) Start(ctx context.Context) error {
 	if r.run != nil {
 		return nil
 	}
@@ -203,14 +218,14 @@ func (r *Runner) Start() error {
 		r.mu.Unlock()
 		return fmt.Errorf("%w %s", ErrWaits, why)
 	}
-	if err := r.launch(argv, vars); err != nil {
+	err = r.launch(ctx, argv, vars)
+	if err != nil && !errors.Is(err, ErrWaits) {
 		r.end(&Exit{
 			Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(),
 			Output: []byte(err.Error() + "\n"),
 		})
-		return err
 	}
-	return nil
+	return err
 }
 
 // waits returns what the workload waits for, "" if it can be started.
@@ -265,7 +280,7 @@ func (r *Runner) takeUp(old record) bool {
 	return true
 }
 
-func (r *Runner) launch(run []string, vars map[string]string) error {
+func (r *Runner) launch(ctx context.Context, run []string, vars map[string]string) error {
 	argv, err := Expand("run", run, vars, r.cfg.Facts)
 	if err != nil {
 		return err
@@ -275,6 +290,9 @@ func (r *Runner) launch(run []string, vars map[string]string) error {
 		return err
 	}
 	defer out.Close()
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w output: the disk answered too late", ErrWaits)
+	}
 	cmd, rec, err := r.cfg.begin(argv, vars, out)
 	if err != nil {
 		return fmt.Errorf("start workload: %w", err)
@@ -329,7 +347,7 @@ func (r *Runner) await(ctx context.Context, p *process) *Exit {
 // lastWords adds what the workload said last, if it is known what of it is secret.
 func (r *Runner) lastWords(exit *Exit) *Exit {
 	if exit.Withheld = r.cfg.Secrets.Blind(); !exit.Withheld {
-		exit.Output = r.out.said(r.cfg.Secrets)
+		exit.Output = r.out.saidSoon(r.cfg.Secrets)
 	}
 	return exit
 }

@@ -140,7 +140,7 @@ func TestWorkloadThatHasEndedIsStartedAfterAStop(t *testing.T) {
 	next.exit()
 	next.Configure([]string{"/nowhere/web"}, nil)
 	next.Stop(t.Context())
-	if next.Start() == nil {
+	if next.Start(t.Context()) == nil {
 		t.Error("no error")
 	}
 	next.exit()
@@ -311,7 +311,7 @@ func TestTheRecordNamesTheProcess(t *testing.T) {
 func TestProcessIDOfSomebodyElse(t *testing.T) {
 	r := begin(t, "serve", nil)
 	old := record{Boot: "boot-1", Kernel: kernelBoot(), PID: os.Getpid(), Start: "1"}
-	if err := old.write(r.records.path); err != nil {
+	if err := writeRecord(r.records.path, old); err != nil {
 		t.Fatal(err)
 	}
 	r.start()
@@ -330,7 +330,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := begin(t, "", func(cfg *Config) { cfg.Run = c.run })
-			if err := r.Start(); err == nil {
+			if err := r.Start(t.Context()); err == nil {
 				t.Error("no error")
 			}
 			if e := r.exit(); e.Code != 127 || !strings.Contains(e.Why, c.want) ||

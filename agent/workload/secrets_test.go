@@ -23,14 +23,14 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	hidden := secrets.New()
 	hidden.Want(map[string]string{"DB_PASSWORD": "db"})
 	r := begin(t, "look", func(c *Config) { c.Secrets = hidden })
-	if err := r.Start(); !errors.Is(err, ErrWaits) {
+	if err := r.Start(t.Context()); !errors.Is(err, ErrWaits) {
 		t.Fatalf("started without its secrets: %v", err)
 	}
 	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has told its secrets yet" {
 		t.Errorf("state is %+v", s)
 	}
 	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
-	if err := r.Start(); !errors.Is(err, ErrWaits) ||
+	if err := r.Start(t.Context()); !errors.Is(err, ErrWaits) ||
 		!strings.Contains(r.State().Waits, "db (DB_PASSWORD): there is none") {
 		t.Fatalf("started without a secret: %v, %+v", err, r.State())
 	}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -65,20 +66,24 @@ func (r *Runner) Stop(ctx context.Context) {
 
 // settle waits for what is still done on disk, unless it hangs. p: a process that is let go.
 func (r *Runner) settle(p *process) {
-	late := time.NewTimer(diskWait)
-	defer late.Stop()
 	watched := func() <-chan struct{} {
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			if p != nil {
-				p.tasks.Wait()
-			}
-		}()
-		return over
+		if p == nil {
+			return nil
+		}
+		return endOf(&p.tasks)
 	}
 	// In this order: a watch may end with a record.
-	for _, what := range []func() <-chan struct{}{watched, r.reading, r.records.written} {
+	if !inTime(diskWait, watched, r.reading, r.records.written) {
+		r.log.Warn("workload's record or output is not written or read in time: the disk is slow")
+	}
+}
+
+// inTime waits for one after the other, each of which is closed when it is over or nil, and reports
+// whether all were in time.
+func inTime(most time.Duration, each ...func() <-chan struct{}) bool {
+	late := time.NewTimer(most)
+	defer late.Stop()
+	for _, what := range each {
 		over := what()
 		if over == nil {
 			continue
@@ -86,10 +91,20 @@ func (r *Runner) settle(p *process) {
 		select {
 		case <-over:
 		case <-late.C:
-			r.log.Warn("workload's record or output is not written or read in time: the disk is slow")
-			return
+			return false
 		}
 	}
+	return true
+}
+
+// endOf is closed when all tasks have ended.
+func endOf(tasks *sync.WaitGroup) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tasks.Wait()
+	}()
+	return over
 }
 
 // resume takes up what an earlier agent left running, to be stopped: it may have been killed while

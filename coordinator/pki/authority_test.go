@@ -3,6 +3,7 @@ package pki
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -238,6 +239,37 @@ func TestOwnCertificateIsRenewedByItself(t *testing.T) {
 			t.Error("made a certificate of an agent for itself")
 		}
 	})
+}
+
+// A host that has slept for longer than its certificate lasts, or whose clock was set, has another
+// one at once: agents that have the right time could not come back.
+//
+// proves SAFE-13, SEC-3
+func TestOwnCertificateIsRenewedWhenTheClockHasJumped(t *testing.T) {
+	for name, by := range map[string]time.Duration{
+		"slept": 2 * ownLifetime, "set back": -2 * clocks,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := open(t, newPlace(t, AgentsLifetime))
+				first, err := a.Certificate(replica)
+				must(t, err)
+				have := a.own[replica] // no test can set the wall clock alone: it is as if it had been another one
+				have.wall = have.wall.Add(-by)
+				leaf := *have.Certificate.Leaf
+				leaf.NotAfter = leaf.NotAfter.Add(-by)
+				have.Certificate = &tls.Certificate{
+					Certificate: first.Certificate, PrivateKey: first.PrivateKey, Leaf: &leaf,
+				}
+				a.own[replica] = have
+				next, err := a.Certificate(replica)
+				must(t, err)
+				if next == have.Certificate || !next.Leaf.NotAfter.Equal(first.Leaf.NotAfter) {
+					t.Errorf("it still ends %s", next.Leaf.NotAfter)
+				}
+			})
+		})
+	}
 }
 
 // proves SEC-3: while one authority follows another, both ends believe each other at every step and

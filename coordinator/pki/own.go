@@ -14,10 +14,20 @@ import (
 // not last.
 const ownLifetime = 24 * time.Hour
 
-// ownCertificate is a certificate with the time at which it was made.
+// ownCertificate is a certificate with the time at which it was made, by the monotonic clock and by
+// the wall clock.
 type ownCertificate struct {
 	Certificate *tls.Certificate
-	made        time.Time
+	made, wall  time.Time
+}
+
+// young reports whether less than a third of its life is over, by both clocks. The wall clock alone
+// goes on while the host sleeps, and it may be set: to agents that have the right time the
+// certificate would have ended, or not have begun.
+func (c ownCertificate) young(now time.Time) bool {
+	third := c.Certificate.Leaf.NotAfter.Sub(c.wall) / 3
+	passed := now.Round(0).Sub(c.wall)
+	return now.Sub(c.made) < third && passed < third && passed > -clocks/2
 }
 
 // Certificate returns the coordinator's own certificate for handshakes. It is replaced when a third
@@ -32,13 +42,13 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	issuer := a.files.Issuer
 	have, known := a.own[own]
 	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) &&
-		now.Before(have.made.Add(have.Certificate.Leaf.NotAfter.Sub(have.made)/3)) {
+		have.young(now) {
 		return have.Certificate, nil
 	}
 	made, err := issuer.own(own)
 	switch {
 	case err == nil:
-		a.own[own] = ownCertificate{made, now}
+		a.own[own] = ownCertificate{made, now, now.Round(0)}
 		return made, nil
 	case known && now.Before(have.Certificate.Leaf.NotAfter):
 		return have.Certificate, nil // it serves until it ends

@@ -21,7 +21,7 @@ func (still) Latest() host.Sample     { return host.Sample{CPUPercent: 1, Uptime
 type none struct{}
 
 func (none) Configure([]string, map[string]string) {}
-func (none) Start() error                          { return nil }
+func (none) Start(context.Context) error           { return nil }
 func (none) Stop(context.Context)                  {}
 func (none) Release()                              {}
 func (none) Kill()                                 {}

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A start that waits for the disk starts nothing once the workload is not to run any more, and the
+// next one that is wanted does.
+//
+// proves SAFE-9
+func TestAStartThatTheDiskHoldsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(true)
+		m.opens = make(chan struct{})
+		k := newKeeper(m, slog.New(slog.DiscardHandler))
+		go k.run(t.Context())
+		k.want(wish{run: true})
+		synctest.Wait()
+		k.want(wish{})
+		synctest.Wait()
+		close(m.opens)
+		synctest.Wait()
+		if m.is(t, "called off", false, 0, 0); !k.resting() {
+			t.Error("something may still run")
+		}
+		k.want(wish{run: true})
+		synctest.Wait()
+		m.is(t, "wanted again", true, 1, 0)
+		k.conclude(t.Context(), false)
+	})
+}
+
+// A part that hangs does not keep the agent from ending.
+//
+// proves DET-8
+func TestTheAgentEndsThoughAPartHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newShard(t, "a"), newMachine(true)
+		m.stuck = make(chan struct{})
+		r := startAgent(t, s, m, nil)
+		pass(time.Millisecond)
+		r.cancel()
+		select {
+		case err := <-r.done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("it does not end")
+		}
+		close(m.stuck)
+		s.stop()
+		synctest.Wait()
+	})
+}

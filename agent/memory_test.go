@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A disk that takes almost a second for each page does not keep the loop from reporting for longer
+// than a short lease lasts. One that is fast again is waited for again.
+//
+// proves DET-2, SAFE-5
+func TestASlowDiskTakesNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes, saved := 9*diskWait/10, 0
+		s := newScribe(func(page) error {
+			<-time.After(takes)
+			saved++
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		go s.run()
+		began := time.Now()
+		for range 10 {
+			s.write(page{})
+		}
+		if took := time.Since(began); took > diskWait {
+			t.Errorf("the loop waited %s", took)
+		}
+		pass(time.Hour)
+		takes, saved = diskWait/10, 0
+		for i := range 5 {
+			if s.write(page{}); saved != i+1 {
+				t.Errorf("page %d: %d are written", i+1, saved)
+			}
+		}
+		s.close()
+	})
+}

@@ -1,0 +1,74 @@
+package upgrade
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/leasehold/leasehold/provider/durable"
+)
+
+// The agent's loop reports while the disk hangs: nothing that it asks waits for what is written.
+//
+// proves PROV-7, SAFE-5
+func TestADiskThatHangsHoldsUpNoReport(t *testing.T) {
+	const program = "#!/bin/sh\nexit 0\n"
+	for name, c := range map[string]struct {
+		version string
+		before  func(*bench, *Manager) // it hangs
+		then    func(*bench, *Manager)
+	}{
+		"as an offer is refused": {
+			version: "v0.9.0",
+			before:  func(*bench, *Manager) {},
+			then: func(b *bench, m *Manager) {
+				b.await(m, "an outcome", func() bool { return m.Last() != nil })
+			},
+		},
+		"as a trial is recorded": {
+			version: "v1.1.0",
+			before:  func(b *bench, m *Manager) { b.await(m, "the download", m.Ready) },
+			then:    func(_ *bench, m *Manager) { m.Begin() },
+		},
+		"as a trial is undone": {
+			version: "v1.1.0",
+			before: func(b *bench, m *Manager) {
+				b.await(m, "the download", m.Ready)
+				m.Begin()
+				b.await(m, "the trial", func() bool { return m.Trial() != nil })
+			},
+			then: func(_ *bench, m *Manager) { m.Want(nil) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.serve(program)
+			var disk sync.RWMutex
+			b.place.replace = func(path string, data []byte) error {
+				disk.RLock()
+				defer disk.RUnlock()
+				return durable.Replace(path, data, 0o600)
+			}
+			m, end := b.manager()
+			o := b.offer("one", b.statement(c.version, program))
+			if c.version == "v0.9.0" {
+				disk.Lock()
+			}
+			m.Want(&o)
+			c.before(b, m)
+			if c.version != "v0.9.0" {
+				disk.Lock()
+			}
+			c.then(b, m)
+			if m.Trial() != nil {
+				t.Error("a trial that is not recorded begins")
+			}
+			_, _ = m.Ready(), m.Last()
+			m.Want(nil)
+			disk.Unlock()
+			end()
+			if s := b.place.read(); s.Trial != nil {
+				t.Errorf("recorded: %+v", s.Trial)
+			}
+		})
+	}
+}
