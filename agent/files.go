@@ -69,7 +69,7 @@ func (a *Agent) incomplete() string {
 	if a.whole || !a.duty.Files {
 		return ""
 	}
-	if why := a.deps.Files.Missing(); why != "" {
+	if why := a.deps.Files.MissingNow(); why != "" {
 		return "files: " + why
 	}
 	a.whole = true

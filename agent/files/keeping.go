@@ -26,6 +26,7 @@ const (
 	retryFirst  = time.Second // after a failure, doubled up to retryMost
 	retryMost   = time.Minute
 	commandWait = 30 * time.Second
+	backWait    = time.Second // for the disk, before a coordinator has told of files
 )
 
 // Config is where files may be.
@@ -91,6 +92,7 @@ type Manager struct {
 	// ready has the paths whose content was as it was wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // certificates that were asked for, by path
+	back   *retrospect       // that is under way; nil: none is
 
 	// of Run alone
 	memory remembered
@@ -257,6 +259,15 @@ func (m *Manager) Settled(config string) bool {
 // Missing returns which files the workload waits for; "": none. Those that were delivered once and
 // are there still are waited for no more, whatever has happened to them since.
 func (m *Manager) Missing() string {
+	return m.missing(func(look func() string) string { return look() })
+}
+
+// MissingNow is Missing as far as the disk answers soon: a report waits for that, and no answer
+// proves nothing.
+func (m *Manager) MissingNow() string { return m.missing(m.lookSoon) }
+
+// missing asks the disk only before a coordinator has told of files.
+func (m *Manager) missing(ask func(look func() string) string) string {
 	if m == nil {
 		return ""
 	}
@@ -272,12 +283,54 @@ func (m *Manager) Missing() string {
 	case config == "":
 		return "no coordinator has told its files yet"
 	}
+	const untold = ": no coordinator has told its content yet"
 	for path, f := range remembered {
-		if !f.Delivered || m.gone(path, vars) {
-			return path + ": no coordinator has told its content yet"
+		if !f.Delivered {
+			return path + untold
 		}
 	}
-	return ""
+	return ask(func() string {
+		for path := range remembered {
+			if m.gone(path, vars) {
+				return path + untold
+			}
+		}
+		return ""
+	})
+}
+
+// retrospect is a look at what an earlier run of the agent has left.
+type retrospect struct {
+	began time.Time
+	over  chan struct{}
+	found string // once it is over
+}
+
+// lookSoon returns what a look finds, or nothing if the disk does not answer. There is one such
+// look at a time.
+func (m *Manager) lookSoon(look func() string) string {
+	m.mu.Lock()
+	l := m.back
+	if l == nil {
+		l = &retrospect{began: time.Now(), over: make(chan struct{})}
+		m.back = l
+		go func() { // ends when the disk answers
+			l.found = look()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.back = nil
+			close(l.over)
+		}()
+	}
+	m.mu.Unlock()
+	late := time.NewTimer(time.Until(l.began.Add(backWait)))
+	defer late.Stop()
+	select {
+	case <-l.over:
+		return l.found
+	case <-late.C:
+		return ""
+	}
 }
 
 // undelivered returns which of the files that a coordinator has told the workload waits for.

@@ -362,3 +362,37 @@ func TestStatesAreToldThoughTheDiskHangs(t *testing.T) {
 		}
 	})
 }
+
+// Nor does a report wait for it after a restart of the agent, before a coordinator has told of
+// files.
+//
+// proves FILE-1, SAFE-5
+func TestReportsAreMadeThoughTheDiskHangs(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		m.want("c1", m.file("${dir}/a", "a", nil))
+		m.stop()
+		must(t, os.Remove(filepath.Join(m.root, "a")))
+		m.start()
+		m.Expect(true)
+		hung, asked := make(chan struct{}), 0
+		m.steps(func(string) error {
+			asked++
+			<-hung
+			return nil
+		})
+		began := time.Now()
+		for range 10 {
+			if why := m.MissingNow(); why != "" {
+				t.Error(why)
+			}
+		}
+		if took := time.Since(began); took > backWait || asked != 1 {
+			t.Errorf("it took %s, and the disk was asked %d times", took, asked)
+		}
+		close(hung)
+		synctest.Wait()
+		if why := m.MissingNow(); !strings.Contains(why, "${dir}/a") || m.Missing() != why {
+			t.Error(why)
+		}
+	})
+}

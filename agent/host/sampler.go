@@ -66,6 +66,7 @@ type Sampler struct {
 
 	before  reading // of the sample before
 	past    past
+	disk    chan percentage // the answer that the file system owes; nil: none
 	failing []string
 
 	mu   sync.Mutex
@@ -135,7 +136,7 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 		out.MemoryPercent = percent
 		did.memory, did.hasMemory = percent, true
 	}
-	if percent, err := s.sources.Disk(ctx, s.cfg.Disk); s.works("disk", err) {
+	if percent, err := s.diskUsed(ctx); s.works("disk", err) {
 		out.DiskPercent = percent
 		did.disk, did.hasDisk = percent, true
 	}
@@ -163,6 +164,39 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 	s.before = now
 	out.Windows = s.past.windows(now.at)
 	return out
+}
+
+// percentage is what a source says.
+type percentage struct {
+	value float64
+	err   error
+}
+
+// diskWait is how long the file system may take to say how full it is.
+const diskWait = 500 * time.Millisecond
+
+// diskUsed asks how full the file system is. One that hangs, on a network say, is asked once: the
+// other numbers must not stand still for it, since decisions rest on them.
+func (s *Sampler) diskUsed(ctx context.Context) (float64, error) {
+	if s.disk == nil {
+		answer := make(chan percentage, 1)
+		s.disk = answer
+		go func() { // ends when the file system answers
+			value, err := s.sources.Disk(context.WithoutCancel(ctx), s.cfg.Disk)
+			answer <- percentage{value, err}
+		}()
+	}
+	late := time.NewTimer(diskWait)
+	defer late.Stop()
+	select {
+	case a := <-s.disk:
+		s.disk = nil
+		return a.value, a.err
+	case <-late.C:
+		return 0, errors.New("the file system does not answer")
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }
 
 // grown is by how much a counter has grown. One that shrank belonged to an interface that is gone.

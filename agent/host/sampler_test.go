@@ -129,3 +129,33 @@ func TestThisMachine(t *testing.T) {
 		t.Errorf("failing: %v", s.failing)
 	}
 }
+
+// A file system that hangs holds up no other number, and is not asked again meanwhile.
+//
+// proves DET-13
+func TestADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counters{busy: 1, total: 10}
+		from, asked, hung := c.sources(), 0, make(chan struct{})
+		from.Disk = func(context.Context, string) (float64, error) {
+			asked++
+			<-hung
+			return 50, nil
+		}
+		s, err := New(Config{Every: time.Second}, Deps{Logger: slog.New(slog.DiscardHandler), Sources: from})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			c.set(float64(1+i), float64(10+10*i))
+			if got := s.sample(t.Context()); got.MemoryPercent != 40 || got.DiskPercent != 0 || i > 0 && got.CPUPercent != 10 {
+				t.Errorf("sample is %+v", got)
+			}
+		}
+		close(hung)
+		synctest.Wait()
+		if got := s.sample(t.Context()); got.DiskPercent != 50 || asked != 1 {
+			t.Errorf("sample is %+v, asked %d times", got, asked)
+		}
+	})
+}

@@ -81,3 +81,30 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+// What a machine does without a lease it does without its disk, too.
+//
+// proves SAFE-9
+func TestCommandIsRunThoughTheDiskHangs(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	cfg := Config{Dir: dir, StateDir: dir, Boot: "b", Instance: "web-0-a", Shard: "s"}
+	path := filepath.Join(dir, "command.log")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := hang(t, path)
+	done := filepath.Join(other, "done")
+	if err := Command(t.Context(), cfg, []string{"touch", done}, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(done); err != nil {
+		t.Error(err)
+	}
+	answer()
+
+	// So it does where nothing can be written.
+	cfg.StateDir = filepath.Join(dir, "none")
+	if err := Command(t.Context(), cfg, []string{"true"}, nil); err != nil {
+		t.Error(err)
+	}
+}
