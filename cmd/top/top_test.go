@@ -287,7 +287,7 @@ func TestChangeInATerminal(t *testing.T) {
 			Template: "t1", Since: now, Progress: now, Done: 4, Total: 4, Canary: 2, Canaries: []int{0, 3},
 			Stalls: &store.Timer{Start: now, For: store.Duration(9 * time.Minute)},
 		},
-		Scale:   &store.Scale{Size: 4, Wish: 6, Asks: 8, Stays: store.ScaleWindowUp},
+		Scale: &store.Scale{Size: 4, Wish: 6, Asks: 8, Stays: store.ScaleWindowUp},
 		Blocked: []store.Blocked{{
 			Rule: "ROLL-6", Kind: store.BlockedByWindow, Work: store.WorkRoll, Turn: true,
 			Of: store.BlockedFacts{Group: "web", Opens: now.Add(time.Hour)},
