@@ -150,9 +150,9 @@ senses: ## check that faults of Leasehold, etcd or providers replace no machine:
 	go test ./tests/senses -tags nightly -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
 
 .PHONY: faults
-faults: ## cause faults in whole clusters of real processes, by seed, and judge the results (SEEDS=200 FIRST=1, or one: SEED=…)
+faults: ## cause faults in whole clusters of real processes, by seed, and judge the results (SEEDS=200 FIRST=1, or one: SEED=…; SERVERS=1: on hosts of leasehold server)
 	scripts/test-needs.sh
-	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SERVERS),-servers -parallel $(or $(PARALLEL),3)) $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
 .PHONY: promises
 promises: ## run the contract suite against every provider, or some (ONLY='lxd libvirt'), and write docs/providers/promises.md; goes on where it was cut short (FRESH=1: anew)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
-	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
 )
@@ -68,14 +66,12 @@ func (t *term) keepDays(ctx context.Context) {
 // journal no longer has it.
 func (d *days) look(ctx context.Context, now time.Time) error {
 	var begin time.Time
-	var apart time.Duration
-	if !d.t.r.cache.View(func(c *cache.Content) {
-		begin, apart = c.Served.Record.Begins(c.Shard.Record), evidence.ClocksApart(c)
-	}) {
+	if !d.t.r.cache.View(func(c *cache.Content) { begin = c.Served.Record.Begins(c.Shard.Record) }) {
 		return nil
 	}
-	past, known := d.t.surelyPast(now, apart >= plan.ClocksApart)
-	if !known || apart >= plan.ClocksApart {
+	apart := d.t.clocksApart()
+	past, known := d.t.surelyPast(now, apart)
+	if !known || apart {
 		return nil // by a wrong clock a day could seem to be over
 	}
 	oldest, err := d.oldest(ctx)

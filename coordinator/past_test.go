@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // After a stop the clock counts once it has gone evenly, and not apart from others, for a day.
@@ -39,5 +41,30 @@ func TestTheClockCountsAfterADay(t *testing.T) {
 		check("half a day after that", time.Hour, false, stop+time.Hour)
 		<-time.After(dayLong / 2)
 		check("a day after that", time.Hour, false, 0)
+	})
+}
+
+// A replica whose clock is ahead does not make a day over by leading twice: its second term goes on
+// from what its first one knew to be past, not from what that one's clock said.
+//
+// proves DAY-5, SAFE-13
+func TestAClockAheadCountsInNoLaterTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		note := store.Served{At: time.Now()}
+		for range 3 {
+			<-time.After(time.Minute)
+			var term term
+			term.agreeOn(note.SurelyPast(), time.Now())
+			<-time.After(time.Hour)
+			ahead := time.Now().Add(dayLong)
+			past, known := term.surelyPast(ahead, false) // the others are away, and compare nothing
+			if !known || past.After(time.Now()) {
+				t.Errorf("%s is called past at %s", past, time.Now())
+			}
+			note = store.Served{At: ahead, Past: past}
+		}
+		if late := time.Since(note.Past); late != 3*time.Minute {
+			t.Errorf("what is past is %s behind, want the time without a leader alone", late)
+		}
 	})
 }

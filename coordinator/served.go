@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -84,6 +85,7 @@ func (s *serving) note(ctx context.Context) {
 	}
 	began := time.Now()
 	rec.At = began.UTC() // other replicas compare their clocks with it
+	rec.Past, _ = s.t.surelyPast(rec.At, s.t.clocksApart())
 	_, err := s.t.r.deps.Store.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{s.t.fence.Condition()},
 		Writes:     []store.Write{store.Put(s.t.r.keys.Served(), store.Encode(rec))},
@@ -130,7 +132,7 @@ func (s *serving) takeUp(ctx context.Context) bool {
 		s.since = time.Now().UTC()
 	}
 	s.read, s.counted = true, time.Now()
-	s.t.agreeOn(v.Record.At, s.counted)
+	s.t.agreeOn(v.Record.SurelyPast(), s.counted)
 	return true
 }
 
@@ -143,8 +145,15 @@ func (t *term) agreeOn(last, now time.Time) {
 	}
 }
 
+// clocksApart reports whether the replicas' clocks differ by too much to rely on one.
+func (t *term) clocksApart() (apart bool) {
+	t.r.cache.View(func(c *cache.Content) { apart = evidence.ClocksApart(c) >= plan.ClocksApart })
+	return apart
+}
+
 // surelyPast returns a time that is past even if this replica's clock is ahead: it is no later than
-// the previous leader's last note and the time since then. False if that note is not read yet. That
+// what the previous leader knew to be past with its last note, and the time since then. So it does
+// not help a replica whose clock is ahead to lead twice. False if that note is not read yet. That
 // leaves out the time without a leader, so a clock that has gone evenly for a day of this term,
 // while no other one differed from it, counts alone.
 func (t *term) surelyPast(now time.Time, apart bool) (time.Time, bool) {

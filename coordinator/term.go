@@ -44,8 +44,8 @@ type term struct {
 	// dead machines whose console output is in the journal, until they are removed
 	consoles map[string]bool
 	silent   []store.Silent // providers and load balancers whose last List failed
-	// lastServed is when the previous leader was last at work, by its clock, and readServed when this
-	// one read that.
+	// lastServed is what the previous leader knew to be past when it was last at work, and readServed
+	// when this one read that.
 	lastServed, readServed time.Time
 	// steady is since when this replica's clock has gone evenly, and moved by how much it was changed
 	// before, since readServed.

@@ -12,7 +12,7 @@ tests() {
 }
 worlds() { make sim SEEDS=10000; }
 senses() { make senses AGENTS=1000; }
-faults() { make faults SEEDS=200; }
+faults() { make faults SEEDS=200 && make faults SEEDS=50 SERVERS=1; }
 containers() { make containers SEEDS=10; }
 mutants() { make mutants; }
 planner() { scripts/break-planner.sh; }

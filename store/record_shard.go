@@ -143,6 +143,9 @@ type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
 	Replica string    `json:"replica"`
+	// Past is no later than At, and was surely past then, also if that leader's clock was ahead. Zero:
+	// not known.
+	Past time.Time `json:"past,omitzero"`
 	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is
 	// another past (SAFE-12).
 	Cluster  string   `json:"cluster,omitempty"`
@@ -168,6 +171,14 @@ type Served struct {
 	// Since is from when on the journal says what happened: before, etcd was another or had another
 	// past, or the shard was still on hold for that. Zero: since the shard was created.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// SurelyPast is the latest time that is known to have been past when this was written.
+func (s Served) SurelyPast() time.Time {
+	if s.Past.IsZero() || s.At.Before(s.Past) {
+		return s.At
+	}
+	return s.Past
 }
 
 // Begins is from when on the journal of a shard says what happened.

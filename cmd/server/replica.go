@@ -30,7 +30,11 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 		following, end := context.WithCancel(ctx)
 		var follower sync.WaitGroup
 		follower.Go(func() { followMembers(following, place, r, st, log) })
-		return st, func() error {
+		used := store.Store(st)
+		if h.Around != nil {
+			used = h.Around(st)
+		}
+		return used, func() error {
 			end()
 			follower.Wait()
 			return st.Close()

@@ -41,6 +41,8 @@ type Host struct {
 	SecretsKey string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
+	// Around wraps the store of a replica whose etcd is its own host's, for tests; may be nil.
+	Around func(store.Store) store.Store
 	// Login opens the shard for users of etcd, for the API: over a connection to etcd, or, for nil,
 	// the one that the flags name.
 	Login func(*program.Connection) api.Login

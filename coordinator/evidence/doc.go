@@ -5,6 +5,7 @@
 //	evidence.go   what is kept, and disturbances
 //	seen.go       what the cache shows, and when it was first seen
 //	timers.go     timers of records on our own clock, and the time without a leader
+//	clock.go      whether our own clock was set
 //	lists.go      what providers list
 //	calls.go      how provider calls went
 //	due.go        which groups are to be planned, and when

@@ -36,8 +36,10 @@ type Config struct {
 type Evidence struct {
 	cfg   Config
 	zones map[string][]string // of each provider
+	began time.Time
 
 	mu        sync.Mutex
+	clock     ownClock
 	known     bool        // whether the records were seen at all
 	gaps      []store.Gap // without a leader, before this term (SAFE-13)
 	graceEnd  time.Time
@@ -89,7 +91,7 @@ type Evidence struct {
 // New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
-		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{},
+		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*witness{}, places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},

@@ -37,7 +37,7 @@ func TestEverythingRestartsDuringARoll(t *testing.T) {
 	for i := range c.Etcd {
 		c.Member(i).Kill()
 		must(t, c.RaiseMember(i))
-		c.AwaitReady(c.Member(i))
+		c.AwaitReady(c.Etcd[i])
 	}
 	for _, id := range c.ReplicaIDs() {
 		c.Replica(id).Terminate()

@@ -18,6 +18,7 @@ var (
 	troubleFlag = flag.Int("troubles", 10, "how many troubles each run has")
 	onlyFlag    = flag.String("only", "", "kinds of troubles that happen, with commas in between; none: all")
 	withoutFlag = flag.String("without", "", "kinds of troubles that do not happen")
+	serversFlag = flag.Bool("servers", false, "the clusters are hosts of leasehold server")
 	oftenFlag   = flag.String("often", "", "kinds of troubles that are half of all")
 )
 
@@ -53,18 +54,23 @@ func play(t *testing.T, seed uint64) {
 	plan, err := trouble.Make(seed,
 		trouble.Terms{
 			Troubles: *troubleFlag, Within: within, Only: names(*onlyFlag), Without: names(*withoutFlag),
-			Often: names(*oftenFlag),
+			Often: names(*oftenFlag), Servers: *serversFlag,
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := fmt.Sprintf("make faults SEED=%d", seed)
+	if *serversFlag {
+		again += " SERVERS=1"
+	}
 	if *onlyFlag != "" || *withoutFlag != "" || *oftenFlag != "" || *troubleFlag != 10 {
 		again = fmt.Sprintf("go test ./tests/faults -count=1 -v -run '^TestSeeds$' -seed %d -troubles %d -only '%s' "+
-			"-without '%s' -often '%s'", seed, *troubleFlag, *onlyFlag, *withoutFlag, *oftenFlag)
+			"-without '%s' -often '%s' -servers=%t", seed, *troubleFlag, *onlyFlag, *withoutFlag, *oftenFlag, *serversFlag)
 	}
 	t.Logf("seed %d:\n%s", seed, plan)
-	c := cluster.New(t, cluster.Config{Programs: built, Again: again, Disks: true, Groups: cluster.Usual()})
+	c := cluster.New(t, cluster.Config{
+		Programs: built, Again: again, Disks: true, Servers: *serversFlag, Groups: cluster.Usual(),
+	})
 	c.Begin()
 	if err := trouble.Play(t.Context(), c, plan); err != nil {
 		t.Errorf("a trouble could not be undone: %v", err)

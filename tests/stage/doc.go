@@ -6,6 +6,8 @@
 //	program.go   a process of a stage
 //	stage.go     the processes of a stage, and waiting
 //	members.go   members of etcd, replicas, and relays between them
+//	servers.go   hosts of leasehold server in the place of members and replicas
+//	actor.go     a member or a replica, whether it is a program or a part of a host
 //	records.go   counts what was done, from etcd's own records
 //	cast/        the programs beside leasehold itself
 //	swarm/       many machines in one process, with their agents or with another release's

@@ -21,6 +21,10 @@ type Elsewhere struct {
 	Peers func(member int, address string) string
 	// Replica returns further arguments of a replica.
 	Replica func(id string) []string
+	// Host opens the ways to a host: for each of its ports, from the address at which others find it
+	// to the one at which it listens. It connects from its HostSource, and its member from its
+	// MemberSource.
+	Host func(i int, id string, ports [3]string, listens, found string)
 	// Data returns the data directory of a member of etcd.
 	Data func(member int) string
 }

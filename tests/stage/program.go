@@ -23,6 +23,14 @@ type Program struct {
 // start starts a program with its output in a log file.
 func (s *Stage) start(name, path string, args ...string) *Program {
 	s.T.Helper()
+	p, err := s.startProgram(name, path, args...)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return p
+}
+
+func (s *Stage) startProgram(name, path string, args ...string) (*Program, error) {
 	p := &Program{log: filepath.Join(s.Dir, name+".log")}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = s.Dir
@@ -32,13 +40,15 @@ func (s *Stage) start(name, path string, args ...string) *Program {
 	}
 	var err error
 	if p.orders, err = cmd.StdinPipe(); err != nil {
-		s.T.Fatal(err)
+		return nil, err
 	}
 	if p.Process, err = harness.StartLogged(name, p.log, cmd); err != nil {
-		s.T.Fatal(err)
+		return nil, err
 	}
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	s.programs = append(s.programs, p)
-	return p
+	return p, nil
 }
 
 // cast starts a part of the cast.

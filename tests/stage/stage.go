@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ type Plan struct {
 	Again       string        // the command that repeats the test
 	Replicas    int           // replicas of the coordinator
 	Members     int           // members of etcd; 0: 1
+	Servers     bool          // Replicas hosts of leasehold server, each with a member; needs Elsewhere and WrongClocks
 	Interval    time.Duration // of reports; 0: 1s
 	WrongClocks bool          // programs whose wall clock can be set
 	BehindRelay []string      // replicas reach etcd through a relay
@@ -37,7 +40,7 @@ type Plan struct {
 	// time limit of the provider's calls; 0: 40s. A new leader waits for it before it believes that
 	// a machine is gone for good
 	CallTimeout time.Duration
-	SessionTTL  time.Duration // of replicas; 0: 5s
+	SessionTTL  time.Duration // of replicas; 0: 3s
 	Disk        string        // etcd's data directory; "": below Dir
 	Dir         string        // directory of the stage; "": a temporary one
 	Elsewhere   *Elsewhere    // replaces the swarm and the network
@@ -66,10 +69,13 @@ type Stage struct {
 	Replicas  map[string]*Program
 	Addresses map[string]string // listening address of each replica
 	Relays    map[string]*Program
+	Hosts     []*Host     // of leasehold server, in place of Etcd and Replicas
+	Root      *tls.Config // of etcd's root, where it has users; nil: it has none
 	Swarm     *Program
 	Control   *swarm.Control
 
 	plan     Plan
+	starting sync.Mutex // guards programs
 	programs []*Program
 	cluster  string
 	Peers    []string            // peer addresses of its members
@@ -82,7 +88,7 @@ type Stage struct {
 
 const (
 	reconnectMax = 2 * time.Second
-	sessionTTL   = 5 * time.Second
+	sessionTTL   = 3 * time.Second
 )
 
 // New starts all processes and waits for a leader.
@@ -114,29 +120,35 @@ func New(t *testing.T, p Plan) *Stage {
 	}
 	s.Grace = s.TTL + reconnectMax + 2*protocol.AnswerTimeout + time.Second // SAFE-1
 	t.Cleanup(s.end)
-	s.raiseEtcd(max(1, p.Members))
-	if s.Store, err = etcdstore.Open(t.Context(),
-		etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
+	if p.Servers {
+		err = s.raiseHosts(p.Replicas)
+	} else {
+		s.raiseEtcd(max(1, p.Members))
+		s.PKI, err = certs.Make(dir)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	settings := store.DefaultShardSettings()
-	settings.ReconnectMax, settings.ProviderPoll = store.Duration(reconnectMax), store.Duration(time.Second)
-	settings.CreateRate, settings.CreateBurst = 100, 100
-	if p.Settings != nil {
-		p.Settings(&settings)
+	if s.Store, err = etcdstore.Open(t.Context(),
+		etcdstore.Config{Endpoints: s.Clients, TLS: s.Root, DialTimeout: Longest}); err != nil {
+		t.Fatal(err)
 	}
-	s.Put(s.Keys.Shard(), store.Encode(store.Shard{
-		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default",
-		Created: time.Now().UTC(), Settings: settings,
-	}))
-	if s.PKI, err = certs.Make(dir); err != nil {
+	if !p.Servers {
+		s.Put(s.Keys.Shard(), store.Encode(store.Shard{
+			Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default",
+			Created: time.Now().UTC(), Settings: store.DefaultShardSettings(),
+		}))
+	}
+	if err := s.configure(); err != nil {
 		t.Fatal(err)
 	}
 	if p.Elsewhere == nil {
 		s.startSwarm()
 	}
-	for i := range p.Replicas {
-		s.StartReplica(string(rune('a' + i)))
+	if !p.Servers {
+		for i := range p.Replicas {
+			s.StartReplica(string(rune('a' + i)))
+		}
 	}
 	s.Await("a leader", func() bool {
 		for id, p := range s.Replicas {
@@ -205,7 +217,7 @@ func (s *Stage) Try(args ...string) (string, error) {
 func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
 	s.T.Helper()
 	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"),
-		append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
+		append(s.access(args[0]), args...)...)
 	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -291,6 +303,7 @@ func (s *Stage) end() {
 	if s.Control != nil {
 		_ = s.Control.Close() // ends with the swarm
 	}
+	s.endHosts()
 	for _, p := range slices.Backward(s.programs) {
 		p.Kill()
 	}

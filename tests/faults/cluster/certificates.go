@@ -133,7 +133,7 @@ func (c *Cluster) searchKeys() (keys int) {
 			return nil
 		case err != nil:
 			return err
-		case d.IsDir() && c.IsMember(d.Name()):
+		case d.IsDir() && (c.IsMember(d.Name()) || d.Name() == "etcd"):
 			return fs.SkipDir // what etcd holds was seen above
 		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "history"):
 			return nil

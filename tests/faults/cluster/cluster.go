@@ -25,6 +25,7 @@ type Config struct {
 	Again    string // the command that repeats the run
 	Disks    bool   // replicas and machines have small disks of their own, which can be full
 	Numbers  bool   // replicas serve metrics, for Vitals
+	Servers  bool   // members and replicas are parts of hosts of leasehold server
 	Groups   []Group
 	Settings func(*store.ShardSettings)
 }
@@ -41,7 +42,6 @@ type Cluster struct {
 	cfg     Config
 	test    *testing.T // until the stage exists
 	dir     string
-	records []string // files with what replicas have recorded
 	disks   map[string]*disk.Tmpfs
 	numbers map[string]string // metrics address of each replica
 	ops     etcdops.Etcd
@@ -78,10 +78,13 @@ func New(t *testing.T, cfg Config) *Cluster {
 	if c.Log, err = history.Open(filepath.Join(dir, "history")); err != nil {
 		t.Fatal(err)
 	}
-	c.records = []string{filepath.Join(dir, "history")}
 	if cfg.Disks {
 		for _, name := range append(c.ReplicaIDs(), "machines") {
-			if c.disks[name], err = disk.Mount(filepath.Join(dir, name), 16<<20); err != nil {
+			place := filepath.Join(dir, name)
+			if cfg.Servers && name != "machines" {
+				place = filepath.Join(dir, "hosts", name, "replica") // its member has another one
+			}
+			if c.disks[name], err = disk.Mount(place, 16<<20); err != nil {
 				t.Fatal(err)
 			}
 			// normally it was closed and checked before
@@ -110,6 +113,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 	c.Stage = stage.New(t, stage.Plan{
 		Narrow:   true,
 		Programs: cfg.Programs, Again: cfg.Again, Dir: dir, Replicas: replicas, Members: members, WrongClocks: true,
+		Servers: cfg.Servers,
 		Settings: func(s *store.ShardSettings) {
 			s.OrphanGrace = store.Duration(20 * time.Second)
 			if cfg.Settings != nil {
@@ -130,12 +134,13 @@ func New(t *testing.T, cfg Config) *Cluster {
 				return c.way(name, "", address)
 			},
 			Replica: c.replicaFlags,
+			Host:    c.hostWays,
 			Data:    func(member int) string { return filepath.Join(dir, fmt.Sprintf("m%d", member)) },
 		},
 	})
 	c.Leave = c.leave
 	for i, client := range c.Clients {
-		c.ops = append(c.ops, etcdops.Member{Name: fmt.Sprintf("m%d", i), Client: client})
+		c.ops = append(c.ops, etcdops.Member{Name: fmt.Sprintf("m%d", i), Client: client, TLS: c.Root})
 	}
 	t.Cleanup(c.keep)
 	c.watch()
@@ -151,7 +156,7 @@ func (c *Cluster) watch() {
 	c.T.Helper()
 	var err error
 	if c.Witness, err = witness.New(witness.Config{
-		Endpoints: c.Clients, Prefix: c.Keys.Prefix(),
+		Endpoints: c.Clients, TLS: c.Root, Prefix: c.Keys.Prefix(),
 		Log: c.Log,
 	}); err != nil {
 		c.T.Fatal(err)
@@ -188,4 +193,10 @@ func (c *Cluster) Trouble(kind string, manyCut bool) (over func(what string)) {
 func (c *Cluster) Mark(m history.Mark) { c.Log.Add(history.Event{Mark: &m}) }
 
 // History returns everything that was seen so far, by all processes.
-func (c *Cluster) History() ([]history.Event, error) { return history.Read(c.records...) }
+func (c *Cluster) History() ([]history.Event, error) {
+	files, err := filepath.Glob(filepath.Join(c.dir, "history*"))
+	if err != nil {
+		return nil, err
+	}
+	return history.Read(files...)
+}

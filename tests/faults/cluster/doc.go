@@ -3,6 +3,7 @@
 //
 //	cluster.go   members of etcd, replicas, machines, their network, the witness
 //	parties.go   their names and processes; starting them again
+//	hosts.go     hosts of leasehold server, which are members and replicas in another way
 //	groups.go    what its operators want, and the commands that they give
 //	files.go     the files on its machines, and who should be in service in the end
 //	harm.go      machines that are cut off or made unhealthy, recorded in the history

@@ -24,7 +24,11 @@ func (c *Cluster) Heal() {
 	for _, d := range c.disks {
 		c.must(errors.Join(d.Free(), d.MakeWritable()))
 	}
-	for i := range c.Etcd {
+	for _, h := range c.Hosts {
+		h.Thaw()
+		c.must(h.Start())
+	}
+	for i := range members {
 		c.Member(i).Thaw()
 		_ = c.Member(i).SetClock(0) // one that has ended starts with a correct clock
 		c.must(c.RaiseMember(i))
@@ -174,6 +178,9 @@ func (c *Cluster) Hold() string {
 // End stops every replica in order, then the machines, and records what was left behind.
 func (c *Cluster) End() {
 	c.T.Helper()
+	for _, left := range c.stopHosts() {
+		c.leftBehind(left)
+	}
 	for _, id := range c.ReplicaIDs() {
 		c.Replica(id).Terminate()
 	}
@@ -227,7 +234,7 @@ func (c *Cluster) keep() {
 		return
 	}
 	c.liftAll()
-	for i := range c.Etcd {
+	for i := range members {
 		c.Member(i).Thaw()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

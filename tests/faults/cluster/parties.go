@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,10 +49,14 @@ func (c *Cluster) source(instance string) string { return c.Net.Source(instance)
 
 // replicaFlags returns further flags of a replica of this cluster.
 func (c *Cluster) replicaFlags(id string) []string {
-	record := filepath.Join(c.dir, fmt.Sprintf("history-%s-%d", id, len(c.records)))
-	c.records = append(c.records, record)
-	flags := []string{"-history", record, "-zones", strings.Join(zones, ","), "-balancer", swarm.BalancerTarget}
+	flags := []string{
+		"-history", filepath.Join(c.dir, "history-"+id), "-zones", strings.Join(zones, ","),
+		"-balancer", swarm.BalancerTarget,
+	}
 	flags = append(flags, c.authorityFlag()...)
+	if c.cfg.Servers {
+		return flags
+	}
 	if c.cfg.Numbers {
 		if c.numbers[id] == "" {
 			c.numbers[id] = addresses.FreeAddress(c.test)
@@ -87,22 +90,34 @@ func (c *Cluster) IsMachine(party string) bool { return !c.IsMember(party) && !c
 // Zones returns the zones of the machines.
 func (c *Cluster) Zones() []string { return zones }
 
+// MemberCount returns how many members of etcd there are.
+func (c *Cluster) MemberCount() int { return members }
+
 // Replica returns the latest process of a replica.
-func (c *Cluster) Replica(id string) *stage.Program {
+func (c *Cluster) Replica(id string) stage.Actor {
+	if c.cfg.Servers {
+		return c.Hosts[slices.Index(c.ReplicaIDs(), id)].Replica
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Replicas[id]
 }
 
 // Member returns the latest process of a member of etcd.
-func (c *Cluster) Member(i int) *stage.Program {
+func (c *Cluster) Member(i int) stage.Actor {
+	if c.cfg.Servers {
+		return c.Hosts[i].Member
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Etcd[i]
 }
 
-// RaiseReplica starts a replica that has ended.
+// RaiseReplica starts a replica that has ended. On a host the supervisor does so.
 func (c *Cluster) RaiseReplica(id string) error {
+	if c.cfg.Servers {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.Replicas[id].HasEnded() {
@@ -112,8 +127,11 @@ func (c *Cluster) RaiseReplica(id string) error {
 	return nil
 }
 
-// RaiseMember starts a member that has ended, without waiting.
+// RaiseMember starts a member that has ended, without waiting. On a host the supervisor does so.
 func (c *Cluster) RaiseMember(i int) error {
+	if c.cfg.Servers {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Etcd[i].HasEnded() {

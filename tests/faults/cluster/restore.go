@@ -32,14 +32,25 @@ func (c *Cluster) EmptyEtcd() error { return c.replaceData(etcdops.Empty) }
 func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	var data []etcdops.Data
 	for i, m := range c.ops {
+		if c.cfg.Servers {
+			h := c.Hosts[i]
+			h.PowerOff()
+			data = append(data, etcdops.Data{Name: h.ID, Dir: filepath.Join(h.Dir, "etcd"), Peer: "https://" + h.Peers})
+			continue
+		}
 		c.Member(i).Kill()
 		data = append(data, etcdops.Data{Name: m.Name, Dir: c.Data(i), Peer: "http://" + c.Peers[i]})
 	}
 	if err := replace(data); err != nil {
 		return err
 	}
-	for i := range c.Etcd {
+	for i := range members {
 		if err := c.RaiseMember(i); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.Hosts {
+		if err := h.Start(); err != nil {
 			return err
 		}
 	}
@@ -51,7 +62,7 @@ func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 
 // EverybodysClock advances the wall clocks of all programs.
 func (c *Cluster) EverybodysClock(by time.Duration) error {
-	for i := range c.Etcd {
+	for i := range members {
 		if err := c.Member(i).SetClock(by); err != nil {
 			return err
 		}

@@ -22,6 +22,9 @@ type Tmpfs struct {
 	readOnly bool
 }
 
+// placeholder is a file that makes a disk never empty.
+const placeholder = ".disk"
+
 // Mount mounts one of the given size at a directory, which is created if necessary. Its content is
 // gone when it is closed, or when this process ends.
 func Mount(dir string, size int64) (*Tmpfs, error) {
@@ -44,13 +47,24 @@ func (d *Tmpfs) mount() (err error) {
 		return errors.Join(err, d.guard.leave())
 	}
 	// An empty one cannot be full: a size of 0 is none.
-	if err := os.WriteFile(filepath.Join(d.Dir, ".disk"), []byte("a disk of a test\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.Dir, placeholder), []byte("a disk of a test\n"), 0o600); err != nil {
 		return errors.Join(err, d.guard.leave())
 	}
 	return nil
 }
 
 const flags = unix.MS_NOSUID | unix.MS_NODEV
+
+// Empty removes all files.
+func (d *Tmpfs) Empty() error {
+	entries, err := os.ReadDir(d.Dir)
+	for _, e := range entries {
+		if e.Name() != placeholder {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.Dir, e.Name())))
+		}
+	}
+	return err
+}
 
 // Fill uses all remaining space. Existing files stay, and removing them makes space again.
 func (d *Tmpfs) Fill() error { return d.change("fill", func() { d.full = true }) }

@@ -2,6 +2,7 @@ package etcdops
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
@@ -20,7 +22,8 @@ import (
 // Member is one of an etcd.
 type Member struct {
 	Name   string
-	Client string // host:port where it serves clients
+	Client string      // host:port where it serves clients
+	TLS    *tls.Config // of etcd's root; nil: not encrypted, and without authentication
 }
 
 // Etcd is all members of one.
@@ -161,7 +164,11 @@ func (e Etcd) idOf(ctx context.Context, member int) (uint64, error) {
 
 // ask connects to a member and asks it something.
 func (m Member) ask(question func(conn *grpc.ClientConn) error) error {
-	conn, err := grpc.NewClient("passthrough:///"+m.Client, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	secure := insecure.NewCredentials()
+	if m.TLS != nil {
+		secure = credentials.NewTLS(m.TLS)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+m.Client, grpc.WithTransportCredentials(secure),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func (e Etcd) Save(ctx context.Context, member int, file string) error {
 	if st := e[member].status(ctx); st.Silent != nil {
 		return fmt.Errorf("save a snapshot of %s: %w", e[member].Name, st.Silent)
 	}
-	from := clientv3.Config{Endpoints: []string{e[member].Client}}
+	from := clientv3.Config{Endpoints: []string{e[member].Client}, TLS: e[member].TLS}
 	if _, err := snapshot.NewV3(zap.NewNop()).Save(ctx, from, file); err != nil {
 		return fmt.Errorf("save a snapshot of %s: %w", e[member].Name, err)
 	}

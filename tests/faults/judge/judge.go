@@ -37,7 +37,7 @@ func (t Terms) withDefaults() Terms {
 	t.Shard = cmp.Or(t.Shard, "default")
 	t.Bound = cmp.Or(t.Bound, 90*time.Second)
 	t.LeaseTTL = cmp.Or(t.LeaseTTL, 5*time.Second)
-	t.SessionTTL = cmp.Or(t.SessionTTL, 5*time.Second)
+	t.SessionTTL = cmp.Or(t.SessionTTL, 3*time.Second)
 	t.Interval = cmp.Or(t.Interval, time.Second)
 	t.Reconnect = cmp.Or(t.Reconnect, 2*time.Second)
 	t.Poll = cmp.Or(t.Poll, time.Second)

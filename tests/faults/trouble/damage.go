@@ -17,8 +17,9 @@ import (
 // A test that damages records has the groups' files, and etcd's history to restore them from.
 var ofRecords = []Kind{
 	{
+		// Hosts of leasehold server do not start without their data: see host-replaced.
 		Name: "etcd-emptied", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 2 * time.Second,
-		Most: 12 * time.Second, Do: etcdEmptied,
+		Most: 12 * time.Second, On: Separate, Do: etcdEmptied,
 	},
 	{
 		Name: "etcd-older", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 4 * time.Second,

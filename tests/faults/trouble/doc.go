@@ -11,6 +11,7 @@
 //	clocks.go    wall clocks that jump
 //	disks.go     disks that are full, or take no writes
 //	damage.go    etcd emptied or restored to an earlier state; records deleted and spoiled by hand
+//	hosts.go     hosts of leasehold server killed, frozen, ended, cut off, replaced
 //	operator.go  edits, orders, pauses, deletions in the middle
 //
 // # Invariants

@@ -26,7 +26,10 @@ var ofEtcd = []Kind{
 	{Name: "etcd-leader-moved", Weight: 2, Takes: []Part{Etcd}, Do: leaderMoved},
 	{Name: "etcd-compacted", Weight: 2, Takes: []Part{History}, Do: compacted},
 	{Name: "etcd-full", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 10 * time.Second, Do: noSpace},
-	{Name: "member-wiped", Weight: 1, Takes: []Part{Etcd}, Least: time.Second, Most: 4 * time.Second, Do: memberWiped},
+	{
+		Name: "member-wiped", Weight: 1, Takes: []Part{Etcd}, Least: time.Second, Most: 4 * time.Second, On: Separate,
+		Do: memberWiped,
+	},
 }
 
 // member chooses a member, more often than not the leader.
@@ -34,7 +37,7 @@ func member(ctx context.Context, s *Site) (i int, what string) {
 	if leads, err := s.Ops().Leader(ctx); err == nil && s.Chance(60) {
 		return leads, fmt.Sprintf("m%d, which leads", leads)
 	}
-	i = s.IntN(len(s.Etcd))
+	i = s.IntN(s.MemberCount())
 	return i, fmt.Sprintf("m%d", i)
 }
 
@@ -71,7 +74,7 @@ func memberStutters(ctx context.Context, s *Site) (string, func() error, error) 
 }
 
 func quorumLost(_ context.Context, s *Site) (string, func() error, error) {
-	hit := s.Perm(len(s.Etcd))[:2]
+	hit := s.Perm(s.MemberCount())[:2]
 	if s.Chance(50) {
 		for _, i := range hit {
 			s.Member(i).Freeze()
@@ -90,7 +93,7 @@ func quorumLost(_ context.Context, s *Site) (string, func() error, error) {
 }
 
 func leaderMoved(ctx context.Context, s *Site) (string, func() error, error) {
-	to := s.IntN(len(s.Etcd))
+	to := s.IntN(s.MemberCount())
 	return fmt.Sprintf("to m%d", to), nil, s.Ops().MoveLeader(ctx, to)
 }
 
@@ -100,7 +103,7 @@ func compacted(ctx context.Context, s *Site) (string, func() error, error) {
 }
 
 func noSpace(ctx context.Context, s *Site) (string, func() error, error) {
-	err := s.Ops().RaiseNoSpace(ctx, s.IntN(len(s.Etcd)))
+	err := s.Ops().RaiseNoSpace(ctx, s.IntN(s.MemberCount()))
 	return "it takes no writes", func() error { return s.Patiently(s.Ops().Disarm) }, err
 }
 

@@ -58,7 +58,7 @@ func replicaCutFromEtcd(_ context.Context, s *Site) (string, func() error, error
 	r := cutting(s)
 	r.From, r.To = network.Any(id), s.IsMember
 	if s.Chance(30) { // from one member alone
-		r.To = network.Any(fmt.Sprintf("m%d", s.IntN(len(s.Etcd))))
+		r.To = network.Any(fmt.Sprintf("m%d", s.IntN(s.MemberCount())))
 		what += ", from one member"
 	}
 	return what + ", " + how(r), impose(s, r), nil
@@ -72,7 +72,7 @@ func replicaCutFromAgents(_ context.Context, s *Site) (string, func() error, err
 }
 
 func memberCut(_ context.Context, s *Site) (string, func() error, error) {
-	name := fmt.Sprintf("m%d", s.IntN(len(s.Etcd)))
+	name := fmt.Sprintf("m%d", s.IntN(s.MemberCount()))
 	to := cutting(s)
 	to.From, to.To = s.IsMember, network.Any(name)
 	from := to

@@ -28,6 +28,7 @@ type Terms struct {
 	Within   time.Duration // in which they begin
 	Only     []string      // kinds; none: all
 	Without  []string      // kinds
+	Servers  bool          // on hosts of leasehold server
 	Often    []string      // kinds that are to come again and again: half of all
 }
 
@@ -40,8 +41,12 @@ func Make(seed uint64, t Terms) (Plan, error) {
 		}
 	}
 	var from, often []Kind
+	other := Servers
+	if t.Servers {
+		other = Separate
+	}
 	for _, k := range Catalogue() {
-		if len(t.Only) > 0 && !slices.Contains(t.Only, k.Name) || slices.Contains(t.Without, k.Name) {
+		if k.On == other || len(t.Only) > 0 && !slices.Contains(t.Only, k.Name) || slices.Contains(t.Without, k.Name) {
 			continue
 		}
 		for range k.Weight {

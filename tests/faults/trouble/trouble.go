@@ -20,9 +20,20 @@ type Kind struct {
 	// ManyCut: so many machines are silent while it lasts that none of those may be replaced
 	// (SAFE-2).
 	ManyCut bool
+	// On is where it applies.
+	On Where
 	// Do causes the fault and describes it. end undoes it; nil: nothing to undo.
 	Do func(ctx context.Context, s *Site) (what string, end func() error, err error)
 }
+
+// Where says on which clusters a fault applies.
+type Where int
+
+const (
+	Everywhere Where = iota
+	Separate         // members of etcd and replicas are programs of their own
+	Servers          // they are parts of hosts of leasehold server
+)
 
 // Part is a part of the cluster that a fault may need for itself.
 type Part string
@@ -82,7 +93,7 @@ func Catalogue() []Kind {
 	var all []Kind
 	for _, part := range [][]Kind{
 		ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators,
-		ofRecords, ofBalancer,
+		ofRecords, ofBalancer, ofHosts,
 	} {
 		all = append(all, part...)
 	}

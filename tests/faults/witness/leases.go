@@ -2,6 +2,7 @@ package witness
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 func (w *Watcher) Leases(ctx context.Context) (map[string][]string, error) {
 	var failed error
 	for _, member := range w.cfg.Endpoints {
-		leases, err := leasesOf(ctx, member)
+		leases, err := leasesOf(ctx, member, w.cfg.TLS)
 		if err == nil {
 			return leases, nil
 		}
@@ -28,12 +29,12 @@ func (w *Watcher) Leases(ctx context.Context) (map[string][]string, error) {
 
 // leasesOf has patience with each answer, not with all of them: on a starved machine one after
 // another takes its time.
-func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
+func leasesOf(ctx context.Context, member string, secure *tls.Config) (map[string][]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(patience, cancel)
 	defer silence.Stop()
-	conn, err := dial(member)
+	conn, err := dial(member, secure)
 	if err != nil {
 		return nil, err
 	}

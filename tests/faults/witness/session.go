@@ -3,6 +3,7 @@ package witness
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold/leasehold/store"
@@ -36,7 +38,7 @@ type session struct {
 
 // run sees how etcd is, and then what becomes of it.
 func (s *session) run(ctx context.Context, member string) error {
-	conn, err := dial(member)
+	conn, err := dial(member, s.w.cfg.TLS)
 	if err != nil {
 		return err
 	}
@@ -52,8 +54,12 @@ func (s *session) run(ctx context.Context, member string) error {
 
 // dial makes a connection of its own for each session: what a frozen member has left in an old one
 // is ignored.
-func dial(member string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+member, grpc.WithTransportCredentials(insecure.NewCredentials()),
+func dial(member string, secure *tls.Config) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if secure != nil {
+		transport = credentials.NewTLS(secure)
+	}
+	return grpc.NewClient("passthrough:///"+member, grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 }
 

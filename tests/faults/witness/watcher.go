@@ -2,6 +2,7 @@ package witness
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"slices"
@@ -14,8 +15,9 @@ import (
 
 // Config says what is watched.
 type Config struct {
-	Endpoints []string // host:port of each member; some may be dead or frozen
-	Prefix    string   // below which keys are watched
+	Endpoints []string    // host:port of each member; some may be dead or frozen
+	TLS       *tls.Config // nil: not encrypted
+	Prefix    string      // below which keys are watched
 	Log       *history.Log
 	Logger    *slog.Logger // nil: silent
 }

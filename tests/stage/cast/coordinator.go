@@ -12,14 +12,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/services"
-	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/balancer"
-	"github.com/leasehold/leasehold/provider/fake/socket"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
-	"github.com/leasehold/leasehold/tests/faults/history"
-	"github.com/leasehold/leasehold/tests/faults/witness"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
@@ -30,16 +24,11 @@ func coordinate(ctx context.Context, args []string) error {
 	listen := flags.String("listen", "", "address for agents")
 	advertise := flags.String("advertise", "", "address that agents use")
 	endpoints := flags.String("endpoints", "", "address of etcd")
-	path := flags.String("swarm", "", "the swarm's socket")
-	zones := flags.String("zones", "a,b", "zones of the swarm")
 	pki := flags.String("pki", "", "directory of the certificate authorities")
 	dir := flags.String("dir", "", "directory of the process provider, which has no machines here")
-	ttl := flags.Duration("session-ttl", 5*time.Second, "TTL of its session")
-	timeout := flags.Duration("call-timeout", 0, "time limit of calls of the swarm; 0: the default")
-	kept := flags.String("history", "", "file for its commits; empty: none")
-	front := flags.String("balancer", "", "name of the load balancer at the swarm's socket; empty: there is none")
-	authorityDir := flags.String("authority", "", "directory of an authority for workloads, and its name; empty: none")
+	ttl := flags.Duration("session-ttl", 3*time.Second, "TTL of its session")
 	http := flags.String("http", "", "address for metrics; empty: none")
+	more := besideOf(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -47,8 +36,6 @@ func coordinate(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	machines := socket.NewProvider(*id, *path, strings.FieldsFunc(*zones, func(r rune) bool { return r == ',' })...)
-	machines.CallTimeout = *timeout
 	host := &services.Host{
 		Stdout: os.Stdout, Stderr: os.Stderr, Version: "test", Shard: "default",
 		Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
@@ -57,33 +44,16 @@ func coordinate(ctx context.Context, args []string) error {
 			if err != nil {
 				return nil, nil, err
 			}
-			if *kept == "" {
-				return st, st.Close, nil
-			}
-			file, err := history.Append(*kept)
+			recorded, closeRecord, err := more.record(st, *id)
 			if err != nil {
 				return nil, nil, errors.Join(err, st.Close())
 			}
-			shutDown := func() error { return errors.Join(st.Close(), file.Close()) }
-			return witness.Record(st, witness.Recording{
-				Replica: *id, Process: os.Getpid(),
-				Keys: store.KeysOf("default"), File: file,
-			}), shutDown, nil
+			return recorded, func() error { return errors.Join(st.Close(), closeRecord()) }, nil
 		},
-		Allowed:   func(context.Context, store.Role) error { return nil },
-		Providers: map[string]provider.Provider{"swarm": machines},
+		Allowed: func(context.Context, store.Role) error { return nil },
 	}
-	if *front != "" {
-		host.Balancers = map[string]balancer.Balancer{*front: swarm.NewBalancer(*id, *path)}
-	}
-	if *authorityDir != "" {
-		web, err := authority.NewOwn(authority.OwnConfig{
-			Dir: *authorityDir, Limits: authority.Limits{Domains: []string{"internal"}},
-		}, *pki, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return err
-		}
-		host.Authorities = map[string]authority.Authority{filepath.Base(*authorityDir): web}
+	if err := more.join(host, *id, *pki); err != nil {
+		return err
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),

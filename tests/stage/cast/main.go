@@ -3,6 +3,7 @@
 //
 //	cast etcd         a member of an etcd, alone or of a cluster
 //	cast coordinator  a replica, wired as leasehold coordinator is, with one more provider
+//	cast server       a host of leasehold server, whose replica has that provider as well
 //	cast swarm        the machines, with their agents, and that provider
 //	cast relay        a way between two of them that can be stopped, or be slow
 //	cast agent        the product's agent, which finds what it needs in its environment
@@ -31,7 +32,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, 2)
-	go func() { ended <- followOrders(os.Stdin) }()
+	if !isPart(os.Args) {
+		go func() { ended <- followOrders(os.Stdin) }()
+	}
 	go func() { ended <- run(ctx, os.Args[1:]) }()
 	if err := <-ended; err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,7 +44,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("cast: which part? etcd, coordinator, swarm, relay, agent or keeper")
+		return errors.New("cast: which part? etcd, coordinator, server, swarm, relay, agent or keeper")
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	switch part, args := args[0], args[1:]; part {
@@ -49,6 +52,8 @@ func run(ctx context.Context, args []string) error {
 		return serveEtcd(ctx, args)
 	case "coordinator":
 		return coordinate(ctx, args)
+	case "server":
+		return serve(ctx, args)
 	case "swarm":
 		return liveTogether(ctx, args, log)
 	case "agent":
