@@ -256,7 +256,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	hide()
 	showing.Wait()
-	w.print("\nstopping: machines, coordinator, etcd (the next start resumes everything)\n")
+	w.print("\nstopping: machines on this host, coordinator, etcd (the next start resumes everything)\n%s", w.goOn(ctx))
 	slow := time.AfterFunc(2*time.Second, func() {
 		w.print("machines have up to their stop_timeout to stop in order; Ctrl-C again exits at once " +
 			"and leaves them running\n")

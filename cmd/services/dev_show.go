@@ -5,16 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/store"
 )
 
-const demoName = "demo"
+const (
+	demoName    = "demo"
+	ownProvider = "process" // of machines on this host, which dev stops and resumes
+)
 
 // demoGroup is three small web servers, which are healthy when they answer.
 func demoGroup() (store.Group, error) {
@@ -23,7 +29,7 @@ func demoGroup() (store.Group, error) {
 		return store.Group{}, fmt.Errorf("find this program: %w", err)
 	}
 	g := store.DefaultGroup()
-	g.Name, g.Size, g.Provider = demoName, 3, "process"
+	g.Name, g.Size, g.Provider = demoName, 3, ownProvider
 	g.Workload.Run = []string{self, "demo-web", "--port", "${port}"}
 	answers := store.DefaultCheck()
 	answers.HTTP = &store.HTTPCheck{Port: "${port}", Path: "/healthz"}
@@ -181,6 +187,45 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 		return true
 	}
 	return false
+}
+
+// goOn says which machines the end of dev does not stop: machines of other providers.
+func (w *devWorld) goOn(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	list, err := w.store.List(ctx, w.keys.Of(store.KindInstances), 0)
+	if err != nil {
+		return fmt.Sprintf("machines of other providers than process go on; which there are cannot be read: %s\n", err)
+	}
+	machines := map[string]int{} // by provider
+	groups := map[string][]string{}
+	for _, kv := range list.KVs {
+		i, err := store.Decode[store.Instance](kv)
+		if err != nil || i.Record.Spec.Provider == ownProvider {
+			continue
+		}
+		name := i.Record.Spec.Provider
+		machines[name]++
+		if !slices.Contains(groups[name], i.Record.Group) {
+			groups[name] = append(groups[name], i.Record.Group)
+		}
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		what := fmt.Sprintf("machines of provider %s go on, with their workloads: %d. To remove them, start dev again "+
+			"with the same --providers, then:\n", name, machines[name])
+		remove := "leasehold group delete %[1]s --confirm %[1]s --wait"
+		if name == store.ProviderNone {
+			what = fmt.Sprintf("machines that were set up by hand go on, with their workloads: %d. To remove them, "+
+				"start dev again, then for each:\n", machines[name])
+			remove = "leasehold instance delete ID --confirm ID    # leasehold instance list %s shows them"
+		}
+		b.WriteString(what)
+		for _, group := range groups[name] {
+			fmt.Fprintf(&b, "    "+remove+"\n", group)
+		}
+	}
+	return b.String()
 }
 
 func serves(address string) string {

@@ -49,3 +49,34 @@ func TestTheDemoGroupFollowsTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// Dev stops the machines on its own host alone. Of all others it says that they go on, and how they
+// are removed.
+func TestDevSaysWhichMachinesGoOn(t *testing.T) {
+	db := memstore.New(memstore.Config{})
+	defer db.Close()
+	w := &devWorld{store: db.Connect(), keys: store.KeysOf("default")}
+	if said := w.goOn(t.Context()); said != "" {
+		t.Errorf("without machines it says %q", said)
+	}
+	for id, of := range map[string][2]string{
+		"demo-0-a": {"demo", "process"}, "web-0-b": {"web", "acme"}, "web-1-c": {"web", "acme"},
+		"rack-0-d": {"rack", store.ProviderNone},
+	} {
+		rec := store.Instance{Schema: store.Schema, ID: id, Group: of[0], Phase: store.Running}
+		rec.Spec.Provider = of[1]
+		if _, err := w.store.Commit(t.Context(), store.Txn{
+			Writes: []store.Write{store.Put(w.keys.Instance(id), store.Encode(rec))},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `machines of provider acme go on, with their workloads: 2. To remove them, start dev again with the same --providers, then:
+    leasehold group delete web --confirm web --wait
+machines that were set up by hand go on, with their workloads: 1. To remove them, start dev again, then for each:
+    leasehold instance delete ID --confirm ID    # leasehold instance list rack shows them
+`
+	if said := w.goOn(t.Context()); said != want {
+		t.Errorf("it says\n%s\nwant\n%s", said, want)
+	}
+}

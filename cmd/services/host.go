@@ -176,7 +176,7 @@ func portFree(ctx context.Context, address string) error {
 
 // providers returns all providers of a coordinator, by name.
 func (h *Host) providers(processes *process.Provider) map[string]provider.Provider {
-	all := map[string]provider.Provider{"process": processes}
+	all := map[string]provider.Provider{ownProvider: processes}
 	maps.Copy(all, h.Providers)
 	return all
 }

@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	osexec "os/exec"
@@ -67,6 +68,71 @@ func TestTheShellExampleKeepsTheContract(t *testing.T) {
 			return err
 		},
 	})
+}
+
+// A call that is repeated after one that died half-way completes it: each trace is what the example
+// had made by then.
+//
+// proves SAFE-8
+func TestTheShellExampleCompletesCallsThatDied(t *testing.T) {
+	dir := t.TempDir()
+	p := open(t, exec.Config{
+		Command: []string{"../../docs/providers/examples/processes.sh"},
+		Config:  map[string]any{"dir": dir, "agent": []string{"sleep", "100000"}},
+	})
+	req := providertest.Request("s1", "web-0-a", "local", provider.Template{})
+	home := filepath.Join(dir, "machines", "web-0-a")
+	state := func() (m provider.Machine) {
+		all, err := p.List(t.Context(), "s1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 1 {
+			m = all[0]
+		}
+		return m
+	}
+	kill := func() { // the machine, and the note that it was started
+		text, err := os.ReadFile(filepath.Join(home, "process"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(syscall.Kill(pid, syscall.SIGKILL), os.Remove(filepath.Join(home, "process"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := os.MkdirAll(filepath.Join(dir, "machines", ".new.web-0-a", "left"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Create(t.Context(), req); err != nil || state().State != provider.StateRunning {
+		t.Fatalf("Create after one that died before the machine was whole: %v, %+v", err, state())
+	}
+	kill()
+	if _, err := p.Create(t.Context(), req); err != nil || state().State != provider.StateRunning {
+		t.Errorf("Create after one that died before it started the machine: %v, %+v", err, state())
+	}
+	first := state().BootID
+	kill()
+	if err := os.WriteFile(filepath.Join(home, "boot"), []byte("another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Restart(t.Context(), "s1", "web-0-a", first); err != nil || state().State != provider.StateRunning {
+		t.Errorf("Restart after one that died before it started the machine: %v, %+v", err, state())
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "machines", ".gone.web-0-a", "left"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(t.Context(), "s1", "web-0-a"); err != nil || state().Instance != "" {
+		t.Errorf("Delete: %v, %+v", err, state())
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "machines")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 func open(t *testing.T, c exec.Config) provider.Provider {

@@ -23,6 +23,13 @@ const describes = `{"result": {"api": 1, "zones": ["a"], "consistency": 0, "call
 // script; $dir is a directory of the test's own.
 func scripted(t *testing.T, script string, change ...func(*exec.Config)) (_ provider.Provider, dir string) {
 	t.Helper()
+	return scriptedAs(t, describes, script, change...)
+}
+
+// scriptedAs is scripted of a program that describes itself so.
+func scriptedAs(t *testing.T, describes, script string, change ...func(*exec.Config),
+) (_ provider.Provider, dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -169,6 +176,26 @@ func TestAnAnswerAboutAnotherMachine(t *testing.T) {
 	_, err := p.Create(t.Context(), providertest.Request("s1", "i1", "a", provider.Template{}))
 	if err == nil || !strings.Contains(err.Error(), "asked for machine i1 and answers with i2") {
 		t.Errorf("Create: %v", err)
+	}
+}
+
+// Two machines of one instance are a part of the list of a program with copies: the leader removes
+// the one whose call it was not. The same machine twice is an error there, too.
+//
+// proves PROV-4
+func TestAListWithCopies(t *testing.T) {
+	const of = `{"instance": "i", "shard": "s1", "ref": "%s", "call": "%s", "state": "running"}`
+	list := func(second, call string) ([]provider.Machine, error) {
+		p, _ := scriptedAs(t, `{"result": {"api": 1, "zones": ["a"], "call_timeout": 5, "capabilities": {"copies": true}}}`,
+			fmt.Sprintf(`echo '{"result": {"complete": true, "machines": [`+of+", "+of+`]}}'`, "r1", "c1", second, call))
+		return p.List(t.Context(), "s1")
+	}
+	all, err := list("r2", "c2")
+	if err != nil || len(all) != 2 || all[0].Call != "c1" || all[1].Ref != "r2" {
+		t.Errorf("two machines of one instance: %+v, %v", all, err)
+	}
+	if all, err := list("r1", "c1"); err == nil || !strings.Contains(err.Error(), "listed twice") {
+		t.Errorf("one machine twice: %+v, %v", all, err)
 	}
 }
 

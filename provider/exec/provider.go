@@ -197,7 +197,7 @@ const mostPages = 1000
 
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	machines := []provider.Machine{}
-	seen := map[string]string{} // the ref of each instance
+	seen := map[string]string{} // the ref of each instance; with copies, of each machine
 	page := ""
 	for range mostPages {
 		var r listResult
@@ -209,10 +209,14 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 			if err != nil {
 				return nil, err
 			}
-			if other, twice := seen[m.Instance]; twice {
+			name := m.Instance
+			if p.capabilities.Copies {
+				name += " " + m.Ref // several for one instance are for the leader to sort out (PROV-4)
+			}
+			if other, twice := seen[name]; twice {
 				return nil, fmt.Errorf("machine %s is listed twice, as %s and %s", m.Instance, other, m.Ref)
 			}
-			seen[m.Instance] = m.Ref
+			seen[name] = m.Ref
 			machines = append(machines, m)
 		}
 		switch {

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 // Config says where the hypervisors are, and what machines have unless their template says
@@ -155,9 +157,9 @@ func (c Config) readTLS() (*tls.Config, error) {
 		return nil, errors.New("a hypervisor that is reached by TLS needs cert, key and ca: " +
 			"the files of the client's certificate and key, and of the authority of the hypervisors' certificates")
 	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	certificate, err := outward.ClientCertificate(c.Cert, c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("read cert and key: %w", err)
+		return nil, err
 	}
 	text, err := os.ReadFile(c.CA)
 	if err != nil {
@@ -167,7 +169,7 @@ func (c Config) readTLS() (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("ca: %s has no certificate in PEM form", c.CA)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: certificate, RootCAs: pool}, nil
 }
 
 // hypervisorOf reads a zone.

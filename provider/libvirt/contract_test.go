@@ -156,7 +156,8 @@ func TestOnARealLibvirt(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *libvirttest.Libvirt){
 			"crashes": crashes, "strangers": strangers, "room": room, "wrong templates": wrongTemplates,
 			"ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "left volumes": leftVolumes,
-			"foreign starts": foreignStarts, "two zones": twoZones, "over TLS": overTLS,
+			"foreign starts": foreignStarts, "two zones": twoZones, "shared pool": sharedPool,
+			"over TLS": overTLS,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

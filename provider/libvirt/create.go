@@ -376,7 +376,7 @@ func (p *Provider) removeUnstarted(ctx context.Context, h *hypervisor, k key, d 
 		if !now.down() || now.hasRun() || now.Step == stepStarted {
 			return nil
 		}
-		if err := clear(ctx, l, now.Pool, now.Name, k.shard); err != nil {
+		if _, err := clear(ctx, l, now.Pool, now.Name, k.shard); err != nil {
 			return err
 		}
 		err = undefine(l, now)

@@ -102,7 +102,7 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 			if err != nil || d == nil {
 				return err
 			}
-			if err := remove(ctx, h, d); err != nil {
+			if err := p.remove(ctx, h, d); err != nil {
 				return h.meaning(err, "")
 			}
 		}
@@ -117,18 +117,23 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	return nil
 }
 
-func remove(ctx context.Context, h *hypervisor, d *domain) error {
-	return h.use(ctx, func(l *link) error {
+func (p *Provider) remove(ctx context.Context, h *hypervisor, d *domain) error {
+	var strays []string
+	err := h.use(ctx, func(l *link) (err error) {
 		if !d.down() {
 			if err := l.DomainDestroyFlags(d.Domain, 0); err != nil && !gone(err) && !is(err, api.ErrOperationInvalid) {
 				return err
 			}
 		}
-		if err := clear(ctx, l, d.Pool, d.Name, d.Shard); err != nil {
+		if strays, err = clear(ctx, l, d.Pool, d.Name, d.Shard); err != nil {
 			return err
 		}
 		return undefine(l, d)
 	})
+	if err == nil {
+		p.sweep(ctx, h, d.Pool, strays)
+	}
+	return err
 }
 
 func undefine(l *link, d *domain) error {

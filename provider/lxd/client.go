@@ -182,6 +182,9 @@ func (c *client) send(ctx context.Context, r request) (http.Header, []byte, erro
 	if len(data) > maxAnswer {
 		return nil, nil, c.garbled(r, errors.New("it is too long"))
 	}
+	if resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusUnauthorized {
+		c.http.CloseIdleConnections() // the next request presents the certificate that the files hold by then
+	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		return nil, nil, failureOf(resp.StatusCode, data)
 	}

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 // Config says where LXD is, and what containers have unless their template says otherwise.
@@ -107,9 +109,9 @@ func newClient(c Config) (*client, error) {
 		return nil, errors.New("a url needs cert, key and server_cert: the files of the client's certificate and key, " +
 			"and of the server's certificate")
 	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	certificate, err := outward.ClientCertificate(c.Cert, c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("read cert and key: %w", err)
+		return nil, err
 	}
 	text, err := os.ReadFile(c.ServerCert)
 	if err != nil {
@@ -119,7 +121,7 @@ func newClient(c Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server_cert: %s: %w", c.ServerCert, err)
 	}
-	config.Certificates = []tls.Certificate{pair}
+	config.GetClientCertificate = certificate
 	return httpsClient(u.Host, config, c.Project), nil
 }
 

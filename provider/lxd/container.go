@@ -2,6 +2,7 @@ package lxd
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -153,6 +154,9 @@ func (p *Provider) look(ctx context.Context, name string) (c *container, ok bool
 	}
 	if err != nil {
 		return nil, false, p.meaning(err, "")
+	}
+	if c.Name != name { // nothing is known of the container that was asked for, least of all that it is gone
+		return nil, false, fmt.Errorf("LXD was asked for container %s and answers with %q", name, c.Name)
 	}
 	return c, true, nil
 }

@@ -335,6 +335,40 @@ func TestListIsNeverAPart(t *testing.T) {
 	}
 }
 
+// An answer that something between us and LXD has damaged says of no container that it is gone.
+//
+// proves DET-4
+func TestDamagedAnswersProveNothing(t *testing.T) {
+	for name, answers := range map[string]map[string]http.HandlerFunc{
+		"no names": {"GET /1.0/instances": answer(nil)},
+		"a container that is none": {
+			"GET /1.0/instances": listing(func() []any { return []any{nil} }, "/1.0/instances/ls-i1"),
+		},
+		"a container without a name": {
+			"GET /1.0/instances": listing(func() []any { return []any{map[string]any{}} }, "/1.0/instances/ls-i1"),
+		},
+		"a hidden container that is another": {
+			"GET /1.0/instances": listing(func() []any { return []any{} }, "/1.0/instances/ls-i1"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers["GET /1.0/instances/ls-i1"] = answer(map[string]any{})
+			p := fake(t, answers)
+			if all, err := p.List(t.Context(), "s1"); err == nil {
+				t.Errorf("List: %+v", all)
+			}
+			for what, err := range map[string]error{
+				"Stop": p.Stop(t.Context(), "s1", "i1", 0), "Delete": p.Delete(t.Context(), "s1", "i1"),
+				"Restart": p.Restart(t.Context(), "s1", "i1", ""),
+			} {
+				if err == nil || provider.KindOf(err) != provider.Temporary {
+					t.Errorf("%s: %v, want an error that is temporary", what, err)
+				}
+			}
+		})
+	}
+}
+
 func TestWhatAContainerIs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)
 	const start = "2026-01-02T03:04:05.000000006Z"

@@ -2,6 +2,7 @@ package lxd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,6 +33,9 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 	if _, err := p.client.call(ctx, request{method: http.MethodGet, path: "/1.0/instances"}, &urls); err != nil {
 		return nil, err
 	}
+	if urls == nil { // LXD says [] of none
+		return nil, errors.New("what LXD answers is no list of containers")
+	}
 	var found []*container
 	if _, err := p.client.call(ctx, request{
 		method: http.MethodGet, path: "/1.0/instances",
@@ -42,6 +46,9 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 	listed := map[string]bool{}
 	var ours []*container
 	for _, c := range found {
+		if c == nil || c.Name == "" {
+			return nil, errors.New("the list of containers has one without a name")
+		}
 		listed[c.Name] = true
 		if c.isOf(shard, c.Config[tagInstance]) {
 			ours = append(ours, c)

@@ -5,9 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -379,17 +381,7 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 	if _, err := p.Create(t.Context(), realRequest("https-1", nil)); provider.KindOf(err) != provider.Credentials {
 		t.Errorf("Create with a certificate that LXD does not know: %v", err)
 	}
-	text, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(text)
-	if err := l.Do(http.MethodPost, "/1.0/certificates", map[string]any{
-		"type": "client", "name": "leasehold", "certificate": base64.StdEncoding.EncodeToString(block.Bytes),
-		"restricted": true, "projects": []string{"fenced"},
-	}, nil); err != nil {
-		t.Fatal(err)
-	}
+	trusted := trust(t, l, cert)
 	mustCreate(t, p, "https-1", nil)
 	if m, is := find(t, p, "https-1"); !is || m.State != provider.StateRunning || m.BootID == "" {
 		t.Errorf("listed: %v, as %+v", is, m)
@@ -400,6 +392,18 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 	}
 	if _, err := p.Console(t.Context(), realShard, "https-1"); err != nil {
 		t.Error(err)
+	}
+	// A certificate that is renewed is used without a restart, once the old one is refused.
+	makeCertificate(t, dir)
+	trust(t, l, cert)
+	if err := l.Do(http.MethodDelete, "/1.0/certificates/"+trusted, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.List(t.Context(), realShard); err != nil && provider.KindOf(err) != provider.Credentials {
+		t.Errorf("List with a certificate that is trusted no more: %v", err)
+	}
+	if all, err := p.List(t.Context(), realShard); err != nil || len(all) != 1 {
+		t.Errorf("List with the renewed certificate: %+v, %v", all, err)
 	}
 	beyond := onReal(t, l, func(c *Config) {
 		c.Socket, c.URL, c.Cert, c.Key, c.ServerCert = "", "https://"+host, cert, key, filepath.Join(l.Dir, "server.crt")
@@ -413,6 +417,26 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 	if _, err := wrong.List(t.Context(), realShard); err == nil {
 		t.Error("a server with another certificate is trusted")
 	}
+}
+
+// trust has LXD trust a client in one project, and returns the fingerprint of its certificate.
+func trust(t *testing.T, l *lxdtest.LXD, cert string) (fingerprint string) {
+	t.Helper()
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	sum := sha256.Sum256(block.Bytes)
+	fingerprint = hex.EncodeToString(sum[:])
+	if err := l.Do(http.MethodPost, "/1.0/certificates", map[string]any{
+		"type": "client", "name": "leasehold-" + fingerprint[:8],
+		"certificate": base64.StdEncoding.EncodeToString(block.Bytes),
+		"restricted":  true, "projects": []string{"fenced"},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return fingerprint
 }
 
 func makeCertificate(t *testing.T, dir string) (cert, key string) {

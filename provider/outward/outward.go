@@ -55,3 +55,17 @@ func control(_, address string, _ syscall.RawConn) error {
 // Stay is a CheckRedirect that follows none: the answer that redirects is the answer. What a
 // request carries, as tokens in headers of a cloud's own, is for its address alone.
 func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// ClientCertificate has each new connection present the certificate that the files hold then, so
+// that a renewed one is used without a restart. The files must hold one now.
+func ClientCertificate(cert, key string) (func(*tls.CertificateRequestInfo) (*tls.Certificate, error), error) {
+	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("read cert and key: %w", err)
+		}
+		return &pair, nil
+	}
+	_, err := read(nil)
+	return read, err
+}

@@ -89,15 +89,11 @@ func (g *hypervisor) replica(id string) {
 // domainOf is the domain of an instance.
 func (g *hypervisor) domainOf(instance string) string {
 	g.t.Helper()
-	names, err := g.libvirt.Names()
+	name, err := g.libvirt.DomainOf(instance)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	i := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "-"+instance) })
-	if i < 0 {
-		g.t.Fatalf("libvirt has no domain of %s: %q", instance, names)
-	}
-	return names[i]
+	return name
 }
 
 // A virtual machine of a real libvirt boots, joins with the document in its SMBIOS tables and is

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,8 +25,14 @@ func stepsOf(t *testing.T, page string) []step {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stepsIn(t, page, string(text))
+}
+
+// stepsIn is stepsOf for a part of a page.
+func stepsIn(t *testing.T, page, text string) []step {
+	t.Helper()
 	var steps []step
-	for _, block := range strings.Split(string(text), "```console\n")[1:] {
+	for _, block := range strings.Split(text, "```console\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		document := false
 		for line := range strings.Lines(block) {
@@ -112,43 +119,66 @@ func TestTutorial(t *testing.T) {
 	if err := os.Symlink(l.data, filepath.Join(state, "dev")); err != nil { // where the page says that it is
 		t.Fatal(err)
 	}
-	// Output is a table only in a terminal. Nothing is typed there.
-	run := func(command string) (string, error) {
-		cmd := l.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
-		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1",
-			"SHELL=/bin/bash")
-		out, err := cmd.Output()
-		return string(out), err
+	l.reader("web").carryOut(stepsOf(t, filepath.Join("..", "..", "docs", "tutorial.md")))
+}
+
+// reader types the commands of a page.
+type reader struct {
+	*laptop
+	group string
+	named map[string]string // the page's names of the group's instances, as they are here
+}
+
+func (l *laptop) reader(group string) *reader { return &reader{l, group, map[string]string{}} }
+
+// run runs a command in a terminal, since output is a table only there. Nothing is typed.
+func (r *reader) run(command string) (string, error) {
+	cmd := r.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1",
+		"SHELL=/bin/bash")
+	if r.dev == nil { // there is no shard yet, and nothing that names one
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return v == r.settings })
 	}
-	named := map[string]string{} // the page's names of instances, as they are here
-	for _, s := range stepsOf(t, filepath.Join("..", "..", "docs", "tutorial.md")) {
-		command := instanceName.ReplaceAllStringFunc(s.command, func(name string) string {
-			if named[name] == "" {
-				for _, id := range l.h.wanted("web") {
-					if strings.HasPrefix(id, name[:len("web-0-")]) {
-						named[name] = id
-					}
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// here is a command with the names that instances have here.
+func (r *reader) here(command string) string {
+	return instanceName.ReplaceAllStringFunc(command, func(name string) string {
+		if r.named[name] == "" {
+			for _, id := range r.h.wanted(r.group) {
+				if strings.HasPrefix(id, name[:len("web-0-")]) {
+					r.named[name] = id
 				}
 			}
-			return named[name]
-		})
+		}
+		return r.named[name]
+	})
+}
+
+// carryOut runs commands in their order, and compares what they print with what the page says.
+func (r *reader) carryOut(steps []step) {
+	r.t.Helper()
+	for _, s := range steps {
+		command := r.here(s.command)
 		var printed string
 		var lacks []string
 		try := func() bool {
 			var err error
-			if printed, err = run(command); err != nil {
-				lacks = []string{describe(err)}
+			if printed, err = r.run(command); err != nil {
+				lacks = []string{printed + describe(err)}
 			} else {
 				lacks = missing(s.prints, printed)
 			}
 			return len(lacks) == 0
 		}
 		if reads.MatchString(command) {
-			l.await("what the page says of "+command, try)
+			r.await("what the page says of "+command, try)
 		} else if !try() {
-			t.Fatalf("$ %s\n%s\nlacks:\n%s", command, printed, strings.Join(lacks, "\n"))
+			r.t.Fatalf("$ %s\n%s\nlacks:\n%s", command, printed, strings.Join(lacks, "\n"))
 		}
-		t.Logf("$ %s", command)
+		r.t.Logf("$ %s", command)
 	}
 }
 

@@ -174,11 +174,13 @@ class Provider:
         c = self.find()
         if not c:
             raise Failed("invalid", f"another shard has a machine {self.instance}")
-        if TAG + "want" not in c["config"]:  # it has not been started, by this call or one that died
+        want = c["config"].get(TAG + "want")
+        if not want:  # it has not been started, by this call or one that died
             self.lxd.patiently("POST", self.path + "/files?path=/etc/leasehold", raw=b"", headers={
                 "X-LXD-type": "directory", "X-LXD-mode": "0700", "Content-Type": "application/octet-stream"})
             self.lxd.patiently("POST", self.path + "/files?path=" + AGENT, raw=self.params["bootstrap"].encode(), headers={
                 "X-LXD-type": "file", "X-LXD-mode": "0600", "Content-Type": "application/octet-stream"})
+        if want in (None, "boot"):  # a call that died may have meant to start it
             self.boot(c)
         return self.show(self.find())
 

@@ -60,15 +60,19 @@ show() { # the machine in a directory, as JSON
 		'. + {ref: $ref, state: $state, why: $why, boot: ($boot | rtrimstr("\n"))}' "$1/machine.json"
 }
 
+# begun: its last boot has started, or was not to. A call that died may have left it otherwise.
+begun() { [[ -f $home/process || -f $home/stopped ]]; }
+
 boot() { # starts the machine in a directory with a new boot
 	rm -f "$1/stopped" "$1/process"
 	cat /proc/sys/kernel/random/uuid >"$1/boot"
-	# setsid: what is left of this program's own process group is killed when it ends.
+	# setsid: what is left of this program's own process group is killed when it ends. The new process holds the lock until
+	# it is noted, also if this program dies meanwhile.
 	LEASEHOLD_BOOTSTRAP=$1/bootstrap.json LEASEHOLD_BOOT_ID=$(<"$1/boot") LEASEHOLD_STATE_DIR=$1/state LEASEHOLD_WORK_DIR=$1 \
 		LEASEHOLD_MACHINE=$shard/$instance \
 		setsid -f bash -c 'echo "$$ $(awk "{sub(/.*\) /, \"\"); print \$20}" /proc/$$/stat)" >"$0/process.new"
-			mv "$0/process.new" "$0/process"; exec nice -n "$1" "${@:2}"' "$1" "$(<"$1/nice")" "${agent[@]}" \
-		>>"$1/console" 2>&1 9>&- </dev/null
+			mv "$0/process.new" "$0/process"; exec 9>&-; exec nice -n "$1" "${@:2}"' "$1" "$(<"$1/nice")" "${agent[@]}" \
+		>>"$1/console" 2>&1 </dev/null
 	until [[ -f $1/process ]]; do sleep 0.01; done
 }
 
@@ -101,7 +105,9 @@ create)
 	lock
 	[[ ! -e $dir/deleted/$instance ]] || fail deleted 'it was deleted before'
 	if [[ ! -d $home ]]; then
-		new=$(mktemp -d "$dir/machines/.new.XXXXXX")
+		new=$dir/machines/.new.$instance
+		rm -rf "$new" # of a call that died
+		mkdir "$new"
 		jq -c '{instance, shard, group: .params.group, zone: .params.zone, address: ""}' <<<"$request" >"$new/machine.json"
 		jq -r '.params.settings.nice // 0' <<<"$request" >"$new/nice"
 		jq -r .params.bootstrap <<<"$request" >"$new/bootstrap.json"
@@ -111,7 +117,7 @@ create)
 		mv "$new" "$home"
 	fi
 	mine || fail invalid "another shard has a machine $instance"
-	[[ -s $home/boot ]] || boot "$home" # a call before this one may have died here
+	begun || boot "$home"
 	result "$(show "$home")"
 	;;
 stop)
@@ -128,16 +134,17 @@ delete)
 		touch "$home/stopped"
 		halt "$home" 0
 		touch "$dir/deleted/$instance"
-		rm -rf "$home"
+		mv "$home" "$dir/machines/.gone.$instance" # whole, or not: list shows no half of it
 	elif [[ ! -e $home ]]; then
 		touch "$dir/deleted/$instance"
 	fi
+	rm -rf "$dir/machines/.gone.$instance"
 	result '{}'
 	;;
 restart)
 	lock
 	mine || fail not_found 'no such machine'
-	if [[ -z $named || $named == "$(<"$home/boot")" ]]; then
+	if [[ -z $named || $named == "$(<"$home/boot")" ]] || ! begun; then
 		halt "$home" 20
 		boot "$home"
 	fi

@@ -79,7 +79,7 @@ func (b *Balancer) deregister(ctx context.Context, group string, m balancer.Memb
 	if err != nil {
 		return err
 	}
-	leaving := true
+	leaving := len(found) > 0 // an answer without the target proves nothing
 	for _, t := range found {
 		leaving = leaving && (t.status.State == balancer.Draining || t.absent)
 	}

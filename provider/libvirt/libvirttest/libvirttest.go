@@ -62,6 +62,20 @@ func (l *Libvirt) Names() ([]string, error) {
 	return strings.Fields(out), err
 }
 
+// DomainOf is the name of an instance's domain.
+func (l *Libvirt) DomainOf(instance string) (string, error) {
+	names, err := l.Names()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "-"+instance) {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("libvirt has no domain of %s: %q", instance, names)
+}
+
 // Files are those in the pool's directory whose names begin so.
 func (l *Libvirt) Files(prefix string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(l.Dir, "pool"))
