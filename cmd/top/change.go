@@ -177,7 +177,8 @@ func (s *screen) load(v *view.Group, now time.Time) {
 	}
 	last := v.Trend[len(v.Trend)-1]
 	size := func(m view.Moment) (time.Time, float64) { return m.At, float64(m.Size) }
-	s.add(line{text: fmt.Sprintf("  size    %s %d of at most %d", blocks(s, v.Trend, float64(most), size), last.Size, most)})
+	s.add(line{text: fmt.Sprintf("  size    %s %d of at most %d", blocks(s, v.Trend, float64(most), size), last.Size,
+		most)})
 	if last.Told == 0 {
 		return
 	}

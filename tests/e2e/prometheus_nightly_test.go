@@ -134,8 +134,8 @@ scrape_configs: [{job_name: leasehold, static_configs: [{targets: [%q, %q]}]}]
 	t.Logf("silent after %s", took)
 }
 
-// dashboard has every expression of the dashboard answered. A histogram or a counter of what has not
-// happened has no series yet.
+// dashboard has every expression of the dashboard answered. A histogram or a counter of what has
+// not happened has no series yet.
 func (c *cluster) dashboard(p *prometheus) {
 	c.t.Helper()
 	text, err := os.ReadFile("../../docs/dashboard.json")

@@ -19,7 +19,7 @@ type reportPage struct {
 	review.Report
 	Group string // that is shown in full; "": all, in a table
 	Spans []chip
-	// Drills are those of the group that is shown in full, whenever they were.
+	// Drills of the group that is shown in full, whenever they were.
 	Drills []view.Drill
 }
 
