@@ -300,7 +300,7 @@ func TestChangeInATerminal(t *testing.T) {
 		"2 of 2 canaries in slots 0, 3, not promoted yet (ROLL-5)", "without progress it is stalled in",
 		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open",
 		"expiry     not by its windows",
-		"size 4, from 2 to 6; load asks for 8: load has to ask for more", "time, from", "roll   ", "rolling  ",
+		"size 4, from 2 to 6; load asks for 8: it grows once load has asked", "time, from", "roll   ", "rolling  ",
 	} {
 		x.knows(want)
 	}
