@@ -158,8 +158,8 @@ func (p *Holder) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// timely returns an error if a renewal is valid neither by this machine's clock nor by the time that
-// coordinators have told before: the clock of the one that answers has jumped. With such a
+// timely returns an error if a renewal is valid neither by this machine's clock nor by the time
+// that coordinators have told before: the clock of the one that answers has jumped. With such a
 // certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
 func (p *Holder) timely(c *x509.Certificate) error {
 	p.mu.Lock()
