@@ -296,7 +296,7 @@ func TestChangeInATerminal(t *testing.T) {
 	for _, want := range []string{
 		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open",
 		"expiry     not by its windows",
-		"size 4, from 2 to 6; load asks for 8: load has to ask for more", "time, from", "roll   ", "rolling  ",
+		"size 4, from 2 to 6; load asks for 8: it grows once load has asked", "time, from", "roll   ", "rolling  ",
 	} {
 		x.knows(want)
 	}
