@@ -40,7 +40,7 @@ func (h *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
 	return request, next()
 }
 
-// schedule returns what decides about the newest certificate. p.mu must be held.
+// schedule returns what decides about the newest certificate. h.mu must be held.
 func (h *Holder) schedule() (schedule, bool) {
 	own := h.draft.leaf()
 	if own == nil {
@@ -96,7 +96,7 @@ func (h *Holder) SetTrust(t *protocol.Trust) {
 	}
 }
 
-// trusting records since when it is known which authority issues. p.mu must be held.
+// trusting records since when it is known which authority issues. h.mu must be held.
 func (h *Holder) trusting(trust identity.Trust, now time.Time) {
 	if trust.Issuer != h.draft.trust.Issuer {
 		h.heard, h.stillForeign = now, false
@@ -118,14 +118,17 @@ func readTrust(t *protocol.Trust) (identity.Trust, error) {
 // accept stores the certificate and the trust of an answer, if the certificate is for the requested
 // key and names this machine, and its chain is trusted. The same answer again changes nothing.
 func (h *Holder) accept(answer *protocol.Certificate) error {
-	h.Tell(answer.GetIssued())
-	h.mu.Lock()
-	now := h.clock.now(time.Now())
-	h.mu.Unlock()
 	chain, err := identity.ReadChain(answer.GetChain())
 	if err != nil {
 		return err
 	}
+	if err := h.timely(chain[0]); err != nil {
+		return err
+	}
+	h.Tell(answer.GetIssued())
+	h.mu.Lock()
+	now := h.clock.now(time.Now())
+	h.mu.Unlock()
 	trust, err := h.trustOf(answer)
 	if err != nil {
 		return err
@@ -154,8 +157,25 @@ func (h *Holder) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// trustOf returns the authorities to trust after an answer: the answer's, or the current ones if it
-// names none.
+// timely returns an error if a renewal is valid neither by this machine's clock nor by the time
+// that coordinators have told before: the clock of the one that answers has jumped. With such a
+// certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
+func (h *Holder) timely(c *x509.Certificate) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draft.key == nil || !h.clock.live {
+		return nil
+	}
+	for _, now := range h.clock.times(time.Now()) {
+		if !now.Before(c.NotBefore) && !now.After(c.NotAfter) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the coordinator's clock has jumped: %w", untimely(c, time.Now()))
+}
+
+// trustOf returns the authorities to trust after an answer: those in the answer, or the present
+// ones if it names none.
 func (h *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
 	if answer.GetTrust() != nil {
 		return readTrust(answer.GetTrust())

@@ -166,7 +166,7 @@ func (p papers) status() Status {
 // Changed signals that Status has changed.
 func (h *Holder) Changed() <-chan struct{} { return h.changed }
 
-// revise makes next the newest papers. They come into force once Run has written them. p.mu must be
+// revise makes next the newest papers. They come into force once Run has written them. h.mu must be
 // held.
 func (h *Holder) revise(next papers) {
 	h.draft = next

@@ -56,7 +56,7 @@ func (m *model) drawGroup(s *screen, at *spot, now time.Time) {
 	s.recent(m.views.Events(view.Wanted{Group: at.group, Most: 30}).Entries, now)
 }
 
-// axisColumns returns how many columns the time axis has: a number that divides an hour.
+// axisColumns is how many columns the time axis has: a number that divides an hour.
 func axisColumns(width int) int {
 	if width < 72 {
 		return 20

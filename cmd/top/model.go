@@ -20,6 +20,7 @@ const (
 	ofGroup
 	ofInstance
 	ofEvents
+	ofReport
 	ofHelp
 )
 
@@ -49,6 +50,8 @@ type model struct {
 	open   []spot // the last one is shown
 	typing bool   // into the filter
 	screen screen // as derived last
+
+	reported reported
 }
 
 type (
@@ -107,7 +110,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View returns the screen as text.
+// View is the screen as text.
 func (m *model) View() tea.View {
 	v := tea.NewView(m.text())
 	v.AltScreen = true
@@ -162,12 +165,16 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		if at.kind != ofEvents && at.kind != ofHelp {
 			m.enter(place{kind: ofEvents, group: at.group, instance: at.instance})
 		}
+	case "r":
+		if at.kind != ofReport && at.kind != ofHelp {
+			m.enter(place{kind: ofReport, group: at.group})
+		}
 	case "?":
 		if at.kind != ofHelp {
 			m.enter(place{kind: ofHelp})
 		}
 	case "/":
-		m.typing = at.kind != ofInstance && at.kind != ofHelp
+		m.typing = at.kind != ofInstance && at.kind != ofReport && at.kind != ofHelp
 	}
 	return nil
 }
@@ -274,5 +281,5 @@ func (m *model) nextProblem() {
 	}
 }
 
-// room returns how many lines there are between head and foot.
+// room is how many lines there are between head and foot.
 func (m *model) room() int { return max(1, m.height-3) }

@@ -147,7 +147,7 @@ func (m *model) head() string {
 	return strings.Join(append(parts, fmt.Sprintf("rev %d", m.f.revision()), s.Dim("heard "+age())), "  ")
 }
 
-// trail returns the way to the place that is open.
+// trail is the way to the place that is open.
 func (m *model) trail() string {
 	var names []string
 	for _, o := range m.open {
@@ -172,6 +172,8 @@ func (p place) title() string {
 		return reason.OneLine(p.instance)
 	case ofEvents:
 		return "events"
+	case ofReport:
+		return "report"
 	case ofHelp:
 		return "keys"
 	default:
@@ -180,7 +182,7 @@ func (p place) title() string {
 }
 
 func (m *model) foot() string {
-	keys := "↑↓ Enter open  Esc back  n problem  e events  / filter  ? keys  q quit"
+	keys := "↑↓ Enter Esc  n problem  e events  r report  / filter  ? keys  q quit"
 	if m.typing {
 		keys = "Enter keeps the filter, Esc removes it"
 	}
@@ -194,7 +196,7 @@ func (m *model) foot() string {
 	return m.screen.Dim(keys)
 }
 
-// printable returns the part of a text that can be shown.
+// printable is the part of a text that can be shown.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -215,6 +217,8 @@ func (m *model) draw(at *spot) screen {
 		m.drawInstance(&s, at, now)
 	case ofEvents:
 		m.drawEvents(&s, at, now)
+	case ofReport:
+		m.drawReport(&s, at, now)
 	case ofHelp:
 		drawHelp(&s)
 	default:

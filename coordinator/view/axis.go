@@ -36,7 +36,7 @@ var Spans = []struct {
 	{"7d", 7 * 24 * time.Hour},
 }
 
-// Axis is the decisions and conditions of a group over time.
+// Axis is what was decided in a group over time, and what went on.
 type Axis struct {
 	From, To time.Time
 	Step     time.Duration // of a column
@@ -50,14 +50,14 @@ type Lane struct {
 	Counts []int
 }
 
-// Band is the time of a condition: a storm, a roll, an open breaker, a hold, a freeze or an open
-// window. The windows and freezes are the current ones.
+// Band is when something went on: a storm, a grace, a roll, an open breaker, a hold, a freeze, or
+// when a window was open. The windows and freezes are the present ones.
 type Band struct {
 	Name    string
 	Periods []store.Period
 }
 
-// Axis counts a group's decisions in columns, and finds its conditions.
+// Axis counts a group's decisions in columns, and finds what went on.
 func (s *Source) Axis(group string, span time.Duration, columns int, now time.Time) Axis {
 	step := span / time.Duration(columns)
 	to := now.Truncate(step).Add(step) // moves with its columns, not with every second
@@ -69,6 +69,9 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 	s.journal.View(func(entries []journal.Entry, _ time.Time) {
 		for i := range entries {
 			e := &entries[i]
+			if e.Cause.Kind == store.CauseDisturbed {
+				on.grace(e)
+			}
 			if e.Group != group {
 				continue
 			}
@@ -112,6 +115,7 @@ func laneOf(rule string) int {
 // The names of bands, in the order in which they are shown.
 const (
 	bandStorm   = "storm"
+	bandGrace   = "grace"
 	bandRoll    = "rolling"
 	bandBreaker = "breaker"
 	bandHold    = "hold"
@@ -119,9 +123,9 @@ const (
 	bandWindow  = "window"
 )
 
-var bandNames = []string{bandStorm, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
+var bandNames = []string{bandStorm, bandGrace, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
 
-// goings are the bands, by name; the end of a band that is still open is zero.
+// goings are what went on, by the name of its band; the end of what goes on is zero.
 type goings map[string][]store.Period
 
 func (g goings) begin(name string, at time.Time) {
@@ -131,7 +135,7 @@ func (g goings) begin(name string, at time.Time) {
 	g[name] = append(g[name], store.Period{From: at})
 }
 
-// end ends a band; a band that began before the journal in memory has no beginning.
+// end ends what began; what began before the journal in memory did has no beginning.
 func (g goings) end(name string, at time.Time) {
 	n := len(g[name])
 	if n == 0 || !g[name][n-1].To.IsZero() {
@@ -141,7 +145,20 @@ func (g goings) end(name string, at time.Time) {
 	g[name][n-1].To = at
 }
 
-// see records a journal entry that begins or ends a band.
+// grace takes note of a time in which no instance is judged lost. It lengthens one that goes on.
+func (g goings) grace(e *journal.Entry) {
+	p := store.Period{From: e.At, To: e.At.Add(e.Cause.For.D())}
+	if n := len(g[bandGrace]); n > 0 && !g[bandGrace][n-1].To.Before(p.From) {
+		last := &g[bandGrace][n-1]
+		if p.To.After(last.To) {
+			last.To = p.To
+		}
+		return
+	}
+	g[bandGrace] = append(g[bandGrace], p)
+}
+
+// see takes note of an entry of the journal that begins or ends something.
 func (g goings) see(e *journal.Entry) {
 	switch e.Cause.Kind {
 	case store.CauseManyLost, store.CauseManyLostInShard:
@@ -169,17 +186,17 @@ func (g goings) see(e *journal.Entry) {
 	}
 }
 
-// present sets the bands that are open now, from the records: the journal in memory may begin
-// later, and its open bands may be over.
+// present sets what goes on now, as the records say: the journal in memory may begin later, and
+// what it began may be over.
 func (g goings) present(c *cache.Content, group string, from, now time.Time) {
 	st := c.Status[group].Record
-	goesOn := func(name string, since time.Time) { // zero: it is not open
+	goesOn := func(name string, since time.Time) { // zero: it does not go on
 		n := len(g[name])
 		open := n > 0 && g[name][n-1].To.IsZero()
 		switch on := !since.IsZero(); {
 		case on && !open:
 			g[name] = append(g[name], store.Period{From: since})
-		case !on && open: // its end is not in the journal, or not read yet
+		case !on && open: // its end was not told, or not read yet
 			g[name] = g[name][:n-1]
 		}
 	}

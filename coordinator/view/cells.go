@@ -1,7 +1,7 @@
 package view
 
-// Cell is a slot with its instances: a replacement shares the cell of the instance that it
-// replaces.
+// Cell is a slot with its instances: a replacement shares the cell of the instance whose place it
+// takes.
 type Cell struct {
 	Slot  int // -1: on demand
 	Units []Unit
@@ -33,7 +33,7 @@ func CellsOf(units []Unit, size int) []Cell {
 	return append(cells, onDemand...)
 }
 
-// Counts returns how many instances of each kind there are, and how many slots are vacant.
+// Counts are how many instances of each kind there are, and how many slots are vacant.
 func Counts(cells []Cell) map[string]int {
 	counts := map[string]int{}
 	for _, c := range cells {

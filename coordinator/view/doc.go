@@ -1,4 +1,4 @@
-// Package view derives what operators and programs see of a shard, a group, an instance and the
+// Package view derives what a person or a program is shown of a shard, a group, an instance and the
 // journal, from what is in memory: the page renders it as HTML, leasehold top for a terminal, the
 // API as JSON. It renders nothing itself, and says nothing that coordinator/story and
 // coordinator/reason could.
@@ -11,6 +11,6 @@
 //
 // # Invariants
 //
-//   - A view depends only on the cache, the journal and the time. It reads nothing from etcd.
-//   - A view refers to nothing that the cache will change.
+//   - A view depends on the cache, the journal and the time alone. etcd is asked for nothing.
+//   - Nothing of a view refers to what the cache will change.
 package view

@@ -16,13 +16,13 @@ type Protected struct {
 	Heal  bool      `json:"heal,omitempty"` // it is not healed either
 }
 
-// Busy is an instance whose workload is busy, as far as known (BUSY-1).
+// Busy is an instance whose workload is busy, as far as is known (BUSY-1).
 type Busy struct {
 	ID    string    `json:"id"`
 	Until time.Time `json:"until,omitzero"` // planned work waits for it until then; zero: none does
 }
 
-// held finds the protected and the busy instances of a group.
+// held finds the instances of a group that are protected, and those that are busy.
 func held(c *cache.Content, group string) (protected []Protected, busy []Busy) {
 	g := c.Status[group].Record.Accepted
 	asks := g != nil && g.Busy.Asked()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Instance is an instance, present or gone, with its story.
+// Instance is an instance with its story, also one that is gone.
 type Instance struct {
 	Truth     Truth
 	Revision  store.Revision
@@ -25,16 +25,17 @@ type Instance struct {
 	Record    store.Instance
 	Modified  store.Revision // of the record
 	Report    store.Versioned[store.Report]
+	Load      []Load // the last hour, as this replica saw it
 	Lines     []string
 	Blocked   []story.Blockage
 	Events    []journal.Entry // about it, the oldest first
 	Claims    int             // refused requests under its name
-	Decision  *journal.Entry  // the one that explains its state
+	Decision  *journal.Entry  // the one that matters
 	Prevented string          // what would have prevented it
 	Since     time.Time       // what is older is not in memory
 }
 
-// Instance returns an instance now; false: nothing was read yet.
+// Instance is an instance now; false: nothing was read yet.
 func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 	v.Now, v.ID, v.Slot = now, id, -1
 	if !s.cache.View(func(c *cache.Content) {
@@ -60,6 +61,9 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		return v, false
 	}
 	v.Truth = s.Truth(now)
+	if v.There {
+		v.Load = s.Load(id, now)
+	}
 	s.journal.View(func(entries []journal.Entry, since time.Time) {
 		v.Since = since
 		for _, e := range entries {
@@ -91,7 +95,7 @@ func (v *Instance) decide() {
 	}
 }
 
-// Answer returns the state of the instance, or its last state, in a sentence.
+// Answer says how the instance is, or was, in a sentence.
 func (v Instance) Answer() string {
 	if v.There {
 		return v.Unit.Label()
@@ -108,7 +112,7 @@ func (v Instance) Answer() string {
 	return v.ID + " is gone; the journal in memory does not say why"
 }
 
-// Heir returns the instance that was requested in its place.
+// Heir is the instance that was requested in its place.
 func (v Instance) Heir() string {
 	for _, e := range slices.Backward(v.Events) {
 		if e.Instance == v.ID && e.Replacement != "" {

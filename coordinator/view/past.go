@@ -22,8 +22,8 @@ type was struct {
 	seen      bool          // an entry after the moment is about it
 }
 
-// GroupAt computes the state of a group's instances at a moment; false: nothing was read yet. Past
-// records are not kept: the state is computed from the current records, minus what the journal says
+// GroupAt works out how the instances of a group were at a moment; false: nothing was read yet.
+// Records of the past are not kept: it is what the records say now, less all that the journal says
 // has happened since.
 func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read bool) {
 	if !s.cache.View(func(c *cache.Content) { units = s.unitsOf(c, name, now) }) {
@@ -33,8 +33,8 @@ func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read boo
 	return units, true
 }
 
-// InstanceAt computes the state of an instance at a moment, and its history until then; false:
-// nothing was read yet. It has no record and no report, which are not kept.
+// InstanceAt works out how an instance was at a moment, and how it had come to that; false: nothing
+// was read yet. It has no record and no report, which are not kept.
 func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool) {
 	present, read := s.Instance(id, now)
 	if !read {
@@ -60,7 +60,7 @@ func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool
 	return v, true
 }
 
-// before computes the state of a group's instances at a moment.
+// before works out how the instances of a group were at a moment.
 func before(entries []journal.Entry, now []Unit, group string, at time.Time) []Unit {
 	all := map[string]*was{}
 	of := func(e journal.Entry) *was {
@@ -150,7 +150,7 @@ func (w *was) unit(now Unit) Unit {
 	return u
 }
 
-// healthThen returns what a verdict of the time says of an instance's health.
+// healthThen is what a verdict of the time says of an instance's health.
 func healthThen(w *was) story.Health {
 	switch v := w.verdict.Verdict; {
 	case w.phase != store.Running && w.phase != store.Draining:

@@ -18,8 +18,8 @@ type Planned struct {
 	Periods []store.Period `json:"periods"`         // in which it may begin, in the week ahead
 }
 
-// plannedOf returns when planned work of a group may begin; nil if it may at any time, as far as
-// windows and freezes go.
+// plannedOf is when planned work of a group may begin; nil if it may at any time, as far as windows
+// and freezes go.
 func plannedOf(g *store.Group, shard *store.Freeze, now time.Time) []Planned {
 	if g == nil {
 		return nil

@@ -36,7 +36,7 @@ type RollZone struct {
 	Now     bool   `json:"now"` // the roll goes zone by zone, and is in this one (ROLL-8)
 }
 
-// All returns how many slots the zone has.
+// All is how many slots the zone has.
 func (z RollZone) All() int { return z.Done + z.Failing + z.Busy + z.Waits }
 
 // rollOf draws the roll of a group; nil if there is none.
@@ -68,7 +68,7 @@ func rollOf(on story.Group, cells []Cell) *Roll {
 	return r
 }
 
-// at returns the count to which a slot belongs.
+// at is the count to which a slot belongs.
 func (z *RollZone) at(c Cell, of store.Rollout) *int {
 	isNew := func(u Unit) bool { return u.Template == of.Template && u.Relaunch >= of.Relaunch }
 	switch {

@@ -30,7 +30,7 @@ type ScaleChange struct {
 	Why  string    `json:"why"`
 }
 
-// scaleOf returns how the size of a group follows its load; nil if it does not.
+// scaleOf is how the size of a group follows its load; nil if it does not.
 func (s *Source) scaleOf(st *store.Status, now time.Time) *Scale {
 	if st.Scale == nil || st.Accepted == nil || st.Accepted.Scale == nil {
 		return nil

@@ -33,19 +33,19 @@ func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
 	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
 }
 
-// Members stores the last answers of etcd's members.
+// Members notes what etcd's members said when they were asked last.
 func (s *Source) Members(m store.Members) { s.members.Store(&m) }
 
-// Truth is how far the view can be relied on.
+// Truth is how far what is shown can be relied on.
 type Truth struct {
 	Shard  string    `json:"shard"`
 	Leader string    `json:"leader,omitempty"` // "": none leads
 	Since  time.Time `json:"since,omitzero"`   // when it began to lead
-	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd sent anything
+	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd told us anything
 	Stale  bool      `json:"stale"`
 }
 
-// Truth returns how far the data in memory can be relied on.
+// Truth says how far what is in memory can be relied on.
 func (s *Source) Truth(now time.Time) Truth {
 	heard, interrupted := s.cache.Heard()
 	t := Truth{Shard: s.name, Heard: heard}
@@ -92,7 +92,7 @@ func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Know
 	return all
 }
 
-// shardOf returns what the problems of the shard follow from. The content is locked by the caller.
+// shardOf is what the problems of the shard follow from. The content is locked by the caller.
 func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	st := &story.Shard{
 		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served, Backup: c.Backup,

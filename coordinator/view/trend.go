@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Trends are kept in memory by the process that shows them, since its start: no record holds them.
+// Trends are kept in memory by whatever shows them, since it began: no record holds them.
 const (
 	TrendEvery = 15 * time.Second
 	TrendFor   = time.Hour
@@ -29,15 +29,21 @@ type Moment struct {
 	Memory float64   `json:"memory_percent"`
 }
 
-// trends are the last hour of each group.
+// trends are the last hour of each group and instance.
 type trends struct {
-	mu sync.Mutex
-	of map[string][]Moment // the oldest first
+	mu    sync.Mutex
+	of    map[string][]Moment // the oldest first
+	loads loads
 }
 
-// Sample records the current state of the groups. It is called every TrendEvery.
+// isFresh reports whether a report tells how its instance is now.
+func isFresh(r *store.Report, now time.Time) bool { return now.Sub(r.Received) < trendFresh }
+
+// Sample takes note of how the groups are now. It is called every TrendEvery.
 func (s *Source) Sample(now time.Time) {
 	fresh := map[string]*Moment{}
+	s.trends.mu.Lock()
+	defer s.trends.mu.Unlock()
 	if !s.cache.View(func(c *cache.Content) {
 		for name, st := range c.Status {
 			m := &Moment{At: now}
@@ -52,7 +58,7 @@ func (s *Source) Sample(now time.Time) {
 					continue
 				}
 				m.Run++
-				if r, told := c.Reports[id]; told && now.Sub(r.Record.Received) < trendFresh {
+				if r, told := c.Reports[id]; told && isFresh(&r.Record, now) {
 					m.Told++
 					m.CPU += r.Record.Host.CPUPercent
 					m.Memory += r.Record.Host.MemoryPercent
@@ -63,11 +69,10 @@ func (s *Source) Sample(now time.Time) {
 			}
 			fresh[name] = m
 		}
+		s.trends.loads.sample(c, now)
 	}) {
 		return
 	}
-	s.trends.mu.Lock()
-	defer s.trends.mu.Unlock()
 	next := make(map[string][]Moment, len(fresh))
 	for name, m := range fresh {
 		old := s.trends.of[name]
@@ -84,7 +89,7 @@ func (s *Source) Sample(now time.Time) {
 	s.trends.of = next
 }
 
-// Trend returns the last hour of a group, the oldest first.
+// Trend is the last hour of a group, the oldest first.
 func (s *Source) Trend(group string) []Moment {
 	s.trends.mu.Lock()
 	defer s.trends.mu.Unlock()

@@ -23,8 +23,8 @@ var Glyphs = map[string]string{
 	"leaving": "−", "live": "·", "finished": "✓", "vacant": "○",
 }
 
-// Unit is an instance as the grid and the table show it. It is comparable: equal units look the
-// same.
+// Unit is an instance as the grid and the table show it. It is comparable: one that is equal looks
+// the same.
 type Unit struct {
 	ID, Group, Zone, Kind, Phase, Health, Why, Rule string
 	Now, Agent, Template, Address, Replaces         string
@@ -32,7 +32,7 @@ type Unit struct {
 	Since, Created                                  time.Time
 }
 
-// unitsOf returns the instances of a group, in order of slot.
+// unitsOf are the instances of a group, in order of slot.
 func (s *Source) unitsOf(c *cache.Content, group string, now time.Time) []Unit {
 	var units []Unit
 	for _, id := range c.ByGroup[group] {
@@ -75,7 +75,7 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	}
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
-	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader has more evidence than silence
+	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that nothing is heard
 		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
 	}
 	if u.Why == "" && u.Kind != "live" {
@@ -84,8 +84,8 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	return u
 }
 
-// kindOf returns how the grid shows an instance. A leader's verdict may be older than the records:
-// an agent that reports is neither lost nor dead.
+// kindOf says how the grid shows an instance. A verdict is a leader's, and may be older than what
+// the records say: an agent that is heard is neither lost nor dead.
 func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard bool) string {
 	switch {
 	case i.Phase == store.Finished:
@@ -109,7 +109,7 @@ func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard 
 	}
 }
 
-// Label returns the instance in a sentence, for readers of screens.
+// Label is the instance in a sentence, for readers of screens.
 func (u Unit) Label() string {
 	text := u.ID + " is " + u.Kind
 	if u.Kind != u.Phase && u.Kind != "live" {
@@ -124,5 +124,5 @@ func (u Unit) Label() string {
 // Sick reports whether instances of a kind do not work.
 func Sick(kind string) bool { return Worst(kind) <= Worst("unhealthy") }
 
-// Worst returns the position of a kind in the order of the table.
+// Worst is where a kind stands in the order of the table.
 func Worst(kind string) int { return slices.Index(Kinds, kind) }
