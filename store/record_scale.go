@@ -94,7 +94,7 @@ const (
 	TimerScalePace   = "scale_pace"
 )
 
-// TimerName returns the name of the timer of a wish.
+// TimerName is the name of the timer of a wish.
 func (w ScaleWish) TimerName() string { return fmt.Sprintf("scale_wish_%d", w.Counts.Start.UnixNano()) }
 
 // timers adds the timers of a group's scale.

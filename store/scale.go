@@ -39,7 +39,7 @@ const (
 // ForGroup reports whether the target is a number from outside that needs no instance to be known.
 func (t ScaleTarget) ForGroup() bool { return t.From != "" && t.Per != PerInstance }
 
-// Sources returns the sources of numbers from outside that the group names, each once.
+// Sources are the sources of numbers from outside that the group names, each once.
 func (g *Group) Sources() (names []string) {
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
@@ -111,7 +111,7 @@ func (s ScaleSpec) Complete() ScaleSpec {
 	return s
 }
 
-// Least returns the smallest size that load chooses.
+// Least is the smallest size that load chooses.
 func (s *ScaleSpec) Least() int {
 	if s.Min == nil {
 		return 1
@@ -119,8 +119,8 @@ func (s *ScaleSpec) Least() int {
 	return *s.Min
 }
 
-// mayBe returns the smallest number that scale.min may be: without a number from outside, nothing
-// tells a group without instances that it needs one.
+// mayBe is the smallest number that scale.min may be: without a number from outside, nothing tells
+// a group without instances that it needs one.
 func (s *ScaleSpec) mayBe() int {
 	if slices.ContainsFunc(s.Targets, ScaleTarget.ForGroup) {
 		return 0
@@ -128,7 +128,7 @@ func (s *ScaleSpec) mayBe() int {
 	return 1
 }
 
-// Within returns a size, or the bound nearest to it.
+// Within is a size, or the bound nearest to it.
 func (s *ScaleSpec) Within(size int) int { return max(s.Least(), min(s.Max, size)) }
 
 // Advises reports whether it only says what it would do (AUTO-4).
@@ -156,8 +156,8 @@ func (g *Group) HeldAt(chosen *Scale, now time.Time) bool {
 		g.Scale == nil || len(g.Scale.Schedule) == 0 || !chosen.Scheduled.Since.After(h.At))
 }
 
-// SizeAt returns the size in force of a group whose status has this part: the operator's, or what
-// load chose, or the spec's.
+// SizeAt is the size in force of a group whose status has this part: the operator's, or what load
+// chose, or the spec's.
 func (g *Group) SizeAt(chosen *Scale, now time.Time) int {
 	switch s := g.Scale; {
 	case s == nil:
@@ -256,7 +256,7 @@ var scaleFields = []Field{
 		func(s *ScaleSpec) bool { return oneOf(s.Mode, "", ScaleAct, ScaleAdvise) }),
 }
 
-// scaleField returns a field of scale; it is right where there is no scale.
+// scaleField is a field of scale; it is right where there is no scale.
 func scaleField(path, kind, def, rule, allowed, doc string, get func(*ScaleSpec) any, ok func(*ScaleSpec) bool) Field {
 	return Field{
 		Path: path, Type: kind, Default: def, Allowed: allowed, Rule: rule, Doc: doc,
@@ -278,7 +278,7 @@ func scaleStep(path, def, doc string, get func(*ScaleSpec) Amount) Field {
 		func(s *ScaleSpec) bool { a := get(s); return a != 0 && a.inRange(mostBudget) })
 }
 
-// targetField returns a field of each target.
+// targetField is a field of each target.
 func targetField(path, kind, def, allowed, doc string, get func(*ScaleTarget) any, ok func(*ScaleTarget) bool) Field {
 	return Field{
 		Path: "scale.targets[]." + path, Type: kind, Default: def, Allowed: allowed, Rule: "AUTO-1", Doc: doc,

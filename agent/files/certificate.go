@@ -38,11 +38,11 @@ type issued struct {
 	Ends  time.Time `json:"ends"`
 }
 
-// life returns how long it lasts.
+// life is how long it lasts.
 func (i issued) life() time.Duration { return max(0, i.Ends.Sub(i.From)) }
 
-// renewAfter returns how long after it was issued it is renewed: after two thirds of its life and
-// up to a thirtieth more, so that machines that were made together do not ask together.
+// renewAfter is how long after it was issued it is renewed: after two thirds of its life and up to
+// a thirtieth more, so that machines that were made together do not ask together.
 func (i issued) renewAfter(jitter float64) time.Duration {
 	life := i.life()
 	return max(leastRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
@@ -152,8 +152,8 @@ func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	return fmt.Errorf("it is not renewed: %w", err)
 }
 
-// reissueAt returns when another certificate is asked for because its version is another one. Where
-// the group has not changed its authority has, and all machines would ask at once.
+// reissueAt is when another certificate is asked for because its version is another one. Where the
+// group has not changed its authority has, and all machines would ask at once.
 func (m *Manager) reissueAt(f *protocol.File) (until time.Time, spread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDis
 	if o == nil {
 		return m.request(ctx, f, now)
 	}
-	text, i, err := o.taken(f)
+	text, i, err := o.taken(f, time.Now(), m.deps.Now())
 	if err != nil {
 		m.forgetOrder(f)
 		return err
@@ -214,8 +214,10 @@ func (m *Manager) forgetOrder(f *protocol.File) {
 	delete(m.orders, f.GetPath())
 }
 
-// taken returns what is to be written for an answer.
-func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
+// taken is what is to be written for an answer. A certificate that is not valid at any of the times
+// that it may be now is not: the clock of the coordinator that signed it has jumped, and others
+// would refuse it.
+func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issued, err error) {
 	switch {
 	case o.answer == nil:
 		return text, i, fmt.Errorf("its authority did not answer within %s", signWait)
@@ -225,6 +227,11 @@ func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
 	leaf, err := leafFor(o.answer.GetChain(), o.key)
 	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
 		err = errors.New("it does not name what was ordered")
+	}
+	valid := func(at time.Time) bool { return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter) }
+	if err == nil && !slices.ContainsFunc(now, valid) {
+		err = fmt.Errorf("it is valid from %s to %s, and not now: a clock is wrong",
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return text, i, fmt.Errorf("the certificate that came: %w", err)
@@ -325,8 +332,8 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 	now := onDisk{
 		stamps: [2]found{certificate, key}, fits: certificate.attrs.fits(p.wanted) && key.attrs.fits(p.wantedKey),
 	}
-	known, ok := m.known[f.GetPath()]
-	if ok && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain &&
+	known, is := m.known[f.GetPath()]
+	if is && known == certificate && m.known[keyName] == key && last.Issued.Chain == m.held[f.GetPath()].chain &&
 		now.fits {
 		return now
 	}

@@ -56,7 +56,7 @@ type userOfAPI struct {
 	name, password string
 }
 
-// session returns a command of this user, with its own output.
+// session is a command of this user, with its own output.
 func (u *userOfAPI) session(command, group string, edit api.Edit, file []byte) (s *Session, said *bytes.Buffer) {
 	env, flags := u.process.env, *u.process.flags
 	said = &bytes.Buffer{}
@@ -167,7 +167,7 @@ func (u *userOfAPI) Protect(ctx context.Context, id string, p *api.Protection, e
 	return s.answered(said, c.Run(ctx, s))
 }
 
-// flagTime returns a time as flags have it; "" if there is none.
+// flagTime is a time as flags have it; "" if there is none.
 func flagTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -312,7 +312,7 @@ func unconfirmed(name, act string) error {
 	}
 }
 
-// foreseen returns the result of a dry run.
+// foreseen is the result of a dry run.
 func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, err error) (api.Result, error) {
 	var f foreseenChange
 	if err == nil {
@@ -325,7 +325,7 @@ func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, e
 	return r, err
 }
 
-// answered returns how a command ended, for a client of the API.
+// answered is how a command ended, for a client of the API.
 func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	if err != nil {
 		return api.Result{}, s.problem(err)
@@ -345,7 +345,7 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	return r, nil
 }
 
-// problem returns an error of a command as a client of the API reads it.
+// problem is an error of a command as a client of the API reads it.
 func (s *Session) problem(err error) error {
 	var known *api.Problem
 	var f *Failure

@@ -49,9 +49,9 @@ type Leader struct {
 	queries queries
 
 	round  *round // under way; nil: none
-	again  bool   // something happened that the round does not include
+	again  bool   // something happened that the round does not know
 	retry  time.Time
-	pass   time.Time // when everything is planned even if nothing has happened
+	pass   time.Time // when everything is planned, whether something happened or not
 	queued time.Time // when a waiting call may begin; zero: none waits for the rate
 
 	operations map[int]*operation // provider calls under way
@@ -88,7 +88,7 @@ func (v View) settings() store.ShardSettings {
 	return v.Content.Shard.Record.Settings
 }
 
-// Step handles an event and returns the commands to execute now, in order.
+// Step takes up what happened and returns what to do now, in order.
 func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	switch e := e.(type) {
 	case Tick:
@@ -155,7 +155,7 @@ func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
 	return tick, wake
 }
 
-// Pressing reports whether the next Tick does more than regular work.
+// Pressing reports whether the next Tick does more than what comes regularly.
 func (l *Leader) Pressing() bool {
 	return !l.queued.IsZero() || slices.ContainsFunc(l.names,
 		func(name string) bool { return l.lists[name].Requested() }) || slices.ContainsFunc(l.traffic.names,
@@ -218,7 +218,7 @@ func (l *Leader) look(now time.Time, v View) {
 	l.begin(now, v)
 }
 
-// begin plans the dirty groups whose cache is recent enough.
+// begin has the dirty groups planned whose cache is recent enough.
 func (l *Leader) begin(now time.Time, v View) {
 	l.round = nil
 	_, name, _ := l.cfg.Keys.Split(l.cfg.Fence.Key)
@@ -239,7 +239,7 @@ func (l *Leader) begin(now time.Time, v View) {
 	l.do(Compute{Groups: groups, Snapshot: &l.round.snapshot})
 }
 
-// planned starts to execute a plan.
+// planned begins to carry out a plan.
 func (l *Leader) planned(now time.Time, p plan.Plan) {
 	l.cfg.Evidence.Tallied(p.Tallies)
 	r := l.round
@@ -284,9 +284,9 @@ func (l *Leader) legal(batch []*plan.Action) []*plan.Action {
 	})
 }
 
-// committed handles the outcome of a transaction. A conflict is no error: something has changed,
+// committed takes up the outcome of a transaction. A conflict is no error: something has changed,
 // and the next plan sees it. Actions that shared a transaction with one that conflicted, or that
-// etcd may accept one by one, are retried separately.
+// etcd may accept one by one, are retried apart.
 func (l *Leader) committed(now time.Time, e Committed) {
 	r := l.round
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/query"
 )
 
-// queries are the external metrics that groups want, and when each is queried next. Queries run
-// beside all decisions: no plan waits for an answer.
+// queries are the numbers from outside that groups want, and when each is asked for next. They are
+// asked for beside all decisions: no plan waits for an answer.
 type queries struct {
 	of   map[string]query.Settings // by source
 	asks map[query.Key]*ask
@@ -24,7 +24,7 @@ type ask struct {
 	due     time.Time
 }
 
-// want records which sources a group names now.
+// want notes which sources a group names now.
 func (l *Leader) want(group string, sources []string, now time.Time) {
 	q := &l.queries
 	wanted := map[query.Key]bool{}
@@ -71,7 +71,7 @@ func (q *queries) forget(key query.Key) {
 	}
 }
 
-// beginQueries starts the queries that are due.
+// beginQueries asks for the numbers that are due.
 func (l *Leader) beginQueries(now time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running && !a.due.After(now) {
@@ -81,7 +81,7 @@ func (l *Leader) beginQueries(now time.Time) {
 	}
 }
 
-// queried handles an answer.
+// queried takes up an answer.
 func (l *Leader) queried(now time.Time, e Queried) {
 	a := l.queries.asks[e.Key]
 	a.running = false
@@ -92,7 +92,7 @@ func (l *Leader) queried(now time.Time, e Queried) {
 	l.queries.forget(e.Key)
 }
 
-// nextQuery returns when the next number is to be asked for, or zero.
+// nextQuery is when the next number is to be asked for, or zero.
 func (l *Leader) nextQuery() (next time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running {
