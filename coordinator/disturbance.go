@@ -129,10 +129,10 @@ func (r *Replica) watchVitals(ctx context.Context, shortestLease func() time.Dur
 	var before store.Vitals
 	shortest := shortestSince{now: shortestLease, known: shortestLease()}
 	heard, silent, saved := time.Now(), false, time.Now()
-	var holds sync.WaitGroup // vitals are watched while a hold is retried
-	var holding atomic.Bool
+	var beside sync.WaitGroup // vitals are watched while a hold is retried, and while the disk hangs
+	var holding, saving atomic.Bool
 	defer r.saveKnown()
-	defer holds.Wait()
+	defer beside.Wait()
 	tick := time.NewTicker(vitalsEvery)
 	defer tick.Stop()
 	for {
@@ -159,14 +159,17 @@ func (r *Replica) watchVitals(ctx context.Context, shortestLease func() time.Dur
 				r.noteDisturbance(what, false)
 			}
 			if why := r.compareKnown(known); why != "" && holding.CompareAndSwap(false, true) {
-				holds.Go(func() {
+				beside.Go(func() {
 					defer holding.Store(false)
 					r.exchanged(ctx, why)
 				})
 			}
-			if time.Since(saved) >= knownSavedEvery {
+			if time.Since(saved) >= knownSavedEvery && saving.CompareAndSwap(false, true) {
 				saved = time.Now()
-				r.saveKnown()
+				beside.Go(func() {
+					defer saving.Store(false)
+					r.saveKnown()
+				})
 			}
 			before, heard, silent = known, time.Now(), false
 			shortest.forget()

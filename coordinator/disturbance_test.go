@@ -194,6 +194,41 @@ func TestAStallCountsForLeasesThatItEnded(t *testing.T) {
 	}
 }
 
+// A stall is noticed though the replica's own disk hangs, as it does where etcd is on the same.
+//
+// proves SAFE-1
+func TestAStallIsNoticedWhileTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, stalls := make(chan struct{}), false
+		known := &knowledge{path: "known.json", now: Known{ShardID: "s"}, write: func(string, []byte) error {
+			<-hung
+			return nil
+		}}
+		r := &Replica{log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1), known: known}
+		r.cache = cache.New(store.KeysOf("shop"))
+		r.deps = Deps{Meter: Unmetered{}, Store: &stallingStore{stall: func() {
+			if stalls {
+				stalls = false
+				<-time.After(30 * time.Second)
+			}
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() { r.watchVitals(ctx, func() time.Duration { return time.Hour }) })
+		<-time.After(2 * knownSavedEvery)
+		synctest.Wait()
+		stalls = true // by now the disk hangs
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if r.disturbances != 1 {
+			t.Errorf("%d disturbances", r.disturbances)
+		}
+		close(hung)
+		cancel()
+		watching.Wait()
+	})
+}
+
 // What one member did not know yet is news once, from whichever member it comes first.
 //
 // proves SAFE-1

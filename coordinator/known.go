@@ -54,12 +54,16 @@ type knowledge struct {
 
 	saving sync.Mutex // held during slow writes to disk
 	saved  Known
+	write  func(path string, data []byte) error // replaces a file
 }
 
 // openKnowledge reads what the replica knew when it last ended. A file that cannot be read is an
 // error: treating it as empty would make an emptied etcd look new.
 func openKnowledge(path, shard string) (*knowledge, error) {
-	k := &knowledge{path: path, now: Known{Schema: store.Schema, Shard: shard}}
+	k := &knowledge{
+		path: path, now: Known{Schema: store.Schema, Shard: shard},
+		write: func(path string, data []byte) error { return durable.Replace(path, data, 0o600) },
+	}
 	if path == "" {
 		return k, nil
 	}
@@ -120,7 +124,7 @@ func (k *knowledge) save() error {
 	if k.path == "" || now == k.saved {
 		return nil
 	}
-	if err := durable.Replace(k.path, append(store.Encode(now), '\n'), 0o600); err != nil {
+	if err := k.write(k.path, append(store.Encode(now), '\n')); err != nil {
 		return err
 	}
 	k.saved = now

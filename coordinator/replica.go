@@ -198,17 +198,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	gw, err := gateway.New(gateway.Config{Replica: r.cfg.ID, ShardID: shard.ID, Keys: r.keys}, gateway.Deps{
-		Store: r.deps.Store, Cache: r.cache, Logger: r.log, Disturbed: r.disturbed, Journal: r.journal.write,
-		Record: func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error) {
-			return r.journal.commit(ctx, txn, entry)
-		},
-		Authority: r.deps.Authority,
-		Secrets:   r.deps.Secrets,
-		Meter:     r.deps.Meter,
-
-		Authorities: r.deps.Authorities,
-	})
+	gw, err := r.newGateway(shard.ID)
 	if err != nil {
 		return err
 	}
@@ -244,20 +234,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
-	parts.Go(func() { r.pulse.run(ctx, r.stoodStill) })
-	parts.Go(func() { r.watchVitals(ctx, gw.ShortestLease) })
-	parts.Go(func() { r.publishTrust(ctx) })
-	parts.Go(func() { r.publishAuthorities(ctx) })
-	parts.Go(func() { r.watchCertificates(ctx) })
-	parts.Go(func() { r.deps.Authorities.Run(ctx) })
-	if r.deps.Secrets != nil {
-		parts.Go(func() {
-			r.deps.Secrets.Follow(ctx, func() {
-				gw.SecretsChanged()
-				r.pokePublish()
-			})
-		})
-	}
+	r.startWatchers(ctx, gw, &parts)
 	sessions, endSessions := context.WithCancel(ctx)
 	defer endSessions()
 	r.mu.Lock()
@@ -283,6 +260,38 @@ func (r *Replica) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func (r *Replica) newGateway(shardID string) (*gateway.Gateway, error) {
+	return gateway.New(gateway.Config{Replica: r.cfg.ID, ShardID: shardID, Keys: r.keys}, gateway.Deps{
+		Store: r.deps.Store, Cache: r.cache, Logger: r.log, Disturbed: r.disturbed, Journal: r.journal.write,
+		Record: func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error) {
+			return r.journal.commit(ctx, txn, entry)
+		},
+		Authority: r.deps.Authority,
+		Secrets:   r.deps.Secrets,
+		Meter:     r.deps.Meter,
+
+		Authorities: r.deps.Authorities,
+	})
+}
+
+// startWatchers starts what watches the replica itself, its files and its keys until ctx ends.
+func (r *Replica) startWatchers(ctx context.Context, gw *gateway.Gateway, parts *sync.WaitGroup) {
+	parts.Go(func() { r.pulse.run(ctx, r.stoodStill) })
+	parts.Go(func() { r.watchVitals(ctx, gw.ShortestLease) })
+	parts.Go(func() { r.publishTrust(ctx) })
+	parts.Go(func() { r.publishAuthorities(ctx) })
+	parts.Go(func() { r.watchCertificates(ctx) })
+	parts.Go(func() { r.deps.Authorities.Run(ctx) })
+	if r.deps.Secrets != nil {
+		parts.Go(func() {
+			r.deps.Secrets.Follow(ctx, func() {
+				gw.SecretsChanged()
+				r.pokePublish()
+			})
+		})
+	}
 }
 
 // Abdicate gives up leadership for good and returns once that is done; agents are still served. It

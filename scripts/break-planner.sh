@@ -11,14 +11,14 @@ worlds=${WORLDS:-5000}
 
 faults() {
 	cat <<'LIST'
-expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion()-d.finishing() < b.expansion/d.expansion()-d.finishing() <= b.expansion/
-restart-budget-off-by-one|coordinator/plan/roll.go|s/d.unavailable() >= most/d.unavailable() > most/
-removal-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() >= b.down/d.unavailable() > b.down/
+expansion-off-by-one|coordinator/plan/heal.go|s/d.budget.expansion()-d.budget.finishing() < b.expansion/d.budget.expansion()-d.budget.finishing() <= b.expansion/
+restart-budget-off-by-one|coordinator/plan/roll.go|s/d.budget.unavailable() >= most/d.budget.unavailable() > most/
+removal-budget-off-by-one|coordinator/plan/heal.go|s/d.budget.unavailable() >= b.down/d.budget.unavailable() > b.down/
 deleting-budget-off-by-one|coordinator/plan/budget.go|s/d.counts.leaving < d.spec.Budget.MaxDeleting/d.counts.leaving <= d.spec.Budget.MaxDeleting/
 creating-budget-forgotten|coordinator/plan/budget.go|s/d.spec.Budget.MaxCreating == 0 ||/true ||/
 return-of-an-agent-not-compared|coordinator/plan/heal.go|s/out := \[\]store.Condition{store.At(keys.Alive(m.ID()), m.Alive.Modified)}/out := []store.Condition{}/
 replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))/m.proof(d.s.Keys)/
-spec-and-hold-not-compared|coordinator/plan/draft.go|s/return append(d.specUnchanged(), d.s.Shard.Unchanged())/return nil/
+spec-and-hold-not-compared|coordinator/plan/view.go|s/return append(v.specUnchanged(), v.s.Shard.Unchanged())/return nil/
 slot-not-compared|coordinator/plan/failures.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
 no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
 one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
@@ -48,7 +48,7 @@ size-half-of-the-instances-will-do|coordinator/scale/wish.go|s/case 2\*n.Warm <=
 size-starting-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := n.Missing/
 size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := onTheWay/
 size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/
-size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storm != nil:/case false:/
+size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storms.storm != nil:/case false:/
 size-window-forgotten|coordinator/scale/step.go|s/to := max(wanted, s.Largest)/to := wanted/
 size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= ClocksApart/false/
 size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
@@ -62,7 +62,7 @@ change-analysis-stops-at-once|coordinator/plan/analysis.go|s/due := d.doubt(a); 
 change-analysis-missing-number-is-good|coordinator/plan/analysis.go|s/d.lacks(a.From, "no number: "+reading.Missing())/_ = reading/
 change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.outrun(reading) {/if false {/
 change-shared-budget-off-by-one|coordinator/plan/shared_budget.go|s/max(sum.Unavailable, sum.Unwell) >= b.most/max(sum.Unavailable, sum.Unwell) > b.most/
-change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(d.now))/false/
+change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(v.now))/false/
 change-drill-repeated|coordinator/plan/drill_schedule.go|s/m.Record.Drill.Request == mark.Request/false/
 change-drill-opens-the-breaker|coordinator/plan/breaker.go|s/ \&\& !m.Record.Drilled(d.now)//
 LIST

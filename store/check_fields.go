@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -84,7 +85,7 @@ func headersOK(_ *Check, m map[string]string) bool {
 
 // checkFields are the fields that each check has, after the list itself.
 func checkFields() []Field {
-	return []Field{
+	fields := []Field{
 		{
 			Path: "checks", Type: "list of checks", Default: "none", Rule: "DET-9",
 			Allowed: fmt.Sprintf("at most %d checks with different names, each of exactly one kind: %s", MaxChecks,
@@ -96,6 +97,12 @@ func checkFields() []Field {
 			`1 to 100 visible characters, and not "process", which is the workload's own`, "What the check is called.",
 			func(c *Check) bool { return c.Name != "" || c.oneKind() }, func(c *Check) string { return c.Name },
 			func(_ *Check, s string) bool { return checkNameForm.MatchString(s) && s != ProcessCheckName }),
+	}
+	return slices.Concat(fields, httpCheckFields(), serverCheckFields(), programCheckFields(), checkTimeFields())
+}
+
+func httpCheckFields() []Field {
+	return []Field{
 		checkField("http.scheme", "string", "http", `"http" or "https"`, "How the server is spoken to.", isHTTP,
 			func(c *Check) string { return c.HTTP.Scheme },
 			func(_ *Check, s string) bool { return oneOf(s, "", "http", "https") }),
@@ -133,6 +140,11 @@ func checkFields() []Field {
 			func(c *Check) string { return c.HTTP.CAFile }, long),
 		checkField("http.server_name", "string", "none", "at most 255 characters", nameDoc, isHTTP,
 			func(c *Check) string { return c.HTTP.ServerName }, short),
+	}
+}
+
+func serverCheckFields() []Field {
+	return []Field{
 		checkField("tcp.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isTCP,
 			func(c *Check) string { return c.TCP.Host }, short),
 		checkField("tcp.port", "port", "", portAllowed, "The port, which has to take a connection.", isTCP,
@@ -152,6 +164,11 @@ func checkFields() []Field {
 			func(c *Check) string { return c.GRPC.CAFile }, long),
 		checkField("grpc.server_name", "string", "none", "at most 255 characters", nameDoc, isGRPC,
 			func(c *Check) string { return c.GRPC.ServerName }, short),
+	}
+}
+
+func programCheckFields() []Field {
+	return []Field{
 		checkField("exec.run", "list of strings", "", "a program and its arguments, at most 256 of at most 4096 bytes",
 			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.",
 			isExec, func(c *Check) []string { return c.Exec.Run }, plainRun),
@@ -165,6 +182,12 @@ func checkFields() []Field {
 		checkField("process.pid_file", "string", "none", "at most 4096 characters, and no name beside it",
 			"A file on the machine with the ID of a process that must be running.", isByName,
 			func(c *Check) string { return c.Process.PIDFile }, long),
+	}
+}
+
+// checkTimeFields are what every kind of check has.
+func checkTimeFields() []Field {
+	return []Field{
 		checkField("interval", "duration", "2s", "1s to 5m0s, and at least 1s more than the timeout",
 			"How often it is done.", every,
 			func(c *Check) Duration { return c.Interval },

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,16 +14,12 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/backup"
 	"github.com/leasehold/leasehold/coordinator/download"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/pki"
-	"github.com/leasehold/leasehold/coordinator/query/source"
-	"github.com/leasehold/leasehold/coordinator/webhook"
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -75,31 +70,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err := c.check(ctx); err != nil {
 		return err
 	}
-	providers, err := c.providers(ctx, h, log)
-	if err != nil {
-		return err
-	}
-	balancers, err := openBalancers(ctx, h, c.Providers, log)
-	if err != nil {
-		return err
-	}
-	webhooks, err := openWebhooks(h, c.Providers, log)
-	if err != nil {
-		return err
-	}
-	authorities, err := openAuthorities(h, c.Providers, c.PKI, log)
-	if err != nil {
-		return err
-	}
-	sources, err := openMetrics(h, c.Providers, log)
-	if err != nil {
-		return err
-	}
-	agents, err := c.agents(log)
-	if err != nil {
-		return err
-	}
-	keys, err := c.keys(h, log)
+	deps, err := c.open(ctx, h, log)
 	if err != nil {
 		return err
 	}
@@ -133,26 +104,15 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	defer endTraces()
 	web := newSide(h, log)
 	collector := garbage.New(log)
-	r, err := coordinator.New(coordinator.Config{
-		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-		StreamsPerConnection: c.StreamsPerConnection,
-		StateFile:            stateFile(c.StateDir, h.Shard),
-		OwnEtcd:              h.OwnEtcd,
-		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
-	}, coordinator.Deps{
-		Agents: agents,
-		Store:  web.measured(st), Providers: providers, Balancers: balancers, Webhooks: webhooks, Traces: traces,
-		Logger:    log,
-		Authority: secured, Secrets: keys,
-		Authorities: authorities, Sources: sources, Meter: web.metrics, Ready: h.Ready, Register: h.Register,
-		Listen: func(ctx context.Context, address string) (net.Listener, error) {
-			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-			if err != nil {
-				return nil, err
-			}
-			return collector.Listener(l), nil
-		},
-	})
+	deps.Store, deps.Meter, deps.Traces, deps.Authority = web.measured(st), web.metrics, traces, secured
+	deps.Listen = func(ctx context.Context, address string) (net.Listener, error) {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return collector.Listener(l), nil
+	}
+	r, err := coordinator.New(c.config(h, id), deps)
 	if err == nil {
 		err = web.open(ctx, c.HTTP, h, id, r, st)
 	}
@@ -177,8 +137,43 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		}
 		return found.around(ctx, r.Run)
 	})
+	return c.explain(ctx, err)
+}
+
+func (c *Coordinator) config(h *Host, id string) coordinator.Config {
+	return coordinator.Config{
+		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
+		StreamsPerConnection: c.StreamsPerConnection,
+		StateFile:            stateFile(c.StateDir, h.Shard),
+		OwnEtcd:              h.OwnEtcd,
+		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
+	}
+}
+
+// open opens what the flags name, without etcd: providers, load balancers, keys and so on.
+func (c *Coordinator) open(ctx context.Context, h *Host, log *slog.Logger) (deps coordinator.Deps, err error) {
+	deps = coordinator.Deps{Logger: log, Ready: h.Ready, Register: h.Register}
+	if deps.Providers, err = c.providers(ctx, h, log); err != nil {
+		return deps, err
+	}
+	if err = openNamed(ctx, h, c.Providers, c.PKI, &deps); err != nil {
+		return deps, err
+	}
+	if deps.Agents, err = c.agents(log); err != nil {
+		return deps, err
+	}
+	keys, err := c.keys(h, log)
+	if err != nil {
+		return deps, err
+	}
+	deps.Secrets = keys
+	return deps, nil
+}
+
+// explain adds the next step to errors that have one.
+func (c *Coordinator) explain(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
+	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && samePort(err, c.Downloads):
 		return listenProblem("--downloads", c.Downloads, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)
@@ -242,92 +237,6 @@ func (c *Coordinator) providers(ctx context.Context, h *Host, log *slog.Logger) 
 		return nil, err
 	}
 	return h.providers(processes), nil
-}
-
-// openProviders opens the providers that a file names.
-func openProviders(ctx context.Context, h *Host, file string, log *slog.Logger) (map[string]provider.Provider, error) {
-	entries, err := h.Adapters.Kinds.Read(file)
-	if err != nil {
-		return nil, problem("correct the file that --providers names", "%s", err)
-	}
-	all := map[string]provider.Provider{}
-	for _, e := range entries {
-		p, err := e.Open(ctx, log)
-		if err != nil {
-			return nil, problem("correct the file that --providers names; leasehold provider test tries its providers",
-				"%s", err)
-		}
-		all[e.Name] = p
-		log.Info("provider opened", "provider", e.Name, "kind", e.Kind, "zones", p.Capabilities().Zones)
-	}
-	return all, nil
-}
-
-// openBalancers returns all load balancers of a coordinator, and opens those that a file names; "":
-// none.
-func openBalancers(ctx context.Context, h *Host, file string, log *slog.Logger) (map[string]balancer.Balancer, error) {
-	all := maps.Clone(h.Balancers)
-	if file == "" {
-		return all, nil
-	}
-	entries, err := h.Adapters.Kinds.ReadBalancers(file)
-	if err != nil {
-		return nil, problem("correct the file that --providers names", "%s", err)
-	}
-	if all == nil {
-		all = map[string]balancer.Balancer{}
-	}
-	for _, e := range entries {
-		b, err := e.Open(ctx, log)
-		if err != nil {
-			return nil, problem("correct the file that --providers names", "%s", err)
-		}
-		all[e.Name] = b
-		log.Info("load balancer opened", "balancer", e.Name, "kind", e.Kind)
-	}
-	return all, nil
-}
-
-// openAuthorities returns all authorities for workloads' certificates of a coordinator, and opens
-// those that a file names.
-func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*authority.Set, error) {
-	all := map[string]authority.Authority{}
-	if file != "" {
-		named, err := h.Adapters.Kinds.OpenAuthorities(file, certificates, log)
-		if err != nil {
-			return nil, problem("correct the file that --providers names", "%s", err)
-		}
-		all = named
-	}
-	maps.Copy(all, h.Authorities)
-	return authority.NewSet(all), nil
-}
-
-// openMetrics opens the sources of numbers from outside that a file names.
-func openMetrics(h *Host, file string, log *slog.Logger) (*source.Set, error) {
-	if file == "" {
-		return nil, nil
-	}
-	all, err := h.Adapters.Kinds.OpenMetrics(file, log)
-	if err != nil {
-		return nil, problem("correct the file that --providers names", "%s", err)
-	}
-	return source.NewSet(all), nil
-}
-
-// openWebhooks returns the webhooks that a file names.
-func openWebhooks(h *Host, file string, log *slog.Logger) ([]*webhook.Hook, error) {
-	if file == "" {
-		return nil, nil
-	}
-	hooks, err := h.Adapters.Kinds.Webhooks(file)
-	if err != nil {
-		return nil, problem("correct the file that --providers names", "%s", err)
-	}
-	for _, hook := range hooks {
-		log.Info("decisions are sent to a webhook while this coordinator leads", "webhook", hook.Name())
-	}
-	return hooks, nil
 }
 
 // stateFile is where a replica keeps what it knows about a shard.

@@ -68,34 +68,14 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, etcd.Close()) }()
-	if err := credentials.GiveRights(ctx, etcd.Endpoint(), h.Shard); err != nil {
-		return problem("look at "+filepath.Join(dir, "dev.log"), "rights in the embedded etcd: %s", err)
-	}
-	secure, err := credentials.Client(string(store.RoleCoordinator))
-	if err != nil {
-		return err
-	}
-	root, err := credentials.Client(store.RoleRoot)
-	if err != nil {
-		return err
-	}
-	st, err := etcdstore.Open(ctx,
-		etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, TLS: secure, Compactor: root, Logger: log})
+	st, err := credentials.open(ctx, dir, etcd.Endpoint(), h.Shard, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	processes, err := machines(filepath.Join(dir, "machines"), "", nil, log)
+	providers, processes, err := d.providers(ctx, h, dir, log)
 	if err != nil {
 		return err
-	}
-	providers := h.providers(processes)
-	if d.Providers != "" {
-		more, err := openProviders(ctx, h, d.Providers, log)
-		if err != nil {
-			return err
-		}
-		maps.Copy(providers, more)
 	}
 	agents, err := d.agentsAddress(ctx, dir)
 	if err != nil {
@@ -118,20 +98,8 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	defer follow(ctx, issuing)()
-	balancers, err := openBalancers(ctx, h, d.Providers, log)
-	if err != nil {
-		return err
-	}
-	authorities, err := openAuthorities(h, d.Providers, credentials.Dir, log)
-	if err != nil {
-		return err
-	}
-	webhooks, err := openWebhooks(h, d.Providers, log)
-	if err != nil {
-		return err
-	}
-	sources, err := openMetrics(h, d.Providers, log)
-	if err != nil {
+	deps := coordinator.Deps{Providers: providers, Logger: log, Authority: issuing, Secrets: keys}
+	if err := openNamed(ctx, h, d.Providers, credentials.Dir, &deps); err != nil {
 		return err
 	}
 	traces, endTraces, err := d.Traces.open(ctx, h, id, log)
@@ -146,14 +114,12 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	web := newSide(h, log)
+	deps.Store, deps.Meter, deps.Traces = web.measured(st), web.metrics, traces
+	deps.Ready = func(address string) { ready <- address }
 	replica, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 		OwnEtcd: true,
-	}, coordinator.Deps{
-		Store: web.measured(st), Providers: providers, Balancers: balancers, Logger: log, Authority: issuing, Secrets: keys,
-		Authorities: authorities, Sources: sources, Webhooks: webhooks, Traces: traces, Meter: web.metrics,
-		Ready: func(address string) { ready <- address },
-	})
+	}, deps)
 	if err == nil {
 		err = web.open(ctx, http, h, id, replica, st)
 	}
@@ -311,6 +277,44 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 			problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
 	}
 	return etcd, credentials, nil
+}
+
+// open gives the users of the embedded etcd their rights, and opens it as a coordinator.
+func (c Credentials) open(ctx context.Context, dir, endpoint, shard string, log *slog.Logger) (*etcdstore.Store,
+	error,
+) {
+	if err := c.GiveRights(ctx, endpoint, shard); err != nil {
+		return nil, problem("look at "+filepath.Join(dir, "dev.log"), "rights in the embedded etcd: %s", err)
+	}
+	secure, err := c.Client(string(store.RoleCoordinator))
+	if err != nil {
+		return nil, err
+	}
+	root, err := c.Client(store.RoleRoot)
+	if err != nil {
+		return nil, err
+	}
+	return etcdstore.Open(ctx,
+		etcdstore.Config{Endpoints: []string{endpoint}, TLS: secure, Compactor: root, Logger: log})
+}
+
+// providers returns all providers, and the one that runs machines as processes by itself.
+func (d *Dev) providers(ctx context.Context, h *Host, dir string, log *slog.Logger) (map[string]provider.Provider,
+	*process.Provider, error,
+) {
+	processes, err := machines(filepath.Join(dir, "machines"), "", nil, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := h.providers(processes)
+	if d.Providers != "" {
+		more, err := openProviders(ctx, h, d.Providers, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		maps.Copy(all, more)
+	}
+	return all, processes, nil
 }
 
 // agentsAddress chooses the address for agents: the one requested, or the last one, because agents

@@ -152,14 +152,7 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	var err error
 	switch kind {
 	case store.KindShard:
-		err = decode(kv, func(v store.Versioned[store.Shard]) {
-			last := store.DefaultShardSettings()
-			if c.settings != nil {
-				last = *c.settings
-			}
-			v.Record.Settings = v.Record.Settings.WithDefaults().After(last) // REC-20
-			c.Shard, c.settings = v, &v.Record.Settings
-		})
+		err = decode(kv, c.takeShard)
 	case store.KindServed:
 		err = decode(kv, func(v store.Versioned[store.Served]) { c.Served = v })
 	case store.KindLeader:
@@ -182,14 +175,7 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		if !ok {
 			return false
 		}
-		err = decode(kv, func(v store.Versioned[store.Slot]) {
-			v.Record.Group, v.Record.Number = group, n // the key is the truth
-			share(&c.texts, &v.Record.Template)
-			if c.Slots[group] == nil {
-				c.Slots[group] = map[int]store.Versioned[store.Slot]{}
-			}
-			c.Slots[group][n] = v
-		})
+		err = decode(kv, func(v store.Versioned[store.Slot]) { c.takeSlot(group, n, v) })
 	case store.KindInstances:
 		var v store.Versioned[store.Instance]
 		if v, err = c.specs.Decode(kv); err == nil {
@@ -240,6 +226,24 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	}
 	delete(c.Missing, kv.Key)
 	return true
+}
+
+func (c *Content) takeShard(v store.Versioned[store.Shard]) {
+	last := store.DefaultShardSettings()
+	if c.settings != nil {
+		last = *c.settings
+	}
+	v.Record.Settings = v.Record.Settings.WithDefaults().After(last) // REC-20
+	c.Shard, c.settings = v, &v.Record.Settings
+}
+
+func (c *Content) takeSlot(group string, n int, v store.Versioned[store.Slot]) {
+	v.Record.Group, v.Record.Number = group, n // the key is the truth
+	share(&c.texts, &v.Record.Template)
+	if c.Slots[group] == nil {
+		c.Slots[group] = map[int]store.Versioned[store.Slot]{}
+	}
+	c.Slots[group][n] = v
 }
 
 // putShown takes up a record by which nothing is decided.

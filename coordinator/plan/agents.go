@@ -18,6 +18,14 @@ import (
 // it was.
 const backTime = 30 * time.Second
 
+// agents brings the group's agents to another version.
+type agents struct {
+	*draft
+	wave    *store.AgentWave // as it will be recorded; nil: agents are left alone
+	behind  []*member        // whose agents are to be offered the wave's version
+	offered int              // agents with an offer that is open
+}
+
 // upgradingUntil is until when the silence of an agent is no loss, because it may be trying another
 // version: it goes back by itself. Zero: it is offered none, or has told how its offer ended.
 func upgradingUntil(in *Instance) time.Time {
@@ -41,14 +49,14 @@ func answerTo(in *Instance) *store.UpgradeReport {
 	return answer
 }
 
-// followAgents takes up how offers ended, and collects the agents to which the version is still to
+// follow takes up how offers ended, and collects the agents to which the version is still to
 // be offered.
-func (d *draft) followAgents() {
+func (d *agents) follow() {
 	if d.spec == nil {
 		return
 	}
 	old := d.g.Status.Record.Agents
-	wanted := d.agentVersion(old)
+	wanted := d.version(old)
 	if wanted == "" {
 		d.withdrawOffers("")
 		return
@@ -70,7 +78,7 @@ func (d *draft) followAgents() {
 		switch u := m.Record.Upgrade; {
 		case u != nil && u.Version == wanted && !u.Withdrawn:
 			d.followOffer(m, recorded)
-		case !d.agentDue(m, wanted):
+		case !d.due(m, wanted):
 			wave.Done++
 		case m.Alive.Present():
 			d.behind = append(d.behind, m)
@@ -83,17 +91,17 @@ func (d *draft) followAgents() {
 	d.tellWave(old)
 }
 
-// blockAgents records that an upgrade has stopped.
-func (d *draft) blockAgents() {
+// blockStopped records that an upgrade has stopped.
+func (d *agents) blockStopped() {
 	if w := d.wave; w != nil && w.Stopped != "" {
 		d.block("PROV-7", task{work: store.WorkUpgrade}, store.BlockedByUpgradeStopped,
 			store.BlockedFacts{Name: w.Version, Other: w.Stopped, Text: w.Why})
 	}
 }
 
-// agentVersion is the version that agents are to run; "": they are left alone. A version that is no
+// version is the version that agents are to run; "": they are left alone. A version that is no
 // longer served stays the wanted one while a coordinator is away: it may be the one that serves it.
-func (d *draft) agentVersion(old *store.AgentWave) string {
+func (d *agents) version(old *store.AgentWave) string {
 	wanted := d.spec.Agent.Version
 	if d.spec.Deleting || d.spec.Stopped || wanted != store.AgentAuto {
 		if d.spec.Deleting || d.spec.Stopped {
@@ -115,9 +123,9 @@ func (d *draft) agentVersion(old *store.AgentWave) string {
 	return latest
 }
 
-// agentDue reports whether a member's agent is to be brought to a version. A later one stays unless
+// due reports whether a member's agent is to be brought to a version. A later one stays unless
 // the group asks for a downgrade.
-func (d *draft) agentDue(m *member, wanted string) bool {
+func (d *agents) due(m *member, wanted string) bool {
 	own := m.Alive.Record.Agent
 	if !m.Alive.Present() {
 		own = m.Report.Record.Agent
@@ -127,7 +135,7 @@ func (d *draft) agentDue(m *member, wanted string) bool {
 }
 
 // followOffer takes up how a member answered its offer, if it has.
-func (d *draft) followOffer(m *member, recorded bool) {
+func (d *agents) followOffer(m *member, recorded bool) {
 	u, answer := m.Record.Upgrade, answerTo(m.Instance)
 	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
 	switch {
@@ -137,7 +145,7 @@ func (d *draft) followOffer(m *member, recorded bool) {
 		d.stopWave(m, recorded, answer.Why)
 	case m.failing():
 		d.stopWave(m, recorded, "it has failed meanwhile: it is "+string(m.judgment.Verdict))
-	case (answer != nil || u.Installed) && d.agentDue(m, u.Version):
+	case (answer != nil || u.Installed) && d.due(m, u.Version):
 		d.stopWave(m, recorded, "it says that it is installed, and is of version "+m.Report.Record.Agent)
 	case answer != nil && !u.Installed:
 		d.offered++
@@ -172,7 +180,7 @@ func (d *draft) followOffer(m *member, recorded bool) {
 }
 
 // forgive notes that a member's report of having gone back is not to stop the wave later either.
-func (d *draft) forgive(m *member) {
+func (d *agents) forgive(m *member) {
 	r := m.Report.Record.Upgrade
 	if r != nil && r.Version == d.wave.Version && r.Result == store.UpgradeBack &&
 		!slices.Contains(d.wave.Forgiven, forgivenAs(m, r)) {
@@ -181,7 +189,7 @@ func (d *draft) forgive(m *member) {
 }
 
 // takenBack are the offers of a version of which agents report that they went back.
-func (d *draft) takenBack(version string) (all []string) {
+func (d *agents) takenBack(version string) (all []string) {
 	for _, m := range d.members {
 		if r := m.Report.Record.Upgrade; r != nil && r.Version == version && r.Result == store.UpgradeBack {
 			all = append(all, forgivenAs(m, r))
@@ -196,7 +204,7 @@ func forgivenAs(m *member, r *store.UpgradeReport) string { return cmp.Or(r.Toke
 
 // fellBack returns why a member's agent is not of a version any more that it had come to; "" if it
 // is not so, or an operator has ordered another try since.
-func (d *draft) fellBack(m *member, wanted string) string {
+func (d *agents) fellBack(m *member, wanted string) string {
 	r := m.Report.Record.Upgrade
 	if m.Record.Upgrade != nil || r == nil || r.Version != wanted || r.Result != store.UpgradeBack ||
 		slices.Contains(d.wave.Forgiven, forgivenAs(m, r)) {
@@ -207,7 +215,7 @@ func (d *draft) fellBack(m *member, wanted string) string {
 
 // beginProof records that a member's agent is of the version. It proves that version by being
 // connected and healthy for a while: one that acknowledges may still crash.
-func (d *draft) beginProof(m *member) {
+func (d *agents) beginProof(m *member) {
 	if m.touched {
 		return
 	}
@@ -220,7 +228,7 @@ func (d *draft) beginProof(m *member) {
 
 // versionProved reports whether a member's agent has proved its version: it has been connected and
 // healthy, since it was installed, for as long as an acknowledgement may take.
-func (d *draft) versionProved(m *member, ends time.Time) bool {
+func (d *agents) versionProved(m *member, ends time.Time) bool {
 	if !m.healthy() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
 		return false
 	}
@@ -238,7 +246,7 @@ func (d *draft) versionProved(m *member, ends time.Time) bool {
 
 // stopWave has no further agent be offered the version, unless a drill has made this one fail: a
 // drill is blamed on nothing (DAY-6).
-func (d *draft) stopWave(m *member, recorded bool, why string) {
+func (d *agents) stopWave(m *member, recorded bool, why string) {
 	if m.Record.Drilled(d.now) {
 		d.forgive(m)
 		return
@@ -255,7 +263,7 @@ func (d *draft) stopWave(m *member, recorded bool, why string) {
 // withdrawOffers withdraws what is not wanted any more. An agent that is silent may be on its way:
 // its offer stays until it is back. One that is not silent may begin before it hears of it: it is
 // told nothing any more, and the record keeps the offer until that can no longer be.
-func (d *draft) withdrawOffers(wanted string) {
+func (d *agents) withdrawOffers(wanted string) {
 	stopped := d.wave != nil && d.wave.Stopped != ""
 	for _, m := range d.members {
 		u := m.Record.Upgrade
@@ -283,7 +291,7 @@ func (d *draft) withdrawOffers(wanted string) {
 
 // endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported
 // since, or once its time is over.
-func (d *draft) endWithdrawn(m *member) {
+func (d *agents) endWithdrawn(m *member) {
 	u := m.Record.Upgrade
 	open := m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
 	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
@@ -294,14 +302,14 @@ func (d *draft) endWithdrawn(m *member) {
 	d.clearOffer(m, "withdrawn offer is over", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
 }
 
-func (d *draft) clearOffer(m *member, what string, why store.Cause) {
+func (d *agents) clearOffer(m *member, what string, why store.Cause) {
 	if !m.touched {
 		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) { rec.Upgrade = nil })
 	}
 }
 
 // tellWave writes to the journal that a wave begins, and that it is complete.
-func (d *draft) tellWave(old *store.AgentWave) {
+func (d *agents) tellWave(old *store.AgentWave) {
 	w := d.wave
 	same := old != nil && old.Version == w.Version
 	why := store.Cause{Kind: store.CauseAgentWanted, Name: w.Version}
@@ -313,8 +321,8 @@ func (d *draft) tellWave(old *store.AgentWave) {
 	}
 }
 
-// offerAgents offers the version to the next agents.
-func (d *draft) offerAgents() {
+// offerNext offers the version to the next agents.
+func (d *agents) offerNext() {
 	w, what := d.wave, task{work: store.WorkUpgrade}
 	if w == nil || w.Stopped != "" || len(d.behind) == 0 {
 		return
@@ -326,11 +334,12 @@ func (d *draft) offerAgents() {
 	if d.offered >= most || !d.served(what) {
 		return
 	}
-	if c := d.closedFor(store.PlannedRoll); c != nil {
-		d.holdBack(c, what)
+	if c := d.windows.closedFor(store.PlannedRoll); c != nil {
+		d.windows.holdBack(c, what)
 		return
 	}
-	if d.storm != nil || d.breaker != nil || d.rollout != nil || d.now.Before(d.s.GraceEnd) || !d.allWell() {
+	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) ||
+		!d.budget.allWell() {
 		if d.wake(d.s.GraceEnd); d.offered == 0 {
 			d.block("PROV-7", what, store.BlockedByUnsettled, store.BlockedFacts{})
 		}
@@ -352,7 +361,7 @@ func (d *draft) offerAgents() {
 }
 
 // served reports whether coordinators serve the version, and are ready for it.
-func (d *draft) served(what task) bool {
+func (d *agents) served(what task) bool {
 	for _, v := range d.s.Agents {
 		if v.Version != d.wave.Version {
 			continue
@@ -367,7 +376,7 @@ func (d *draft) served(what task) bool {
 	return false
 }
 
-func (d *draft) offer(m *member) {
+func (d *agents) offer(m *member) {
 	within := store.Duration(d.spec.Agent.Limit())
 	u := store.AgentUpgrade{
 		Version: d.wave.Version, Token: d.unique("agent " + m.ID()), Within: within,
@@ -381,9 +390,9 @@ func (d *draft) offer(m *member) {
 	d.offered++
 }
 
-// retryAgents has an upgrade that stopped go on by an operator's word; false: none has stopped. The
+// retry has an upgrade that stopped go on by an operator's word; false: none has stopped. The
 // order stays if it is for a roll or for slots as well: they are next.
-func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
+func (d *agents) retry(r store.Versioned[store.Request]) bool {
 	if d.wave == nil || d.wave.Stopped == "" || d.g.Status.Record.Agents == nil ||
 		d.g.Status.Record.Agents.Stopped == "" {
 		return false
@@ -396,8 +405,8 @@ func (d *draft) retryAgents(r store.Versioned[store.Request]) bool {
 	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
 	d.wave.Forgiven = d.takenBack(d.wave.Version)
 	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
-	if !d.mayRetry(d.order) {
-		d.settled = append(d.settled, r)
+	if !d.orders.mayRetry(d.order) {
+		d.orders.settled = append(d.orders.settled, r)
 	}
 	return true
 }

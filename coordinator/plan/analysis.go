@@ -10,6 +10,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// analysis judges a roll by numbers from outside.
+type analysis struct {
+	*draft
+	awaits *awaited // for which the roll waits; nil: none
+}
+
 // awaited is an analysis that holds a roll up: its number is missing, or out of its bounds.
 type awaited struct {
 	source, why string
@@ -17,16 +23,16 @@ type awaited struct {
 }
 
 // analyzed reports whether the roll is judged by numbers from outside. The way back is not.
-func (d *draft) analyzed() bool {
-	return len(d.spec.Rollout.Analysis) > 0 && d.rollout.Back == "" &&
+func (d *analysis) analyzed() bool {
+	return len(d.spec.Rollout.Analysis) > 0 && d.roll.rollout.Back == "" &&
 		d.spec.Rollout.Strategy == store.StrategyProactive
 }
 
-// analyze follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
+// follow follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
 // enough, as two answers say, stops the roll once an instance has the new template. One that is
 // missing proves nothing, good or bad: the roll waits for it.
-func (d *draft) analyze() {
-	r := d.rollout
+func (d *analysis) follow() {
+	r := d.roll.rollout
 	if !d.analyzed() || r.Failed {
 		r.Doubt, r.Doubted = nil, ""
 		return
@@ -74,20 +80,20 @@ func (d *draft) analyze() {
 // outrun reports whether a number is older than the last step of a roll that canaries do not, or no
 // longer, hold up: it says nothing of that step. Progress that another leader's clock has put into
 // our future holds nothing up.
-func (d *draft) outrun(reading query.Reading) bool {
-	return !d.testsCanaries() && d.rollout.Done > 0 && reading.Asked.Before(d.rollout.Progress) &&
-		!d.rollout.Progress.After(d.now)
+func (d *analysis) outrun(reading query.Reading) bool {
+	return !d.stages.testsCanaries() && d.roll.rollout.Done > 0 && reading.Asked.Before(d.roll.rollout.Progress) &&
+		!d.roll.rollout.Progress.After(d.now)
 }
 
-func (d *draft) lacks(source, why string) {
+func (d *analysis) lacks(source, why string) {
 	if d.awaits == nil {
 		d.awaits = &awaited{source: source, why: why}
 	}
 }
 
 // doubt returns when an analysis that has been out of its bounds since then is taken for true.
-func (d *draft) doubt(a *store.Analysis) time.Time {
-	r, known := d.rollout, d.g.Due
+func (d *analysis) doubt(a *store.Analysis) time.Time {
+	r, known := d.roll.rollout, d.g.Due
 	if r.Doubt == nil || r.Doubted != a.From || r.Doubt.For != a.Patience() {
 		t := d.timer(a.Patience().D())
 		r.Doubt, r.Doubted, known = &t, a.From, nil
@@ -97,14 +103,14 @@ func (d *draft) doubt(a *store.Analysis) time.Time {
 
 // tried reports whether an instance has the new template and is up: before that no number is about
 // it.
-func (d *draft) tried() bool {
-	return d.rollout.Doubt != nil || slices.ContainsFunc(d.members, func(m *member) bool {
-		return m.Record.Managed && m.Record.Template == d.rollout.Template && m.phase == store.Running
+func (d *analysis) tried() bool {
+	return d.roll.rollout.Doubt != nil || slices.ContainsFunc(d.members, func(m *member) bool {
+		return m.Record.Managed && m.Record.Template == d.roll.rollout.Template && m.phase == store.Running
 	})
 }
 
 // passes reports whether all analyses have been answered since a time, within their bounds.
-func (d *draft) passes(since time.Time) bool {
+func (d *analysis) passes(since time.Time) bool {
 	if !d.analyzed() {
 		return true
 	}
@@ -116,9 +122,9 @@ func (d *draft) passes(since time.Time) bool {
 	return d.awaits == nil
 }
 
-// awaitsAnalysis reports whether a roll takes no further step before an analysis allows it, and
+// holdsUp reports whether a roll takes no further step before an analysis allows it, and
 // records that.
-func (d *draft) awaitsAnalysis() bool {
+func (d *analysis) holdsUp() bool {
 	if d.awaits == nil {
 		return false
 	}
@@ -132,6 +138,6 @@ func (d *draft) awaitsAnalysis() bool {
 
 // waitsForNumber reports whether a roll makes no progress only since an analysis holds it up, and
 // records that. While something on the new template is not healthy, the number may be bad for that.
-func (d *draft) waitsForNumber() bool {
-	return d.awaits != nil && d.rollout.Blamed == "" && !d.unproven() && d.awaitsAnalysis()
+func (d *analysis) waitsForNumber() bool {
+	return d.awaits != nil && d.roll.rollout.Blamed == "" && !d.roll.unproven() && d.holdsUp()
 }

@@ -41,10 +41,10 @@ func TestWhenAnAnalysisPausesTheDeadline(t *testing.T) {
 			c.change(w)
 		}
 		d := w.drafted()
-		if waits := d.rollout.Stalls == nil; waits != c.waits {
+		if waits := d.roll.rollout.Stalls == nil; waits != c.waits {
 			t.Errorf("%s: the deadline is paused: %t", name, waits)
 		}
-		d.awaitsAnalysis() // as the next step of the roll does
+		d.analysis.holdsUp() // as the next step of the roll does
 		n := 0
 		for _, b := range d.blocked {
 			if b.Kind == store.BlockedByAnalysis {

@@ -25,23 +25,14 @@ const (
 	mostWishes = 12
 )
 
-// settleSize has the group planned with the size in force, which load or an operator may have
-// chosen (AUTO-1, AUTO-3). It is part of the records, as the spec is: a size that this plan chooses
-// is acted on when it has been written.
-func (d *draft) settleSize() {
-	if d.spec == nil {
-		return
-	}
-	d.asked = d.spec.Size
-	if size := d.spec.SizeAt(d.g.Status.Record.Scale, d.now); size != d.spec.Size {
-		g := *d.spec
-		g.Size = size
-		d.spec = &g
-	}
+// scaler chooses the size of a group that follows its load or a schedule.
+type scaler struct {
+	*draft
+	scale *store.Scale // as it will be recorded; nil: the size does not follow the load
 }
 
-// followScale judges what load asks for, and chooses the size.
-func (d *draft) followScale() {
+// follow judges what load asks for, and chooses the size.
+func (d *scaler) follow() {
 	if d.spec == nil || d.spec.Scale == nil {
 		return
 	}
@@ -75,7 +66,7 @@ func (d *draft) followScale() {
 	was := *s
 	wish := scale.WishOf(spec, s.Size, d.load())
 	s.Asks, s.Wish = wish.Size, spec.Within(wish.Size)
-	size, stays := scale.Step(spec, wish, d.scaleState(spec, wish))
+	size, stays := scale.Step(spec, wish, d.state(spec, wish))
 	s.By, s.Until, s.Advice = "", time.Time{}, 0
 	switch h := d.spec.ScaleHold; {
 	case held:
@@ -101,7 +92,7 @@ func (d *draft) followScale() {
 }
 
 // showNumbers writes the numbers of a wish beside it, and of a wish that stands now and then.
-func (d *draft) showNumbers(was *store.Scale, wish scale.Wish) {
+func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	s := d.scale
 	if samePart(was, s) && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
 		return
@@ -111,9 +102,9 @@ func (d *draft) showNumbers(was *store.Scale, wish scale.Wish) {
 	d.wake(d.now.Add(scalePace))
 }
 
-// scaleState is what the next step depends on, by the clock. It takes timers that have ended out of
+// state is what the next step depends on, by the clock. It takes timers that have ended out of
 // the record.
-func (d *draft) scaleState(spec *store.ScaleSpec, wish scale.Wish) scale.State {
+func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	s := d.scale
 	over := func(name string, t **store.Timer) bool {
 		if *t == nil {
@@ -155,7 +146,7 @@ func (d *draft) scaleState(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 // wished adds a wish to those that count still, and drops those that do not; -1: nothing is known.
 // One that none before is smaller than takes their place. As long as nothing is known after all of
 // them have ended, the present size is taken for wished.
-func (d *draft) wished(list []store.ScaleWish, size int) []store.ScaleWish {
+func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
 	if window == 0 {
 		return nil
@@ -200,11 +191,11 @@ func (d *draft) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 }
 
 // holdsSize is why the size must not shrink by load (AUTO-5).
-func (d *draft) holdsSize() store.ScaleStays {
-	switch r := d.rollout; {
-	case d.storm != nil:
+func (d *scaler) holdsSize() store.ScaleStays {
+	switch r := d.roll.rollout; {
+	case d.storms.storm != nil:
 		return store.ScaleStorm
-	case d.breaker != nil:
+	case d.healing.breaker != nil:
 		return store.ScaleBreaker
 	case r != nil && (r.Stalled != "" || r.Blamed != ""):
 		return store.ScaleStalled
@@ -217,7 +208,7 @@ func (d *draft) holdsSize() store.ScaleStays {
 }
 
 // load adds up what the instances tell. A slot without a warm instance is missing or on the way.
-func (d *draft) load() scale.Load {
+func (d *scaler) load() scale.Load {
 	targets := d.spec.Scale.Targets
 	load := scale.Load{Metrics: make([]scale.Numbers, len(targets))}
 	warmup := d.spec.Scale.Complete().Warmup.D()
@@ -282,7 +273,7 @@ func (d *draft) load() scale.Load {
 }
 
 // outside is what is known of a number from outside; nothing, of a metric that agents report.
-func (d *draft) outside(t *store.ScaleTarget) (o scale.Outside) {
+func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	if t.From == "" {
 		return o
 	}
@@ -300,7 +291,7 @@ func (d *draft) outside(t *store.ScaleTarget) (o scale.Outside) {
 
 // tells is what a member tells of a metric, if that is fresh. A bare zero is what an agent reports
 // that could not measure.
-func (d *draft) tells(m *member, metric string) (value float64, told bool) {
+func (d *scaler) tells(m *member, metric string) (value float64, told bool) {
 	if m.ReportSeen.IsZero() || d.now.Sub(m.ReportSeen) > loadFresh {
 		return 0, false
 	}
@@ -322,7 +313,7 @@ func (d *draft) tells(m *member, metric string) (value float64, told bool) {
 }
 
 // tellSize notes a change of size with the numbers that it rests on, or one that is only advised.
-func (d *draft) tellSize(what string, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
+func (d *scaler) tellSize(what string, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
 	d.tell("AUTO-1", what, store.Cause{
 		Kind: store.CauseLoad, Name: string(stays), Count: d.spec.Size, Limit: to,
 		Load: &store.CauseNumbers{Numbers: numbers},

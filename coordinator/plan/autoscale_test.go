@@ -13,18 +13,21 @@ import (
 func TestWhatHoldsASize(t *testing.T) {
 	for want, edit := range map[store.ScaleStays]func(*draft){
 		"":                 func(*draft) {},
-		store.ScaleStorm:   func(d *draft) { d.storm = &store.Storm{} },
-		store.ScaleBreaker: func(d *draft) { d.breaker = &store.Breaker{} },
-		store.ScaleStalled: func(d *draft) { d.rollout = &store.Rollout{Stalled: "no progress"} },
+		store.ScaleStorm:   func(d *draft) { d.storms.storm = &store.Storm{} },
+		store.ScaleBreaker: func(d *draft) { d.healing.breaker = &store.Breaker{} },
+		store.ScaleStalled: func(d *draft) { d.roll.rollout = &store.Rollout{Stalled: "no progress"} },
 		store.ScaleGrace:   func(d *draft) { d.s.GraceEnd = epoch.Add(time.Second) },
 	} {
-		d := &draft{s: &Snapshot{}, now: epoch, rollout: &store.Rollout{}}
-		if edit(d); d.holdsSize() != want {
-			t.Errorf("held by %q, want %q", d.holdsSize(), want)
+		d := draftWith(func(d *draft) { d.s, d.now, d.roll.rollout = &Snapshot{}, epoch, &store.Rollout{} })
+		if edit(d); d.scaler.holdsSize() != want {
+			t.Errorf("held by %q, want %q", d.scaler.holdsSize(), want)
 		}
 	}
-	d := &draft{s: &Snapshot{}, now: epoch, rollout: &store.Rollout{Blamed: "it fails"}}
-	if d.holdsSize() != store.ScaleStalled {
+	d := draftWith(func(d *draft) {
+		d.s, d.now = &Snapshot{}, epoch
+		d.roll.rollout = &store.Rollout{Blamed: "it fails"}
+	})
+	if d.scaler.holdsSize() != store.ScaleStalled {
 		t.Error("a roll that has stopped does not hold the size")
 	}
 }
@@ -63,7 +66,7 @@ func TestWhichLoadCounts(t *testing.T) {
 		}
 		m := &member{Instance: &Instance{ReportSeen: test.seen}}
 		m.Report.Record.Host.Windows = []store.HostWindow{w}
-		value, told := (&draft{now: epoch}).tells(m, test.metric)
+		value, told := draftWith(func(d *draft) { d.now = epoch }).scaler.tells(m, test.metric)
 		if told != (test.want > 0 || w.CPUIdle || w.NetworkIdle) || told && value != test.want {
 			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // blockRefused tells once of all machines that a provider refuses to make for one reason (PROV-5).
-func (d *draft) blockRefused() {
+func (d *status) blockRefused() {
 	if len(d.s.Refusals) == 0 {
 		return
 	}
@@ -32,7 +32,7 @@ func (d *draft) blockRefused() {
 
 // blockCopies tells of machines beside an instance's own that none of our calls made: they are
 // left alone (PROV-4).
-func (d *draft) blockCopies(m *member) {
+func (d *status) blockCopies(m *member) {
 	if len(m.Sighting.Copies) == 0 || !m.phase.Registered() {
 		return // all of them go, or one of them may yet register, which shows that the others are not needed
 	}
@@ -57,7 +57,7 @@ func problemOf(m *member) string {
 	return m.Calls.Problem
 }
 
-func (d *draft) blockedWork() []store.Blocked {
+func (d *status) blockedWork() []store.Blocked {
 	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
 	d.blockRefused()
 	for _, m := range d.members {
@@ -92,7 +92,7 @@ func (d *draft) blockedWork() []store.Blocked {
 
 // blockHealth records what a member that is not healthy yet waits for. One that has failed waits
 // for something else, recorded where that is decided.
-func (d *draft) blockHealth(m *member) {
+func (d *status) blockHealth(m *member) {
 	if m.slot != nil && m.slot.Record.Errored != "" {
 		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,
 			store.BlockedFacts{Text: m.Report.Record.Why, Slot: m.slot.number, Cause: m.slot.givenUp()})

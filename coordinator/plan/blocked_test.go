@@ -11,8 +11,8 @@ import (
 //
 // proves REC-10
 func TestBlockedHoldsWhatIsShown(t *testing.T) {
-	d := &draft{spec: &store.Group{}}
-	if of := d.usedUp(&member{Instance: &Instance{}}, bounds{}, 3); of != (store.BlockedFacts{}) {
+	d := draftWith(func(d *draft) { d.spec = &store.Group{} })
+	if of := d.healing.usedUp(&member{Instance: &Instance{}}, bounds{}, 3); of != (store.BlockedFacts{}) {
 		t.Errorf("without budgets: %+v", of)
 	}
 }

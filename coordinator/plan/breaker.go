@@ -17,7 +17,7 @@ func (m *member) failsChecks() bool {
 // followBreaker opens the breaker while so many instances fail their checks that a cause outside of
 // them is likely, and chooses the one that is healed as a probe (ROLL-7). Slots count in which none
 // works, but for those that a drill has emptied (DAY-6).
-func (d *draft) followBreaker() {
+func (d *healing) followBreaker() {
 	if d.spec == nil || d.spec.Heal.MaxUnhealthy == nil {
 		return
 	}

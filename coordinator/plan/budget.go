@@ -8,6 +8,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// budget says how much may be down, new or removed at once: by the group's own budgets, by the one
+// that it shares, and by the limits of the shard.
+type budget struct {
+	*draft
+	shared  *sharedBudget   // with other groups; nil: none
+	room    *room           // what the limits of the shard leave; nil: there are none
+	drafted map[string]bool // keys of the instances that this plan makes
+}
+
 // counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It
 // is kept up to date with every step, so that no decision has to count again.
 type counts struct {
@@ -20,11 +29,11 @@ type counts struct {
 }
 
 // add counts a member in, or out again.
-func (d *draft) add(m *member, by int) {
+func (f *fleet) add(m *member, by int) {
 	if !m.Record.Managed {
 		return
 	}
-	c, sl := &d.counts, m.slot
+	c, sl := &f.counts, m.slot
 	if m.standing() {
 		c.standing += by
 	}
@@ -45,9 +54,9 @@ func (d *draft) add(m *member, by int) {
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
 	done := m.phase == store.Finished // nothing more is expected of its slot
-	sl.up = slots(sl.up, &c.up, done || d.up(m))
+	sl.up = slots(sl.up, &c.up, done || f.up(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
-	d.countZone(sl)
+	f.countZone(sl)
 }
 
 // standing reports whether a member counts against size and max_expansion: it has a machine, or may
@@ -86,33 +95,33 @@ func (m *member) goingDown() bool {
 // whose workload has ended is down. After a start it has to hold out for startup_duration first
 // (ROLL-3). An instance that only this plan takes to running does not count yet: that action may be
 // overtaken.
-func (d *draft) booted(m *member) bool {
+func (f *fleet) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
 	}
-	startup := d.startup()
+	startup := f.startup()
 	if startup == 0 {
 		return true
 	}
 	due := m.PhaseStart.Add(startup)
-	d.wake(due) // what waits for it goes on then
-	return !d.now.Before(due)
+	f.wake(due) // what waits for it goes on then
+	return !f.now.Before(due)
 }
 
-func (d *draft) startup() time.Duration {
-	if d.spec == nil {
+func (v *view) startup() time.Duration {
+	if v.spec == nil {
 		return 0
 	}
-	return d.spec.Rollout.StartupDuration.D()
+	return v.spec.Rollout.StartupDuration.D()
 }
 
 // proven reports whether a member is healthy, and has been for startup_duration (ROLL-3): so
 // another may rely on it.
-func (d *draft) proven(m *member) bool {
+func (f *fleet) proven(m *member) bool {
 	if !m.healthy() {
 		return false
 	}
-	startup := d.startup()
+	startup := f.startup()
 	if startup == 0 {
 		return true
 	}
@@ -120,8 +129,8 @@ func (d *draft) proven(m *member) bool {
 	if since.Before(m.PhaseStart) {
 		since = m.PhaseStart
 	}
-	if due := since.Add(startup); d.now.Before(due) {
-		d.wake(due)
+	if due := since.Add(startup); f.now.Before(due) {
+		f.wake(due)
 		return false
 	}
 	return true
@@ -129,18 +138,18 @@ func (d *draft) proven(m *member) bool {
 
 // expansion is how many instances exist above size, once the slots that are missing are filled:
 // healing does not use the room that they need (HEAL-10).
-func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
+func (d *budget) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
 
 // bounds are how much of the budgets may be in use for a kind of work to begin.
 type bounds struct{ expansion, down int }
 
-func (d *draft) boundsOf(w store.WorkBudget) bounds {
+func (d *budget) boundsOf(w store.WorkBudget) bounds {
 	return bounds{expansion: d.spec.MaxExpansionFor(w), down: d.spec.MaxUnavailableFor(w, false)}
 }
 
 // mostFor is how many machines may exist for one to be made in a slot. If the one before was
 // removed first, the limit is the one for the work that did so (REC-18).
-func (d *draft) mostFor(sl *slot) int {
+func (d *budget) mostFor(sl *slot) int {
 	var w store.WorkBudget
 	switch v := sl.Record.Vacated; {
 	case v == nil || v.Dead:
@@ -153,7 +162,7 @@ func (d *draft) mostFor(sl *slot) int {
 }
 
 // atCapacity reports whether no machine may be made in a slot.
-func (d *draft) atCapacity(sl *slot) bool {
+func (d *budget) atCapacity(sl *slot) bool {
 	standing := d.counts.standing
 	if v := sl.Record.Vacated; v != nil && !v.Roll {
 		standing -= d.finishing()
@@ -162,21 +171,21 @@ func (d *draft) atCapacity(sl *slot) bool {
 }
 
 // unavailable is how many of the wanted slots have no instance that has fully booted.
-func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
+func (d *budget) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
 
 // unwell is how many of the wanted slots have no healthy instance.
-func (d *draft) unwell() int { return max(0, d.spec.Size-d.counts.well) }
+func (d *budget) unwell() int { return max(0, d.spec.Size-d.counts.well) }
 
 // roomToCreate and roomToDelete apply HEAL-7.
-func (d *draft) roomToCreate() bool {
+func (d *budget) roomToCreate() bool {
 	return d.spec.Budget.MaxCreating == 0 || d.counts.creating < d.spec.Budget.MaxCreating
 }
 
-func (d *draft) roomToDelete() bool {
+func (d *budget) roomToDelete() bool {
 	return d.spec.Budget.MaxDeleting == 0 || d.counts.leaving < d.spec.Budget.MaxDeleting
 }
 
-func (d *draft) mayCreate(what task) bool {
+func (d *budget) mayCreate(what task) bool {
 	if len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0 {
 		d.block("DRAIN-3", what, store.BlockedByEvacuation,
 			store.BlockedFacts{Name: strings.Join(d.wantedZones(), ",")})
@@ -191,10 +200,10 @@ func (d *draft) mayCreate(what task) bool {
 
 // mayAdd is mayCreate for work that makes a machine beside those that there are: it waits for the
 // limits of the shard, behind slots without an instance (CAP-1).
-func (d *draft) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
+func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
 
-func (d *draft) mayDelete(what task, m *member) bool {
-	if !m.goingDown() && !d.mayLeave(what, m) {
+func (d *budget) mayDelete(what task, m *member) bool {
+	if !m.goingDown() && !d.traffic.mayLeave(what, m) {
 		return false
 	}
 	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
@@ -276,7 +285,7 @@ func (t Turns) Done(a *Action, rev store.Revision) {
 
 // takeTurns marks the actions that use a budget: those that compare the shard, as all do that make,
 // restart or remove a machine.
-func (d *draft) takeTurns() {
+func (d *budget) takeTurns() {
 	for i := range d.actions {
 		a := &d.actions[i]
 		a.Limited = len(d.s.Limits) > 0 && slices.ContainsFunc(a.Writes, func(w store.Write) bool { return d.drafted[w.Key] })
@@ -286,4 +295,9 @@ func (d *draft) takeTurns() {
 			a.BudgetGroup = d.shared.name
 		}
 	}
+}
+
+// allWell reports whether every slot has its one healthy instance, and nothing else is going on.
+func (d *budget) allWell() bool {
+	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
 }

@@ -68,7 +68,7 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 	} {
 		sl := &slot{retry: epoch, giveUp: epoch}
 		sl.Record = c.slot
-		(&draft{spec: &store.Group{}, hash: "new"}).renew(sl)
+		draftWith(func(d *draft) { d.spec, d.hash = &store.Group{}, "new" }).renew(sl)
 		r := &sl.Record
 		over := len(r.Failures) == 0 && r.Flapping == 0 && r.Retry == nil && r.GiveUp == nil && r.Errored == "" &&
 			r.Template == "" && sl.retry.IsZero() && sl.giveUp.IsZero()
@@ -112,8 +112,11 @@ func TestWhomAStormKeeps(t *testing.T) {
 		"lost, no storm":          {store.Lost, nil, 1, false},
 		"unhealthy":               {store.Unhealthy, &store.Storm{}, 1, false},
 	} {
-		d := &draft{storm: c.storm, spec: &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}}
-		if d.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
+		d := draftWith(func(d *draft) {
+			d.storms.storm = c.storm
+			d.spec = &store.Group{Budget: store.Budget{MaxExpansion: store.Amount(c.expansion)}}
+		})
+		if d.healing.mustKeep(&member{Instance: &Instance{}, judgment: Judgment{Verdict: c.verdict}}) != c.want {
 			t.Errorf("%s: it is kept: %t", name, !c.want)
 		}
 	}
@@ -191,9 +194,9 @@ func TestWhichZoneIsChosen(t *testing.T) {
 			s.Full[Market{Provider: cloud}][z] = epoch.Add(1)
 		}
 		spec := store.Group{Provider: cloud, Template: store.Template{Zones: c.wanted}}
-		d := &draft{s: s, g: &Group{}, now: epoch, spec: &spec}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = s, &Group{}, epoch, &spec })
 		of := store.InstanceSpec{Provider: c.provider, Template: store.Template{Zones: c.zones}}
-		if got := d.zoneFor(nil, &of); got != c.want {
+		if got := d.zoning.zoneFor(nil, &of); got != c.want {
 			t.Errorf("%s: zone %q, want %q", name, got, c.want)
 		}
 	}
@@ -269,12 +272,12 @@ func TestWhenTheLastGoodTemplateIsUsed(t *testing.T) {
 		s := w.snapshot()
 		s.Groups[0].Status.Record.LastGood = &good
 		d := newDraft(&s, &s.Groups[0], w.now)
-		d.rollout = &store.Rollout{Template: d.hash}
-		c.rollout(d.rollout)
-		d.chooseTemplate()
-		if used := d.fallback != nil; used != c.want ||
-			used && (d.fallback.hash != good.Template || d.rollout.Fallback != good.Template) {
-			t.Errorf("%s: %+v is used, and recorded as %q", name, d.fallback, d.rollout.Fallback)
+		d.roll.rollout = &store.Rollout{Template: d.hash}
+		c.rollout(d.roll.rollout)
+		d.templates.choose()
+		if used := d.templates.fallback != nil; used != c.want ||
+			used && (d.templates.fallback.hash != good.Template || d.roll.rollout.Fallback != good.Template) {
+			t.Errorf("%s: %+v is used, and recorded as %q", name, d.templates.fallback, d.roll.rollout.Fallback)
 		}
 	}
 }
@@ -346,7 +349,10 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 		spec := store.Group{Storm: store.StormSpec{
 			Min: 3, Percent: 50, Window: store.Duration(time.Minute), Cooldown: store.Duration(time.Minute),
 		}}
-		d := &draft{s: &Snapshot{}, g: &Group{Name: "web", Due: Due{}}, now: now, spec: &spec, tally: c.group}
+		d := draftWith(func(d *draft) {
+			d.s, d.now, d.spec, d.storms.tally = &Snapshot{}, now, &spec, c.group
+			d.g = &Group{Name: "web", Due: Due{}}
+		})
 		d.g.Status.Record.Storm = c.before
 		if b := c.before; b != nil {
 			for timer, t := range map[string]*store.Timer{store.TimerStorm: b.Calm, store.TimerResume: b.Resume} {
@@ -355,8 +361,8 @@ func TestWhatBecomesOfAStorm(t *testing.T) {
 				}
 			}
 		}
-		d.followStorm(c.shard)
-		got, s := "", d.storm
+		d.storms.follow(c.shard)
+		got, s := "", d.storms.storm
 		switch {
 		case s == nil:
 			s = &store.Storm{}
@@ -400,11 +406,11 @@ func TestWhatAStormSays(t *testing.T) {
 			store.BlockedFacts{Group: "web", For: store.Duration(time.Minute)},
 		},
 	} {
-		d := &draft{
-			s: &Snapshot{}, g: &Group{Name: "web"}, now: epoch, spec: &spec, storm: &c.storm,
-			tally: Tally{Now: 3, Of: 6},
-		}
-		if !d.heldByStorm(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
+		d := draftWith(func(d *draft) {
+			d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{Name: "web"}, epoch, &spec
+			d.storms.storm, d.storms.tally = &c.storm, Tally{Now: 3, Of: 6}
+		})
+		if !d.storms.holds(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)
 		}

@@ -15,17 +15,17 @@ import (
 const idleAfter = 5 * time.Second
 
 // asksBusy reports whether the group's agents are asked whether the workload is busy.
-func (d *draft) asksBusy() bool { return d.spec != nil && d.spec.Busy.BusyProbe != (store.BusyProbe{}) }
+func (v *view) asksBusy() bool { return v.spec != nil && v.spec.Busy.BusyProbe != (store.BusyProbe{}) }
 
 // isIdle reports whether a member's workload is known to be idle. What is not known counts as busy.
-func (d *draft) isIdle(m *member) bool {
+func (v *view) isIdle(m *member) bool {
 	return m.Alive.Present() && m.Alive.Record.State == store.StreamOpen && reportIsCurrent(m.Instance) &&
 		m.Report.Record.Idle()
 }
 
 // busyRank orders members by whether planned work takes them first: those that are idle.
-func (d *draft) busyRank(m *member) int {
-	if d.asksBusy() && !d.isIdle(m) {
+func (v *view) busyRank(m *member) int {
+	if v.asksBusy() && !v.isIdle(m) {
 		return 1
 	}
 	return 0
@@ -33,16 +33,16 @@ func (d *draft) busyRank(m *member) int {
 
 // busyTime is how long a member that goes for a purpose has to become idle; 0 if that is not waited
 // for.
-func (d *draft) busyTime(m *member, why store.Purpose) time.Duration {
-	if !d.asksBusy() || !why.Planned() || m.unwanted() || !m.healthy() {
+func (v *view) busyTime(m *member, why store.Purpose) time.Duration {
+	if !v.asksBusy() || !why.Planned() || m.unwanted() || !m.healthy() {
 		return 0
 	}
-	return d.spec.Busy.Patience()
+	return v.spec.Busy.Patience()
 }
 
 // finishes goes on with a drain that waits until the workload is idle; false if nothing is to be
 // waited for any more, or if what else it waits for decides.
-func (d *draft) finishes(m *member, rec *store.Drain) bool {
+func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	if rec.Busy == nil || rec.Done != "" {
 		return false
 	}
@@ -72,7 +72,7 @@ func (d *draft) finishes(m *member, rec *store.Drain) bool {
 
 // awaitsIdle has a restart in place, as planned, wait until the workload is idle, and reports
 // whether it does.
-func (d *draft) awaitsIdle(m *member, why store.Cause) bool {
+func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
 	if !d.asksBusy() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
 		return false
 	}
@@ -97,8 +97,8 @@ func (d *draft) awaitsIdle(m *member, why store.Cause) bool {
 
 // movesBefore orders members that may be moved for the sake of the group's shape: those that are
 // idle first.
-func (d *draft) movesBefore(a, b *member, order func(a, b *member) bool) bool {
-	if x, y := d.busyRank(a), d.busyRank(b); x != y {
+func (v *view) movesBefore(a, b *member, order func(a, b *member) bool) bool {
+	if x, y := v.busyRank(a), v.busyRank(b); x != y {
 		return x < y
 	}
 	return order(a, b)
@@ -106,7 +106,7 @@ func (d *draft) movesBefore(a, b *member, order func(a, b *member) bool) bool {
 
 // finishing is how many machines are there only until their workloads are idle. Healing does not
 // wait for the room that they take (BUSY-1).
-func (d *draft) finishing() int {
+func (d *budget) finishing() int {
 	if !d.asksBusy() {
 		return 0
 	}

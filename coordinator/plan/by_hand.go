@@ -17,7 +17,7 @@ func (in *Instance) byHand() bool { return in.Record.Spec.Provider == store.Prov
 
 // bootstrap makes the record of an instance whose machine an operator sets up. The operator has the
 // join token, of which the order has the hash.
-func (d *draft) bootstrap(r store.Versioned[store.Request]) {
+func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 	switch {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
@@ -30,7 +30,7 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 	case !d.mayAct():
 		return // carried out when things may be made again
 	}
-	if l := d.overLimit(false); l != nil {
+	if l := d.budget.overLimit(false); l != nil {
 		d.actions = append(d.actions, refuse(r, l.reached()))
 		return
 	}
@@ -49,26 +49,13 @@ func (d *draft) bootstrap(r store.Versioned[store.Request]) {
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
 		Token:      &TokenGrant{Key: token, Instance: rec.ID, Valid: r.Record.Valid.D()},
 	}
-	d.madeFrom(&a, &rec)
+	d.templates.madeFrom(&a, &rec)
 	d.actions = append(d.actions, a)
-}
-
-// withdrawUnused ends instances whose join tokens were not used in time.
-func (d *draft) withdrawUnused() {
-	for _, m := range d.members {
-		if !m.byHand() || m.phase != store.Booting || m.touched || m.Joined || m.Alive.Present() ||
-			m.judgment.Verdict != store.Stuck {
-			continue
-		}
-		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
-			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.facts(), nil)
-		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
-	}
 }
 
 // endedByHand proves that nothing of an instance runs whose machine was set up by hand, or returns
 // nil.
-func (d *draft) endedByHand(m *member) *ending {
+func (d *removals) endedByHand(m *member) *ending {
 	keys := d.s.Keys
 	token := []store.Write{store.Delete(keys.Token(m.Record.Token))}
 	switch stopped := m.Report.Record.Stopped; {
@@ -90,14 +77,14 @@ func (d *draft) endedByHand(m *member) *ending {
 }
 
 // vouchedGone ends an instance by the word of an operator, who vouches that its machine is gone.
-func (d *draft) vouchedGone(r store.Versioned[store.Request], m *member) {
+func (d *orders) vouchedGone(r store.Versioned[store.Request], m *member) {
 	switch {
 	case !m.byHand():
 		d.actions = append(d.actions, refuse(r, "a provider keeps its machine, and its word decides"))
 	case m.Alive.Present() && !m.Alive.Record.State.Troubled():
 		d.actions = append(d.actions, refuse(r, "its agent reports: the machine is there"))
 	case m.phase == store.Deleting:
-		a := d.end(m, ending{
+		a := d.removals.end(m, ending{
 			why: store.Cause{Kind: store.CauseVouchedGone, By: r.Record.By}, facts: requested(r),
 			conditions: []store.Condition{r.Unchanged()},
 			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},

@@ -6,15 +6,21 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// callProvider lists what is to be asked of the provider. It follows from the phases in the
+// providerCalls lists what is to be asked of providers.
+type providerCalls struct {
+	*draft
+	calls []Call
+}
+
+// follow lists what is to be asked of the provider. It follows from the phases in the
 // records, not from the actions of this plan: an action must have happened before its call.
-func (d *draft) callProvider() {
+func (d *providerCalls) follow() {
 	if d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() {
 		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
 	}
 	tried := d.triedRefusals()
 	for _, m := range d.members {
-		if m.touched || m.Calls.Busy || m.byHand() || d.untouchable(m) {
+		if m.touched || m.Calls.Busy || m.byHand() || d.damage.untouchable(m) {
 			continue
 		}
 		var kind CallKind
@@ -33,11 +39,11 @@ func (d *draft) callProvider() {
 				continue
 			}
 			kind = CallRestart
-		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m) && d.removedFromTraffic(m):
+		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m) && d.traffic.removedFromTraffic(m):
 			kind = CallRemove
 		case several && m.phase != store.Deleting:
 			kind = CallRemoveCopy
-		case d.mustHalt(m):
+		case d.drills.mustHalt(m):
 			kind = CallHalt
 		default:
 			continue
@@ -64,7 +70,7 @@ func (m *member) spareCopy() (c Copy, there bool) {
 }
 
 // triedRefusals are the refusals of which a creation under way tries whether they are over.
-func (d *draft) triedRefusals() map[Refused]bool {
+func (d *providerCalls) triedRefusals() map[Refused]bool {
 	if len(d.s.Refusals) == 0 {
 		return nil
 	}
@@ -79,7 +85,7 @@ func (d *draft) triedRefusals() map[Refused]bool {
 
 // mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a
 // time tries whether it is over; what comes of that has the others planned again.
-func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
+func (d *providerCalls) mustWait(m *member, tried map[Refused]bool) bool {
 	of, r, refused := d.refusal(m)
 	switch {
 	case !refused:
@@ -94,16 +100,14 @@ func (d *draft) mustWait(m *member, tried map[Refused]bool) bool {
 	return false
 }
 
-func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
-
 // halted is the work for providers that was decided before the group was paused.
-func (d *draft) halted() (of store.BlockedFacts) {
-	for _, m := range d.members {
+func (f *fleet) halted() (of store.BlockedFacts) {
+	for _, m := range f.members {
 		switch {
 		case m.Calls.Busy || m.byHand():
 		case m.phase == store.Pending || m.phase == store.Creating:
 			of.Creations++
-		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+		case m.phase == store.Deleting && m.Record.Called && f.mustRemove(m):
 			of.Removals++
 		case m.mustRestart():
 			of.Restarts++
@@ -133,7 +137,7 @@ func rank(kind CallKind, m *member) int {
 }
 
 // mustRemove reports whether the machine has not been removed yet, or was seen again after it was.
-func (d *draft) mustRemove(m *member) bool {
+func (v *view) mustRemove(m *member) bool {
 	if m.Calls.Deleted.IsZero() {
 		return true
 	}

@@ -15,6 +15,14 @@ const mostDamaged = 200
 // aliveMargin is how much longer than any lease an unreadable alive key without a lease stays.
 const aliveMargin = 10 * time.Second
 
+// damage protects what lost and unreadable records may be about.
+type damage struct {
+	*draft
+	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may
+	frozenBy store.BlockedFacts
+	damaged  int // records that are lost or unreadable, less what was acknowledged
+}
+
 // holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts
 // again if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
 // release acknowledges what was shown. It does so of one record alone where it is not known which
@@ -66,10 +74,10 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 // stale reports whether the cache may not be used to destroy anything (SAFE-3).
 func (s *Snapshot) stale() bool { return s.Stale.Kind != "" }
 
-// takeDamage protects the slots of damaged records: they count as filled, and nothing is created or
+// follow protects the slots of damaged records: they count as filled, and nothing is created or
 // deleted for them. Where a slot is not known, that holds for the whole group. The slot of a lost
 // record that an operator has acknowledged is free.
-func (d *draft) takeDamage() {
+func (d *damage) follow() {
 	for i := range d.g.Damaged {
 		x := &d.g.Damaged[i]
 		if x.What == store.DamageLost && x.Reviewed(&d.s.Shard.Record) {
@@ -101,14 +109,14 @@ func (d *draft) takeDamage() {
 
 // freeze keeps everything in the group from being created or deleted, until something happens. The
 // first reason stands.
-func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
+func (d *damage) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	if d.frozen == "" {
 		d.frozen, d.frozenBy = why, of
 	}
 }
 
 // writeSlotsBack restores slots that cannot be read, and reports whether there are any.
-func (d *draft) writeSlotsBack() bool {
+func (d *damage) writeSlotsBack() bool {
 	for i := range d.g.SlotsSpoiled {
 		sl := &d.g.SlotsSpoiled[i]
 		why := store.Cause{Kind: store.CauseUnreadable, Text: sl.Why}
@@ -124,13 +132,13 @@ func (d *draft) writeSlotsBack() bool {
 
 // untouchable reports whether nothing may be created, restarted or removed for a member: its slot
 // is damaged, or its group is frozen.
-func (d *draft) untouchable(m *member) bool {
+func (d *damage) untouchable(m *member) bool {
 	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
 }
 
 // spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this
 // is what makes sure of it.
-func (d *draft) spareDamaged() {
+func (d *damage) spareDamaged() {
 	if d.damaged == 0 && d.frozen == "" {
 		return
 	}
@@ -147,7 +155,7 @@ func (d *draft) spareDamaged() {
 }
 
 // interferes reports whether an action creates, restarts or removes anything.
-func (d *draft) interferes(a *Action) bool {
+func (d *damage) interferes(a *Action) bool {
 	switch a.To {
 	case store.Pending, store.Stopping, store.Draining, store.Deleting:
 		if a.From != a.To {
@@ -169,7 +177,7 @@ func (d *draft) interferes(a *Action) bool {
 // countRecords counts the instances with a record, and lists the damaged ones. While records are
 // missing and it is not known which, the old count stays: it is the only evidence of them. A group
 // that waits for a provider's List is not counted before that.
-func (d *draft) countRecords(st *store.Status) {
+func (d *status) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
 	for i := range d.g.Damaged {
 		x := &d.g.Damaged[i]
@@ -195,7 +203,7 @@ func (d *draft) countRecords(st *store.Status) {
 // sameRecords reports whether a status need not be written for its count of records. One that was
 // counted before a release is counted again: else what the operator acknowledged could not be told
 // from what is lost later.
-func (d *draft) sameRecords(a, b *store.Status) bool {
+func (d *status) sameRecords(a, b *store.Status) bool {
 	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {
 		return false
 	}
@@ -210,7 +218,7 @@ func (d *draft) sameRecords(a, b *store.Status) bool {
 
 // dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an
 // agent's replica has had time to write over them (SAFE-16).
-func (d *draft) dropAlive() {
+func (d *damage) dropAlive() {
 	if d.s.stale() {
 		return
 	}

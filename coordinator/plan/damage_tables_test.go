@@ -167,9 +167,9 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 		},
 		"is adopted": {Action{Rule: "REC-8", Slot: slot(0), To: store.Pending}, true},
 	} {
-		frozen := func(d *draft) { d.frozen = store.BlockedByDamage }
-		damaged := func(d *draft) { d.damaged, d.slot(0).damaged = 1, &store.Damaged{} }
-		other := func(d *draft) { d.damaged, d.slot(1).damaged = 1, &store.Damaged{} }
+		frozen := func(d *draft) { d.damage.frozen = store.BlockedByDamage }
+		damaged := func(d *draft) { d.damage.damaged, d.slot(0).damaged = 1, &store.Damaged{} }
+		other := func(d *draft) { d.damage.damaged, d.slot(1).damaged = 1, &store.Damaged{} }
 		for where, is := range map[string]struct {
 			set   func(*draft)
 			stays bool
@@ -181,7 +181,7 @@ func TestWhatIsLeftOutForDamage(t *testing.T) {
 			d := newDraft(&Snapshot{Keys: keys}, &Group{Name: "web"}, epoch)
 			is.set(d)
 			d.actions = []Action{c.action}
-			d.spareDamaged()
+			d.damage.spareDamaged()
 			if stays := len(d.actions) == 1; stays != is.stays {
 				t.Errorf("%s, %s: is left as it was decided: %t", name, where, stays)
 			}
@@ -229,7 +229,7 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 		g := &s.Groups[0]
 		g.Damaged, g.Unlisted, g.Status.Record.Records, g.Status.Record.Counted = c.damaged, c.unlisted, c.before, 4
 		var st store.Status
-		newDraft(&s, g, w.now).countRecords(&st)
+		newDraft(&s, g, w.now).status.countRecords(&st)
 		counted := s.Revision
 		if c.want == c.before {
 			counted = 4

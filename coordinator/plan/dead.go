@@ -5,7 +5,7 @@ import (
 )
 
 // buryAll takes up the dead first: they wait for no budget, but use it.
-func (d *draft) buryAll() {
+func (d *healing) buryAll() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			if m.dead() && !m.gone() && m.phase != store.Draining && m.phase != store.Finished {
@@ -16,7 +16,7 @@ func (d *draft) buryAll() {
 }
 
 // withdrawFailed gives up creations that cannot succeed.
-func (d *draft) withdrawFailed() {
+func (d *healing) withdrawFailed() {
 	for _, m := range d.members {
 		if m.Record.Managed && (m.phase == store.Pending || m.phase == store.Creating) {
 			d.giveUp(m)
@@ -26,7 +26,7 @@ func (d *draft) withdrawFailed() {
 
 // bury removes a dead member at once, and in the same transaction records who takes its place;
 // under the policy restart it is restarted instead, if its machine exists (DET-4).
-func (d *draft) bury(sl *slot, m *member) {
+func (d *healing) bury(sl *slot, m *member) {
 	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
 		return
 	}
@@ -37,7 +37,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	if !surplus && d.revive(sl, m) {
 		return
 	}
-	flaps := d.fail(sl, m)
+	flaps := d.flapping.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
 	why := motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}
@@ -49,7 +49,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	switch {
 	case flaps && needed:
 		a.What += "; " + sl.waiting()
-	case alone && needed && d.overLimit(true) != nil:
+	case alone && needed && d.budget.overLimit(true) != nil:
 		a.What += "; its slot is filled when there is room for it"
 	case alone && needed && len(d.zones()) > 0:
 		d.addReplacement(a, sl, m, motive{store.PurposeHeal, "DET-4", of(store.CauseDead)})
@@ -59,19 +59,19 @@ func (d *draft) bury(sl *slot, m *member) {
 
 // revive restarts a dead machine in its place, if that is the policy and it may help. Beside
 // another one in the slot it only would be one too many.
-func (d *draft) revive(sl *slot, m *member) bool {
+func (d *healing) revive(sl *slot, m *member) bool {
 	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() ||
 		len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
-	if d.waits(sl, m.task(store.WorkRestart)) {
+	if d.flapping.waits(sl, m.task(store.WorkRestart)) {
 		return true
 	}
 	if d.nextRestart(m) == "" {
 		return false
 	}
-	if d.fail(sl, m) {
-		d.noteFlapping(sl, m)
+	if d.flapping.fail(sl, m) {
+		d.flapping.note(sl, m)
 		return true
 	}
 	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", m.judgment.Cause, true, nil)

@@ -4,17 +4,18 @@
 //
 // # How a plan is made
 //
-// A group is planned alone. Its spec is chosen first (accept in plan.go), then each instance is
+// A group is planned alone. Its spec is chosen first (accept in view.go), then each instance is
 // judged on the evidence (judge.go; judgment.go has the result, doom.go notices and evacuations),
 // then decide and reconcile in plan.go run the deciders in the order of REC-5:
 //
 //	storm.go     whether so many are lost that nothing lost is replaced
 //	progress.go  phases that follow from facts: created, registered, healthy; failures of slots
-//	orders.go    operators' requests; instances that are too old
+//	orders.go    operators' requests
 //	by_hand.go   machines that people set up
 //	dead.go      dead instances
 //	drain.go     instances that leave in order
 //	remove.go    deletions, and the proof that a machine is gone
+//	expiry.go    instances that are too old
 //	traffic.go   memberships in load balancers; traffic_entries.go: what they are;
 //	             members.go: what is known of them
 //	calls.go     which provider calls to make
@@ -39,8 +40,18 @@
 //	windows.go   whether planned work may begin now
 //	motive.go    why an instance is made or leaves
 //
-// They share a draft (draft.go): the group as it will be after the actions chosen so far. Budgets
-// are counted on the draft, hence from phases alone.
+// # Who knows what
+//
+// Three layers hold a group, each on top of the one before:
+//
+//	view.go      the snapshot, the time and the spec in force; nothing changes them
+//	fleet.go     members and slots as they will be after the actions chosen so far, and their counts
+//	draft.go     what is decided: actions, blocked work, notes; the steps that every decider takes
+//
+// A decider is a type of its own with the draft in it, named like its file: healing, roll,
+// traffic. It keeps what only it writes. In its methods d is the decider: d.step and d.block are
+// the draft's, and d.budget.mayCreate asks another decider. Methods of view and fleet decide
+// nothing. Budgets are counted on the fleet, hence from phases alone.
 //
 // # Invariants
 //

@@ -5,73 +5,59 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
-// draft is a group as it will be once the actions decided so far have happened.
+// draft is a group as it will be once the actions decided so far have happened. It collects what is
+// decided; the deciders below decide. Each has the draft, and in it all the others.
 type draft struct {
-	s     *Snapshot
-	g     *Group
-	now   time.Time
-	spec  *store.Group // in force; nil if there never was one
-	asked int          // the size that the spec itself says
-	hash  string       // of the template that is wanted
-
-	members []*member // in order of ID; new ones at the end
-	slots   slotIndex
-	order   []*slot // in order of number; new ones at the end
-
-	acceptedRevision store.Revision
-	invalid          *store.InvalidSpec
-
-	counts   counts
-	crowd    map[string]int // those that will stay, by zone: see spread; nil until it is needed
-	counted  int            // how many these are
-	spots    int            // of them, spot machines
-	storm    *store.Storm   // as it will be recorded
-	tally    Tally
-	breaker  *store.Breaker   // as it will be recorded; nil: healing goes on
-	rollout  *store.Rollout   // as it will be recorded
-	scale    *store.Scale     // as it will be recorded; nil: the size does not follow the load
-	wave     *store.AgentWave // as it will be recorded; nil: agents are left alone
-	behind   []*member        // whose agents are to be offered the wave's version
-	offered  int              // agents with an offer that is open
-	fallback *template        // what everything but the roll creates from, if that is not what is wanted
-	waiting  string           // a failed member that waits for room in a budget
-	// the member for which this plan found no spot capacity, and the provider's words
-	spotless, spotlessWhy string
-	roll                  rollCount
-	shut                  map[string]*closed // by kind of planned work: see closedFor
-	// the roll waits for time or a promotion, and has nothing else to do
-	rests bool
-	// the canaries are promoted by this plan, so that the others wait for the next one
-	promotes bool
-	awaits   *awaited                         // the analysis for which the roll waits; nil: none
-	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
-	notes    []Note                           // journal entries of what is new in the status
+	fleet
 
 	actions []Action
-	calls   []Call
+	blocked []store.Blocked
+	notes   []Note // journal entries of what is new in the status
+	made    int    // how many IDs this plan has given out for the group
 
-	memberCalls []MemberCall
-	watched     map[string]bool // load balancers for which something is waited for
+	// In the order in which decide uses them.
+	damage    damage
+	storms    storms
+	roll      roll
+	stages    stages
+	analysis  analysis
+	templates templates
+	progress  progress
+	agents    agents
+	orders    orders
+	drills    drills
+	removals  removals
+	drains    drains
+	flapping  flapping
+	healing   healing
+	settling  settling
+	sizing    sizing
+	expiry    expiry
+	shares    shares
+	zoning    zoning
+	traffic   traffic
+	scaler    scaler
+	status    status
+	provider  providerCalls
 
-	blocked  []store.Blocked
-	held     []store.Blocked // what was decided and may not be done
-	next     time.Time
-	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
-	frozenBy store.BlockedFacts
-	drillDue time.Time       // see store.Status
-	damaged  int             // records that are lost or unreadable, less what was acknowledged
-	shared   *sharedBudget   // with other groups; nil: none
-	room     *room           // what the limits of the shard leave; nil: there are none
-	drafted  map[string]bool // keys of the instances that this plan makes
-	made     int             // how many IDs this plan has given out for the group
-	spare    []slot          // places for slots without a record, of which most groups have as many as instances
+	// What several of them ask.
+	budget  budget
+	windows windows
+}
+
+// connect gives every decider the draft.
+func (d *draft) connect() {
+	d.damage.draft, d.storms.draft, d.roll.draft, d.stages.draft, d.analysis.draft = d, d, d, d, d
+	d.templates.draft, d.progress.draft, d.agents.draft, d.orders.draft, d.drills.draft = d, d, d, d, d
+	d.removals.draft, d.drains.draft, d.flapping.draft, d.healing.draft, d.settling.draft = d, d, d, d, d
+	d.sizing.draft, d.expiry.draft, d.shares.draft, d.zoning.draft, d.traffic.draft = d, d, d, d, d
+	d.scaler.draft, d.status.draft, d.provider.draft, d.budget.draft, d.windows.draft = d, d, d, d, d
 }
 
 // member is an instance in the draft.
@@ -143,7 +129,10 @@ type slot struct {
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
-	d := &draft{s: s, g: g, now: now, slots: newSlotIndex(max(len(g.Slots), len(g.Instances)))}
+	d := &draft{}
+	d.connect()
+	d.s, d.g, d.now = s, g, now
+	d.slots = newSlotIndex(max(len(g.Slots), len(g.Instances)))
 	d.accept()
 	d.settleSize()
 	slots := make([]slot, len(g.Slots))
@@ -168,7 +157,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 			d.place(m)
 		}
 	}
-	d.takeDamage()
+	d.damage.follow()
 	if !slices.IsSortedFunc(d.order, byNumber) {
 		slices.SortFunc(d.order, byNumber)
 	}
@@ -179,9 +168,9 @@ func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
 // renew has a slot start over on a new template (FLAP-7). It is written with the slot's next
 // change; until then every leader comes to the same.
-func (d *draft) renew(sl *slot) {
+func (v *view) renew(sl *slot) {
 	r := &sl.Record
-	if d.spec == nil || r.Template == "" || r.Template == d.hash {
+	if v.spec == nil || r.Template == "" || r.Template == v.hash {
 		return
 	}
 	sl.flapped = r.Flapping > 0 || r.Errored != ""
@@ -191,98 +180,12 @@ func (d *draft) renew(sl *slot) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// due is when a timer that ends at a time may fire: none does in grace (SAFE-13).
-func (d *draft) due(at time.Time) time.Time {
-	if !at.IsZero() && at.Before(d.s.GraceEnd) {
-		return d.s.GraceEnd
-	}
-	return at
-}
-
-// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since
-// when it runs on our clock has just begun.
-func (d *draft) ends(due Due, name string, t *store.Timer) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	at, known := due[name]
-	if !known {
-		at = d.now.Add(t.For.D())
-	}
-	return d.due(at)
-}
-
-// place puts a member into its slot.
-func (d *draft) place(m *member) {
-	sl := d.slot(m.Record.Slot)
-	m.slot = sl
-	if len(sl.members) == 0 {
-		sl.only[0] = m
-		sl.members = sl.only[:]
-		return
-	}
-	sl.members = append(slices.Clone(sl.members), m)
-	sort.SliceStable(sl.members, func(i, j int) bool { return older(sl.members[i], sl.members[j]) })
-}
-
-// slot returns the slot with this number, drafting one if there is none.
-func (d *draft) slot(n int) *slot {
-	if sl := d.slots.get(n); sl != nil {
-		return sl
-	}
-	if len(d.spare) == 0 {
-		d.spare = make([]slot, max(1, len(d.g.Instances)-len(d.order)))
-	}
-	sl := &d.spare[0]
-	d.spare, sl.number = d.spare[1:], n
-	sl.Key = d.s.Keys.Slot(d.g.Name, n)
-	sl.Record = store.Slot{Schema: store.Schema, Group: d.g.Name, Number: n}
-	d.slots.set(n, sl)
-	d.order = append(d.order, sl)
-	return sl
-}
-
 // older orders members by when their records were made; drafted ones are the youngest.
 func older(a, b *member) bool {
 	if a.Created != b.Created {
 		return b.Created == 0 || a.Created != 0 && a.Created < b.Created
 	}
 	return a.ID() < b.ID()
-}
-
-func (d *draft) wake(at time.Time) {
-	if !at.IsZero() && at.After(d.now) {
-		d.next = sooner(d.next, at)
-	}
-}
-
-// common are the conditions of every action that makes or removes a machine: the spec and the shard
-// (its hold) are as seen.
-func (d *draft) common() []store.Condition {
-	return append(d.specUnchanged(), d.s.Shard.Unchanged())
-}
-
-// specUnchanged is the condition that what is in force is so still.
-func (d *draft) specUnchanged() []store.Condition {
-	out := []store.Condition{store.At(d.specKey(), d.g.Spec.Modified)}
-	if d.g.Spec.StaticModified != 0 {
-		out = append(out, store.At(d.g.Spec.Static, d.g.Spec.StaticModified))
-	}
-	return out
-}
-
-func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
-
-func (d *draft) decision(rule, what string, why store.Cause) store.Decision {
-	return store.Decision{
-		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: d.s.Revision,
-		At: d.now.UTC(),
-	}
-}
-
-// timer is one that begins now.
-func (d *draft) timer(length time.Duration) store.Timer {
-	return store.Timer{Start: d.now.UTC(), For: store.Duration(length)}
 }
 
 // newMember drafts a new instance in a slot and returns it with the write that records it.
@@ -298,7 +201,7 @@ func (d *draft) newMember(sl *slot, replaces string, why motive) (*member, store
 // newRecord is the record of a new instance of the group, made from the template that is due
 // (ROLL-9). Without a slot it is on demand.
 func (d *draft) newRecord(sl *slot, why motive) store.Instance {
-	number, from := -1, d.source(sl, why.purpose)
+	number, from := -1, d.templates.source(sl, why.purpose)
 	if sl != nil {
 		number = sl.number
 	}
@@ -306,10 +209,10 @@ func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 		why.cause = with(why.cause, func(a *store.CauseAlso) { a.Made = from.why })
 	}
 	var fallback bool
-	from.spec.Spot, fallback = d.buy(sl)
+	from.spec.Spot, fallback = d.shares.buy(sl)
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
-		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec),
+		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoning.zoneFor(sl, &from.spec),
 		Template: from.hash, Purpose: why.purpose,
 		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, "requested", why.cause),
 	}
@@ -328,15 +231,15 @@ func (d *draft) join(rec store.Instance) *member {
 		d.place(m)
 	}
 	d.add(m, 1)
-	if d.room != nil {
+	if d.budget.room != nil {
 		waited := m.slot != nil && m.slot.waited
-		if d.room.take(d.kind(&rec.Spec), waited); waited {
+		if d.budget.room.take(d.budget.kind(&rec.Spec), waited); waited {
 			m.slot.waited = false
 		}
-		if d.drafted == nil {
-			d.drafted = map[string]bool{}
+		if d.budget.drafted == nil {
+			d.budget.drafted = map[string]bool{}
 		}
-		d.drafted[m.Key] = true
+		d.budget.drafted[m.Key] = true
 	}
 	return m
 }
@@ -396,7 +299,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cau
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
 		rec.Dead = to == store.Deleting && m.dead()
-		d.enter(m, &rec)
+		d.traffic.enter(m, &rec)
 	}
 	rec.Last = d.decision(rule, what, why)
 	if change != nil {
@@ -431,12 +334,12 @@ func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.Cau
 // (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Whether and
 // when that happens is for Compute to say.
 func Update(in store.Instance, wanted store.Group) (action, why string) {
-	d := &draft{spec: &wanted, hash: wanted.InstanceSpec().TemplateHash()}
+	v := &view{spec: &wanted, hash: wanted.InstanceSpec().TemplateHash()}
 	m := &member{Instance: &Instance{}}
 	m.Record = in
-	if !d.outdated(m) {
+	if !v.outdated(m) {
 		return "", ""
 	}
-	action, cause := d.change(m)
+	action, cause := v.change(m)
 	return action, reason.Short(cause)
 }

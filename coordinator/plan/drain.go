@@ -8,6 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// drains goes on with what is draining.
+type drains struct{ *draft }
+
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
 func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, also ...store.Condition) *Action {
@@ -43,7 +46,7 @@ func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, a
 // drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
 // served, or has neither a hook nor load balancers. What a notice has doomed goes on serving
 // without a hook too, until its replacement does or the notice's time is over (SPOT-2).
-func (d *draft) drainTime(m *member) (time.Duration, bool) {
+func (v *view) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
 	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||
 		m.phase == store.Starting
@@ -53,7 +56,7 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	if m.noticed() {
 		left := length // else its end is unknown
 		if !m.doom.by.IsZero() {
-			left = max(0, m.doom.by.Sub(d.now))
+			left = max(0, m.doom.by.Sub(v.now))
 			if (len(hook) > 0 || m.inTraffic()) && length > 0 {
 				left = min(length, left)
 			}
@@ -65,8 +68,8 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 
 // relieved ends a drain without a hook once a healthy instance has taken the member's place:
 // nothing else is waited for.
-func (d *draft) relieved(m *member) bool {
-	if len(m.Record.Spec.Drain.Hook) > 0 || len(m.Record.Traffic) > 0 && !m.noticed() || !d.trafficEnded(m) {
+func (d *drains) relieved(m *member) bool {
+	if len(m.Record.Spec.Drain.Hook) > 0 || len(m.Record.Traffic) > 0 && !m.noticed() || !d.traffic.trafficEnded(m) {
 		return false
 	}
 	heirs := d.others(m, d.proven)
@@ -78,10 +81,10 @@ func (d *draft) relieved(m *member) bool {
 	return true
 }
 
-// drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
+// follow goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
 // timer, or the machine's death; and an instance that was only lost comes back if its agent does
 // (DET-15).
-func (d *draft) drains() {
+func (d *drains) follow() {
 	for _, m := range d.members {
 		if m.Record.Phase != store.Draining || m.touched {
 			continue
@@ -97,21 +100,21 @@ func (d *draft) drains() {
 		case d.comesBack(m, rec):
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
-		case d.leavesTraffic(m, rec, due):
+		case d.traffic.leavesTraffic(m, rec, due):
 		case d.finishes(m, rec):
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrained, Text: rec.Done})
 		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
-			m.Report.Record.Drained == rec.Token && d.trafficEnded(m):
+			m.Report.Record.Drained == rec.Token && d.traffic.trafficEnded(m):
 			// without one that says nothing
 			a := d.drained(m, "DRAIN-1", of(store.CauseHookEnded))
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
-		case len(m.Record.Spec.Drain.Hook) == 0 && m.inTraffic() && d.trafficEnded(m):
+		case len(m.Record.Spec.Drain.Hook) == 0 && m.inTraffic() && d.traffic.trafficEnded(m):
 			d.drained(m, "LB-1", of(store.CauseNoConnections))
 		case !d.now.Before(due):
 			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrainTime, For: rec.Timer.For})
-		case d.blockTraffic("LB-1", m.task(store.WorkRemove), m, rec.Timer.For):
+		case d.traffic.blockTraffic("LB-1", m.task(store.WorkRemove), m, rec.Timer.For):
 			d.wake(due)
 		default:
 			d.wake(due)
@@ -124,7 +127,7 @@ func (d *draft) drains() {
 	}
 }
 
-func (d *draft) drained(m *member, rule string, why store.Cause) *Action {
+func (d *drains) drained(m *member, rule string, why store.Cause) *Action {
 	why = with(why, func(a *store.CauseAlso) { a.Left = drainedFor(m) })
 	a := d.step(m, store.Deleting, rule, "deleting", why, m.facts(), nil)
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
@@ -140,12 +143,12 @@ func drainedFor(m *member) string {
 
 // comesBack takes back an instance that was lost, once its agent reports again, unless its slot is
 // better off without it.
-func (d *draft) comesBack(m *member, rec *store.Drain) bool {
+func (d *drains) comesBack(m *member, rec *store.Drain) bool {
 	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() ||
 		d.spec == nil || d.spec.Deleting || d.spec.Stopped {
 		return false
 	}
-	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.obsolete(m) || m.age.rule != "" {
+	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.templates.obsolete(m) || m.age.rule != "" {
 		return false
 	}
 	to := store.Checking
@@ -163,7 +166,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 
 // drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain
 // like any other: until now its agent was told nothing of it.
-func (d *draft) drainsAfterAll(m *member) {
+func (d *drains) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
 		return // decided on the next cache
 	}

@@ -347,7 +347,8 @@ func TestHowLongWhatIsDoomedDrains(t *testing.T) {
 		if test.in != 0 {
 			m.doom.by = now.Add(test.in)
 		}
-		if got, waits := (&draft{now: now}).drainTime(m); waits != (test.want > 0) || waits && got != test.want {
+		d := draftWith(func(d *draft) { d.now = now })
+		if got, waits := d.drainTime(m); waits != (test.want > 0) || waits && got != test.want {
 			t.Errorf("%s: it drains for %s, %t, want %s", test.name, got, waits, test.want)
 		}
 		in.Record.Doomed.Rule = "DRAIN-3" // an evacuation leaves the time that a hook takes
@@ -355,7 +356,7 @@ func TestHowLongWhatIsDoomedDrains(t *testing.T) {
 		if test.hook == 0 {
 			want = 0
 		}
-		if got, waits := (&draft{now: now}).drainTime(m); waits != (want > 0) || waits && got != want {
+		if got, waits := d.drainTime(m); waits != (want > 0) || waits && got != want {
 			t.Errorf("%s: evacuated, it drains for %s, %t, want %s", test.name, got, waits, want)
 		}
 	}

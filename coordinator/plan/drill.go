@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -10,15 +11,21 @@ import (
 // mostDrilled bounds the instances of one drill. Their records share a transaction.
 const mostDrilled = 50
 
+// drills begins drills, by order and by schedule.
+type drills struct {
+	*draft
+	due time.Time // see store.Status
+}
+
 // drill has the machines of instances ended as if they had failed, or the agent or workload of one
-// (DAY-6). The mark in their records is the intent; callProvider, or what the gateway tells the
+// (DAY-6). The mark in their records is the intent; providerCalls, or what the gateway tells the
 // agent, follows from it. It keeps what follows from being blamed on anything.
-func (d *draft) drill(r store.Versioned[store.Request], kind store.DrillKind, members []*member) {
+func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, members []*member) {
 	if !d.mayAct() {
 		d.actions = append(d.actions, refuse(r, "nothing is done in the group now: it is paused, or the shard is on hold"))
 		return
 	}
-	if why := d.cannotDrill(kind, members); why != "" {
+	if why := d.cannot(kind, members); why != "" {
 		d.actions = append(d.actions, refuse(r, why))
 		return
 	}
@@ -28,8 +35,8 @@ func (d *draft) drill(r store.Versioned[store.Request], kind store.DrillKind, me
 	}
 }
 
-// cannotDrill returns why a drill is refused; "" if it is not.
-func (d *draft) cannotDrill(kind store.DrillKind, members []*member) string {
+// cannot returns why a drill is refused; "" if it is not.
+func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	if why := d.cannotBear(members); why != "" {
 		return why
 	}
@@ -38,7 +45,7 @@ func (d *draft) cannotDrill(kind store.DrillKind, members []*member) string {
 
 // cause marks the instances that are to fail; nil if another action of this plan changes one of
 // them.
-func (d *draft) cause(mark store.Drill, members []*member) *Action {
+func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	for _, m := range members {
 		if m.touched {
 			return nil // decided on the next cache
@@ -72,7 +79,7 @@ func (d *draft) cause(mark store.Drill, members []*member) *Action {
 
 // cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need
 // not.
-func (d *draft) cannotFail(kind store.DrillKind, m *member) string {
+func (d *drills) cannotFail(kind store.DrillKind, m *member) string {
 	switch {
 	case kind == store.DrillMachine:
 		return ""
@@ -88,8 +95,8 @@ func (d *draft) cannotFail(kind store.DrillKind, m *member) string {
 }
 
 // inZone returns the instances of the group in a zone that fill slots.
-func (d *draft) inZone(zone string) (found []*member) {
-	for _, m := range d.members {
+func (f *fleet) inZone(zone string) (found []*member) {
+	for _, m := range f.members {
 		if m.Record.Managed && m.Record.Zone == zone && zone != "" && m.phase.Fills() {
 			found = append(found, m)
 		}
@@ -99,7 +106,7 @@ func (d *draft) inZone(zone string) (found []*member) {
 
 // cannotBear returns why the group could not bear the end of these machines; "" if it can. One is
 // always borne by a group of two or more that is well; several only within max_unavailable.
-func (d *draft) cannotBear(members []*member) string {
+func (d *drills) cannotBear(members []*member) string {
 	if len(members) == 0 {
 		return "the group has no instance there"
 	}
@@ -126,24 +133,25 @@ func (d *draft) cannotBear(members []*member) string {
 			return "the agent of " + m.ID() + " is being upgraded"
 		}
 	}
-	down, grace := max(1, d.boundsOf(store.WorkBudget{}).down), d.now.Before(d.s.GraceEnd)
+	down, grace := max(1, d.budget.boundsOf(store.WorkBudget{}).down), d.now.Before(d.s.GraceEnd)
 	switch {
 	case d.spec.Stopped || d.spec.Deleting || d.spec.Lifecycle == store.LifecycleTask:
 		return "the group is stopped, goes, or has tasks"
 	case grace:
 		return "after a disturbance nothing is judged for a while"
-	case d.storm != nil || d.breaker != nil:
+	case d.storms.storm != nil || d.healing.breaker != nil:
 		return "there is a storm, or its breaker is open"
-	case d.rollout != nil:
+	case d.roll.rollout != nil:
 		return "a change is being rolled out"
-	case !d.allWell():
+	case !d.budget.allWell():
 		return "not all of its instances are healthy"
 	case len(members) >= d.spec.Size:
 		return fmt.Sprintf("it would leave none of %s", number(d.spec.Size, "instance"))
 	case len(members) > down:
 		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
-	case d.shared != nil && !d.shared.bears(len(members)):
-		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down", d.shared.name)
+	case d.budget.shared != nil && !d.budget.shared.bears(len(members)):
+		return fmt.Sprintf("budget_group %s does not allow it: another of its groups has instances down",
+			d.budget.shared.name)
 	}
 	return ""
 }
@@ -151,15 +159,15 @@ func (d *draft) cannotBear(members []*member) string {
 // mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
 // once: a leader that finds that it was about to be asked does not ask again. If anything but the
 // drill is wrong by now, or the order lies in the future by a wrong clock, it is not asked at all.
-func (d *draft) mustHalt(m *member) bool {
+func (d *drills) mustHalt(m *member) bool {
 	drill := m.Record.Drill
 	return d.spec != nil && m.Record.Drilled(d.now) && !drill.Asked && m.phase == store.Running &&
 		d.now.Before(drill.At.Add(store.DrillBegins)) && d.onlyDrilled()
 }
 
 // onlyDrilled reports whether the group is well but for instances that are drilled.
-func (d *draft) onlyDrilled() bool {
-	if d.storm != nil || d.breaker != nil || d.rollout != nil || d.now.Before(d.s.GraceEnd) {
+func (d *drills) onlyDrilled() bool {
+	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) {
 		return false
 	}
 	down := 0
@@ -169,5 +177,5 @@ func (d *draft) onlyDrilled() bool {
 			down++
 		}
 	}
-	return d.unwell() <= down
+	return d.budget.unwell() <= down
 }

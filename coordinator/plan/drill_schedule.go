@@ -14,25 +14,25 @@ const drillAhead = 5 * time.Minute
 // bySchedule is who orders scheduled drills.
 const bySchedule = "schedule"
 
-// followDrills begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
+// follow begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
 // the instances' records comes first; the status notes the time once a mark is there. So a leader
 // that dies in between neither repeats a drill nor forgets one. One that is late is left out.
-func (d *draft) followDrills() {
+func (d *drills) follow() {
 	if d.spec == nil || len(d.spec.Drills) == 0 {
 		return
 	}
 	old := &d.g.Status.Record
-	d.drillDue = old.DrillDue
+	d.due = old.DrillDue
 	d.wake(d.spec.NextDrill(d.now))
 	due, spec := d.spec.DrillAt(d.now)
 	switch {
 	case due.IsZero() || due.Equal(old.DrillDue):
 		return
 	case old.DrillDue.IsZero() || old.AcceptedRevision != d.acceptedRevision:
-		d.drillDue = due // a schedule begins with the next time
+		d.due = due // a schedule begins with the next time
 		return
 	case old.DrillDue.After(d.now.Add(drillAhead)):
-		d.drillDue = due // else none would begin until then
+		d.due = due // else none would begin until then
 		d.tell("DAY-6", "scheduled drills go on", store.Cause{
 			Text: "the last one is noted for " + old.DrillDue.Format(time.RFC3339) + ", by a clock that was wrong",
 		})
@@ -46,28 +46,28 @@ func (d *draft) followDrills() {
 	if slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Drill != nil && m.Record.Drill.Request == mark.Request
 	}) {
-		d.drillDue = due
+		d.due = due
 		return
 	}
 	members := d.inZone(spec.Zone)
 	if spec.Zone == "" {
 		members = d.oldest()
 	}
-	why := d.noTimeForDrill(due)
+	why := d.notNow(due)
 	if why == "" {
-		why = d.cannotDrill(mark.Kind, members)
+		why = d.cannot(mark.Kind, members)
 	}
 	if why == "" {
 		d.cause(mark, members)
 		return
 	}
-	d.drillDue = due
+	d.due = due
 	d.tell("DAY-6", "scheduled drill left out", store.Cause{Text: why})
 }
 
-// noTimeForDrill returns why no scheduled drill begins now, whatever the group could bear; "" if
+// notNow returns why no scheduled drill begins now, whatever the group could bear; "" if
 // one may.
-func (d *draft) noTimeForDrill(due time.Time) string {
+func (d *drills) notNow(due time.Time) string {
 	switch {
 	case !d.now.Before(due.Add(store.DrillBegins)):
 		return "its time has passed"
@@ -75,7 +75,7 @@ func (d *draft) noTimeForDrill(due time.Time) string {
 		return "nothing is done in the group now: it is paused, or the shard is on hold"
 	case d.s.ClocksApart >= ClocksApart:
 		return "the clocks of the coordinators differ"
-	case d.closedFor(store.PlannedDrill) != nil:
+	case d.windows.closedFor(store.PlannedDrill) != nil:
 		return "no window allows it now, or there is a freeze"
 	default:
 		return ""
@@ -83,9 +83,9 @@ func (d *draft) noTimeForDrill(due time.Time) string {
 }
 
 // oldest is the running instance that has filled its slot for the longest time.
-func (d *draft) oldest() []*member {
+func (f *fleet) oldest() []*member {
 	var oldest *member
-	for _, m := range d.members {
+	for _, m := range f.members {
 		if m.Record.Managed && m.phase == store.Running && (oldest == nil || older(m, oldest)) {
 			oldest = m
 		}

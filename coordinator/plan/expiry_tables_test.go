@@ -97,7 +97,7 @@ func TestWhoIsTooOld(t *testing.T) {
 		}, nil, year, "", false},
 		"no spec": {func(d *draft) { d.spec = nil }, nil, year, "", false},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{}, now: now, spec: &store.Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
 		if test.set != nil {
 			test.set(d)
 		}
@@ -107,7 +107,7 @@ func TestWhoIsTooOld(t *testing.T) {
 		if test.is != nil {
 			test.is(m)
 		}
-		got := d.ageOf(m)
+		got := d.expiry.ageOf(m)
 		if got.rule != test.rule || got.forced != test.forced || (got.cause.Kind == "") != (test.rule == "") {
 			t.Errorf("%s: %+v, want %s, forced %t", name, got, test.rule, test.forced)
 		}
@@ -119,11 +119,11 @@ func TestWhoIsTooOld(t *testing.T) {
 	}
 	low, high := time.Hour, time.Duration(0)
 	for i := range 500 { // when the first and the last of many are
-		d := &draft{s: &Snapshot{}, g: &Group{}, now: now, spec: &store.Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
 		forced(time.Hour)(d)
 		in := &Instance{Born: now}
 		in.Record.ID, in.Record.Managed = fmt.Sprint("web-", i), true
-		d.ageOf(&member{Instance: in, phase: store.Running})
+		d.expiry.ageOf(&member{Instance: in, phase: store.Running})
 		low, high = min(low, d.next.Sub(now)), max(high, d.next.Sub(now))
 	}
 	if low < 54*time.Minute || low > 55*time.Minute || high < 59*time.Minute || high > time.Hour {

@@ -136,7 +136,7 @@ func (x *Extra) unwanted() string {
 // adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that
 // the order names, else the one that the machine had, else a free one, else on demand. What it was
 // made from its claim tells; where there is none, a roll replaces it in time.
-func (d *draft) adopt(r store.Versioned[store.Request]) {
+func (d *orders) adopt(r store.Versioned[store.Request]) {
 	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
 	if i < 0 || d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no machine of this name is known to be extra"))
@@ -197,7 +197,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 }
 
 // cannotAdopt returns why an order to adopt contradicts what is known, or "".
-func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
+func (d *orders) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	of := x.Group
 	if x.Claim != nil {
 		of = x.Claim.Group
@@ -220,7 +220,7 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 
 // adoptInto returns the slot for a machine; nil: it is adopted on demand. wait reports whether
 // another action of this plan changes that slot.
-func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
+func (d *orders) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
 	if d.spec.Deleting || d.spec.Stopped || x.Provider == store.ProviderNone {
 		return nil, false
 	}
@@ -248,11 +248,11 @@ func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot,
 
 // hasPlace reports whether a machine may have its old slot back although the number is beyond the
 // size, as after the group has shrunk: its lost record holds the slot, or the group lacks one.
-func (d *draft) hasPlace(n int, x *Extra) bool {
-	if sl := d.slots.get(n); sl != nil && sl.damaged != nil {
+func (f *fleet) hasPlace(n int, x *Extra) bool {
+	if sl := f.slots.get(n); sl != nil && sl.damaged != nil {
 		return sl.damaged.Instance == x.Instance
 	}
-	return d.inUse() < d.spec.Size
+	return f.inUse() < f.spec.Size
 }
 
 // deserted returns the instance whose slot a machine may take because its claim has that slot: the

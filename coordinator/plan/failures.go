@@ -8,9 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// noteFlapping records that a failure has made a slot flap: what failed stays as it is until the
+// flapping counts the failures of slots, and makes those that fail again and again wait.
+type flapping struct{ *draft }
+
+// note records that a failure has made a slot flap: what failed stays as it is until the
 // wait is over.
-func (d *draft) noteFlapping(sl *slot, m *member) {
+func (d *flapping) note(sl *slot, m *member) {
 	rule, what := "FLAP-1", sl.waiting()
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
@@ -24,12 +27,12 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 // giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a
 // template that is not wanted any more, or has failed for as long as DET-10 gives. It is no failure
 // of the slot (HEAL-13).
-func (d *draft) giveUp(m *member) {
+func (d *healing) giveUp(m *member) {
 	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy &&
-		(m.Record.Converts || !d.withdrawRebalance(m)) {
-		d.moveZone(m)
+		(m.Record.Converts || !d.zoning.withdrawRebalance(m)) {
+		d.zoning.moveZone(m)
 	}
-	d.fallBack(m)
+	d.shares.fallBack(m)
 	if m.touched || m.Calls.Busy || m.Calls.Problem == "" {
 		return
 	}
@@ -37,8 +40,8 @@ func (d *draft) giveUp(m *member) {
 	switch due := m.PhaseStart.Add(m.patience()); {
 	case m.Calls.Refused:
 		why.Kind = store.CauseCallRefused
-		d.refusedFallback(m)
-	case d.obsolete(m):
+		d.templates.refusedFallback(m)
+	case d.templates.obsolete(m):
 		why.Kind = store.CauseObsolete
 	case m.phase == store.Creating && !d.now.Before(due):
 		why.Kind, why.For = store.CauseNotMade, store.Duration(m.patience())
@@ -46,7 +49,7 @@ func (d *draft) giveUp(m *member) {
 		d.wake(due)
 		return
 	}
-	if d.mayDelete(m.task(store.WorkWithdraw), m) {
+	if d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 		d.retire(m, motive{store.PurposeHeal, "HEAL-13", why}, "withdrawn", nil)
 	}
 }
@@ -64,7 +67,7 @@ const mostFailures = 100
 
 // fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
 // has to wait (FLAP-1, FLAP-2). The caller writes the slot.
-func (d *draft) fail(sl *slot, m *member) (wait bool) {
+func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" || m.Record.Drilled(d.now) {
 		return sl.retry.After(d.now) || sl.Record.Errored != ""
 	}
@@ -103,27 +106,27 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 
 // delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
 // and some noise keeps slots from trying in step (FLAP-2).
-func (d *draft) delay(number, before int) time.Duration {
-	f := d.spec.Flap
+func (v *view) delay(number, before int) time.Duration {
+	f := v.spec.Flap
 	delay := f.MinDelay.D()
 	for i := 0; i < before && delay < f.MaxDelay.D(); i++ {
 		delay *= 2
 	}
 	delay = min(delay, f.MaxDelay.D())
-	noise := time.Duration((2*share(d.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
+	noise := time.Duration((2*share(v.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
 	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
 }
 
 // giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
-func (d *draft) giveSlotUp(sl *slot, why store.Cause) {
+func (d *flapping) giveSlotUp(sl *slot, why store.Cause) {
 	sl.Record.ErroredCause, sl.Record.Errored = why, reason.Short(why)
 	sl.Record.Retry, sl.Record.GiveUp = nil, nil
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// giveUpFlapping gives up the slots that have flapped for too long, unless an instance in them is
+// giveUpLong gives up the slots that have flapped for too long, unless an instance in them is
 // well.
-func (d *draft) giveUpFlapping() {
+func (d *flapping) giveUpLong() {
 	for _, sl := range d.order {
 		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
 			continue
@@ -145,7 +148,7 @@ func (d *draft) giveUpFlapping() {
 }
 
 // waits reports whether a slot may not be filled or healed now, and records why.
-func (d *draft) waits(sl *slot, what task) bool {
+func (d *flapping) waits(sl *slot, what task) bool {
 	if sl.Record.Errored != "" || sl.retry.After(d.now) {
 		d.blockFlapping(sl, what)
 		return true
@@ -168,17 +171,17 @@ func (sl *slot) waiting() string {
 }
 
 // flapsNow reports whether so many failures are recent that the slot flaps.
-func (d *draft) flapsNow(rec store.Slot) bool {
+func (v *view) flapsNow(rec store.Slot) bool {
 	recent := 0
 	for _, f := range rec.Failures {
-		if age := d.now.Sub(f.At); age < d.spec.Flap.Window.D() && age > -time.Minute {
+		if age := v.now.Sub(f.At); age < v.spec.Flap.Window.D() && age > -time.Minute {
 			recent++
 		}
 	}
-	return recent >= d.spec.Flap.Failures
+	return recent >= v.spec.Flap.Failures
 }
 
-func (d *draft) blockFlapping(sl *slot, what task) {
+func (d *flapping) blockFlapping(sl *slot, what task) {
 	if sl.Record.Errored != "" {
 		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
 			store.BlockedFacts{Slot: sl.number, Cause: sl.givenUp()})

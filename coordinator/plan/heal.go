@@ -2,13 +2,21 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
 
+// healing restarts and replaces what has failed or has to go.
+type healing struct {
+	*draft
+	breaker *store.Breaker // as it will be recorded; nil: healing goes on
+	waiting string         // a failed member that waits for room in a budget
+}
+
 // heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by
 // slot. Those that were ordered to go now come first: they wait for no budget, but use it.
-func (d *draft) heal() {
+func (d *healing) heal() {
 	for _, sl := range d.order {
 		if sl.goesNow() {
 			d.healSlot(sl)
@@ -35,7 +43,7 @@ func (sl *slot) goesNow() bool {
 func (m *member) goesNow() bool { return m.Record.Condemned != nil && m.Record.Condemned.Now }
 
 // healSlot decides for a slot with failed or condemned members, or with more than one.
-func (d *draft) healSlot(sl *slot) {
+func (d *healing) healSlot(sl *slot) {
 	var good, bad []*member
 	for _, m := range sl.members {
 		switch {
@@ -50,7 +58,7 @@ func (d *draft) healSlot(sl *slot) {
 	}
 	switch {
 	case len(good) > 0 && len(good)+len(bad) > 1:
-		d.settle(sl, good, bad)
+		d.settling.settle(sl, good, bad)
 	case len(bad) > 1:
 		d.thinOut(sl, bad)
 	case len(bad) == 1:
@@ -59,7 +67,7 @@ func (d *draft) healSlot(sl *slot) {
 }
 
 // leftAlone reports whether a member must not be healed, and records why.
-func (d *draft) leftAlone(m *member) bool {
+func (d *healing) leftAlone(m *member) bool {
 	what := m.task(store.WorkReplace)
 	switch {
 	case !m.failing() || m.Record.Condemned != nil:
@@ -75,12 +83,12 @@ func (d *draft) leftAlone(m *member) bool {
 			store.BlockedFacts{Count: d.breaker.Count, Limit: d.breaker.Limit, For: d.spec.Storm.ProbeAfter})
 		return true
 	}
-	return d.heldByStorm(m)
+	return d.storms.holds(m)
 }
 
 // spared reports whether a member is protected from healing, and records that. An order to go is
 // stronger.
-func (d *draft) spared(m *member) bool {
+func (d *healing) spared(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
 	}
@@ -90,17 +98,17 @@ func (d *draft) spared(m *member) bool {
 }
 
 // mend begins the healing of a slot whose only member has failed, is condemned or doomed.
-func (d *draft) mend(sl *slot, m *member) {
+func (d *healing) mend(sl *slot, m *member) {
 	if sl.touched || d.leftAlone(m) || !m.failing() && d.doomedAsMade(m) > 0 { // saveNoticed has told why
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
-	if !m.goesNow() && d.waits(sl, m.task(store.WorkReplace)) {
+	if !m.goesNow() && d.flapping.waits(sl, m.task(store.WorkReplace)) {
 		return // also for one that works and has to go: those made in its place fail as any others do (FLAP-2)
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
-			if what := m.task(store.WorkRestart); !d.overShared(what, m) && d.mayDelete(what, m) {
+			if what := m.task(store.WorkRestart); !d.budget.overShared(what, m) && d.budget.mayDelete(what, m) {
 				d.mendByRestart(sl, m, level)
 			} else {
 				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
@@ -112,9 +120,9 @@ func (d *draft) mend(sl *slot, m *member) {
 }
 
 // mendByRestart restarts a failed member in its place (HEAL-1, HEAL-3).
-func (d *draft) mendByRestart(sl *slot, m *member, level string) {
-	if d.fail(sl, m) {
-		d.noteFlapping(sl, m)
+func (d *healing) mendByRestart(sl *slot, m *member, level string) {
+	if d.flapping.fail(sl, m) {
+		d.flapping.note(sl, m)
 		return
 	}
 	a := d.restart(m, level, "HEAL-1", "restarting its "+level, m.judgment.Cause, true, nil)
@@ -122,17 +130,17 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 }
 
 // replace begins the replacement of a slot's only member.
-func (d *draft) replace(sl *slot, m *member) {
+func (d *healing) replace(sl *slot, m *member) {
 	removeFirst, ok := d.turn(m)
 	if !ok {
-		if m.failing() && !sl.touched && d.boundsOf(d.spec.Budget.Heal) != (bounds{}) {
+		if m.failing() && !sl.touched && d.budget.boundsOf(d.spec.Budget.Heal) != (bounds{}) {
 			d.waiting = m.ID()
 		}
 		return
 	}
 	failed := m.Record.Condemned == nil && m.doom.rule == ""
-	if failed && d.fail(sl, m) {
-		d.noteFlapping(sl, m)
+	if failed && d.flapping.fail(sl, m) {
+		d.flapping.note(sl, m)
 		return
 	}
 	why := m.grounds("HEAL-2")
@@ -159,14 +167,14 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, why motive) {
 	} else {
 		a.What += "; " + requested
 	}
-	d.madeFrom(a, &r.Record)
+	d.templates.madeFrom(a, &r.Record)
 	a.Conditions = append(a.Conditions, store.Absent(r.Key))
 	a.Writes = append(a.Writes, write)
 }
 
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
-func (d *draft) removeFirst(sl *slot, m *member, why motive) {
+func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
 	sl.Record.Vacated = &store.Vacated{
@@ -174,11 +182,11 @@ func (d *draft) removeFirst(sl *slot, m *member, why motive) {
 	}
 	switch {
 	case m.phase != store.Deleting:
-	case d.waits(sl, what):
+	case d.flapping.waits(sl, what):
 		a.What += "; " + sl.waiting()
-	case d.atCapacity(sl) || d.overLimit(true) != nil:
+	case d.budget.atCapacity(sl) || d.budget.overLimit(true) != nil:
 		a.What += "; its slot is filled when its machine is gone"
-	case d.mayCreate(what):
+	case d.budget.mayCreate(what):
 		d.addReplacement(a, sl, m, why)
 	}
 	d.writeSlot(a, sl)
@@ -186,42 +194,42 @@ func (d *draft) removeFirst(sl *slot, m *member, why motive) {
 
 // turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is
 // removed first.
-func (d *draft) turn(m *member) (removeFirst, ok bool) {
-	b := d.boundsOf(d.spec.Budget.Heal)
+func (d *healing) turn(m *member) (removeFirst, ok bool) {
+	b := d.budget.boundsOf(d.spec.Budget.Heal)
 	what := m.task(store.WorkReplace)
 	if m.goesNow() { // whether its place can be taken or not
-		return true, d.mayDelete(m.task(store.WorkRemove), m)
+		return true, d.budget.mayDelete(m.task(store.WorkRemove), m)
 	}
-	if !d.roomToCreate() && m.failing() && len(d.zones()) > 0 {
-		if leaving := d.giveWay(m, (*member).comingUp); leaving != "" {
+	if !d.budget.roomToCreate() && m.failing() && len(d.zones()) > 0 {
+		if leaving := d.roll.giveWay(m, (*member).comingUp); leaving != "" {
 			d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{Other: leaving})
 			return false, false
 		}
 	}
-	if m.touched || !d.mayCreate(what) {
+	if m.touched || !d.budget.mayCreate(what) {
 		return false, false
 	}
-	limited := d.overLimit(true) != nil
-	if d.expansion()-d.finishing() < b.expansion && !limited {
+	limited := d.budget.overLimit(true) != nil
+	if d.budget.expansion()-d.budget.finishing() < b.expansion && !limited {
 		return false, true
 	}
 	if d.mustKeep(m) && !limited {
-		of := d.usedUp(m, b, d.unavailable())
+		of := d.usedUp(m, b, d.budget.unavailable())
 		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
 	// An instance that never booted is unavailable already: removing it takes nothing down
 	// (HEAL-5). Else several of them would use the budget up that their own replacement needs.
-	used := b.down == 0 || d.booted(m) && d.unavailable() >= b.down
-	if (used || d.mustKeep(m)) && d.limited(what, true) {
+	used := b.down == 0 || d.booted(m) && d.budget.unavailable() >= b.down
+	if (used || d.mustKeep(m)) && d.budget.limited(what, true) {
 		return false, false
 	}
 	if used {
-		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.unavailable()))
+		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.budget.unavailable()))
 		return false, false
 	}
-	if d.overShared(what, m) || !d.mayDelete(what, m) {
+	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
 		return false, false
 	}
 	return true, true
@@ -229,22 +237,23 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 
 // usedUp returns the use of both budgets, and has an instance of a roll make room for a member that
 // has failed.
-func (d *draft) usedUp(m *member, b bounds, used int) store.BlockedFacts {
+func (d *healing) usedUp(m *member, b bounds, used int) store.BlockedFacts {
 	if b == (bounds{}) {
 		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
 	}
 	of := store.BlockedFacts{
-		Expansion: b.expansion, ExpansionUsed: max(0, d.expansion()), Down: b.down, DownUsed: used,
+		Expansion: b.expansion, ExpansionUsed: max(0, d.budget.expansion()), Down: b.down, DownUsed: used,
 	}
 	if b.expansion > 0 && m.failing() && m.phase.Fills() {
-		of.Other = d.giveWay(m, (*member).standing)
+		of.Other = d.roll.giveWay(m, (*member).standing)
 	}
 	return of
 }
 
 // mustKeep reports whether a member is not removed before its replacement is there.
-func (d *draft) mustKeep(m *member) bool {
-	return m.missed() && d.storm != nil && d.storm.Ended == "" && d.boundsOf(d.spec.Budget.Heal).expansion > 0
+func (d *healing) mustKeep(m *member) bool {
+	return m.missed() && d.storms.storm != nil && d.storms.storm.Ended == "" &&
+		d.budget.boundsOf(d.spec.Budget.Heal).expansion > 0
 }
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
@@ -269,7 +278,7 @@ func (m *member) grounds(rule string) motive {
 // thinOut leaves one of several members that failed or are condemned: a replacement that failed
 // must not take the room of the next one (HEAL-13). One that works stays if there is one, else one
 // that has fully booted (HEAL-5), else the oldest.
-func (d *draft) thinOut(sl *slot, bad []*member) {
+func (d *healing) thinOut(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
 		if d.use(m) > d.use(keep) {
@@ -287,14 +296,14 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			return // the rest on the next cache
 		case keep.seemsDown() && !m.goesNow():
 			return // until it is known whether that one can keep the slot
-		case m.missed() && d.heldByStorm(m):
+		case m.missed() && d.storms.holds(m):
 			continue
-		case !d.mayDelete(m.task(store.WorkRemove), m):
+		case !d.budget.mayDelete(m.task(store.WorkRemove), m):
 			return
 		}
 		why := m.grounds("HEAL-13")
 		why.cause = followed(why.cause, func(a *store.CauseAlso) { a.Until = keep.ID() })
-		d.fail(sl, m)
+		d.flapping.fail(sl, m)
 		a := d.retire(m, why, "deleting", m.facts(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
@@ -302,7 +311,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 }
 
 // use is how much a slot still has of a member that is to leave it.
-func (d *draft) use(m *member) int {
+func (d *healing) use(m *member) int {
 	switch {
 	case m.healthy() && d.proven(m):
 		return 5
@@ -334,23 +343,9 @@ func (m *member) proof(keys store.Keys) []store.Condition {
 // usable reports whether a member fills its slot and nothing speaks against it.
 func usable(m *member) bool { return m.fills() && !m.unwanted() }
 
-// others lists the members in the same slot for which a property holds.
-func (d *draft) others(m *member, property func(*member) bool) []*member {
-	if m.slot == nil {
-		return nil
-	}
-	var out []*member
-	for _, o := range m.slot.members {
-		if o != m && !o.gone() && property(o) {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // moveZone tries a creation in another zone when its own has no room: nothing was made there
 // (REC-3).
-func (d *draft) moveZone(m *member) {
+func (d *zoning) moveZone(m *member) {
 	market := MarketOf(m.Record.Spec)
 	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
 	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
@@ -362,4 +357,58 @@ func (d *draft) moveZone(m *member) {
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to
 	d.countZone(m.slot)
+}
+
+// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained
+// by waiting (SPOT-2).
+func (d *healing) saveNoticed() {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending ||
+				m.phase == store.Creating {
+				continue
+			}
+			if left := d.doomedAsMade(m); left > 0 {
+				d.wake(d.now.Add(left))
+				d.block("SPOT-2", m.task(store.WorkReplace), store.BlockedByNewDoom,
+					store.BlockedFacts{Cause: m.doom.cause, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
+				continue
+			}
+			if d.made >= mostCreations {
+				return
+			}
+			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
+			why := motive{store.PurposeNotice, "SPOT-2", m.doom.cause}
+			a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
+			switch {
+			case needed && d.budget.overLimit(true) != nil:
+				a.What += "; its slot is filled when there is room for it"
+				sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Purpose: why.purpose}
+			case needed:
+				r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
+				a.What += "; replacement " + r.ID() + " requested"
+				a.Replacement = r.ID()
+				d.templates.madeFrom(a, &r.Record)
+				a.Conditions = append(a.Conditions, store.Absent(r.Key))
+				a.Writes = append(a.Writes, write)
+			}
+			d.writeSlot(a, sl)
+		}
+	}
+}
+
+// doomedAsMade returns how long to wait with replacing a member that was doomed by a notice as soon
+// as it existed: until it is flap.min_delay old. Notices do not count as failures of a slot
+// (FLAP-1). So without this wait, a notice that every machine gets, such as a shared file, would
+// have machines made and given up as fast as they come. A member that ends earlier is replaced
+// then.
+func (d *healing) doomedAsMade(m *member) time.Duration {
+	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
+	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {
+		return 0
+	}
+	if r.Notice == nil || r.Started.IsZero() || r.Notice.At.Sub(r.Started) >= asMade { // both by its own clock
+		return 0
+	}
+	return max(0, d.spec.Flap.MinDelay.D()-age)
 }

@@ -457,7 +457,7 @@ func checksSay(r store.Report) []store.Fact {
 // evidence on, long before that evidence is enough to destroy anything.
 
 // up reports whether a member has fully booted and there is no evidence that it is down.
-func (d *draft) up(m *member) bool { return d.booted(m) && !m.seemsDown() }
+func (f *fleet) up(m *member) bool { return f.booted(m) && !m.seemsDown() }
 
 // crashed reports whether its workload has ended, by the word of its agent, and is expected to run.
 // Starting it again takes nothing down.

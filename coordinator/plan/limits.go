@@ -87,11 +87,11 @@ func (r *room) blocks(k kind, waited bool) *Limit {
 // reached says that the limit is, as a refusal does.
 func (l *Limit) reached() string { return fmt.Sprintf("%s %d is reached (CAP-1)", l.Name, l.Most) }
 
-func (d *draft) kind(spec *store.InstanceSpec) kind { return kind{spec.Provider, d.spec.Labels} }
+func (d *budget) kind(spec *store.InstanceSpec) kind { return kind{spec.Provider, d.spec.Labels} }
 
 // overLimit returns the limit that keeps the group from making an instance; nil: none does.
 // heals: a slot waits for it.
-func (d *draft) overLimit(heals bool) *Limit {
+func (d *budget) overLimit(heals bool) *Limit {
 	if d.room == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (d *draft) overLimit(heals bool) *Limit {
 }
 
 // limited reports whether a limit keeps work from making an instance, and records that.
-func (d *draft) limited(what task, heals bool) bool {
+func (d *budget) limited(what task, heals bool) bool {
 	l := d.overLimit(heals)
 	if l == nil {
 		return false

@@ -455,11 +455,11 @@ func TestByWhichRuleASlotWaits(t *testing.T) {
 // proves ROLL-9
 func TestWhatIsRefusedOfTheLastGoodTemplate(t *testing.T) {
 	for made, want := range map[string]string{"good": "no image", "new": ""} {
-		d := &draft{fallback: &template{hash: "good"}, rollout: &store.Rollout{}}
+		d := draftWith(func(d *draft) { d.templates.fallback, d.roll.rollout = &template{hash: "good"}, &store.Rollout{} })
 		m := &member{Instance: &Instance{Calls: Calls{Problem: "no image"}}}
 		m.Record.Template = made
-		if d.refusedFallback(m); d.rollout.FallbackUnusable != want {
-			t.Errorf("made from %s: it is of no use: %q", made, d.rollout.FallbackUnusable)
+		if d.templates.refusedFallback(m); d.roll.rollout.FallbackUnusable != want {
+			t.Errorf("made from %s: it is of no use: %q", made, d.roll.rollout.FallbackUnusable)
 		}
 	}
 }

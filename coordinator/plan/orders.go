@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,48 +9,54 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// orders carries out operators' requests, or refuses them; either removes the request in the same
+// orders carries out operators' requests.
+type orders struct {
+	*draft
+	settled []store.Versioned[store.Request] // those that are carried out by writing the status
+}
+
+// carryOut carries out operators' requests, or refuses them; either removes the request in the same
 // transaction (REC-16). Carrying one out marks the record: the work itself follows from the mark,
 // the next leader.
-func (d *draft) orders() {
+func (d *orders) carryOut() {
 	for _, r := range d.g.Requests {
 		switch {
 		case r.Record.Kind == store.RequestAdopt && d.find(r.Record.Instance) == nil:
 			d.adopt(r)
 		case r.Record.Instance == "":
-			d.orderGroup(r)
+			d.ofGroup(r)
 		default:
-			d.orderInstance(r)
+			d.ofInstance(r)
 		}
 	}
 }
 
-// orderGroup carries out an order for a whole group.
-func (d *draft) orderGroup(r store.Versioned[store.Request]) {
+// ofGroup carries out an order for a whole group.
+func (d *orders) ofGroup(r store.Versioned[store.Request]) {
 	if d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no spec of the group was ever in force"))
 		return
 	}
 	switch r.Record.Kind {
 	case store.RequestRetry:
-		if !d.retryAgents(r) { // else the rest of it follows in the next plan
+		if !d.agents.retry(r) { // else the rest of it follows in the next plan
 			d.retry(r, d.order)
 		}
 	case store.RequestOverrideStorm:
-		if d.storm == nil || d.storm.Ended != "" {
+		if d.storms.storm == nil || d.storms.storm.Ended != "" {
 			d.actions = append(d.actions, refuse(r, "there is no storm"))
 			return
 		}
-		d.endStorm(store.Cause{Kind: store.CauseOverridden, By: r.Record.By})
+		d.storms.end(store.Cause{Kind: store.CauseOverridden, By: r.Record.By})
 		d.settled = append(d.settled, r)
 	case store.RequestPromote:
-		d.promote(r)
+		d.stages.promote(r)
 	case store.RequestCreate:
 		d.createOnDemand(r)
 	case store.RequestBootstrap:
 		d.bootstrap(r)
 	case store.RequestDrill:
-		d.drill(r, store.DrillMachine, d.inZone(r.Record.Zone))
+		d.drills.drill(r, store.DrillMachine, d.inZone(r.Record.Zone))
 	default:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
 	}
@@ -59,8 +64,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 
 // mayRetry reports whether an order to retry the group would do something for its slots or its
 // roll.
-func (d *draft) mayRetry(slots []*slot) bool {
-	return d.rollout != nil && d.rollout.Failed || slices.ContainsFunc(slots, (*slot).mayRetry)
+func (d *orders) mayRetry(slots []*slot) bool {
+	return d.roll.rollout != nil && d.roll.rollout.Failed || slices.ContainsFunc(slots, (*slot).mayRetry)
 }
 
 // mayRetry reports whether the slot has failures to forget.
@@ -70,7 +75,7 @@ func (sl *slot) mayRetry() bool {
 
 // retry has flapping and errored slots start over (FLAP-3). Of many slots one transaction takes a
 // part, and the order stays until the last.
-func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
+func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-16", What: "slots start over",
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
@@ -95,15 +100,15 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	}
 	// The last part of an order for the group: the status says that the roll goes on, and takes the
 	// order away with it.
-	stopped := r.Record.Instance == "" && d.rollout != nil && d.rollout.Failed
+	stopped := r.Record.Instance == "" && d.roll.rollout != nil && d.roll.rollout.Failed
 	switch {
 	case n == 0 && more:
 		return
 	case n == 0 && stopped:
-		d.rollout.Failed = false
-		absolve(d.rollout)
+		d.roll.rollout.Failed = false
+		absolve(d.roll.rollout)
 		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
-		d.advance()
+		d.roll.advance()
 		d.settled = append(d.settled, r)
 		return
 	case n == 0:
@@ -117,7 +122,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 }
 
 // createOnDemand makes an instance that is neither counted nor healed (REC-2).
-func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
+func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 	switch {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
@@ -128,7 +133,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
 	}
-	if l := d.overLimit(false); l != nil {
+	if l := d.budget.overLimit(false); l != nil {
 		d.actions = append(d.actions, refuse(r, l.reached()))
 		return
 	}
@@ -142,12 +147,12 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
 	}
-	d.madeFrom(&a, &rec)
+	d.templates.madeFrom(&a, &rec)
 	d.actions = append(d.actions, a)
 }
 
-// orderInstance carries out an order for one instance.
-func (d *draft) orderInstance(r store.Versioned[store.Request]) {
+// ofInstance carries out an order for one instance.
+func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	m := d.find(r.Record.Instance)
 	switch {
 	case m == nil:
@@ -170,11 +175,11 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 	case store.RequestDrained:
 		d.acknowledge(r, m)
 	case store.RequestDrill:
-		d.drill(r, store.DrillMachine, []*member{m})
+		d.drills.drill(r, store.DrillMachine, []*member{m})
 	case store.RequestDrillAgent:
-		d.drill(r, store.DrillAgent, []*member{m})
+		d.drills.drill(r, store.DrillAgent, []*member{m})
 	case store.RequestDrillWorkload:
-		d.drill(r, store.DrillWorkload, []*member{m})
+		d.drills.drill(r, store.DrillWorkload, []*member{m})
 	case store.RequestProtect:
 		d.protect(r, m)
 	case store.RequestRetry:
@@ -189,7 +194,7 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 }
 
 // condemn notes that an instance has to go: with a replacement first, or now.
-func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
+func (d *orders) condemn(r store.Versioned[store.Request], m *member) {
 	order := store.Condemned{
 		By: r.Record.By, Why: reason.Short(orderedBy(r.Record.By)), At: d.now.UTC(),
 		Now: r.Record.Kind != store.RequestReplace,
@@ -213,14 +218,14 @@ func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
 }
 
 // obey changes a record as ordered.
-func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
+func (d *orders) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
 	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), requested(r), change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
 
 // restartOrdered restarts a machine by order: at once, without a budget.
-func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
+func (d *orders) restartOrdered(r store.Versioned[store.Request], m *member) {
 	switch {
 	case d.spec == nil:
 		d.actions = append(d.actions, refuse(r,
@@ -236,14 +241,14 @@ func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	case !d.mayAct():
 		return // carried out when things may be done again
 	}
-	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
+	a := d.healing.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
 	a.Facts = append(a.Facts, requested(r)...)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
 
 // acknowledge notes that a drain need not be waited for any more.
-func (d *draft) acknowledge(r store.Versioned[store.Request], m *member) {
+func (d *orders) acknowledge(r store.Versioned[store.Request], m *member) {
 	if m.phase != store.Draining || m.Record.Drain == nil {
 		d.actions = append(d.actions, refuse(r, "it does not drain"))
 		return
@@ -271,209 +276,5 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 		}},
 		Conditions: []store.Condition{r.Unchanged()},
 		Writes:     []store.Write{store.Delete(r.Key)},
-	}
-}
-
-func (d *draft) find(id string) *member {
-	for _, m := range d.members {
-		if m.ID() == id {
-			return m
-		}
-	}
-	return nil
-}
-
-// age is why an instance is too old. An empty rule means that it is not.
-type age struct {
-	rule   string
-	cause  store.Cause
-	forced bool
-	since  time.Time
-}
-
-// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
-// always the same for an instance, keeps a group that was born together from dying together
-// (EXP-2).
-func (d *draft) ageOf(m *member) age {
-	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
-		return age{}
-	}
-	if !m.Record.Managed {
-		return d.tooOld(m, "REC-2", "on_demand_age", d.spec.OnDemandAge.D(), 0, true)
-	}
-	if d.spec.Spot.Enabled || d.divided() && m.Record.Spec.Spot {
-		if a := d.tooOld(m, "SPOT-3", "spot.max_lifetime", d.spec.Spot.MaxLifetime.D(), 1.0/12, true); a.rule != "" {
-			return a
-		}
-	}
-	settings := &d.s.Shard.Record.Settings
-	forced, eligible := ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge),
-		ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge)
-	if forced <= 0 && eligible <= 0 {
-		return age{} // as in nearly all groups
-	}
-	if a := d.tooOld(m, "EXP-1", "forced_age", forced, 0.1, true); a.rule != "" {
-		return a
-	}
-	return d.tooOld(m, "EXP-1", "eligible_age", eligible, 0.1, false)
-}
-
-func ageLimit(group *store.Duration, shard store.Duration) time.Duration {
-	if group != nil {
-		return group.D()
-	}
-	return shard.D()
-}
-
-func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter float64, forced bool) age {
-	if limit <= 0 {
-		return age{}
-	}
-	own := limit - time.Duration(jitter*share(m.ID(), name)*float64(limit))
-	due := d.due(m.Born.Add(own))
-	if d.now.Before(due) {
-		d.wake(due)
-		return age{}
-	}
-	return age{
-		rule: rule, cause: store.Cause{Kind: store.CauseAge, Name: name, For: store.Duration(limit)}, forced: forced,
-		since: due,
-	}
-}
-
-// expire makes replacements for instances that have grown too old. Theirs is the slot until the
-// replacement is healthy: then settle lets them go. Forced expiry comes before healing, the other
-// after it and only while all is well (REC-5, EXP-1).
-func (d *draft) expire(forced bool) {
-	var old []*member
-	for _, sl := range d.order {
-		if len(sl.members) == 0 || sl.touched {
-			continue
-		}
-		m := sl.members[0]
-		if m.age.rule != "" && m.age.forced == forced && m.phase == store.Running && !m.touched && !m.unwanted() &&
-			len(sl.members) == 1 {
-			old = append(old, m)
-		}
-	}
-	slices.SortStableFunc(old, func(a, b *member) int {
-		return cmp.Or(cmp.Compare(d.busyRank(a), d.busyRank(b)), a.Born.Compare(b.Born))
-	})
-	for _, m := range old {
-		if !d.replaceOld(m) {
-			return
-		}
-	}
-}
-
-// replaceOld requests a replacement if there is room for one; false if there is none for the others
-// either.
-func (d *draft) replaceOld(m *member) bool {
-	what, most := m.task(store.WorkExpire), d.boundsOf(d.spec.Budget.Expiry).expansion
-	switch {
-	case m.Record.Protected != "":
-		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
-		return true
-	case d.tooEarly(m, what):
-		return true
-	case d.waits(m.slot, what):
-		return true // what was made in its place has failed too often (FLAP-2)
-	case most == 0:
-		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
-		return false
-	case d.expansion() >= most:
-		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: most})
-		return false
-	case !m.age.forced && !d.allWell():
-		d.block("EXP-1", what, store.BlockedByUnsettled, store.BlockedFacts{Flag: true})
-		return false
-	case !m.age.forced && d.rollProvesFirst(m):
-		d.block("EXP-1", what, store.BlockedByUnprovedTemplate, store.BlockedFacts{Name: d.hash})
-		return true
-	case !d.mayAdd(what):
-		return false
-	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.facts(), nil)
-	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
-	d.writeSlot(a, m.slot)
-	return m.age.forced
-}
-
-// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove
-// its template. Expiry would fill it from the last good template, and where instances expire faster
-// than they are replaced the roll would never begin.
-func (d *draft) rollProvesFirst(m *member) bool {
-	return d.fallback != nil && !d.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive && d.outdated(m)
-}
-
-// allWell reports whether every slot has its one healthy instance, and nothing else is going on.
-func (d *draft) allWell() bool {
-	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
-}
-
-// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had,
-// within max_unavailable (EXP-2).
-func (d *draft) forcedOut(sl *slot, good []*member) {
-	old := good[0]
-	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) ||
-		d.unavailable() >= d.boundsOf(d.spec.Budget.Expiry).down {
-		return
-	}
-	tried := good[len(good)-1]
-	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
-		return
-	}
-	if what := old.task(store.WorkExpire); !d.overShared(what, old) && d.mayDelete(what, old) {
-		why := old.age.cause
-		why.Text = tried.Calls.Problem
-		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, "deleting", old.facts(), old.proof(d.s.Keys)...)
-		d.writeSlot(a, sl)
-	}
-}
-
-// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
-// on demand, which only the operator orders to go (REC-2, REC-7).
-func (d *draft) leftOver() {
-	if d.s.Shard.Record.Hold != nil || d.s.stale() {
-		return
-	}
-	d.drains()
-	for _, m := range d.members {
-		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", m.facts())
-		}
-	}
-	d.withdrawUnused()
-}
-
-// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they
-// are never replaced (REC-2).
-func (d *draft) removeOnDemand() {
-	for _, m := range d.members {
-		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
-			continue
-		}
-		why := motive{store.PurposeAge, m.age.rule, m.age.cause}
-		if c := m.Record.Condemned; c != nil {
-			why = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}
-		} else if why.rule == "" || m.Record.Protected != "" {
-			d.toldDoomed(m)
-			continue
-		} else if d.tooEarly(m, m.task(store.WorkExpire)) {
-			continue
-		}
-		if !d.mayDelete(m.task(store.WorkRemove), m) {
-			return
-		}
-		d.retire(m, why, "deleting", m.facts())
-	}
-}
-
-// toldDoomed shows that an instance on demand will end or has to go, and that only its
-// operator does anything about it.
-func (d *draft) toldDoomed(m *member) {
-	if m.doom.rule != "" {
-		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Cause: m.doom.cause})
 	}
 }

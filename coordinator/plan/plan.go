@@ -133,12 +133,12 @@ func Compute(s Snapshot, now time.Time) Plan {
 	for i := range s.Groups {
 		d := newDraft(&s, &s.Groups[i], now)
 		d.judgeAll()
-		drafts[i], shard = d, shard.Plus(d.tally)
-		p.Tallies[d.g.Name] = d.tally
+		drafts[i], shard = d, shard.Plus(d.storms.tally)
+		p.Tallies[d.g.Name] = d.storms.tally
 	}
 	limits := newRoom(s.Limits)
 	for _, d := range drafts {
-		d.room = limits
+		d.budget.room = limits
 	}
 	shareBudgets(&s, drafts)
 	hold, damaged := holdForDamage(&s, now)
@@ -147,15 +147,15 @@ func Compute(s Snapshot, now time.Time) Plan {
 			d.decide(shard)
 		}
 		p.Actions = append(p.Actions, d.actions...)
-		p.Calls = append(p.Calls, d.calls...)
-		p.MemberCalls = append(p.MemberCalls, d.memberCalls...)
-		for name := range d.watched {
+		p.Calls = append(p.Calls, d.provider.calls...)
+		p.MemberCalls = append(p.MemberCalls, d.traffic.memberCalls...)
+		for name := range d.traffic.watched {
 			p.Watched[name] = true
 		}
 		p.Next = sooner(p.Next, d.next)
 		p.Due[d.g.Name] = d.next
-		if len(d.held) > 0 {
-			p.Held[d.g.Name] = d.held
+		if len(d.status.held) > 0 {
+			p.Held[d.g.Name] = d.status.held
 		}
 	}
 	if damaged { // before anything else is decided: whatever follows is planned on the shard as it is then
@@ -178,13 +178,13 @@ func (d *draft) judgeAll() {
 		if m.doom = d.doomOf(m); m.doom.rule != "" && m.judgment.Verdict == store.Live {
 			m.judgment.Verdict, m.judgment.Rule, m.judgment.Cause = store.Doomed, m.doom.rule, m.doom.cause
 		}
-		d.judgeTraffic(m)
-		m.age = d.ageOf(m)
+		d.traffic.judge(m)
+		m.age = d.expiry.ageOf(m)
 		d.wake(m.judgment.Until)
 		d.add(m, 1)
 	}
-	d.countLosses()
-	d.countRollout()
+	d.storms.countLosses()
+	d.roll.countRollout()
 }
 
 // decide takes the deciders in the order of REC-5. The dead come first, since they wait for no
@@ -193,47 +193,47 @@ func (d *draft) decide(shard Tally) {
 	if d.g.Unreadable != "" {
 		return // what cannot be read is not guessed at, least of all written over
 	}
-	if d.writeSlotsBack() {
+	if d.damage.writeSlotsBack() {
 		return // all else rests on them
 	}
-	d.followStorm(shard)
-	d.followBreaker()
-	d.track()
-	d.chooseTemplate()
-	d.progress()
-	d.dropAlive()
-	d.followAgents()
-	d.orders()
-	d.followDrills()
-	d.blockAgents()
-	d.finishRemovals()
+	d.storms.follow(shard)
+	d.healing.followBreaker()
+	d.roll.track()
+	d.templates.choose()
+	d.progress.follow()
+	d.damage.dropAlive()
+	d.agents.follow()
+	d.orders.carryOut()
+	d.drills.follow()
+	d.agents.blockStopped()
+	d.removals.finish()
 	switch {
 	case d.spec == nil:
-		d.leftOver()
+		d.removals.leftOver()
 	case !d.mayAct():
 		d.blockAll()
 	default:
-		d.drains()
+		d.drains.follow()
 		d.bringToSize()
-		d.removeOnDemand()
-		d.withdrawUnused()
+		d.removals.removeOnDemand()
+		d.removals.withdrawUnused()
 	}
-	d.traffic()
-	d.spareDamaged()
-	d.followScale()
-	d.status()
-	d.rollBack()
-	d.takeTurns()
-	d.callProvider()
+	d.traffic.follow()
+	d.damage.spareDamaged()
+	d.scaler.follow()
+	d.status.update()
+	d.roll.rollBack()
+	d.budget.takeTurns()
+	d.provider.follow()
 }
 
 // bringToSize empties the group, or brings it to its spec.
 func (d *draft) bringToSize() {
 	switch {
 	case d.spec.Deleting:
-		d.empty("REC-7", reason.GroupDeleted)
+		d.removals.empty("REC-7", reason.GroupDeleted)
 	case d.spec.Stopped:
-		d.empty("REC-11", reason.GroupStopped)
+		d.removals.empty("REC-11", reason.GroupStopped)
 	case d.spec.Unstarted:
 		d.block("REC-11", task{work: store.WorkCreateAll}, store.BlockedNotStarted, store.BlockedFacts{})
 	default:
@@ -242,28 +242,28 @@ func (d *draft) bringToSize() {
 }
 
 func (d *draft) reconcile() {
-	d.cleanSlots()
-	d.giveUpFlapping()
-	d.buryAll()
-	d.saveNoticed()
-	d.removeFinished()
-	d.restFinished()
-	d.withdrawFailed()
-	d.scaleDown()
-	d.expire(true)
-	d.updateFailing()
-	d.heal()
-	d.expire(false)
-	d.scaleUp()
-	d.rollOut()
-	d.convert()
-	d.rebalance()
-	d.offerAgents()
+	d.sizing.cleanSlots()
+	d.flapping.giveUpLong()
+	d.healing.buryAll()
+	d.healing.saveNoticed()
+	d.removals.removeFinished()
+	d.removals.restFinished()
+	d.healing.withdrawFailed()
+	d.sizing.scaleDown()
+	d.expiry.expire(true)
+	d.roll.updateFailing()
+	d.healing.heal()
+	d.expiry.expire(false)
+	d.sizing.scaleUp()
+	d.roll.rollOut()
+	d.shares.convert()
+	d.zoning.rebalance()
+	d.agents.offerNext()
 }
 
 // mayAct reports whether machines may be made and removed at all.
 func (d *draft) mayAct() bool {
-	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && !d.s.stale() && d.frozen == ""
+	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && !d.s.stale() && d.damage.frozen == ""
 }
 
 // blockAll records why machines may not be made and removed at all.
@@ -277,8 +277,8 @@ func (d *draft) blockAll() {
 		d.block("REC-13", all, store.BlockedByPause, d.halted())
 	case d.s.stale():
 		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Cause: d.s.Stale})
-	case d.frozen != "":
-		d.block("SAFE-15", all, d.frozen, d.frozenBy)
+	case d.damage.frozen != "":
+		d.block("SAFE-15", all, d.damage.frozen, d.damage.frozenBy)
 	}
 }
 
@@ -291,51 +291,6 @@ func sooner(a, b time.Time) time.Time {
 	default:
 		return b
 	}
-}
-
-// accept decides which spec is in force: the one in groups/ if it exists and is valid, else the
-// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10).
-func (d *draft) accept() {
-	old := &d.g.Status.Record
-	revision := max(d.g.Spec.Modified, d.g.Spec.StaticModified)
-	if revision != 0 && d.g.Spec.Problem == "" {
-		d.spec, d.acceptedRevision, d.hash = &d.g.Spec.Group, revision, d.g.Spec.Template
-		if d.hash == "" {
-			d.hash = d.spec.InstanceSpec().TemplateHash()
-		}
-		return
-	}
-	d.invalid = &store.InvalidSpec{Revision: revision, Why: d.g.Spec.Problem}
-	if revision == 0 {
-		d.invalid.Why = "the key is missing; a group is deleted with: leasehold group delete " + d.g.Name
-	}
-	if old.Accepted != nil {
-		d.spec, d.acceptedRevision = old.Accepted, old.AcceptedRevision
-		d.hash = d.spec.InstanceSpec().TemplateHash()
-		return
-	}
-	if revision == 0 {
-		d.invalid = d.orphaned()
-	}
-}
-
-// orphaned reports an invalid spec if there are instances of a group and it is no longer known what
-// was asked for: its key and its status are gone. They are left as they are (REC-7); nil if there
-// are none, so that there is no such group, and perhaps never was.
-func (d *draft) orphaned() *store.InvalidSpec {
-	var left []string
-	for i := range d.g.Instances {
-		if rec := &d.g.Instances[i].Record; rec.Managed && rec.Phase != store.Deleting {
-			left = append(left, rec.ID)
-		}
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
-		"%s left as they are and not healed: %s; apply the group again to have them looked after: "+
-		"leasehold group apply -f FILE", isAre(len(left)),
-		listed(left))}
 }
 
 // mostNamed bounds the instances that one sentence names.

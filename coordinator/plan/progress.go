@@ -8,9 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// progress takes instances to the phase that the facts show. It destroys nothing and needs no
+// progress takes instances to the phase that the facts show.
+type progress struct{ *draft }
+
+// follow takes instances to the phase that the facts show. It destroys nothing and needs no
 // budget, so it goes on while the group is paused or the shard on hold.
-func (d *draft) progress() {
+func (d *progress) follow() {
 	for _, m := range d.members {
 		switch m.Record.Phase {
 		case store.Creating:
@@ -40,7 +43,7 @@ func (d *draft) progress() {
 }
 
 // finished: the workload of a task has ended well (REC-12).
-func (d *draft) finished(m *member) bool {
+func (d *progress) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
@@ -51,7 +54,7 @@ func (d *draft) finished(m *member) bool {
 }
 
 // created: the provider has the machine.
-func (d *draft) created(m *member) {
+func (d *progress) created(m *member) {
 	switch {
 	case m.Calls.Made:
 		d.step(m, store.Booting, "SAFE-8", "machine exists", of(store.CauseMadeBy),
@@ -67,7 +70,7 @@ func (d *draft) created(m *member) {
 }
 
 // registered: its agent holds a lease.
-func (d *draft) registered(m *member) {
+func (d *progress) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
@@ -77,7 +80,7 @@ func (d *draft) registered(m *member) {
 }
 
 // healthyNow: it reports, and its checks pass.
-func (d *draft) healthyNow(m *member) {
+func (d *progress) healthyNow(m *member) {
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) ||
 		!m.Report.Record.Healthy {
 		return
@@ -85,20 +88,22 @@ func (d *draft) healthyNow(m *member) {
 	if !m.working() || !restartConfirmed(m.Instance) {
 		return
 	}
-	if d.opens(m) {
+	if d.traffic.opens(m) {
 		return
 	}
 	why := passed(m.Report.Record.Checks)
 	why.For = store.Duration(d.since(m))
 	a := d.step(m, store.Running, "DET-9", "healthy", why,
 		[]store.Fact{streamSays(m.Instance), reportIs(m.Instance)},
-		func(r *store.Instance) { r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.opened(m) })
+		func(r *store.Instance) {
+			r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.traffic.opened(m)
+		})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 
 // rebooted: its machine has started again by itself. What comes up has its time to get healthy, as
 // after a restart that was ordered; from what it was before nothing follows.
-func (d *draft) rebooted(m *member) bool {
+func (d *progress) rebooted(m *member) bool {
 	if !rebooted(m.Instance) || m.dead() {
 		return false
 	}
@@ -130,7 +135,7 @@ func passed(checks []store.CheckReport) store.Cause {
 // locate records where a machine is. Some providers know that only after the machine has booted, or
 // tell of another address after it has booted again; an adopted machine's address is not known
 // either.
-func (d *draft) locate(m *member) {
+func (d *progress) locate(m *member) {
 	see := &m.Sighting
 	if m.touched || !see.Listed || see.Down || see.Address == "" || see.Address == m.Record.Address ||
 		!m.phase.Registered() && m.phase != store.Booting {
@@ -144,7 +149,7 @@ func (d *draft) locate(m *member) {
 }
 
 // remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).
-func (d *draft) remember(m *member) {
+func (d *progress) remember(m *member) {
 	if !m.Record.Managed || !m.healthy() {
 		return
 	}
@@ -165,7 +170,7 @@ func (d *draft) remember(m *member) {
 
 // standsIn reports whether a member has to go and that others have failed in its place, on what is
 // wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
-func (d *draft) standsIn(m *member) bool {
+func (d *progress) standsIn(m *member) bool {
 	if !d.leaving(m) && !m.unwantedOrdered() {
 		return false
 	}
@@ -174,7 +179,7 @@ func (d *draft) standsIn(m *member) bool {
 }
 
 // forget has a slot start over.
-func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
+func (d *progress) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
 	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping = nil, nil, nil, 0
 	rec.Errored, rec.ErroredCause = "", store.Cause{}
@@ -191,7 +196,7 @@ func (d *draft) forget(sl *slot, rule string, why store.Cause, also ...store.Con
 // forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last
 // failure of its slot, which may have been its own. A failure that a wrong clock put into the
 // future does not count.
-func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
+func (d *progress) forgetFrom(m *member, sl *slot) time.Time {
 	reset := d.spec.Flap.Reset.D()
 	due := m.PhaseStart.Add(reset)
 	for _, f := range sl.Record.Failures {
@@ -203,17 +208,59 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 }
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
-func (d *draft) recovered(m *member) {
+func (d *progress) recovered(m *member) {
 	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 
 // after says how long a member was in its phase.
-func (d *draft) after(m *member) store.Cause {
-	return store.Cause{Kind: store.CauseAfter, For: store.Duration(d.since(m))}
+func (v *view) after(m *member) store.Cause {
+	return store.Cause{Kind: store.CauseAfter, For: store.Duration(v.since(m))}
 }
 
-func (d *draft) since(m *member) time.Duration {
-	return d.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
+func (v *view) since(m *member) time.Duration {
+	return v.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
+}
+
+// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be
+// gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves less
+// time.
+func (d *progress) hear(m *member) {
+	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
+		return
+	}
+	n := m.Report.Record.Notice
+	if !m.Alive.Present() || !reportIsCurrent(m.Instance) {
+		n = nil
+	}
+	switch {
+	case n != nil && n.Kind != store.NoticeEvacuating:
+		why := store.Cause{Kind: store.CauseNotice, Text: n.Why}
+		rec := store.Doom{Rule: "SPOT-2", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
+		if n.In > 0 {
+			t := d.timer(n.In.D())
+			rec.Deadline = &t
+		}
+		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
+			[]store.Fact{reportIs(m.Instance), {Kind: store.FactNotice, Name: n.Kind}},
+			func(r *store.Instance) { r.Doomed = &rec })
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Record.Doomed != nil:
+	case n != nil:
+		a := d.evacuated(m, n.Why, reportIs(m.Instance))
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft &&
+		m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
+		a := d.evacuated(m, m.Alive.Record.Why, streamSays(m.Instance))
+		a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	}
+}
+
+// evacuated records that a member's machine is to be emptied (DRAIN-3).
+func (d *progress) evacuated(m *member, text string, on store.Fact) *Action {
+	why := store.Cause{Kind: store.CauseEmptied, Text: text}
+	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []store.Fact{on}, func(r *store.Instance) {
+		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
+	})
 }

@@ -11,7 +11,7 @@ import (
 // by an order (REC-13).
 
 // protect notes that an instance is not to be touched, or may be again.
-func (d *draft) protect(r store.Versioned[store.Request], m *member) {
+func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 	mode, why := r.Record.Mode, fmt.Sprintf("%.200s", r.Record.Why)
 	what := "protected"
 	switch {
@@ -40,7 +40,7 @@ func (d *draft) protect(r store.Versioned[store.Request], m *member) {
 func unprotected(rec *store.Instance) { rec.Protected, rec.Protection = "", nil }
 
 // endProtection ends the protection of a member whose time is over.
-func (d *draft) endProtection(m *member) {
+func (d *progress) endProtection(m *member) {
 	p := m.Record.Protection
 	if m.Record.Protected == "" || p == nil || p.Ends == nil || m.touched || m.gone() {
 		return
@@ -54,7 +54,7 @@ func (d *draft) endProtection(m *member) {
 }
 
 // protectedUntil is until when a member is protected, by which operator, and why.
-func (d *draft) protectedUntil(m *member) store.BlockedFacts {
+func (v *view) protectedUntil(m *member) store.BlockedFacts {
 	p := m.Record.Protection
 	if p == nil {
 		return store.BlockedFacts{} // a release before said no more

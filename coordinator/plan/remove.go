@@ -7,15 +7,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// finishRemovals ends the records of machines that are proved to be gone, and of those that were
+// removals removes instances, and ends the records of those that are gone.
+type removals struct{ *draft }
+
+// finish ends the records of machines that are proved to be gone, and of those that were
 // never asked for. Until then the record stays, however long that takes: it is what the next leader
 // finds (SAFE-8).
-func (d *draft) finishRemovals() {
+func (d *removals) finish() {
 	for _, m := range d.members {
-		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.untouchable(m) {
+		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.damage.untouchable(m) {
 			continue
 		}
-		if proof := d.provedGone(m); proof != nil && d.forgettable(m) {
+		if proof := d.provedGone(m); proof != nil && d.traffic.forgettable(m) {
 			d.end(m, *proof)
 		}
 	}
@@ -30,7 +33,7 @@ type ending struct {
 }
 
 // end deletes the record of an instance.
-func (d *draft) end(m *member, e ending) *Action {
+func (d *removals) end(m *member, e ending) *Action {
 	m.touched = true
 	keys := d.s.Keys
 	d.actions = append(d.actions, Action{
@@ -46,7 +49,7 @@ func (d *draft) end(m *member, e ending) *Action {
 }
 
 // provedGone returns the proof that nothing is left of an instance that is being deleted, or nil.
-func (d *draft) provedGone(m *member) *ending {
+func (d *removals) provedGone(m *member) *ending {
 	switch {
 	case !m.Record.Called:
 		return &ending{why: of(store.CauseNeverAsked)}
@@ -84,7 +87,7 @@ func (d *draft) provedGone(m *member) *ending {
 // few that may be wrong together: its agent was told to stop, so that its silence proves nothing
 // here. The machine must be absent for orphan_grace, from Lists that miss no machine whose agent
 // reports.
-func (d *draft) vanished(m *member) bool {
+func (d *removals) vanished(m *member) bool {
 	failed, see := m.Calls.RemovalFailed, m.Sighting
 	if see.Listed || failed.IsZero() || !see.Begun.After(failed) || see.Sure < 2 || m.Alive.Present() {
 		return false
@@ -99,7 +102,7 @@ func (d *draft) vanished(m *member) bool {
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a
 // deleted group itself (REC-7, REC-11).
-func (d *draft) empty(rule, how string) {
+func (d *removals) empty(rule, how string) {
 	why := store.Cause{Kind: store.CauseGroupEnds, Name: how}
 	full := false
 	for _, m := range d.members {
@@ -107,7 +110,7 @@ func (d *draft) empty(rule, how string) {
 			continue
 		}
 		// who goes down already takes no more room
-		if !m.goingDown() && (full || !d.mayDelete(m.task(store.WorkDelete), m)) {
+		if !m.goingDown() && (full || !d.budget.mayDelete(m.task(store.WorkDelete), m)) {
 			full = true
 			continue
 		}
@@ -152,7 +155,7 @@ const mostSlotsAtOnce = 50 // each is deleted with a note
 
 // restFinished lets everybody else in the slot of a finished task go: what a roll or a failure had
 // made in its place has nothing left to do (REC-12).
-func (d *draft) restFinished() {
+func (d *removals) restFinished() {
 	for _, sl := range d.order {
 		done := sl.finished()
 		if done == nil || len(sl.members) == 1 {
@@ -160,8 +163,9 @@ func (d *draft) restFinished() {
 		}
 		for _, m := range sl.members {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
-				d.release(m, done, motive{store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()}},
-					"withdrawn")
+				d.settling.release(m, done, motive{
+					store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()},
+				}, "withdrawn")
 			}
 		}
 	}
@@ -169,13 +173,13 @@ func (d *draft) restFinished() {
 
 // removeFinished lets a finished task go that was ordered to. Its slot is filled again, so that the
 // task is done once more (REC-16).
-func (d *draft) removeFinished() {
+func (d *removals) removeFinished() {
 	for _, m := range d.members {
 		c := m.Record.Condemned
 		if m.phase != store.Finished || c == nil || m.touched || !m.Record.Managed || m.slot.touched {
 			continue
 		}
-		if d.mayDelete(m.task(store.WorkRemove), m) {
+		if d.budget.mayDelete(m.task(store.WorkRemove), m) {
 			a := d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", nil)
 			d.writeSlot(a, m.slot)
 		}
@@ -192,33 +196,6 @@ func (sl *slot) finished() *member {
 	return nil
 }
 
-// surplus reports whether more slots have members, dead or not, than are wanted once this plan is
-// carried out.
-func (d *draft) surplus() bool {
-	if len(d.order) <= d.spec.Size {
-		return false
-	}
-	n := 0
-	for _, sl := range d.order {
-		if sl.damaged != nil || slices.ContainsFunc(sl.members,
-			func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
-			n++
-		}
-	}
-	return n > d.spec.Size
-}
-
-// inUse is how many slots have members that are not on their way out.
-func (d *draft) inUse() int {
-	n := 0
-	for _, sl := range d.order {
-		if sl.occupied() {
-			n++
-		}
-	}
-	return n
-}
-
 // occupied reports whether the slot has an instance that is not on the way out, dead or not. One
 // that only this plan removes counts still.
 func (sl *slot) occupied() bool {
@@ -233,4 +210,63 @@ func (sl *slot) used() bool {
 		}
 	}
 	return false
+}
+
+// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
+// on demand, which only the operator orders to go (REC-2, REC-7).
+func (d *removals) leftOver() {
+	if d.s.Shard.Record.Hold != nil || d.s.stale() {
+		return
+	}
+	d.drains.follow()
+	for _, m := range d.members {
+		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
+			d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", m.facts())
+		}
+	}
+	d.withdrawUnused()
+}
+
+// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they
+// are never replaced (REC-2).
+func (d *removals) removeOnDemand() {
+	for _, m := range d.members {
+		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
+			continue
+		}
+		why := motive{store.PurposeAge, m.age.rule, m.age.cause}
+		if c := m.Record.Condemned; c != nil {
+			why = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}
+		} else if why.rule == "" || m.Record.Protected != "" {
+			d.toldDoomed(m)
+			continue
+		} else if d.expiry.tooEarly(m, m.task(store.WorkExpire)) {
+			continue
+		}
+		if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
+			return
+		}
+		d.retire(m, why, "deleting", m.facts())
+	}
+}
+
+// toldDoomed shows that an instance on demand will end or has to go, and that only its
+// operator does anything about it.
+func (d *removals) toldDoomed(m *member) {
+	if m.doom.rule != "" {
+		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Cause: m.doom.cause})
+	}
+}
+
+// withdrawUnused ends instances whose join tokens were not used in time.
+func (d *removals) withdrawUnused() {
+	for _, m := range d.members {
+		if !m.byHand() || m.phase != store.Booting || m.touched || m.Joined || m.Alive.Present() ||
+			m.judgment.Verdict != store.Stuck {
+			continue
+		}
+		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
+			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.facts(), nil)
+		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
+	}
 }

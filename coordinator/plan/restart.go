@@ -12,7 +12,7 @@ import (
 // nextRestart is the level at which a failed member is restarted next: the workload first, where
 // its agent runs one and can be told, then the machine; "" when both were tried and failed
 // (HEAL-1).
-func (d *draft) nextRestart(m *member) string {
+func (d *healing) nextRestart(m *member) string {
 	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
 		return ""
@@ -34,7 +34,7 @@ func (m *member) reachable() bool {
 }
 
 // restart begins one. The caller has applied the budgets.
-func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool,
+func (d *healing) restart(m *member, level, rule, what string, why store.Cause, heals bool,
 	change func(*store.Instance),
 ) *Action {
 	rec := store.Restart{
@@ -71,7 +71,7 @@ func (m *member) listedBoot() string {
 }
 
 // stopped: the restart was carried out; the instance comes up again.
-func (d *draft) stopped(m *member) {
+func (d *progress) stopped(m *member) {
 	r := m.Record.Restart
 	if r == nil {
 		return
@@ -93,7 +93,7 @@ func (d *draft) stopped(m *member) {
 }
 
 // started: the restarted instance has registered again.
-func (d *draft) started(m *member) {
+func (d *progress) started(m *member) {
 	r := m.Record.Restart
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
 		return
@@ -132,6 +132,6 @@ func (m *member) mustRestart() bool {
 
 // restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
 // but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
-func (d *draft) restartAllowed(m *member) bool {
-	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)
+func (d *healing) restartAllowed(m *member) bool {
+	return !d.booted(m) || m.slot.up > 1 || d.budget.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)
 }

@@ -15,10 +15,11 @@ import (
 // templateUnknown stands for the template of an adopted machine, which is not known.
 const templateUnknown = "unknown"
 
-// outdated reports whether a member was made from another template than the one that is wanted, or
-// has not gone through the last relaunch (ROLL-1).
-func (d *draft) outdated(m *member) bool {
-	return m.Record.Managed && (m.Record.Template != d.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
+// roll brings a change of the template to the instances.
+type roll struct {
+	*draft
+	rollout *store.Rollout // as it will be recorded
+	count   rollCount
 }
 
 // updating reports whether what its agent was sent has not been applied yet.
@@ -27,7 +28,7 @@ func (m *member) updating() bool {
 }
 
 // change is the least that brings a member up to date, and why: ROLL-2.
-func (d *draft) change(m *member) (action string, why store.Cause) {
+func (v *view) change(m *member) (action string, why store.Cause) {
 	var parts []string
 	action = store.ActionLiveUpdate
 	more := func(a, part string) {
@@ -40,43 +41,43 @@ func (d *draft) change(m *member) (action string, why store.Cause) {
 	switch {
 	case m.Record.Template == templateUnknown:
 		more(store.ActionRecreate, "what it was made from is unknown")
-	case m.Record.Template != d.hash:
-		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
+	case m.Record.Template != v.hash:
+		if was.Provider != v.spec.Provider || !reflect.DeepEqual(was.Template, v.spec.Template) {
 			more(store.ActionRecreate, "template")
 		}
-		if was.Slots != d.spec.Slots {
+		if was.Slots != v.spec.Slots {
 			more(store.ActionRecreate, "slots.name")
 		}
-		if !slices.Equal(was.Workload.Run, d.spec.Workload.Run) {
+		if !slices.Equal(was.Workload.Run, v.spec.Workload.Run) {
 			more(store.ActionRestart, "workload.run")
 		}
-		if !maps.Equal(was.Vars, d.spec.Vars) {
+		if !maps.Equal(was.Vars, v.spec.Vars) {
 			a := store.ActionLiveUpdate
-			if runUses(d.spec.Workload.Run, was.Vars, d.spec.Vars) {
+			if runUses(v.spec.Workload.Run, was.Vars, v.spec.Vars) {
 				a = store.ActionRestart // a running program does not see its arguments change
 			}
 			more(a, "vars")
 		}
-		if !maps.Equal(was.Secrets, d.spec.Secrets) {
+		if !maps.Equal(was.Secrets, v.spec.Secrets) {
 			more(store.ActionRestart, "secrets") // a running program does not see its environment change
 		}
-		if wanted := d.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
+		if wanted := v.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
 			more(store.ActionRestart, "files")
-		} else if len(was.Files)+len(d.spec.Files) > 0 && !reflect.DeepEqual(was.Files, d.spec.Files) {
+		} else if len(was.Files)+len(v.spec.Files) > 0 && !reflect.DeepEqual(was.Files, v.spec.Files) {
 			more(store.ActionLiveUpdate, "files")
 		}
-		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
+		if len(was.Checks)+len(v.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, v.spec.Checks) {
 			more(store.ActionLiveUpdate, "checks")
 		}
-		if !reflect.DeepEqual(was.Busy, d.spec.Busy.BusyProbe) {
+		if !reflect.DeepEqual(was.Busy, v.spec.Busy.BusyProbe) {
 			more(store.ActionLiveUpdate, "busy")
 		}
 	}
-	if m.Record.Relaunch < d.spec.Relaunch.Number {
-		more(d.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", d.spec.Relaunch.Number))
+	if m.Record.Relaunch < v.spec.Relaunch.Number {
+		more(v.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", v.spec.Relaunch.Number))
 	}
-	if actionRank(d.spec.Rollout.MinimalAction) > actionRank(action) {
-		action = d.spec.Rollout.MinimalAction
+	if actionRank(v.spec.Rollout.MinimalAction) > actionRank(action) {
+		action = v.spec.Rollout.MinimalAction
 	}
 	return action, store.Cause{Kind: store.CauseOutdated, Text: strings.Join(parts, ", ")}
 }
@@ -104,42 +105,42 @@ func runUses(run []string, was, now map[string]string) bool {
 
 // rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1,
 // HEAL-8.
-func (d *draft) rollOut() {
+func (d *roll) rollOut() {
 	if d.rollout == nil {
 		return
 	}
 	if d.blamed() {
 		d.block("FLAP-5", task{work: store.WorkRoll}, store.BlockedByBlamedTemplate,
-			d.meanwhile(store.BlockedFacts{Cause: reason.Known(d.rollout.BlamedCause, d.rollout.Blamed)}))
+			d.templates.meanwhile(store.BlockedFacts{Cause: reason.Known(d.rollout.BlamedCause, d.rollout.Blamed)}))
 		return
 	}
 	if d.healsFirst() {
 		return // the rest on the next cache
 	}
-	if d.waiting != "" {
-		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
+	if d.healing.waiting != "" {
+		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.healing.waiting})
 		return
 	}
-	list := d.inWindow(d.staged(d.outdatedInTurn()))
-	if len(list) > 0 && d.awaitsAnalysis() {
+	list := d.inWindow(d.stages.staged(d.outdatedInTurn()))
+	if len(list) > 0 && d.analysis.holdsUp() {
 		return
 	}
 	for _, m := range list {
 		if !d.update(m) {
 			return
 		}
-		d.becomesCanary(m)
+		d.stages.becomesCanary(m)
 	}
 }
 
 // blamed reports whether the template that is being rolled out is taken for the cause of failures
 // (FLAP-5).
-func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
+func (d *roll) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
 
 // rolls reports whether a member is there for nothing but a roll or a rebalance, and has not got
 // healthy yet: the older one in its slot does its work and is only outdated, or in a zone that has
 // too many.
-func (d *draft) rolls(m, old *member) bool {
+func (d *roll) rolls(m, old *member) bool {
 	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && m.Record.Protected == "" &&
 		(!d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m) &&
 		old.healthy() && !old.unwanted() && old.age.rule == ""
@@ -149,7 +150,7 @@ func (d *draft) rolls(m, old *member) bool {
 // of them, for a member that has failed and waits for the room that it takes: its slot has one that
 // serves, the other has none (HEAL-8). It returns who leaves: that may be one that drains or is
 // deleted since an earlier plan, and whose room comes.
-func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
+func (d *roll) giveWay(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
@@ -165,10 +166,10 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 			}
 		}
 	}
-	if young == nil || !d.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
+	if young == nil || !d.budget.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
 		return ""
 	}
-	d.release(young, old, motive{
+	d.settling.release(young, old, motive{
 		store.PurposeRoom, "HEAL-8", store.Cause{Kind: store.CauseGivesWay, Other: m.ID(), Name: old.ID()},
 	}, "withdrawn")
 	return young.ID()
@@ -183,15 +184,15 @@ func (m *member) givesWay() bool {
 // waitsFirst counts the failure of a member before another gives way to it. It may recover before
 // there is room, and fail again: where that costs the roll an instance each time, its slot has to
 // flap like any other, so that the roll gets its turn (FLAP-2). True if it does already.
-func (d *draft) waitsFirst(m, young *member) bool {
+func (d *roll) waitsFirst(m, young *member) bool {
 	if m.Record.Counted || m.unwantedOrdered() || d.neverHealed(m) {
 		return false
 	}
 	if m.slot.touched {
 		return true // decided on the next cache
 	}
-	if d.fail(m.slot, m) {
-		d.noteFlapping(m.slot, m)
+	if d.flapping.fail(m.slot, m) {
+		d.flapping.note(m.slot, m)
 		return true
 	}
 	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Cause, m.facts(),
@@ -203,7 +204,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 
 // healsFirst reports whether this plan has taken a step for a slot without a working instance: the
 // next belongs to it, and a roll takes no room before (HEAL-8).
-func (d *draft) healsFirst() bool {
+func (d *roll) healsFirst() bool {
 	for _, sl := range d.order {
 		if sl.well > 0 {
 			continue
@@ -220,7 +221,7 @@ func (d *draft) healsFirst() bool {
 // outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose
 // slots the new template has failed least, so that a template that is wrong shows in several slots,
 // and no slot waits behind one that flaps (FLAP-5).
-func (d *draft) outdatedInTurn() []*member {
+func (d *roll) outdatedInTurn() []*member {
 	var list []*member
 	failed := map[*member]int{}
 	for _, sl := range d.order {
@@ -232,7 +233,7 @@ func (d *draft) outdatedInTurn() []*member {
 			(m.phase != store.Running && m.phase != store.Checking || m.unwanted()) {
 			continue
 		}
-		if m.phase == store.Checking && !d.obsolete(m) {
+		if m.phase == store.Checking && !d.templates.obsolete(m) {
 			continue // it was made from the last good template, which is given its time to get healthy (ROLL-9)
 		}
 		if d.spec.Rollout.Strategy != store.StrategyProactive && m.Record.Relaunch == d.spec.Relaunch.Number {
@@ -256,21 +257,21 @@ func (d *draft) outdatedInTurn() []*member {
 
 // neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but
 // for an order only a change of what it is made from may help, so that it comes first.
-func (d *draft) neverHealed(m *member) bool {
-	unhealed := d.spec.Heal.Policy == store.HealNone || d.breaker != nil && m.failsChecks()
+func (d *roll) neverHealed(m *member) bool {
+	unhealed := d.spec.Heal.Policy == store.HealNone || d.healing.breaker != nil && m.failsChecks()
 	return unhealed && m.failing() && m.phase.Fills() && !m.dead() &&
 		!m.unwantedOrdered() &&
-		(!m.missed() || d.storm == nil)
+		(!m.missed() || d.storms.storm == nil)
 }
 
 // update takes one step for one member; false if there is no room for the others either.
-func (d *draft) update(m *member) bool {
+func (d *roll) update(m *member) bool {
 	what := m.task(store.WorkUpdate)
 	if m.Record.Protected != "" {
 		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
 	}
-	if d.waits(m.slot, what) {
+	if d.flapping.waits(m.slot, what) {
 		return true
 	}
 	// a moment later it can be told, and more than that need not be done
@@ -291,19 +292,19 @@ func (d *draft) update(m *member) bool {
 
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
 // told, else the machine.
-func (d *draft) updateByRestart(m *member, why store.Cause) bool {
+func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 	most := d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true)
-	if d.unwell() >= most && m.healthy() || d.booted(m) && d.unavailable() >= most {
+	if d.budget.unwell() >= most && m.healthy() || d.booted(m) && d.budget.unavailable() >= most {
 		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
-	if what := m.task(store.WorkRestart); d.overShared(what, m) || !d.mayDelete(what, m) {
+	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
 		return false
 	}
 	if d.awaitsIdle(m, why) {
 		return true // the others need not wait for it
 	}
-	if !d.quieted(m, why) {
+	if !d.traffic.quieted(m, why) {
 		return false
 	}
 	level, heals := store.RestartMachine, m.healed()
@@ -311,20 +312,20 @@ func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {
 		level = store.RestartWorkload
 	}
-	d.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed(m))
+	d.healing.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed(m))
 	return true
 }
 
 // updateByReplacement makes a replacement first within max_expansion, else removes first within
 // max_unavailable.
-func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
+func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 	what := m.task(store.WorkReplace)
-	if !d.mayCreate(what) {
+	if !d.budget.mayCreate(what) {
 		return false
 	}
-	b := d.boundsOf(d.spec.Budget.Roll)
-	if d.expansion() < b.expansion {
-		if d.limited(what, false) {
+	b := d.budget.boundsOf(d.spec.Budget.Roll)
+	if d.budget.expansion() < b.expansion {
+		if d.budget.limited(what, false) {
 			return false
 		}
 		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.facts(), nil)
@@ -333,20 +334,20 @@ func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 		d.writeSlot(a, m.slot)
 		return true
 	}
-	if b.down == 0 || m.healthy() && d.unwell() >= b.down || d.booted(m) && d.unavailable() >= b.down {
-		d.block("ROLL-1", what, store.BlockedByBudget, d.usedUp(m, b, d.unwell()))
+	if b.down == 0 || m.healthy() && d.budget.unwell() >= b.down || d.booted(m) && d.budget.unavailable() >= b.down {
+		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.usedUp(m, b, d.budget.unwell()))
 		return false
 	}
-	if d.overShared(what, m) || !d.mayDelete(what, m) {
+	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
 		return false
 	}
-	d.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
+	d.healing.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
 	return true
 }
 
-func (d *draft) blockUnwell(m *member) {
+func (d *roll) blockUnwell(m *member) {
 	d.block("HEAL-8", m.task(store.WorkUpdate), store.BlockedByUnhealthy,
-		store.BlockedFacts{Count: d.unwell(), Flag: d.spec.Heal.Policy == store.HealNone})
+		store.BlockedFacts{Count: d.budget.unwell(), Flag: d.spec.Heal.Policy == store.HealNone})
 }
 
 // updateFailing brings what is wanted to those that need it most and lose nothing by it: an
@@ -354,13 +355,13 @@ func (d *draft) blockUnwell(m *member) {
 // the one it replaces. It may be just what makes them healthy, for example a check that was wrong
 // and is corrected. So they wait for no turn and no budget; the order of a roll is for those that
 // work (ROLL-2, HEAL-8).
-func (d *draft) updateFailing() {
+func (d *roll) updateFailing() {
 	if d.rollout == nil || d.blamed() {
 		return
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if !m.touched && d.updatedFirst(m) && (!d.testsCanaries() || d.isCanary(sl.number)) {
+			if !m.touched && d.updatedFirst(m) && (!d.stages.testsCanaries() || d.stages.isCanary(sl.number)) {
 				_, why := d.change(m)
 				d.updateNow(m, why)
 			}
@@ -370,13 +371,13 @@ func (d *draft) updateFailing() {
 
 // updatedFirst reports whether a member gets what is new before its turn: it is not protected, and
 // its agent can be told.
-func (d *draft) updatedFirst(m *member) bool {
+func (d *roll) updatedFirst(m *member) bool {
 	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen {
 		return false
 	}
 	switch {
-	case m.phase == store.Checking && d.fallback != nil && m.Record.Template == d.fallback.hash:
+	case m.phase == store.Checking && d.templates.fallback != nil && m.Record.Template == d.templates.fallback.hash:
 		return false // it was made from what is known to work (ROLL-9)
 	case m.phase == store.Checking:
 	case m.phase != store.Running || !m.failing() || m.dead() || m.missed():
@@ -391,14 +392,14 @@ func (d *draft) updatedFirst(m *member) bool {
 
 // updateLive makes the agent of a member take up what is new. That takes nothing down, yet goes
 // step by step: it may be wrong.
-func (d *draft) updateLive(m *member, why store.Cause) bool {
-	b := d.boundsOf(d.spec.Budget.Roll)
-	if most := max(1, b.expansion+b.down); d.roll.updating >= most {
+func (d *roll) updateLive(m *member, why store.Cause) bool {
+	b := d.budget.boundsOf(d.spec.Budget.Roll)
+	if most := max(1, b.expansion+b.down); d.count.updating >= most {
 		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,
-			store.BlockedFacts{Count: d.roll.updating})
+			store.BlockedFacts{Count: d.count.updating})
 		return false
 	}
-	if m.healthy() && d.unwell() > b.down {
+	if m.healthy() && d.budget.unwell() > b.down {
 		d.blockUnwell(m)
 		return false
 	}
@@ -407,16 +408,16 @@ func (d *draft) updateLive(m *member, why store.Cause) bool {
 }
 
 // updateNow has it do so at once.
-func (d *draft) updateNow(m *member, why store.Cause) {
+func (d *roll) updateNow(m *member, why store.Cause) {
 	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.facts(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.roll.updating++
+	d.count.updating++
 }
 
 // renewed puts what is wanted now into a record. A configuration that comes back before the agent
 // has reported the one in between gets a hash of its own: the last report still names it from
 // before, and would be taken for the confirmation.
-func (d *draft) renewed(m *member) func(*store.Instance) {
+func (d *roll) renewed(m *member) func(*store.Instance) {
 	return func(r *store.Instance) {
 		was := r.Config
 		spot := r.Spec.Spot // the machine stays what it was bought as

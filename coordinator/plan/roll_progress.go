@@ -20,8 +20,8 @@ type rollCount struct {
 // with none getting healthy in between, to be taken for the cause (FLAP-5).
 const blameAfter = 3
 
-// countRollout counts who is up to date.
-func (d *draft) countRollout() {
+// countRollout counts the instances that are up to date.
+func (d *roll) countRollout() {
 	if d.spec == nil {
 		return
 	}
@@ -29,18 +29,18 @@ func (d *draft) countRollout() {
 		switch {
 		case !m.Record.Managed || m.gone() || m.phase == store.Draining || m.phase == store.Finished:
 		case d.outdated(m):
-			d.roll.outdated++
+			d.count.outdated++
 			if m.Record.Template != d.hash {
-				d.roll.strange++
+				d.count.strange++
 			}
 		case m.updating() && m.phase == store.Running:
-			d.roll.updating++
+			d.count.updating++
 		}
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			if m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating() {
-				d.roll.done++
+				d.count.done++
 				break
 			}
 		}
@@ -49,7 +49,7 @@ func (d *draft) countRollout() {
 
 // track follows a roll: it begins with the first outdated instance and ends when every slot is done
 // (ROLL-4).
-func (d *draft) track() {
+func (d *roll) track() {
 	if d.spec == nil {
 		return
 	}
@@ -58,30 +58,30 @@ func (d *draft) track() {
 		r := *old
 		d.rollout = &r
 	}
-	going := d.roll.outdated > 0 || d.roll.updating > 0 && old != nil || old != nil && d.roll.done < d.spec.Size
+	going := d.count.outdated > 0 || d.count.updating > 0 && old != nil || old != nil && d.count.done < d.spec.Size
 	switch r := d.rollout; {
-	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
-		if d.roll.outdated == 0 {
+	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.count.outdated > 0:
+		if d.count.outdated == 0 {
 			d.tell("ROLL-1", "roll to "+r.Template+" is called off", of(store.CauseNoneOutdated))
 			d.rollout = nil
 			return
 		}
 		d.rollout = &store.Rollout{
 			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(),
-			Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size,
+			Progress: d.now.UTC(), Done: d.count.done, Most: d.count.done, Total: d.spec.Size,
 			Canary: d.canaries(), Back: d.backFrom(old),
 		}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
 			d.tell("ROLL-1", "roll to "+d.hash+" begins",
-				store.Cause{Kind: store.CauseSomeOutdated, Count: d.roll.outdated})
+				store.Cause{Kind: store.CauseSomeOutdated, Count: d.count.outdated})
 		}
 	case r == nil:
 		return
 	case !going:
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
 			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
-				store.Cause{Kind: store.CauseUpdated, Count: d.roll.done, Limit: d.spec.Size})
+				store.Cause{Kind: store.CauseUpdated, Count: d.count.done, Limit: d.spec.Size})
 		}
 		d.rollout = nil
 		return
@@ -89,21 +89,21 @@ func (d *draft) track() {
 		d.follow(r)
 	}
 	d.rollout.Total = d.spec.Size
-	d.analyze()
-	d.followStages()
+	d.analysis.follow()
+	d.stages.follow()
 	d.blame()
 	d.stall()
 }
 
-func (d *draft) advance() {
+func (d *roll) advance() {
 	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
 	d.rollout.Stalls, d.rollout.Stalled, d.rollout.StalledCause = &t, "", store.Cause{}
 }
 
 // follow notes how far a roll has come. One that was done, fails and recovers is no progress.
-func (d *draft) follow(r *store.Rollout) {
+func (d *roll) follow(r *store.Rollout) {
 	// an instance beyond the size is no progress
-	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size)
+	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.count.done, d.spec.Size)
 	switch {
 	case done > most:
 		r.Progress = d.now.UTC()
@@ -114,16 +114,16 @@ func (d *draft) follow(r *store.Rollout) {
 	case r.Stalls == nil && r.Stalled == "":
 		d.advance()
 	}
-	r.Done, r.Most = d.roll.done, max(most, done)
+	r.Done, r.Most = d.count.done, max(most, done)
 }
 
 // stall reports a roll that has made no progress for too long. While nothing may be done its time
 // restarts.
-func (d *draft) stall() {
+func (d *roll) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
 	idle = idle || d.spec.Rollout.Strategy != store.StrategyProactive
-	if idle || d.rests || d.rollRests() || d.waitsForOthers() || d.waitsForNumber() {
+	if idle || d.stages.rests || d.rollRests() || d.budget.waitsForOthers() || d.analysis.waitsForNumber() {
 		r.Stalls = nil
 	}
 	if r.Stalls == nil {
@@ -144,7 +144,7 @@ func (d *draft) stall() {
 
 // unproven reports whether a slot has nothing that could fill it, or an instance on what is wanted
 // that is not healthy and up to date: the change itself may be why the roll does not go on.
-func (d *draft) unproven() bool {
+func (d *roll) unproven() bool {
 	return slices.ContainsFunc(d.order, func(sl *slot) bool {
 		fills := func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }
 		fresh := func(m *member) bool { return fills(m) && !d.outdated(m) && !d.upToDate(m) }
@@ -154,13 +154,14 @@ func (d *draft) unproven() bool {
 
 // blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
 // template that could be the cause.
-func (d *draft) blame() {
+func (d *roll) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 && !r.Failed {
 		absolve(r) // the operator has had the slots start over
 	}
-	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size, d.reach()) {
+	if r.Blamed != "" || d.count.strange == 0 || failures < blameAfter ||
+		slots < min(blameAfter, d.spec.Size, d.stages.reach()) {
 		return
 	}
 	why := store.Cause{Kind: store.CauseTemplateFails, Name: d.hash, Count: failures, Limit: slots}
@@ -171,7 +172,7 @@ func (d *draft) blame() {
 func absolve(r *store.Rollout) { r.Blamed, r.BlamedCause = "", store.Cause{} }
 
 // failedSince counts the slots in which the new template has failed since a time, and how often.
-func (d *draft) failedSince(since time.Time) (slots, failures int) {
+func (d *roll) failedSince(since time.Time) (slots, failures int) {
 	for _, sl := range d.order {
 		before := failures
 		for _, f := range sl.Record.Failures {

@@ -16,9 +16,9 @@ func (w *world) drafted() *draft {
 	}
 	d := newDraft(&s, &s.Groups[i], w.now)
 	d.judgeAll()
-	d.followStorm(d.tally)
-	d.track()
-	d.chooseTemplate()
+	d.storms.follow(d.storms.tally)
+	d.roll.track()
+	d.templates.choose()
 	return d
 }
 
@@ -78,7 +78,7 @@ func TestWhatIsThereForARollAlone(t *testing.T) {
 			c.do(w)
 		}
 		d := w.drafted()
-		if got := d.rolls(d.find("new"), d.find("old")); got != c.want || d.rolls(d.find("old"), d.find("new")) {
+		if got := d.roll.rolls(d.find("new"), d.find("old")); got != c.want || d.roll.rolls(d.find("old"), d.find("new")) {
 			t.Errorf("%s: it is there for the roll alone: %t", name, got)
 		}
 	}
@@ -143,7 +143,7 @@ func TestARollWaitsForTheStepsOfHealing(t *testing.T) {
 		c.do(w)
 		d := w.drafted()
 		c.steps(d.find("a"))
-		if d.healsFirst() != c.want {
+		if d.roll.healsFirst() != c.want {
 			t.Errorf("%s: the roll waits: %t", name, !c.want)
 		}
 	}
@@ -179,13 +179,13 @@ func TestWhoIsNeverHealed(t *testing.T) {
 	} {
 		spec := store.DefaultGroup()
 		spec.Heal.Policy = c.policy
-		d := &draft{spec: &spec}
+		d := draftWith(func(d *draft) { d.spec = &spec })
 		if c.storm {
-			d.storm = &store.Storm{}
+			d.storms.storm = &store.Storm{}
 		}
 		m := &member{Instance: &Instance{}, phase: store.Running, judgment: Judgment{Verdict: store.Unhealthy}}
 		c.is(m)
-		if d.neverHealed(m) != c.want {
+		if d.roll.neverHealed(m) != c.want {
 			t.Errorf("%s: never healed: %t", name, !c.want)
 		}
 	}
@@ -258,7 +258,7 @@ func TestWhoIsUpdatedFirst(t *testing.T) {
 		})
 		c.do(w)
 		d := w.drafted()
-		if got := d.updatedFirst(d.find("a")); got != c.want {
+		if got := d.roll.updatedFirst(d.find("a")); got != c.want {
 			t.Errorf("%s: it is updated first: %t", name, got)
 		}
 	}

@@ -96,21 +96,21 @@ func TestWhichLossesCount(t *testing.T) {
 				in.Alive.Modified, in.Alive.Record.State = 1, test.seen.state
 				in.AliveGone, in.StreamSince = time.Time{}, test.seen.since
 			}
-			d := &draft{
-				g: &Group{}, now: now,
-				spec: &store.Group{Storm: store.StormSpec{Window: store.Duration(window)}},
-			}
+			d := draftWith(func(d *draft) {
+				d.g, d.now = &Group{}, now
+				d.spec = &store.Group{Storm: store.StormSpec{Window: store.Duration(window)}}
+			})
 			d.members = []*member{{
 				Instance: in, phase: who.phase,
 				judgment: Judgment{Verdict: test.seen.verdict, Absent: test.seen.absent},
 			}}
-			d.countLosses()
+			d.storms.countLosses()
 			var want Tally
 			if who.counts {
 				want = Tally{Lost: test.lost, Now: test.now, Of: 1, Groups: test.lost}
 			}
-			if d.tally != want {
-				t.Errorf("%s, managed %t, %s: %+v, want %+v", name, who.managed, who.phase, d.tally, want)
+			if d.storms.tally != want {
+				t.Errorf("%s, managed %t, %s: %+v, want %+v", name, who.managed, who.phase, d.storms.tally, want)
 			}
 			if who.counts && test.lost > 0 && !d.next.Equal(test.seen.since.Add(window)) {
 				t.Errorf("%s: looked at again at %s, want when it leaves the window, at %s", name, d.next,
@@ -127,7 +127,9 @@ func TestWhichLossesCount(t *testing.T) {
 // proves FLAP-2
 func TestWaitsOfFlappingSlots(t *testing.T) {
 	wait := func(f store.FlapSpec, number, before int) time.Duration {
-		return (&draft{g: &Group{Name: "web"}, spec: &store.Group{Flap: f}}).delay(number, before)
+		return draftWith(func(d *draft) {
+			d.g, d.spec = &Group{Name: "web"}, &store.Group{Flap: f}
+		}).delay(number, before)
 	}
 	second := store.Duration(time.Second)
 	plain := store.FlapSpec{MinDelay: 30 * second, MaxDelay: 150 * second}
@@ -166,10 +168,13 @@ func TestWaitsOfFlappingSlots(t *testing.T) {
 // proves FLAP-1
 func TestWhichFailuresAreRecent(t *testing.T) {
 	now := time.Unix(10_000, 0)
-	d := &draft{now: now, spec: &store.Group{Flap: store.FlapSpec{
-		Failures: 2,
-		Window:   store.Duration(5 * time.Minute),
-	}}}
+	d := draftWith(func(d *draft) {
+		d.now = now
+		d.spec = &store.Group{Flap: store.FlapSpec{
+			Failures: 2,
+			Window:   store.Duration(5 * time.Minute),
+		}}
+	})
 	for _, test := range []struct {
 		ages []time.Duration
 		want bool
@@ -240,7 +245,7 @@ func TestHowLongAnInstanceDrains(t *testing.T) {
 		in := &Instance{}
 		in.Record.Spec.Drain = store.DrainSpec{Hook: test.hook, Timeout: store.Duration(test.timeout)}
 		m := &member{Instance: in, phase: test.phase, judgment: Judgment{Verdict: test.verdict}}
-		got, waits := (&draft{now: now}).drainTime(m)
+		got, waits := draftWith(func(d *draft) { d.now = now }).drainTime(m)
 		if waits != (test.want > 0) || waits && got != test.want {
 			t.Errorf("%s: it drains for %s, %t, want %s", test.name, got, waits, test.want)
 		}

@@ -15,10 +15,13 @@ const (
 	mostRemovals  = 200
 )
 
+// sizing fills the slots that are missing, and removes those that are too many.
+type sizing struct{ *draft }
+
 // scaleUp fills the slots that are missing: first those that have a record, then new ones with the
 // lowest free numbers (REC-3, HEAL-10). It never makes more than size and max_expansion allow
 // together: what drains still counts.
-func (d *draft) scaleUp() {
+func (d *sizing) scaleUp() {
 	missing := d.spec.Size - d.inUse()
 	if missing <= 0 {
 		return
@@ -34,14 +37,14 @@ func (d *draft) scaleUp() {
 			return
 		case sl.touched:
 			continue
-		case d.waits(sl, task{work: store.WorkFill, slot: sl.number}):
+		case d.flapping.waits(sl, task{work: store.WorkFill, slot: sl.number}):
 			continue
-		case d.atCapacity(sl) && !sl.diedLast():
-			full, limit = true, max(limit, d.mostFor(sl)) // but not for the dead: they wait for no budget (HEAL-3)
+		case d.budget.atCapacity(sl) && !sl.diedLast():
+			full, limit = true, max(limit, d.budget.mostFor(sl)) // but not for the dead: they wait for no budget (HEAL-3)
 			continue
-		case !d.mayCreate(task{work: store.WorkCreateRemaining}):
+		case !d.budget.mayCreate(task{work: store.WorkCreateRemaining}):
 			return
-		case d.overLimit(sl.Record.Vacated != nil) != nil:
+		case d.budget.overLimit(sl.Record.Vacated != nil) != nil:
 			limited, heals = true, heals || sl.Record.Vacated != nil
 			continue
 		}
@@ -52,13 +55,13 @@ func (d *draft) scaleUp() {
 			Why: m.Record.Last.Why, Cause: m.Record.Last.Cause, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
-		d.madeFrom(&a, &m.Record)
+		d.templates.madeFrom(&a, &m.Record)
 		d.writeSlot(&a, sl)
 		d.actions = append(d.actions, a)
 		have++
 	}
 	if limited {
-		d.limited(task{work: store.WorkCreateMissing}, heals)
+		d.budget.limited(task{work: store.WorkCreateMissing}, heals)
 	}
 	if full {
 		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,
@@ -103,26 +106,8 @@ func (sl *slot) filledFor() store.Purpose {
 // diedLast reports whether the slot is empty since its instance died.
 func (sl *slot) diedLast() bool { return sl.Record.Vacated != nil && sl.Record.Vacated.Dead }
 
-// idle lists slots that may be filled: those that have a record first, each kind in order of
-// number.
-func (d *draft) idle(missing int) []*slot {
-	var idle []*slot
-	for _, sl := range d.order {
-		if !sl.occupied() {
-			idle = append(idle, sl)
-		}
-	}
-	slices.SortFunc(idle, byNumber)
-	for n := 0; len(idle) < missing; n++ {
-		if d.slots.get(n) == nil {
-			idle = append(idle, d.slot(n))
-		}
-	}
-	return idle[:missing]
-}
-
 // cleanSlots forgets slots that are empty and no longer wanted.
-func (d *draft) cleanSlots() {
+func (d *sizing) cleanSlots() {
 	if len(d.order) <= d.spec.Size {
 		return
 	}
@@ -170,7 +155,7 @@ var whyFirst = map[int]string{
 // scaleDown removes whole slots while there are too many: REC-4, HEAL-9. Damaged slots are not
 // counted: an instance may have been on its way out when its record was lost, and another one would
 // be removed in its stead (SAFE-15).
-func (d *draft) scaleDown() {
+func (d *sizing) scaleDown() {
 	surplus := d.counts.filled - d.spec.Size
 	for _, sl := range d.order {
 		if sl.damaged != nil {
@@ -181,7 +166,7 @@ func (d *draft) scaleDown() {
 		return
 	}
 	healing := d.healingInProgress()
-	list, shut := d.candidates(), d.closedFor(store.PlannedScaleDown)
+	list, shut := d.candidates(), d.windows.closedFor(store.PlannedScaleDown)
 	for range min(surplus, mostRemovals) {
 		c := list.take()
 		if c == nil {
@@ -189,7 +174,7 @@ func (d *draft) scaleDown() {
 			return
 		}
 		if shut != nil && !needsNoWindow(c) {
-			d.holdBack(shut, task{work: store.WorkScaleDown})
+			d.windows.holdBack(shut, task{work: store.WorkScaleDown})
 			return // those that have failed come first
 		}
 		if c.kind >= slotOutdated && healing != "" {
@@ -201,7 +186,7 @@ func (d *draft) scaleDown() {
 			if m.touched {
 				return // the rest on the next cache
 			}
-			if !d.mayDelete(m.task(store.WorkScaleDown), m) {
+			if !d.budget.mayDelete(m.task(store.WorkScaleDown), m) {
 				return
 			}
 			d.retire(m, motive{store.PurposeSize, "HEAL-9", store.Cause{
@@ -212,7 +197,7 @@ func (d *draft) scaleDown() {
 }
 
 // healingInProgress names a replacement that is coming up for a failed one, if there is one.
-func (d *draft) healingInProgress() string {
+func (d *sizing) healingInProgress() string {
 	for _, m := range d.members {
 		if m.fills() && m.phase != store.Running && m.Record.Replaces != "" &&
 			len(d.others(m, func(o *member) bool { return o.failing() })) > 0 {
@@ -241,9 +226,9 @@ type candidates struct {
 	above   int
 }
 
-func (d *draft) candidates() candidates {
+func (d *sizing) candidates() candidates {
 	all := candidates{crowd: maps.Clone(d.spread()), divided: d.divided()}
-	if _, onDemand := d.shares(); all.divided {
+	if _, onDemand := d.countShares(); all.divided {
 		all.above = onDemand - d.spec.Capacity.OnDemand(d.spec.Size)
 	}
 	for _, sl := range d.order {
@@ -261,7 +246,7 @@ func (d *draft) candidates() candidates {
 }
 
 // kindOf ranks how soon a slot goes: by the best working member, else by the worst other one.
-func (d *draft) kindOf(sl *slot) int {
+func (d *sizing) kindOf(sl *slot) int {
 	best, worst := slotFailed, slotInWork
 	for _, m := range sl.staying() {
 		switch {
@@ -270,7 +255,7 @@ func (d *draft) kindOf(sl *slot) int {
 		case m.doom.rule != "" || m.judgment.Verdict == store.Suspect:
 			worst = min(worst, slotDoubtful)
 		case m.phase != store.Running:
-		case d.obsolete(m):
+		case d.templates.obsolete(m):
 			best = max(best, slotOutdated)
 		default:
 			best = slotWorking

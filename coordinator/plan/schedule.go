@@ -10,7 +10,7 @@ import (
 // new (AUTO-3). It goes by the wall clock, which may be wrong: while the clocks of the replicas
 // differ, a change that shrinks the group waits (SAFE-13); so it does while nothing else may shrink
 // it (AUTO-5). One that is late is not made up for: only the last one counts.
-func (d *draft) followSchedule() (changed bool) {
+func (d *scaler) followSchedule() (changed bool) {
 	s, spec := d.scale, d.spec.Scale
 	s.Waits = ""
 	if len(spec.Schedule) == 0 {

@@ -35,26 +35,26 @@ func TestTheScheduleIsFollowed(t *testing.T) {
 		"clocks that differ little": {
 			night, byDay, 12, func(d *draft) { d.s.ClocksApart = 30*time.Second - 1 }, byNight, "",
 		},
-		"a storm": {night, byDay, 12, func(d *draft) { d.storm = &store.Storm{} }, byDay, store.ScaleStorm},
+		"a storm": {night, byDay, 12, func(d *draft) { d.storms.storm = &store.Storm{} }, byDay, store.ScaleStorm},
 		"growth waits for nothing": {
-			day, nil, 2, func(d *draft) { d.s.ClocksApart, d.storm = time.Hour, &store.Storm{} }, byDay, "",
+			day, nil, 2, func(d *draft) { d.s.ClocksApart, d.storms.storm = time.Hour, &store.Storm{} }, byDay, "",
 		},
 		"bounds that fall wait as well": {
 			night, byDay, 3, func(d *draft) { d.s.ClocksApart = time.Minute }, byDay, store.ScaleClocks,
 		},
 	} {
-		d := &draft{
-			s: &Snapshot{}, g: &Group{Name: "web"}, now: test.now, rollout: &store.Rollout{},
-			spec:  &store.Group{Name: "web", Scale: spec, Size: test.size},
-			scale: &store.Scale{Size: test.size, Scheduled: test.old},
-		}
+		d := draftWith(func(d *draft) {
+			d.s, d.g, d.now, d.roll.rollout = &Snapshot{}, &Group{Name: "web"}, test.now, &store.Rollout{}
+			d.spec = &store.Group{Name: "web", Scale: spec, Size: test.size}
+			d.scaler.scale = &store.Scale{Size: test.size, Scheduled: test.old}
+		})
 		if test.edit != nil {
 			test.edit(d)
 		}
-		changed := d.followSchedule()
-		if !samePart(d.scale.Scheduled, test.want) || d.scale.Waits != test.waits ||
+		changed := d.scaler.followSchedule()
+		if !samePart(d.scaler.scale.Scheduled, test.want) || d.scaler.scale.Waits != test.waits ||
 			changed != !samePart(test.old, test.want) {
-			t.Errorf("%s: %+v, waits %q, changed %v", name, d.scale.Scheduled, d.scale.Waits, changed)
+			t.Errorf("%s: %+v, waits %q, changed %v", name, d.scaler.scale.Scheduled, d.scaler.scale.Waits, changed)
 		}
 	}
 }

@@ -6,15 +6,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// settling decides which of several members keeps a slot.
+type settling struct{ *draft }
+
 // settle keeps one healthy member of a slot and lets the others go: HEAL-2, HEAL-6.
-func (d *draft) settle(sl *slot, good, bad []*member) {
+func (d *settling) settle(sl *slot, good, bad []*member) {
 	keep := d.keeper(sl, good)
 	if keep == nil {
 		d.await(sl, good, bad)
 		return
 	}
 	for _, m := range bad {
-		if d.spared(m) || d.sweptAway(m) {
+		if d.healing.spared(m) || d.sweptAway(m) {
 			continue
 		}
 		d.releaseFailed(sl, m, keep, m.grounds("HEAL-2").succeeded(keep))
@@ -27,7 +30,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
 			continue // it is decided when it is known what it is, or that it has arrived
-		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
+		case d.roll.blamed() && d.roll.rolls(m, keep) && !m.Record.Rebalances:
 			d.release(m, keep, motive{
 				store.PurposeSpare, "FLAP-5", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()},
 			}, "withdrawn")
@@ -55,20 +58,20 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 }
 
 // sweptAway reports whether a member is lost in a storm, and so not replaced.
-func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
+func (d *settling) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.storms.holds(m) }
 
 // probing reports whether a storm has lasted for probe_after. From then on a lost member whose
 // replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
-func (d *draft) probing() bool {
-	s := d.storm
+func (d *settling) probing() bool {
+	s := d.storms.storm
 	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
 }
 
 // await lets a slot without a proven healthy instance come to that.
-func (d *draft) await(sl *slot, good, bad []*member) {
+func (d *settling) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
-		case d.spared(m):
+		case d.healing.spared(m):
 		case m.goesNow():
 			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, "deleting")
 		case d.sweptAway(m):
@@ -100,8 +103,8 @@ func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMove
 // inVain reports whether a replacement fails on a template that is not wanted any more: the next is
 // made from another, and need not wait for as long as DET-10 gives this one. One that has not been
 // checked yet may be there first.
-func (d *draft) inVain(m *member) bool {
-	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() ||
+func (d *settling) inVain(m *member) bool {
+	if m.phase != store.Checking || !d.templates.obsolete(m) || m.Record.Protected != "" || d.roll.blamed() ||
 		!reportIsCurrent(m.Instance) {
 		return false
 	}
@@ -111,17 +114,17 @@ func (d *draft) inVain(m *member) bool {
 
 // leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
 // old or moves to another zone, and is not protected.
-func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
+func (v *view) leaving(m *member) bool { return v.urgency(m) > 0 }
 
 // urgency ranks the reasons for replacing a working member. The replacement of one that is too old
 // may be just as outdated (ROLL-9), and still keeps the slot.
-func (d *draft) urgency(m *member) int {
+func (v *view) urgency(m *member) int {
 	switch {
 	case m.Record.Protected != "":
 		return 0
 	case m.age.rule != "" || m.rebalancedBy() != nil:
 		return 2
-	case d.outdated(m):
+	case v.outdated(m):
 		return 1
 	default:
 		return 0
@@ -129,13 +132,13 @@ func (d *draft) urgency(m *member) int {
 }
 
 // goesBefore reports whether of two members in a slot this one goes, though both work.
-func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
+func (v *view) goesBefore(m, other *member) bool { return v.urgency(m) > v.urgency(other) }
 
 // leavingFor is why a member leaves a slot that another keeps.
-func (d *draft) leavingFor(m, keep *member) motive {
+func (v *view) leavingFor(m, keep *member) motive {
 	by := m.rebalancedBy()
 	switch {
-	case d.outdated(m) && !d.outdated(keep):
+	case v.outdated(m) && !v.outdated(keep):
 		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	case m.age.rule != "":
 		return motive{store.PurposeAge, m.age.rule, m.age.cause}
@@ -143,7 +146,7 @@ func (d *draft) leavingFor(m, keep *member) motive {
 		return motive{store.PurposeShares, "SPOT-4", of(store.CauseShares)}
 	case by != nil && by == keep:
 		return motive{store.PurposeZones, "REC-17", of(store.CauseEven)}
-	case d.outdated(m):
+	case v.outdated(m):
 		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
 	default:
 		return lostTooOften()
@@ -158,7 +161,7 @@ func lostTooOften() motive {
 // keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once
 // the slot's instances were lost too often (DET-15), and none that is outdated or expired while
 // another is not (HEAL-6).
-func (d *draft) keeper(sl *slot, good []*member) *member {
+func (d *settling) keeper(sl *slot, good []*member) *member {
 	var keep *member
 	for _, m := range good {
 		switch {
@@ -174,8 +177,8 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 }
 
 // release retires a member whose place is kept by another, who is part of the evidence.
-func (d *draft) release(m, keep *member, why motive, what string) *Action {
-	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
+func (d *settling) release(m, keep *member, why motive, what string) *Action {
+	if m.touched || !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
 	facts := append(slices.Clone(m.facts()),
@@ -189,7 +192,7 @@ func (d *draft) release(m, keep *member, why motive, what string) *Action {
 
 // releaseFailed does so and counts the failure, if it was not counted when its replacement was
 // requested.
-func (d *draft) releaseFailed(sl *slot, m, keep *member, why motive) {
+func (d *settling) releaseFailed(sl *slot, m, keep *member, why motive) {
 	if m.touched || sl.touched && !m.Record.Counted {
 		return
 	}
@@ -197,10 +200,10 @@ func (d *draft) releaseFailed(sl *slot, m, keep *member, why motive) {
 		d.release(m, keep, why, "deleting")
 		return
 	}
-	if !d.mayDelete(m.task(store.WorkRemove), m) {
+	if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 		return
 	}
-	d.fail(sl, m)
+	d.flapping.fail(sl, m)
 	if a := d.release(m, keep, why, "deleting"); a != nil {
 		d.writeSlot(a, sl)
 	}
@@ -212,4 +215,24 @@ func followed(why store.Cause, add func(*store.CauseAlso)) store.Cause {
 		return why
 	}
 	return with(why, add)
+}
+
+// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had,
+// within max_unavailable (EXP-2).
+func (d *settling) forcedOut(sl *slot, good []*member) {
+	old := good[0]
+	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) ||
+		d.budget.unavailable() >= d.budget.boundsOf(d.spec.Budget.Expiry).down {
+		return
+	}
+	tried := good[len(good)-1]
+	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
+		return
+	}
+	if what := old.task(store.WorkExpire); !d.budget.overShared(what, old) && d.budget.mayDelete(what, old) {
+		why := old.age.cause
+		why.Text = tried.Calls.Problem
+		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, "deleting", old.facts(), old.proof(d.s.Keys)...)
+		d.writeSlot(a, sl)
+	}
 }

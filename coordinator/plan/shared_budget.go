@@ -43,7 +43,7 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 			}
 			shared[name] = b
 		}
-		b.drafts, d.shared = append(b.drafts, d), b
+		b.drafts, d.budget.shared = append(b.drafts, d), b
 		for _, m := range d.members {
 			if d.endsSoon(m) {
 				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its place
@@ -54,7 +54,7 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 
 // down is how much of the group is down. What an operator stopped or deletes is wanted no more, and
 // of what cannot be read nothing is known: it counts as down.
-func (d *draft) down() Down {
+func (d *budget) down() Down {
 	switch {
 	case d.spec.Stopped || d.spec.Deleting || d.spec.Unstarted:
 		return Down{}
@@ -78,8 +78,8 @@ func (d *draft) down() Down {
 
 // endsSoon reports whether the machine of a member is being ended by a drill: it has its place in
 // the shared budget before it is down (DAY-6).
-func (d *draft) endsSoon(m *member) bool {
-	return m.Record.Managed && (m.drilled || m.Record.Drilled(d.now))
+func (v *view) endsSoon(m *member) bool {
+	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now))
 }
 
 // all is how much is down in all groups together, and where.
@@ -102,7 +102,7 @@ func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	}
 	for _, d := range b.drafts {
 		if d != but {
-			add(d.g.Name, d.down())
+			add(d.g.Name, d.budget.down())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.others)) {
@@ -114,7 +114,7 @@ func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 // overShared reports whether the budget that the group shares with others keeps a member from being
 // taken down, and records that: one that is down already, or counts as such, takes nothing down
 // (HEAL-5).
-func (d *draft) overShared(what task, m *member) bool {
+func (d *budget) overShared(what task, m *member) bool {
 	if d.shared == nil || !m.healthy() && !d.booted(m) || d.endsSoon(m) {
 		return false
 	}
@@ -137,8 +137,8 @@ func (b *sharedBudget) bears(more int) bool {
 // waitsForOthers reports whether work of the group waited for the shared budget when it was last
 // planned, since the others alone use it up: that is no stall of its roll (ROLL-4). What the roll
 // itself has taken down and cannot bring back is one.
-func (d *draft) waitsForOthers() bool {
+func (d *budget) waitsForOthers() bool {
 	return d.shared != nil && slices.ContainsFunc(d.g.Status.Record.Blocked,
 		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget }) &&
-		d.shared.usedByOthers(d) && !d.unproven()
+		d.shared.usedByOthers(d.draft) && !d.roll.unproven()
 }

@@ -10,8 +10,15 @@ import (
 // may not have at all, and machines on demand. The shares count the instances that will stay, one
 // for each slot (SPOT-4).
 
+// shares divides a group between spot machines and machines on demand.
+type shares struct {
+	*draft
+	// the member for which this plan found no spot capacity, and the provider's words
+	spotless, spotlessWhy string
+}
+
 // divided reports whether the group has shares of capacity.
-func (d *draft) divided() bool { return d.spec != nil && d.spec.Capacity.Spot > 0 }
+func (v *view) divided() bool { return v.spec != nil && v.spec.Capacity.Spot > 0 }
 
 // spot reports whether a member is a spot machine, or will be once this plan is carried out.
 func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
@@ -19,23 +26,23 @@ func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
 // isFallback reports whether it is on demand because there was no spot capacity.
 func (m *member) isFallback() bool { return m.Record.Fallback || m.fallsBack }
 
-// shares counts the slots whose instance will stay: spot machines, and others.
-func (d *draft) shares() (spot, onDemand int) {
-	d.spread() // which counts them
-	return d.spots, d.counted - d.spots
+// countShares counts the slots whose instance will stay: spot machines, and others.
+func (f *fleet) countShares() (spot, onDemand int) {
+	f.spread() // which counts them
+	return f.spots, f.counted - f.spots
 }
 
 // buy decides what the next instance in a slot is: a spot machine, one on demand, or one on demand
 // because there is no spot capacity. The instances on demand come first. Without a slot it is no
 // share.
-func (d *draft) buy(sl *slot) (spot, fallback bool) {
+func (d *shares) buy(sl *slot) (spot, fallback bool) {
 	if !d.divided() {
 		return d.spec.Spot.Enabled, false
 	}
 	if sl == nil {
 		return false, false
 	}
-	_, onDemand := d.shares()
+	_, onDemand := d.countShares()
 	if sl.counted && !sl.spot {
 		onDemand--
 	}
@@ -49,7 +56,7 @@ func (d *draft) buy(sl *slot) (spot, fallback bool) {
 }
 
 // spotWait is until when spot machines are not tried; zero if they are.
-func (d *draft) spotWait() time.Time {
+func (d *shares) spotWait() time.Time {
 	if s := d.g.Status.Record.Shares; s != nil {
 		return d.ends(d.g.Due, store.TimerSpot, s.Wait)
 	}
@@ -59,7 +66,7 @@ func (d *draft) spotWait() time.Time {
 // fallBack makes a creation on demand for which there has been no spot capacity for
 // capacity.fallback_after. A machine may have come of an earlier call whose answer was lost: then
 // the creation is withdrawn, and another one takes its place.
-func (d *draft) fallBack(m *member) {
+func (d *shares) fallBack(m *member) {
 	if !d.divided() || m.touched || m.Calls.Busy || !m.Record.Spec.Spot || !m.Record.Managed ||
 		m.phase != store.Pending && m.phase != store.Creating {
 		return
@@ -74,7 +81,7 @@ func (d *draft) fallBack(m *member) {
 		return
 	}
 	if m.Record.Called && !m.Calls.NothingMade {
-		if d.mayDelete(m.task(store.WorkWithdraw), m) {
+		if d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 			d.noSpot(m, why)
 			d.retire(m, motive{
 				store.PurposeShares, "SPOT-4", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
@@ -86,7 +93,7 @@ func (d *draft) fallBack(m *member) {
 	m.fallsBack = true
 	spec := m.Record.Spec
 	spec.Spot = false
-	zone := d.zoneFor(m.slot, &spec)
+	zone := d.zoning.zoneFor(m.slot, &spec)
 	a := d.step(m, m.Record.Phase, "SPOT-4", "made on demand",
 		store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, inWords(why), func(r *store.Instance) {
 			r.Spec.Spot, r.Fallback, r.Rebalances, r.Converts, r.Zone = false, true, false, false, zone
@@ -97,7 +104,7 @@ func (d *draft) fallBack(m *member) {
 }
 
 // spotMissing reports whether there is no spot capacity for a creation, and in which words.
-func (d *draft) spotMissing(m *member) (why string, missing bool) {
+func (d *shares) spotMissing(m *member) (why string, missing bool) {
 	if of, r, refused := d.refusal(m); refused && of.Spot {
 		return r.Why, true
 	}
@@ -105,12 +112,12 @@ func (d *draft) spotMissing(m *member) (why string, missing bool) {
 }
 
 // noSpot notes for the status that there was no spot capacity for a member.
-func (d *draft) noSpot(m *member, why string) { d.spotless, d.spotlessWhy = m.ID(), why }
+func (d *shares) noSpot(m *member, why string) { d.spotless, d.spotlessWhy = m.ID(), why }
 
 // withdrawConversion withdraws a replacement that was to be a spot machine. It returns false if the
 // replacement is needed because the instance that it replaces no longer works.
-func (d *draft) withdrawConversion(m *member, why string) bool {
-	if len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
+func (d *shares) withdrawConversion(m *member, why string) bool {
+	if len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
 	d.noSpot(m, why)
@@ -121,7 +128,7 @@ func (d *draft) withdrawConversion(m *member, why string) bool {
 // convert brings the shares of a group to what is wanted, one instance at a time: what fell back
 // returns to spot, and a group whose shares were changed follows. It is planned work: it begins
 // only while nothing else is to be done, makes the replacement first, and gives way to healing.
-func (d *draft) convert() {
+func (d *shares) convert() {
 	if !d.divided() {
 		return
 	}
@@ -133,29 +140,29 @@ func (d *draft) convert() {
 	if from {
 		what.work = store.WorkToOnDemand
 	}
-	wait, shut := d.spotWait(), d.closedFor(store.PlannedRebalance)
+	wait, shut := d.spotWait(), d.windows.closedFor(store.PlannedRebalance)
 	switch {
 	case shut != nil:
-		d.holdBack(shut, what)
+		d.windows.holdBack(shut, what)
 	case !from && wait.After(d.now):
 		d.wake(wait)
 		s := d.g.Status.Record.Shares
 		d.block("SPOT-4", what, store.BlockedByNoSpot, store.BlockedFacts{Count: s.Fallback, Text: s.Why, For: s.Wait.For})
-	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
+	case d.roll.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("SPOT-4", what, store.BlockedByRoll, store.BlockedFacts{})
-	case !d.allWell() || !d.settledDown():
+	case !d.budget.allWell() || !d.settledDown():
 		d.block("SPOT-4", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.MaxExpansion() == 0:
 		d.block("SPOT-4", what, store.BlockedByNoExpansion, store.BlockedFacts{})
-	case d.mayAdd(what):
+	case d.budget.mayAdd(what):
 		d.convertOne(from, what)
 	}
 }
 
 // offShare reports whether the shares are not as wanted, and which kind there is too much of. What
 // fell back stays where capacity.return_after is 0.
-func (d *draft) offShare() (spot, off bool) {
-	spots, onDemand := d.shares()
+func (d *shares) offShare() (spot, off bool) {
+	spots, onDemand := d.countShares()
 	wanted := d.spec.Capacity.OnDemand(d.spec.Size)
 	if d.spec.Capacity.Return() == 0 {
 		onDemand -= d.fallbacks()
@@ -171,9 +178,9 @@ func (d *draft) offShare() (spot, off bool) {
 }
 
 // fallbacks is how many instances that will stay are on demand because there was no spot capacity.
-func (d *draft) fallbacks() int {
+func (f *fleet) fallbacks() int {
 	n := 0
-	for _, sl := range d.order {
+	for _, sl := range f.order {
 		if m := sl.stays(); m != nil && m.isFallback() {
 			n++
 		}
@@ -182,7 +189,7 @@ func (d *draft) fallbacks() int {
 }
 
 // convertOne replaces one instance: one that fell back, else the oldest.
-func (d *draft) convertOne(spot bool, what task) {
+func (d *shares) convertOne(spot bool, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
@@ -216,13 +223,13 @@ func before(a, b *member) bool {
 }
 
 // movable reports whether an instance may be replaced for the sake of the group's shape alone.
-func (d *draft) movable(sl *slot, m *member) bool {
-	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(d.now) && sl.Record.Errored == ""
+func (v *view) movable(sl *slot, m *member) bool {
+	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(v.now) && sl.Record.Errored == ""
 }
 
-// followShares is what the status says of the shares, and remembers of spot capacity that was
+// follow is what the status says of the shares, and remembers of spot capacity that was
 // missing: the wait for the next try doubles each time.
-func (d *draft) followShares() *store.Shares {
+func (d *shares) follow() *store.Shares {
 	if !d.divided() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return nil
 	}
@@ -230,7 +237,7 @@ func (d *draft) followShares() *store.Shares {
 	if old := d.g.Status.Record.Shares; old != nil {
 		now = *old
 	}
-	now.Spot, now.OnDemand = d.shares()
+	now.Spot, now.OnDemand = d.countShares()
 	now.Fallback, now.Wanted = d.fallbacks(), d.spec.Size-d.spec.Capacity.OnDemand(d.spec.Size)
 	waits := d.spotWait().After(d.now)
 	switch id, why := d.lastSpotless(now.Last); {
@@ -250,7 +257,7 @@ func (d *draft) followShares() *store.Shares {
 
 // lastSpotless is the instance for which this plan found no spot capacity, or for which an earlier
 // one withdrew a conversion, and why; "" if there is none but the one that is known.
-func (d *draft) lastSpotless(known string) (id, why string) {
+func (d *shares) lastSpotless(known string) (id, why string) {
 	if d.spotless != "" && d.spotless != known {
 		return d.spotless, d.spotlessWhy
 	}
@@ -265,7 +272,7 @@ func (d *draft) lastSpotless(known string) (id, why string) {
 }
 
 // converted reports whether an instance that was to return to spot works.
-func (d *draft) converted() bool {
+func (d *shares) converted() bool {
 	for _, m := range d.members {
 		if m.Record.Converts && m.Record.Spec.Spot && m.fills() && d.proven(m) {
 			return true

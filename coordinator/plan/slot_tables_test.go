@@ -113,7 +113,9 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			if test.flap != nil {
 				test.flap(&spec.Flap)
 			}
-			d := &draft{s: &Snapshot{}, g: &Group{Name: "web"}, now: now, spec: &spec, hash: "wanted"}
+			d := draftWith(func(d *draft) {
+				d.s, d.g, d.now, d.spec, d.hash = &Snapshot{}, &Group{Name: "web"}, now, &spec, "wanted"
+			})
 			sl := &slot{}
 			sl.Record = test.slot
 			if test.slot.Retry != nil {
@@ -128,7 +130,7 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 				test.is(m)
 			}
 			before := slices.Clone(test.slot.Failures)
-			if wait := d.fail(sl, m); wait != test.wait {
+			if wait := d.flapping.fail(sl, m); wait != test.wait {
 				t.Errorf("it waits: %t", wait)
 			}
 			rec := &sl.Record

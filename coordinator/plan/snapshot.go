@@ -104,10 +104,10 @@ type Refusal struct {
 }
 
 // refusal returns what keeps a machine of a member's kind from being made.
-func (d *draft) refusal(m *member) (of Refused, r Refusal, refused bool) {
+func (v *view) refusal(m *member) (of Refused, r Refusal, refused bool) {
 	spec := &m.Record.Spec
 	for _, of := range []Refused{{Provider: spec.Provider}, RefusedOf(*spec)} {
-		if r, refused := d.s.Refusals[of]; refused {
+		if r, refused := v.s.Refusals[of]; refused {
 			return of, r, true
 		}
 	}

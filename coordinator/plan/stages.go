@@ -12,10 +12,17 @@ import (
 // A roll may go in stages: to a few canaries, which are then watched (ROLL-5), and through one zone
 // after the other (ROLL-8). The way back to a template that was good has none.
 
+// stages lets a roll go in stages.
+type stages struct {
+	*draft
+	rests    bool // the roll waits for time or a promotion, and has nothing else to do
+	promotes bool // the canaries are promoted by this plan, so that the others wait for the next one
+}
+
 // canaries is how many slots a roll that begins now goes to first.
-func (d *draft) canaries() int {
+func (d *roll) canaries() int {
 	good := d.g.Status.Record.LastGood
-	if d.spec.Rollout.Strategy != store.StrategyProactive || d.roll.strange == 0 ||
+	if d.spec.Rollout.Strategy != store.StrategyProactive || d.count.strange == 0 ||
 		good != nil && good.Template == d.hash {
 		return 0
 	}
@@ -23,39 +30,39 @@ func (d *draft) canaries() int {
 }
 
 // testsCanaries reports whether only canaries may have the template that is being rolled out.
-func (d *draft) testsCanaries() bool {
-	return d.rollout != nil && d.rollout.Canary > 0 && d.rollout.Promoted == ""
+func (d *stages) testsCanaries() bool {
+	return d.roll.rollout != nil && d.roll.rollout.Canary > 0 && d.roll.rollout.Promoted == ""
 }
 
-func (d *draft) isCanary(number int) bool {
-	return d.testsCanaries() && slices.Contains(d.rollout.Canaries, number)
+func (d *stages) isCanary(number int) bool {
+	return d.testsCanaries() && slices.Contains(d.roll.rollout.Canaries, number)
 }
 
 // reach is how many slots may have the template that is being rolled out.
-func (d *draft) reach() int {
+func (d *stages) reach() int {
 	if d.testsCanaries() {
-		return d.rollout.Canary
+		return d.roll.rollout.Canary
 	}
 	return d.spec.Size
 }
 
 // baked reports whether a member has been healthy for rollout.bake.
-func (d *draft) baked(m *member) bool {
-	if d.spec.Rollout.Bake == 0 {
+func (f *fleet) baked(m *member) bool {
+	if f.spec.Rollout.Bake == 0 {
 		return true
 	}
 	since := m.HealthySince
 	if since.Before(m.PhaseStart) {
 		since = m.PhaseStart
 	}
-	due := d.due(since.Add(d.spec.Rollout.Bake.D()))
-	d.wake(due)
-	return !d.now.Before(due)
+	due := f.due(since.Add(f.spec.Rollout.Bake.D()))
+	f.wake(due)
+	return !f.now.Before(due)
 }
 
-// followStages takes the roll to its next stage once the present one is good.
-func (d *draft) followStages() {
-	r := d.rollout
+// follow takes the roll to its next stage once the present one is good.
+func (d *stages) follow() {
+	r := d.roll.rollout
 	if d.spec.Rollout.Strategy != store.StrategyProactive || r.Blamed != "" {
 		r.Rests = nil
 		return
@@ -74,7 +81,7 @@ func (d *draft) followStages() {
 // followCanaries promotes the canaries when all of them have been healthy long enough. A canary is
 // settled by the first instance on the template in its slot, and stays one whatever becomes of
 // that.
-func (d *draft) followCanaries(r *store.Rollout) {
+func (d *stages) followCanaries(r *store.Rollout) {
 	r.Canaries = slices.DeleteFunc(slices.Clone(r.Canaries), func(n int) bool { return d.slots.get(n) == nil })
 	done := 0
 	for _, sl := range d.order {
@@ -98,9 +105,9 @@ func (d *draft) followCanaries(r *store.Rollout) {
 		return
 	}
 	rests := r.Rests
-	if d.rests = !d.restOver(wait); !d.rests && !d.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
+	if d.rests = !d.restOver(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
 		d.rests, r.Rests = true, rests // the wait is over, and stays so
-		d.awaitsAnalysis()
+		d.analysis.holdsUp()
 	}
 	if !d.rests {
 		d.promoted(store.Cause{
@@ -110,8 +117,8 @@ func (d *draft) followCanaries(r *store.Rollout) {
 }
 
 // restOver begins a wait, or reports that the one that has begun is over.
-func (d *draft) restOver(wait time.Duration) bool {
-	r, known := d.rollout, d.g.Due
+func (d *stages) restOver(wait time.Duration) bool {
+	r, known := d.roll.rollout, d.g.Due
 	if r.Rests == nil || r.Rests.For.D() != wait {
 		t := d.timer(wait)
 		r.Rests, known = &t, nil
@@ -125,13 +132,13 @@ func (d *draft) restOver(wait time.Duration) bool {
 }
 
 // upToDate reports whether a member works with what is wanted and has confirmed that.
-func (d *draft) upToDate(m *member) bool {
-	return m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating()
+func (f *fleet) upToDate(m *member) bool {
+	return m.phase == store.Finished || f.proven(m) && !f.outdated(m) && !m.updating()
 }
 
 // followZones goes on to the next zone in which an instance is outdated. One that is protected
 // holds up no zone.
-func (d *draft) followZones(r *store.Rollout) {
+func (d *stages) followZones(r *store.Rollout) {
 	next, here := "", false
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -159,15 +166,15 @@ func (d *draft) followZones(r *store.Rollout) {
 		}
 		r.Zone = next
 		d.tell("ROLL-8", what+next, of(store.CauseZonesInOrder))
-		d.advance()
+		d.roll.advance()
 	default:
 		d.rests = true
 	}
 }
 
 // staged returns the outdated members whose stage it is, and records what the others wait for.
-func (d *draft) staged(list []*member) []*member {
-	r := d.rollout
+func (d *stages) staged(list []*member) []*member {
+	r := d.roll.rollout
 	switch {
 	case len(list) == 0 || d.spec.Rollout.Strategy != store.StrategyProactive:
 		return list
@@ -188,8 +195,8 @@ func (d *draft) staged(list []*member) []*member {
 
 // pickCanaries returns the members of slots that are canaries, and those that become some: one in
 // each zone before two in one.
-func (d *draft) pickCanaries(list []*member) (picked []*member) {
-	r, in := d.rollout, map[string]int{}
+func (d *stages) pickCanaries(list []*member) (picked []*member) {
+	r, in := d.roll.rollout, map[string]int{}
 	var rest []*member
 	for _, m := range list {
 		if slices.Contains(r.Canaries, m.Record.Slot) {
@@ -215,7 +222,7 @@ func (d *draft) pickCanaries(list []*member) (picked []*member) {
 		if d.rests {
 			of.Count = r.Canary
 		} else {
-			of.Count = min(d.roll.done, r.Canary-1)
+			of.Count = min(d.roll.count.done, r.Canary-1)
 		}
 		if !byOrder {
 			of.For = store.Duration(wait)
@@ -226,39 +233,39 @@ func (d *draft) pickCanaries(list []*member) (picked []*member) {
 }
 
 // becomesCanary notes a slot to which the roll has gone.
-func (d *draft) becomesCanary(m *member) {
-	if r := d.rollout; d.testsCanaries() && m.touched && !slices.Contains(r.Canaries, m.Record.Slot) {
+func (d *stages) becomesCanary(m *member) {
+	if r := d.roll.rollout; d.testsCanaries() && m.touched && !slices.Contains(r.Canaries, m.Record.Slot) {
 		r.Canaries = append(slices.Clone(r.Canaries), m.Record.Slot)
 		slices.Sort(r.Canaries)
 	}
 }
 
 // promoted has the roll go on after its canaries.
-func (d *draft) promoted(why store.Cause) {
-	d.rollout.PromotedCause, d.rollout.Promoted = why, reason.Short(why)
+func (d *stages) promoted(why store.Cause) {
+	d.roll.rollout.PromotedCause, d.roll.rollout.Promoted = why, reason.Short(why)
 	d.tell("ROLL-5", "canaries promoted", why)
 	d.promotes = true
-	d.advance()
+	d.roll.advance()
 }
 
 // promote has a roll go on by an operator's word.
-func (d *draft) promote(r store.Versioned[store.Request]) {
+func (d *stages) promote(r store.Versioned[store.Request]) {
 	if !d.testsCanaries() {
 		d.actions = append(d.actions, refuse(r, "no roll of it has canaries that are not promoted yet"))
 		return
 	}
-	if d.blamed() {
-		d.actions = append(d.actions, refuse(r, "its roll has stopped: "+d.rollout.Blamed+
+	if d.roll.blamed() {
+		d.actions = append(d.actions, refuse(r, "its roll has stopped: "+d.roll.rollout.Blamed+
 			"; leasehold group retry "+d.g.Name+" has it go on"))
 		return
 	}
-	d.rollout.Rests, d.rests = nil, false
+	d.roll.rollout.Rests, d.rests = nil, false
 	d.promoted(orderedBy(r.Record.By))
-	d.settled = append(d.settled, r)
+	d.orders.settled = append(d.orders.settled, r)
 }
 
 // backFrom names the template that a roll leaves which the coordinator has begun itself.
-func (d *draft) backFrom(old *store.Rollout) string {
+func (d *roll) backFrom(old *store.Rollout) string {
 	good := d.g.Status.Record.LastGood
 	if old == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template != d.hash ||
 		old.Blamed == "" && old.Stalled == "" {
@@ -271,10 +278,10 @@ func (d *draft) backFrom(old *store.Rollout) string {
 // operator wants that (ROLL-5). It is the last of a plan's actions: all others compare the spec
 // that it changes, and none of them waits if it is refused. A group from a shard's file is left to
 // who has the file.
-func (d *draft) rollBack() {
+func (d *roll) rollBack() {
 	r, good := d.rollout, d.g.Status.Record.LastGood
 	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||
-		d.roll.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || d.invalid != nil ||
+		d.count.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || d.invalid != nil ||
 		d.g.Spec.StaticModified != 0 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return
 	}

@@ -12,12 +12,18 @@ import (
 // mostBlocked bounds the list of blocked work in a status.
 const mostBlocked = 20
 
-// status writes status/<group> where it has changed. It counts facts, not the draft: what the
+// status writes what is going on in the group.
+type status struct {
+	*draft
+	held []store.Blocked // what was decided and may not be done
+}
+
+// update writes status/<group> where it has changed. It counts facts, not the draft: what the
 // actions of this plan bring is counted once it is there.
-func (d *draft) status() {
+func (d *status) update() {
 	switch {
 	case d.spec == nil && d.invalid == nil:
-		d.forgetStatus()
+		d.forget()
 		return
 	case d.groupEnds():
 		return
@@ -27,8 +33,9 @@ func (d *draft) status() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storm, Breaker: d.breaker, Rollout: d.rollout, Scale: d.scale, LastGood: old.LastGood, History: old.History,
-		Agents: d.wave, DrillDue: d.drillDue,
+		Storm: d.storms.storm, Breaker: d.healing.breaker, Rollout: d.roll.rollout, Scale: d.scaler.scale,
+		LastGood: old.LastGood, History: old.History,
+		Agents: d.agents.wave, DrillDue: d.drills.due,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
 		st.Beside = old.Beside
@@ -45,27 +52,27 @@ func (d *draft) status() {
 		st.Health = HealthScore(st.Healthy, requested)
 		st.State = d.state(&st)
 		d.remembersGood(&st)
-		st.Uneven, st.Rebalance, st.Shares = d.unevenly(), d.followRebalance(), d.followShares()
+		st.Uneven, st.Rebalance, st.Shares = d.zoning.unevenly(), d.zoning.followRebalance(), d.shares.follow()
 	}
-	st.OK = st.Health == 100 && st.Invalid == nil && d.damaged == 0
+	st.OK = st.Health == 100 && st.Invalid == nil && d.damage.damaged == 0
 	st.Since = old.Since
 	if old.State != st.State || old.Health != st.Health || !sameInvalid(old.Invalid, st.Invalid) || old.Since.IsZero() {
 		st.Since = d.now.UTC()
 	}
-	if len(d.settled) == 0 && d.g.Status.Present() && d.g.StatusSpoiled == "" && d.sameStatus(old, &st) {
+	if len(d.orders.settled) == 0 && d.g.Status.Present() && d.g.StatusSpoiled == "" && d.same(old, &st) {
 		return
 	}
-	d.writeStatus(old, &st)
+	d.write(old, &st)
 }
 
-func (d *draft) writeStatus(old, st *store.Status) {
+func (d *status) write(old, st *store.Status) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-10", What: "status", NoJournal: true,
 		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)},
 			d.specUnchanged()...),
 		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
 	}
-	for _, r := range d.settled {
+	for _, r := range d.orders.settled {
 		a.Conditions = append(a.Conditions, r.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
@@ -122,7 +129,7 @@ func standing(g *store.Group) string {
 	}
 }
 
-func (d *draft) countInstances(st *store.Status) {
+func (d *status) countInstances(st *store.Status) {
 	// Neighbours are mostly alike, and a map is slow: what is alike is counted first, and then
 	// added.
 	var phase store.Phase
@@ -156,7 +163,7 @@ func (d *draft) countInstances(st *store.Status) {
 	}
 }
 
-func (d *draft) countSlots(st *store.Status) {
+func (d *status) countSlots(st *store.Status) {
 	for _, sl := range d.order {
 		switch {
 		case sl.Record.Errored != "":
@@ -168,7 +175,7 @@ func (d *draft) countSlots(st *store.Status) {
 }
 
 // state is the state of the group as a whole: REC-11.
-func (d *draft) state(st *store.Status) store.GroupState {
+func (d *status) state(st *store.Status) store.GroupState {
 	switch {
 	case d.spec.Deleting:
 		return store.GroupDeleting
@@ -197,13 +204,14 @@ const mostPast = 10
 
 // remembersGood notes the specs that were in force, and the last one with which the whole group was
 // healthy (ROLL-4).
-func (d *draft) remembersGood(st *store.Status) {
+func (d *status) remembersGood(st *store.Status) {
 	if d.g.Status.Record.AcceptedRevision != d.acceptedRevision {
 		past := store.PastSpec{Revision: d.acceptedRevision, At: d.now.UTC(), Template: d.hash, Size: d.spec.Size}
 		st.History = append([]store.PastSpec{past}, st.History...)
 		st.History = st.History[:min(len(st.History), mostPast)]
 	}
-	good := d.spec.Size > 0 && d.roll.done >= d.spec.Size && d.roll.outdated == 0 && st.State == store.GroupStarted
+	good := d.spec.Size > 0 && d.roll.count.done >= d.spec.Size && d.roll.count.outdated == 0 &&
+		st.State == store.GroupStarted
 	if !good {
 		return
 	}
@@ -219,9 +227,9 @@ func (d *draft) remembersGood(st *store.Status) {
 	}
 }
 
-// sameStatus compares what a reader sees. The spec in force is compared by its revision: comparing
+// same compares what a reader sees. The spec in force is compared by its revision: comparing
 // all of it each time would cost more than the rest of a plan.
-func (d *draft) sameStatus(a, b *store.Status) bool {
+func (d *status) same(a, b *store.Status) bool {
 	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 &&
 		!reflect.DeepEqual(a.Accepted, b.Accepted) {
 		return false
@@ -256,10 +264,10 @@ func sameGood(a, b *store.GoodSpec) bool {
 
 func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forgetStatus removes the status of a group whose spec was withdrawn before any spec of it
+// forget removes the status of a group whose spec was withdrawn before any spec of it
 // was accepted.
-func (d *draft) forgetStatus() {
-	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damaged > 0 {
+func (d *status) forget() {
+	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damage.damaged > 0 {
 		return
 	}
 	d.actions = append(d.actions, Action{
@@ -272,7 +280,7 @@ func (d *draft) forgetStatus() {
 
 // groupEnds reports whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
-	if d.spec == nil || !d.spec.Deleting || !d.mayAct() || d.damaged > 0 {
+	if d.spec == nil || !d.spec.Deleting || !d.mayAct() || d.damage.damaged > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })

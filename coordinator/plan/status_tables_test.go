@@ -97,12 +97,15 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 	}
 	for field, list := range edits {
 		for i, change := range list {
-			d := &draft{s: &Snapshot{}, g: &Group{Spec: Spec{StaticModified: 3}}}
+			d := draftWith(func(d *draft) {
+				d.s = &Snapshot{}
+				d.g = &Group{Spec: Spec{StaticModified: 3}}
+			})
 			a, b := filled(), filled()
-			if !d.sameStatus(a, b) {
+			if !d.status.same(a, b) {
 				t.Fatal("two that say the same are not the same")
 			}
-			if change(b); d.sameStatus(a, b) || d.sameStatus(b, a) {
+			if change(b); d.status.same(a, b) || d.status.same(b, a) {
 				t.Errorf("%s, change %d: it is not written", field, i)
 			}
 		}
@@ -119,18 +122,19 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 		"a release of no damage":           {&store.Reviewed{}, 0, 9, true},
 		"of a release at the first change": {&store.Reviewed{Seen: 1}, 1, 9, false},
 	} {
-		d := &draft{s: &Snapshot{}, g: &Group{}}
+		d := draftWith(func(d *draft) { d.s, d.g = &Snapshot{}, &Group{} })
 		d.s.Shard.Record.Reviewed = c.review
 		a, b := filled(), filled()
 		a.Counted, b.Counted = c.before, c.after
-		if d.sameStatus(a, b) != c.same {
+		if d.status.same(a, b) != c.same {
 			t.Errorf("%s: it is written: %t", name, c.same)
 		}
 	}
 	// Where no file can have changed it, the spec in force is known by its revision.
 	a, b := filled(), filled()
 	b.Accepted = &store.Group{Size: 2}
-	if d := (&draft{s: &Snapshot{}, g: &Group{}}); !d.sameStatus(a, b) {
+	d := draftWith(func(d *draft) { d.s, d.g = &Snapshot{}, &Group{} })
+	if !d.status.same(a, b) {
 		t.Error("a spec of the same revision is compared")
 	}
 }
@@ -176,7 +180,7 @@ func TestWhatAStatusSays(t *testing.T) {
 		s := w.snapshot()
 		s.Groups[0].Instances[0].Calls.Problem = "out of order"
 		d := newDraft(&s, &s.Groups[0], w.now)
-		if got := slices.ContainsFunc(d.blockedWork(),
+		if got := slices.ContainsFunc(d.status.blockedWork(),
 			func(b store.Blocked) bool { return b.Rule == "HEAL-12" }); got != told {
 			t.Errorf("%s: that its call failed is told: %t", phase, got)
 		}
@@ -242,7 +246,7 @@ func TestTheTimeOfARoll(t *testing.T) {
 	w.place("b", 1, store.Running, outdated)
 	w.place("c", 2, store.Running, outdated)
 	w.now = w.now.Add(time.Minute)
-	r := w.drafted().rollout
+	r := w.drafted().roll.rollout
 	if r == nil || r.Done != 1 || r.Most != 1 || r.Total != 3 || !r.Since.Equal(w.now) || !r.Progress.Equal(w.now) ||
 		r.Stalls == nil || r.Stalls.For != w.spec().Record.Rollout.ProgressDeadline {
 		t.Errorf("a roll begins as %+v", r)
@@ -270,17 +274,18 @@ func TestTheTimeOfARoll(t *testing.T) {
 		s.Groups[0].Due = Due{store.TimerProgress: w.now.Add(time.Hour)}
 		d := newDraft(&s, &s.Groups[0], w.now)
 		d.judgeAll()
-		if d.track(); d.rollout == nil || d.rollout.Stalls != nil != c.runs || d.next.Equal(w.now.Add(time.Hour)) != c.runs {
-			t.Errorf("%s: %+v, looked at again at %s", name, d.rollout, d.next)
+		d.roll.track()
+		if r := d.roll.rollout; r == nil || r.Stalls != nil != c.runs || d.next.Equal(w.now.Add(time.Hour)) != c.runs {
+			t.Errorf("%s: %+v, looked at again at %s", name, d.roll.rollout, d.next)
 		}
 	}
 	done := newTestWorld(t)
 	done.edit(func(g *store.Group) { g.Size = 1 })
 	done.place("a", 0, store.Finished, outdated)
-	if d := done.drafted(); d.rollout != nil || d.roll.outdated != 0 || d.roll.done != 1 {
-		t.Errorf("a finished task is brought up to date: %+v, %+v", d.rollout, d.roll)
+	if d := done.drafted(); d.roll.rollout != nil || d.roll.count.outdated != 0 || d.roll.count.done != 1 {
+		t.Errorf("a finished task is brought up to date: %+v, %+v", d.roll.rollout, d.roll.count)
 	}
-	d := &draft{hash: "new", order: []*slot{{}, {}, {}, {}}}
+	d := draftWith(func(d *draft) { d.hash, d.order = "new", []*slot{{}, {}, {}, {}} })
 	at := epoch.Add(time.Hour)
 	for i, failures := range [][]store.Failure{
 		{{At: at, Template: "new"}, {At: at.Add(1), Template: "new"}},
@@ -290,7 +295,7 @@ func TestTheTimeOfARoll(t *testing.T) {
 	} {
 		d.order[i].Record.Failures = failures
 	}
-	if slots, failures := d.failedSince(at); slots != 2 || failures != 3 {
+	if slots, failures := d.roll.failedSince(at); slots != 2 || failures != 3 {
 		t.Errorf("the new template has failed %d times in %d slots, want 3 in 2", failures, slots)
 	}
 }

@@ -23,6 +23,13 @@ const (
 	stormLook = 5 * time.Second
 )
 
+// storms counts losses, and holds healing back in a storm.
+type storms struct {
+	*draft
+	storm *store.Storm // as it will be recorded
+	tally Tally
+}
+
 // Plus adds up losses, Minus takes them off again.
 func (t Tally) Plus(o Tally) Tally {
 	return Tally{Lost: t.Lost + o.Lost, Now: t.Now + o.Now, Of: t.Of + o.Of, Groups: t.Groups + o.Groups}
@@ -86,7 +93,7 @@ func (m *member) silent() bool {
 // countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent
 // within storm.window. An instance that was lost and is replaced already counts, too: else those
 // that are seen first would hide that they were the first of many.
-func (d *draft) countLosses() {
+func (d *storms) countLosses() {
 	if d.spec == nil {
 		return
 	}
@@ -118,7 +125,7 @@ func (d *draft) countLosses() {
 
 // countReplaced adds the slots whose instance was lost and is replaced already, by what the slots'
 // records say: so a new leader knows of them. A slot counts once, however often it was lost.
-func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
+func (d *storms) countReplaced(from time.Time, losing map[*slot]bool) {
 	for i := range d.g.Slots {
 		rec := &d.g.Slots[i].Record // as recorded: a new template takes nothing back (FLAP-7)
 		sl := d.slots.get(rec.Number)
@@ -145,9 +152,9 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// followStorm decides whether there is a storm, and what to record of it. shard is the losses of
+// follow decides whether there is a storm, and what to record of it. shard is the losses of
 // all groups.
-func (d *draft) followStorm(shard Tally) {
+func (d *storms) follow(shard Tally) {
 	if d.spec == nil {
 		return
 	}
@@ -183,11 +190,11 @@ func (d *draft) followStorm(shard Tally) {
 		t := d.timer(spec.Cooldown.D())
 		d.storm.Calm = &t
 	case !d.now.Before(d.ends(d.g.Due, store.TimerStorm, d.storm.Calm)):
-		d.endStorm(store.Cause{Kind: store.CauseFewLost, For: spec.Cooldown})
+		d.end(store.Cause{Kind: store.CauseFewLost, For: spec.Cooldown})
 	}
 }
 
-func (d *draft) begin(ofGroup bool, shard Tally) {
+func (d *storms) begin(ofGroup bool, shard Tally) {
 	d.storm = &store.Storm{Since: d.now.UTC(), Lost: d.tally.Now, Of: d.tally.Of, Shard: !ofGroup}
 	why := store.Cause{
 		Kind: store.CauseManyLost, Count: d.tally.Lost, Limit: d.tally.Of, For: d.spec.Storm.Window,
@@ -204,8 +211,8 @@ func (d *draft) begin(ofGroup bool, shard Tally) {
 	d.tell("SAFE-2", "storm: no lost instance is replaced", why)
 }
 
-// endStorm has what is still lost taken up bit by bit.
-func (d *draft) endStorm(how store.Cause) {
+// end has what is still lost taken up bit by bit.
+func (d *storms) end(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
 	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
 	d.storm.By, d.storm.Resume = how.By, &t
@@ -215,7 +222,7 @@ func (d *draft) endStorm(how store.Cause) {
 
 // afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is
 // remembered for as long as there are as many losses: else it would begin again at once.
-func (d *draft) afterStorm() {
+func (d *storms) afterStorm() {
 	if due := d.ends(d.g.Due, store.TimerResume, d.storm.Resume); d.now.Before(due) {
 		d.wake(due)
 		return
@@ -227,8 +234,8 @@ func (d *draft) afterStorm() {
 	d.storm = nil
 }
 
-// heldByStorm reports whether a storm forbids replacing a member, and records why.
-func (d *draft) heldByStorm(m *member) bool {
+// holds reports whether a storm forbids replacing a member, and records why.
+func (d *storms) holds(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false
 	}
@@ -260,7 +267,7 @@ func (d *draft) heldByStorm(m *member) bool {
 // at a time is: the next when the replacement of the last is healthy and the lost one is gone, so
 // that no group stays frozen for good. Nothing is done for it before it is recorded that it is the
 // one: else the next plan, were that not written, would take another for the first.
-func (d *draft) probes(m *member) bool {
+func (d *storms) probes(m *member) bool {
 	if d.storm.Probe == m.ID() {
 		recorded := d.g.Status.Record.Storm
 		return recorded != nil && recorded.Probe == m.ID()

@@ -14,14 +14,14 @@ import (
 // the provider calls them down, and that their streams or their leases have ended.
 var sights = []string{"down 0", "down 1", "down 2", "silent 0", "silent 1", "silent 2"}
 
-// orders are all orders of what is seen.
-func orders(left []string) [][]string {
+// orderings are all orders of what is seen.
+func orderings(left []string) [][]string {
 	if len(left) == 0 {
 		return [][]string{nil}
 	}
 	var out [][]string
 	for i, first := range left {
-		for _, rest := range orders(slices.Delete(slices.Clone(left), i, i+1)) {
+		for _, rest := range orderings(slices.Delete(slices.Clone(left), i, i+1)) {
 			out = append(out, append([]string{first}, rest...))
 		}
 	}
@@ -37,7 +37,7 @@ func TestMachinesThatPowerOffAreAStormInWhateverOrderTheyAreSeen(t *testing.T) {
 	// before which sight one takes over; -1: none does
 	leaders := map[string][]int{"stream lost": {-1, 2, 4, 6}, "lease ended": {-1, 3}}
 	for how, at := range leaders {
-		for _, order := range orders(sights) {
+		for _, order := range orderings(sights) {
 			for _, leader := range at {
 				if !inTurn(order) {
 					continue

@@ -130,9 +130,9 @@ func TestReplacedLossesCount(t *testing.T) {
 				m.judgment.Verdict = store.Lost
 			}
 		}
-		d.countLosses()
-		if d.tally != test.want {
-			t.Errorf("%s: %+v, want %+v", name, d.tally, test.want)
+		d.storms.countLosses()
+		if d.storms.tally != test.want {
+			t.Errorf("%s: %+v, want %+v", name, d.storms.tally, test.want)
 		}
 		if got := d.next.Sub(now); test.next == 0 && !d.next.IsZero() || test.next > 0 && got != test.next {
 			t.Errorf("%s: looked at again in %s, want %s", name, got, test.next)

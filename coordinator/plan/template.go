@@ -8,6 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// templates chooses what new instances are made from.
+type templates struct {
+	*draft
+	fallback *template // what everything but the roll creates from, if that is not what is wanted
+}
+
 // template is what an instance is made from.
 type template struct {
 	spec  store.InstanceSpec
@@ -16,12 +22,12 @@ type template struct {
 	fails bool   // instances made from it fail their checks, and none is healthy
 }
 
-// chooseTemplate settles what everything but the roll creates from (ROLL-9): the last template with
+// choose settles what everything but the roll creates from (ROLL-9): the last template with
 // which the whole group was healthy, as long as the one that is being rolled out is not proved, and
 // once it is blamed. It is the wanted one if there is no roll, if no template was ever good, or if
 // the good one cannot be used any more.
-func (d *draft) chooseTemplate() {
-	r, good := d.rollout, d.g.Status.Record.LastGood
+func (d *templates) choose() {
+	r, good := d.roll.rollout, d.g.Status.Record.LastGood
 	if r == nil {
 		return
 	}
@@ -50,9 +56,9 @@ func (d *draft) chooseTemplate() {
 // proved reports whether the template that is being rolled out works: its canaries are promoted, or
 // without a canary the first instance made from it has been healthy for rollout.bake, or has
 // finished its task.
-func (d *draft) proved() bool {
-	if d.rollout.Canary > 0 {
-		return d.rollout.Promoted != ""
+func (d *templates) proved() bool {
+	if d.roll.rollout.Canary > 0 {
+		return d.roll.rollout.Promoted != ""
 	}
 	return slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Managed && m.Record.Template == d.hash &&
@@ -62,7 +68,7 @@ func (d *draft) proved() bool {
 
 // fails reports whether instances made from a template fail their checks and none of them is
 // healthy: another like them would not help.
-func (d *draft) fails(hash string) bool {
+func (d *templates) fails(hash string) bool {
 	failing := false
 	for _, m := range d.members {
 		if !m.Record.Managed || m.Record.Template != hash {
@@ -78,22 +84,22 @@ func (d *draft) fails(hash string) bool {
 
 // placeable reports whether machines of a template can be had: we still have its provider, and not
 // all of its zones are evacuated.
-func (d *draft) placeable(spec *store.InstanceSpec) bool {
+func (d *templates) placeable(spec *store.InstanceSpec) bool {
 	_, known := d.s.Zones[spec.Provider]
 	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 ||
 		len(d.openZones(spec.Provider, &spec.Template)) > 0)
 }
 
 // source is the template that a new instance is made from; sl is nil for one that is on demand.
-func (d *draft) source(sl *slot, why store.Purpose) template {
+func (d *templates) source(sl *slot, why store.Purpose) template {
 	f := d.fallback
 	wanted := func() template { return template{spec: d.spec.InstanceSpec(), hash: d.hash} }
 	switch {
 	case f == nil || why == store.PurposeAdopt: // what is adopted was made already
 		return wanted()
-	case d.blamed() || sl == nil:
+	case d.roll.blamed() || sl == nil:
 		return *f
-	case d.isCanary(sl.number):
+	case d.stages.isCanary(sl.number):
 		return wanted()
 	case why == store.PurposeRoll || sl.emptiedByRoll() || f.fails || sl.flapped || d.fallbackStuck(sl) || d.tries(sl):
 		return wanted()
@@ -116,7 +122,7 @@ func (sl *slot) emptiedByRoll() bool {
 // fallbackStuck reports whether the last good template has failed in a slot, more often than the
 // wanted one, to get healthy at all. Something that it needs may be gone: then the wanted one is
 // tried, so that what puts things right reaches the slot.
-func (d *draft) fallbackStuck(sl *slot) bool {
+func (d *templates) fallbackStuck(sl *slot) bool {
 	stuck, failed := 0, 0
 	for _, f := range sl.Record.Failures {
 		switch {
@@ -132,7 +138,7 @@ func (d *draft) fallbackStuck(sl *slot) bool {
 // tries reports whether a new instance in a slot is to prove the wanted template. Where no roll
 // does, under the strategy opportunistic, one at a time does, in a slot in which that template has
 // not failed.
-func (d *draft) tries(sl *slot) bool {
+func (d *templates) tries(sl *slot) bool {
 	if d.spec.Rollout.Strategy == store.StrategyProactive {
 		return false
 	}
@@ -145,7 +151,7 @@ func (d *draft) tries(sl *slot) bool {
 
 // madeFrom has an action say which template the instance that it makes is made from, if that is not
 // the one that is wanted.
-func (d *draft) madeFrom(a *Action, rec *store.Instance) {
+func (d *templates) madeFrom(a *Action, rec *store.Instance) {
 	if d.fallback == nil || rec.Template != d.fallback.hash {
 		return
 	}
@@ -159,26 +165,26 @@ func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 }
 
 // meanwhile adds what is used while the template is blamed.
-func (d *draft) meanwhile(of store.BlockedFacts) store.BlockedFacts {
+func (d *templates) meanwhile(of store.BlockedFacts) store.BlockedFacts {
 	if d.fallback != nil {
 		of.Name = d.fallback.hash
 	} else {
-		of.Text = d.rollout.FallbackUnusable
+		of.Text = d.roll.rollout.FallbackUnusable
 	}
 	return of
 }
 
 // obsolete reports whether a member is outdated and that nothing new is made from its template
 // either.
-func (d *draft) obsolete(m *member) bool {
+func (d *templates) obsolete(m *member) bool {
 	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash ||
 		m.Record.Relaunch < d.spec.Relaunch.Number)
 }
 
 // refusedFallback notes that the provider makes no machine from the last good template any more: an
 // image is gone, for example. It is not tried again in this roll.
-func (d *draft) refusedFallback(m *member) {
+func (d *templates) refusedFallback(m *member) {
 	if d.fallback != nil && m.Record.Template == d.fallback.hash {
-		d.rollout.FallbackUnusable = m.Calls.Problem
+		d.roll.rollout.FallbackUnusable = m.Calls.Problem
 	}
 }

@@ -16,14 +16,21 @@ import (
 // notConfigured is why nothing is asked of a load balancer that another coordinator may have.
 const notConfigured = "the leading coordinator is not configured with it"
 
+// traffic takes instances into load balancers and out of them.
+type traffic struct {
+	*draft
+	memberCalls []MemberCall
+	watched     map[string]bool // load balancers for which something is waited for
+}
+
 // uses reports whether the group wants its instances in load balancers now.
-func (d *draft) uses() bool {
+func (d *traffic) uses() bool {
 	return d.spec != nil && len(d.spec.LoadBalancers) > 0 && !d.spec.Deleting && !d.spec.Stopped
 }
 
 // opens reports whether a healthy instance waits for its load balancers before it runs (LB-2), and
 // takes the next step towards that.
-func (d *draft) opens(m *member) (waits bool) {
+func (d *traffic) opens(m *member) (waits bool) {
 	if !d.uses() {
 		return false
 	}
@@ -57,12 +64,12 @@ func (d *draft) opens(m *member) (waits bool) {
 }
 
 // replacesFailed reports whether an instance heals its slot: nothing there works beside it.
-func (d *draft) replacesFailed(m *member) bool {
+func (d *traffic) replacesFailed(m *member) bool {
 	return (m.Record.Replaces != "" || m.Record.Boot != "") && len(d.others(m, (*member).healthy)) == 0
 }
 
 // notOpen is why a balancer has not confirmed an instance.
-func (d *draft) notOpen(e *entry) string {
+func (d *traffic) notOpen(e *entry) string {
 	s := &e.stands
 	switch {
 	case e.seen == nil:
@@ -87,9 +94,9 @@ func (d *draft) notOpen(e *entry) string {
 	}
 }
 
-// judgeTraffic lets a load balancer's opinion count: of one that was not called healthy in time,
+// judge lets a load balancer's opinion count: of one that was not called healthy in time,
 // and where heal.on_load_balancer asks for it (LB-2, DET-10).
-func (d *draft) judgeTraffic(m *member) {
+func (d *traffic) judge(m *member) {
 	if d.spec == nil || len(m.Record.Traffic) == 0 || m.judgment.Verdict != store.Live || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
 		return
@@ -128,7 +135,7 @@ func (d *draft) judgeTraffic(m *member) {
 
 // deaf names a load balancer that has to answer before an instance in it is taken out as planned;
 // "" if all do.
-func (d *draft) deaf(m *member) (name string, of *Balancer) {
+func (d *traffic) deaf(m *member) (name string, of *Balancer) {
 	if d.spec == nil || d.spec.Deleting || d.spec.Stopped || m.failing() || m.noticed() || m.goesNow() {
 		return "", nil
 	}
@@ -142,7 +149,7 @@ func (d *draft) deaf(m *member) (name string, of *Balancer) {
 
 // mayLeave reports whether an instance may be taken out of its load balancers as planned: while one
 // does not answer, none is (LB-2).
-func (d *draft) mayLeave(what task, m *member) bool {
+func (d *traffic) mayLeave(what task, m *member) bool {
 	name, b := d.deaf(m)
 	if name == "" {
 		return true
@@ -157,16 +164,16 @@ func (d *draft) mayLeave(what task, m *member) bool {
 }
 
 // watch has a load balancer listed soon.
-func (d *draft) watch(name string) {
+func (d *traffic) watch(name string) {
 	if d.watched == nil {
 		d.watched = map[string]bool{}
 	}
 	d.watched[name] = true
 }
 
-// traffic compares the memberships of all instances with what the load balancers have (LB-3). What
+// follow compares the memberships of all instances with what the load balancers have (LB-3). What
 // others decided in this plan comes first: a record is changed by one action.
-func (d *draft) traffic() {
+func (d *traffic) follow() {
 	if d.g.Unreadable != "" {
 		return
 	}
@@ -184,7 +191,7 @@ func (d *draft) traffic() {
 }
 
 // keepTraffic brings the entries of a record up to date; true if it is changed.
-func (d *draft) keepTraffic(m *member) bool {
+func (d *traffic) keepTraffic(m *member) bool {
 	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, "", store.Cause{}
 	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
 		var wants bool
@@ -229,11 +236,11 @@ func (d *draft) keepTraffic(m *member) bool {
 
 // mayMove reports whether instances may be taken into service or out of it for what their group
 // wants.
-func (d *draft) mayMove() bool { return d.spec != nil && d.mayAct() }
+func (d *traffic) mayMove() bool { return d.spec != nil && d.mayAct() }
 
 // askBalancer asks for what is missing. Nothing is taken out while the shard is on hold, the group
 // paused, or its state in doubt (SAFE-18); what is wanted is put back even then.
-func (d *draft) askBalancer(m *member, e *entry) {
+func (d *traffic) askBalancer(m *member, e *entry) {
 	if e.seen == nil || m.phase == store.Pending || m.phase == store.Creating {
 		return
 	}
@@ -241,7 +248,7 @@ func (d *draft) askBalancer(m *member, e *entry) {
 	if kind == "" {
 		return
 	}
-	held := d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() || d.untouchable(m)
+	held := d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() || d.damage.untouchable(m)
 	if kind != MemberAdd && held {
 		return
 	}
@@ -261,7 +268,7 @@ func (d *draft) askBalancer(m *member, e *entry) {
 
 // missing is what has to be asked of a load balancer; "" if nothing is. The member has no instance
 // while a List is waited for.
-func (d *draft) missing(m *member, e *entry) (kind MemberCallKind, of balancer.Member) {
+func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer.Member) {
 	of = e.member(m, d.spec)
 	moved := balancer.Member{} // somewhere else, which only a List of a balancer with names shows
 	for _, has := range e.seen.listing(m.ID()).Has(m.ID()) {
@@ -339,10 +346,10 @@ func removeStrays(s *Snapshot) (calls []MemberCall) {
 }
 
 // opened are the entries of an instance that begins to run.
-func (d *draft) opened(m *member) []store.Traffic {
+func (d *traffic) opened(m *member) []store.Traffic {
 	entries := slices.Clone(m.Record.Traffic)
 	for i := range entries {
-		if e := m.entry(d, i); e.State == store.TrafficJoining && e.seen != nil && e.confirmed(m) {
+		if e := m.entry(&d.view, i); e.State == store.TrafficJoining && e.seen != nil && e.confirmed(m) {
 			entries[i] = d.turned(entries[i], store.TrafficServing, 0)
 		}
 	}
@@ -353,7 +360,7 @@ func (d *draft) opened(m *member) []store.Traffic {
 // that. What a notice has doomed serves until another one does in its place. Half of the time is
 // for the load balancers and half for the hook, if the former do not answer or there is no such
 // other one.
-func (d *draft) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
+func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
 	if len(m.Record.Traffic) == 0 {
 		return false
 	}
@@ -394,7 +401,7 @@ func (m *member) serves() bool {
 
 // quieted takes a healthy instance out of its load balancers before it is restarted as planned;
 // true once that is done. If it is not restarted after all it is put back: see keepTraffic.
-func (d *draft) quieted(m *member, why store.Cause) bool {
+func (d *traffic) quieted(m *member, why store.Cause) bool {
 	limit := m.Record.Spec.Drain.Timeout.D()
 	if len(m.Record.Traffic) == 0 || !m.healthy() || limit == 0 {
 		return true
@@ -414,7 +421,7 @@ func (d *draft) quieted(m *member, why store.Cause) bool {
 }
 
 // blockTraffic says which load balancer an instance has not left; false if there is none.
-func (d *draft) blockTraffic(rule string, what task, m *member, limit store.Duration) bool {
+func (d *traffic) blockTraffic(rule string, what task, m *member, limit store.Duration) bool {
 	for _, e := range d.entries(m) {
 		if d.ended(m, &e) {
 			continue
@@ -460,7 +467,7 @@ func rounded(n int) int {
 }
 
 // blockRemoval says which load balancer has not removed an instance that is being deleted.
-func (d *draft) blockRemoval(m *member) {
+func (d *traffic) blockRemoval(m *member) {
 	for _, e := range d.entries(m) {
 		why := e.calls.Problem
 		switch {

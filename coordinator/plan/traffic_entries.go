@@ -22,18 +22,18 @@ type entry struct {
 	due    time.Time // when its timer ends; zero: it has none
 }
 
-func (m *member) entry(d *draft, i int) entry {
-	e := entry{Traffic: m.Record.Traffic[i], of: m.ID(), seen: d.s.Balancers[m.Record.Traffic[i].Balancer]}
+func (m *member) entry(v *view, i int) entry {
+	e := entry{Traffic: m.Record.Traffic[i], of: m.ID(), seen: v.s.Balancers[m.Record.Traffic[i].Balancer]}
 	if i < len(m.MemberCalls) {
 		e.calls = m.MemberCalls[i]
 	}
 	if e.Timer != nil {
-		e.due = d.ends(m.Due, store.TimerTraffic(e.Balancer), e.Timer)
+		e.due = v.ends(m.Due, store.TimerTraffic(e.Balancer), e.Timer)
 	}
 	if e.seen == nil {
 		return e
 	}
-	e.stands = e.seen.of(e.member(m, d.spec))
+	e.stands = e.seen.of(e.member(m, v.spec))
 	e.fresh = !e.seen.Begun.IsZero() && (e.calls.Done.IsZero() ||
 		e.seen.Begun.After(e.calls.Done.Add(e.seen.Capabilities.Consistency)))
 	return e
@@ -51,10 +51,10 @@ func (e *entry) member(m *member, spec *store.Group) balancer.Member {
 }
 
 // entries are the memberships of an instance.
-func (d *draft) entries(m *member) []entry {
+func (d *traffic) entries(m *member) []entry {
 	list := make([]entry, len(m.Record.Traffic))
 	for i := range list {
-		list[i] = m.entry(d, i)
+		list[i] = m.entry(&d.view, i)
 	}
 	return list
 }
@@ -66,7 +66,7 @@ func (e *entry) confirmed(m *member) bool {
 
 // silent reports whether the balancer has not answered for so long that what need not wait for it
 // goes on without.
-func (d *draft) silent(b *Balancer) bool {
+func (d *traffic) silent(b *Balancer) bool {
 	switch {
 	case b == nil:
 		return true
@@ -80,12 +80,12 @@ func (d *draft) silent(b *Balancer) bool {
 
 // ignored reports whether an entry is not waited for: no coordinator is configured with its
 // balancer, and the group does not use it, so that operators have given it up.
-func (d *draft) ignored(e *entry) bool {
+func (d *traffic) ignored(e *entry) bool {
 	return e.seen == nil && !d.s.Configured[e.Balancer] && (d.spec == nil || d.spec.Balancer(e.Balancer) == nil)
 }
 
 // left reports whether the balancer begins no new connections to the instance.
-func (d *draft) left(e *entry) bool {
+func (d *traffic) left(e *entry) bool {
 	switch {
 	case e.State == store.TrafficLeaving, d.ignored(e):
 		return true
@@ -98,7 +98,7 @@ func (d *draft) left(e *entry) bool {
 
 // ended reports whether no connection to the instance is left. What has failed waits for no
 // balancer that does not answer (LB-3).
-func (d *draft) ended(m *member, e *entry) bool {
+func (d *traffic) ended(m *member, e *entry) bool {
 	switch {
 	case d.ignored(e), e.State == store.TrafficLeaving:
 		return true
@@ -115,7 +115,7 @@ func (m *member) inTraffic() bool {
 	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State != store.TrafficLeaving })
 }
 
-func (d *draft) allEntries(m *member, property func(*entry) bool) bool {
+func (d *traffic) allEntries(m *member, property func(*entry) bool) bool {
 	for _, e := range d.entries(m) {
 		if !property(&e) {
 			return false
@@ -125,16 +125,16 @@ func (d *draft) allEntries(m *member, property func(*entry) bool) bool {
 }
 
 // leftTraffic reports whether no load balancer begins new connections to the instance.
-func (d *draft) leftTraffic(m *member) bool { return d.allEntries(m, d.left) }
+func (d *traffic) leftTraffic(m *member) bool { return d.allEntries(m, d.left) }
 
 // trafficEnded reports whether no connection through a load balancer is left.
-func (d *draft) trafficEnded(m *member) bool {
+func (d *traffic) trafficEnded(m *member) bool {
 	return d.allEntries(m, func(e *entry) bool { return d.ended(m, e) })
 }
 
 // removedFromTraffic reports whether the machine may be stopped: every balancer has been asked to
 // remove it, or had its time.
-func (d *draft) removedFromTraffic(m *member) bool {
+func (d *traffic) removedFromTraffic(m *member) bool {
 	if m.Record.Dead {
 		return true
 	}
@@ -148,10 +148,10 @@ func (d *draft) removedFromTraffic(m *member) bool {
 }
 
 // forgettable reports whether a record may end: no balancer has the instance.
-func (d *draft) forgettable(m *member) bool { return d.allEntries(m, d.ignored) }
+func (d *traffic) forgettable(m *member) bool { return d.allEntries(m, d.ignored) }
 
 // enter has all entries of a record follow a change of its phase (LB-1).
-func (d *draft) enter(m *member, r *store.Instance) {
+func (d *traffic) enter(m *member, r *store.Instance) {
 	if len(r.Traffic) == 0 || r.Phase == m.Record.Phase {
 		return
 	}
@@ -168,7 +168,7 @@ func (d *draft) enter(m *member, r *store.Instance) {
 
 // limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all
 // for what has failed.
-func (d *draft) limit(m *member) time.Duration {
+func (d *traffic) limit(m *member) time.Duration {
 	if m.dead() || m.failing() {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (d *draft) limit(m *member) time.Duration {
 }
 
 // allTurned are entries in another state. One that leaves already goes on leaving.
-func (d *draft) allTurned(entries []store.Traffic, to store.TrafficState, limit time.Duration) []store.Traffic {
+func (d *traffic) allTurned(entries []store.Traffic, to store.TrafficState, limit time.Duration) []store.Traffic {
 	out := slices.Clone(entries)
 	for i := range out {
 		if out[i].State != store.TrafficLeaving && out[i].State != to {
@@ -187,7 +187,7 @@ func (d *draft) allTurned(entries []store.Traffic, to store.TrafficState, limit 
 }
 
 // turned is an entry in another state, which is waited for as long as limit says; 0: without end.
-func (d *draft) turned(t store.Traffic, to store.TrafficState, limit time.Duration) store.Traffic {
+func (d *traffic) turned(t store.Traffic, to store.TrafficState, limit time.Duration) store.Traffic {
 	t.State, t.Since, t.Timer = to, d.now.UTC(), nil
 	if limit > 0 {
 		timer := d.timer(limit)
@@ -197,7 +197,7 @@ func (d *draft) turned(t store.Traffic, to store.TrafficState, limit time.Durati
 }
 
 // reached is where a load balancer reaches an instance, or why that is not known.
-func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
+func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
 	if m.Record.Address == "" {
 		return "", 0, "its provider has not said where it is"
 	}
@@ -225,7 +225,7 @@ func (d *draft) reached(m *member, use *store.LoadBalancer) (address string, por
 
 // wanted are the entries that a record should have, those it has already as they are, and what
 // keeps others from being made. More is what has to be written.
-func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
+func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
 	problems = map[string]string{}
 	entries = slices.Clone(m.Record.Traffic)
 	for i := range d.spec.LoadBalancers {
@@ -256,12 +256,12 @@ func (d *draft) wanted(m *member) (entries []store.Traffic, problems map[string]
 	return entries, problems, changed
 }
 
-func (d *draft) entryOf(m *member, name string) entry {
+func (d *traffic) entryOf(m *member, name string) entry {
 	i := slices.IndexFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.Balancer == name })
 	if i < 0 {
 		return entry{Traffic: store.Traffic{Balancer: name}, of: m.ID(), seen: d.s.Balancers[name]}
 	}
-	return m.entry(d, i)
+	return m.entry(&d.view, i)
 }
 
 // told is what the balancer says of the health of a member.

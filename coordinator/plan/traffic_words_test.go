@@ -33,7 +33,7 @@ func TestWhyABalancerHasNotOpenedAnInstance(t *testing.T) {
 		}},
 	} {
 		c.e.State = store.TrafficJoining
-		if got := new(draft).notOpen(&c.e); got != c.want {
+		if got := new(draft).traffic.notOpen(&c.e); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -135,7 +135,10 @@ func TestTheLeastThatBringsUpToDate(t *testing.T) {
 				m.Record.Template = m.Record.Spec.TemplateHash()
 			}
 		}
-		d := &draft{spec: now, hash: now.InstanceSpec().TemplateHash()}
+		d := draftWith(func(d *draft) {
+			d.spec = now
+			d.hash = now.InstanceSpec().TemplateHash()
+		})
 		action, why := d.change(m)
 		if action != test.want || why.Text != test.why || why.Kind != store.CauseOutdated {
 			t.Errorf("%s: %s, %s, want %s for %s", name, action, why.Text, test.want, test.why)

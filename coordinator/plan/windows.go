@@ -14,6 +14,12 @@ import (
 // ClocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
 const ClocksApart = 30 * time.Second
 
+// windows says when planned work may begin.
+type windows struct {
+	*draft
+	shut map[string]*closed // by kind of planned work: see closedFor
+}
+
 // closed is why planned work may not begin now, and when it may.
 type closed struct {
 	why store.BlockedKind
@@ -21,19 +27,19 @@ type closed struct {
 }
 
 // closedFor returns why planned work of a kind may not begin now; nil if it may.
-func (d *draft) closedFor(kind string) *closed {
+func (d *windows) closedFor(kind string) *closed {
 	c, known := d.shut[kind]
 	if !known {
 		if d.shut == nil {
 			d.shut = map[string]*closed{}
 		}
-		c = d.lookWhetherClosed(kind)
+		c = d.look(kind)
 		d.shut[kind] = c
 	}
 	return c
 }
 
-func (d *draft) lookWhetherClosed(kind string) *closed {
+func (d *windows) look(kind string) *closed {
 	freezes := []*store.Freeze{d.s.Shard.Record.Freeze, d.spec.Frozen()}
 	for _, f := range freezes {
 		if f.At(d.now) {
@@ -58,25 +64,25 @@ func (d *draft) lookWhetherClosed(kind string) *closed {
 }
 
 // holdBack records that work waits because it may not begin.
-func (d *draft) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
+func (d *windows) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
 
 // rollClosed returns why the roll may not begin with an instance now; nil if it may. The way back
 // to a template that was good waits for no window.
-func (d *draft) rollClosed() *closed {
+func (d *roll) rollClosed() *closed {
 	if good := d.g.Status.Record.LastGood; good != nil && good.Template == d.hash {
 		return nil
 	}
-	return d.closedFor(store.PlannedRoll)
+	return d.windows.closedFor(store.PlannedRoll)
 }
 
 // rollRests reports whether the roll is not expected to make progress because of a window or a
 // freeze.
-func (d *draft) rollRests() bool { return d.roll.strange > 0 && d.rollClosed() != nil }
+func (d *roll) rollRests() bool { return d.count.strange > 0 && d.rollClosed() != nil }
 
 // inWindow leaves out the members with which a roll may not begin now. It may with one that has
 // failed and is not healed but by the change, and with one that has the template and is relaunched
 // by an operator's order.
-func (d *draft) inWindow(list []*member) []*member {
+func (d *roll) inWindow(list []*member) []*member {
 	c := d.rollClosed()
 	if c == nil {
 		return list
@@ -88,36 +94,9 @@ func (d *draft) inWindow(list []*member) []*member {
 		return waits
 	})
 	if held {
-		d.holdBack(c, task{work: store.WorkRoll})
+		d.windows.holdBack(c, task{work: store.WorkRoll})
 	}
 	return list
-}
-
-// tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and
-// records why. One past its forced age waits for at most expiry.forced_grace, and one past
-// spot.max_lifetime for none.
-func (d *draft) tooEarly(m *member, what task) bool {
-	if m.age.rule == "SPOT-3" {
-		return false
-	}
-	c := d.closedFor(store.PlannedExpiry)
-	if c == nil {
-		return false
-	}
-	if m.age.forced {
-		latest := m.age.since.Add(d.spec.Expiry.Grace())
-		if !d.now.Before(latest) {
-			return false
-		}
-		d.wake(latest)
-		if c.of.Opens.IsZero() || latest.Before(c.of.Opens) {
-			own := *c
-			own.of.Opens = latest.UTC()
-			c = &own
-		}
-	}
-	d.holdBack(c, what)
-	return true
 }
 
 // needsNoWindow reports whether a slot that is too many may go at any time: nothing that works goes

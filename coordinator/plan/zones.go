@@ -13,6 +13,9 @@ import (
 
 // Zones are kept even over the instances that will stay, one for each slot (REC-17).
 
+// zoning chooses zones, and keeps them even.
+type zoning struct{ *draft }
+
 // stays is the member of a slot that will stay, as far as is known: a replacement is counted
 // instead of the one it replaces. Nil if none will.
 func (sl *slot) stays() *member {
@@ -44,43 +47,43 @@ func (m *member) zone() string {
 
 // spread is how many of those that will stay each zone has. It is counted when it is needed first,
 // and kept up to date then.
-func (d *draft) spread() map[string]int {
-	if d.crowd == nil {
-		d.crowd = map[string]int{}
-		for _, sl := range d.order {
-			d.countZone(sl)
+func (f *fleet) spread() map[string]int {
+	if f.crowd == nil {
+		f.crowd = map[string]int{}
+		for _, sl := range f.order {
+			f.countZone(sl)
 		}
 	}
-	return d.crowd
+	return f.crowd
 }
 
 // countZone counts a slot again.
-func (d *draft) countZone(sl *slot) {
-	if d.crowd == nil {
+func (f *fleet) countZone(sl *slot) {
+	if f.crowd == nil {
 		return
 	}
 	if sl.counted {
-		d.count(sl, -1)
+		f.count(sl, -1)
 	}
 	m := sl.stays()
 	if sl.counted = m != nil; sl.counted {
 		sl.zone, sl.spot = m.zone(), m.spot()
-		d.count(sl, 1)
+		f.count(sl, 1)
 	}
 }
 
-func (d *draft) count(sl *slot, n int) {
-	d.crowd[sl.zone] += n
-	d.counted += n
+func (f *fleet) count(sl *slot, n int) {
+	f.crowd[sl.zone] += n
+	f.counted += n
 	if sl.spot {
-		d.spots += n
+		f.spots += n
 	}
 }
 
 // zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
 // the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
 // instance on demand, which also spreads the instances that are not counted.
-func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
+func (d *zoning) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 	zones := d.openZones(spec.Provider, &spec.Template)
 	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {
 		zones = still // of an older template: those that are wanted still
@@ -136,27 +139,27 @@ func common(a, b []string) []string {
 }
 
 // full reports whether a zone had no room lately.
-func (d *draft) full(in Market, zone string) bool { return d.s.Full[in][zone].After(d.now) }
+func (v *view) full(in Market, zone string) bool { return v.s.Full[in][zone].After(v.now) }
 
 // zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
-func (d *draft) zones() []string { return d.openZones(d.spec.Provider, &d.spec.Template) }
+func (v *view) zones() []string { return v.openZones(v.spec.Provider, &v.spec.Template) }
 
-func (d *draft) openZones(provider string, t *store.Template) []string {
-	zones := d.namedZones(provider, t)
-	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+func (v *view) openZones(provider string, t *store.Template) []string {
+	zones := v.namedZones(provider, t)
+	if gone := v.s.Shard.Record.Evacuated; len(gone) > 0 {
 		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
 	}
 	return zones
 }
 
 // wantedZones are the zones of the group's template.
-func (d *draft) wantedZones() []string { return d.namedZones(d.spec.Provider, &d.spec.Template) }
+func (v *view) wantedZones() []string { return v.namedZones(v.spec.Provider, &v.spec.Template) }
 
 // namedZones are those that a template names, else all that its provider has, in order.
-func (d *draft) namedZones(provider string, t *store.Template) []string {
+func (v *view) namedZones(provider string, t *store.Template) []string {
 	zones := t.Zones
 	if len(zones) == 0 {
-		zones = d.s.Zones[provider]
+		zones = v.s.Zones[provider]
 	}
 	return slices.Sorted(slices.Values(zones))
 }
@@ -165,7 +168,7 @@ func (d *draft) namedZones(provider string, t *store.Template) []string {
 const mostApart = 1
 
 // uneven says between which zones the spread is uneven; ok is false if it is even.
-func (d *draft) uneven() (from, to string, ok bool) {
+func (d *zoning) uneven() (from, to string, ok bool) {
 	zones := d.zones()
 	if len(zones) < 2 {
 		return "", "", false
@@ -176,7 +179,7 @@ func (d *draft) uneven() (from, to string, ok bool) {
 }
 
 // unevenly says in words how instances are spread over the zones, if unevenly; "" if evenly.
-func (d *draft) unevenly() string {
+func (d *zoning) unevenly() string {
 	if d.spec.Size < 2 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return ""
 	}
@@ -200,7 +203,7 @@ const (
 // rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest
 // priority of all: it begins only while nothing else is to be done, makes the replacement first,
 // and gives way to healing like a roll does (REC-17).
-func (d *draft) rebalance() {
+func (d *zoning) rebalance() {
 	if d.spec.Spread != store.SpreadEven {
 		return
 	}
@@ -210,13 +213,13 @@ func (d *draft) rebalance() {
 	}
 	what := task{work: store.WorkRebalance, zone: from, to: to}
 	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
-	shut := d.closedFor(store.PlannedRebalance)
+	shut := d.windows.closedFor(store.PlannedRebalance)
 	switch {
 	case shut != nil:
-		d.holdBack(shut, what)
-	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
+		d.windows.holdBack(shut, what)
+	case d.roll.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
-	case !d.allWell() || !d.settledDown():
+	case !d.budget.allWell() || !d.settledDown():
 		d.block("REC-17", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.MaxExpansion() == 0:
 		d.block("REC-17", what, store.BlockedByNoExpansion, store.BlockedFacts{})
@@ -225,12 +228,12 @@ func (d *draft) rebalance() {
 		r := d.g.Status.Record.Rebalance
 		d.block("REC-17", what, store.BlockedByWithdrawal,
 			store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
-	case d.mayAdd(what):
+	case d.budget.mayAdd(what):
 		d.rebalanceOne(from, to, what)
 	}
 }
 
-func (d *draft) rebalanceWaits() *store.Timer {
+func (d *zoning) rebalanceWaits() *store.Timer {
 	if r := d.g.Status.Record.Rebalance; r != nil {
 		return r.Wait
 	}
@@ -239,8 +242,8 @@ func (d *draft) rebalanceWaits() *store.Timer {
 
 // settledDown reports whether every slot has one member that works, that no member has to go, and
 // that this plan changes none.
-func (d *draft) settledDown() bool {
-	for _, sl := range d.order {
+func (f *fleet) settledDown() bool {
+	for _, sl := range f.order {
 		for _, m := range sl.members {
 			if len(sl.members) > 1 || sl.touched || m.touched || m.unwanted() || m.judgment.Verdict != store.Live {
 				return false
@@ -251,7 +254,7 @@ func (d *draft) settledDown() bool {
 }
 
 // rebalanceOne replaces the oldest instance of a zone that may be replaced by one in another zone.
-func (d *draft) rebalanceOne(from, to string, what task) {
+func (d *zoning) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
@@ -293,8 +296,8 @@ func (m *member) rebalancedBy() *member {
 }
 
 // rebalancing reports whether a rebalance is under way.
-func (d *draft) rebalancing() bool {
-	for _, sl := range d.order {
+func (f *fleet) rebalancing() bool {
+	for _, sl := range f.order {
 		for _, m := range sl.members {
 			if m.rebalancedBy() != nil && m.fills() {
 				return true
@@ -307,8 +310,8 @@ func (d *draft) rebalancing() bool {
 // withdrawRebalance withdraws a replacement that was to even the zones and whose zone has no room:
 // in another zone it would not help. It returns false if the replacement is needed because the
 // instance that it replaces no longer works.
-func (d *draft) withdrawRebalance(m *member) bool {
-	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
+func (d *zoning) withdrawRebalance(m *member) bool {
+	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
 	d.retire(m, motive{
@@ -319,7 +322,7 @@ func (d *draft) withdrawRebalance(m *member) bool {
 
 // followRebalance is what the status remembers of rebalances that were withdrawn, so that the next
 // one waits.
-func (d *draft) followRebalance() *store.Rebalance {
+func (d *zoning) followRebalance() *store.Rebalance {
 	old := d.g.Status.Record.Rebalance
 	tries, last := 0, ""
 	if old != nil {
@@ -360,7 +363,7 @@ func (sl *slot) member(id string) *member {
 }
 
 // lastCause is why a member leaves: as this plan decides, else as its record says.
-func (d *draft) lastCause(m *member) store.Cause {
+func (d *zoning) lastCause(m *member) store.Cause {
 	for i := range d.actions {
 		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {
 			return reason.Known(a.Cause, a.Why)

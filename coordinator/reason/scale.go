@@ -101,22 +101,28 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 		if i := slices.IndexFunc(s.Numbers, func(n store.ScaleNumber) bool { return n.Old }); i >= 0 {
 			return fmt.Sprintf("%s is not known, and it is not taken for zero (AUTO-2)", s.Numbers[i].Metric)
 		}
-		return "most instances have told no load in the last 3 minutes (AUTO-2)"
+		return "most instances have reported no load in the last 3 minutes (AUTO-2)"
 	case store.ScaleSilent:
 		if i := slices.IndexFunc(s.Numbers, func(n store.ScaleNumber) bool { return n.Old }); i >= 0 {
 			return fmt.Sprintf("it does not shrink while %s is not known (AUTO-2)", s.Numbers[i].Metric)
 		}
-		return "it does not shrink while most instances tell nothing of a target (AUTO-2)"
+		return "it does not shrink while most instances report nothing about a target (AUTO-2)"
 	case store.ScaleStarting:
 		return fmt.Sprintf("no instance has been healthy for scale.warmup (%s) yet (AUTO-2)", *spec.Complete().Warmup)
 	case store.ScaleWindowUp:
-		return fmt.Sprintf("load has to ask for more for scale.up.window (%s)%s (AUTO-2)", spec.Up.Window, in(s.Rising))
+		window := spec.Up.Window
+		if s.Rising != nil {
+			window = s.Rising.For // the spec may have another one since
+		}
+		return fmt.Sprintf("it grows once load has asked for more for %s (scale.up.window)%s (AUTO-2)", window, in(s.Rising))
 	case store.ScaleWindowDown:
 		wait := ""
 		if len(s.Wishes) > 0 {
-			wait = fmt.Sprintf(": %d was asked for%s", s.Wishes[0].Size, in(&s.Wishes[0].Counts))
+			largest := &s.Wishes[0]
+			left := largest.Counts.Start.Add(largest.Counts.For.D()).Sub(now)
+			wait = fmt.Sprintf(": that is %d, for another %s", largest.Size, Span(left))
 		}
-		return fmt.Sprintf("it shrinks to the largest wish within scale.down.window (%s)%s (AUTO-2)",
+		return fmt.Sprintf("it shrinks to the largest size that load asked for in scale.down.window (%s)%s (AUTO-2)",
 			*spec.Complete().Down.Window, wait)
 	case store.ScaleRateUp:
 		up := spec.Complete().Up

@@ -73,7 +73,7 @@ func TestContainersUnderRandomHarm(t *testing.T) {
 
 func (c *chaos) apply() {
 	c.t.Helper()
-	c.must("group", "apply", "-f", c.groupOf(c.size, c.generation, "none"), "--confirm", "web")
+	c.must("group", "apply", "-f", c.groupOf(c.size, c.generation, leaseTTL, "none"), "--confirm", "web")
 }
 
 // round causes one or two faults at once, and returns what they were.

@@ -126,7 +126,7 @@ func (c *containers) killLeaderAt(what string, after store.Revision, is func(not
 // groupOf writes the file of the group. The generation marks its template. There is room for
 // machines whose removal a new leader has yet to prove: a call of the one before may be under way.
 // Losses come so fast here that they would be a storm.
-func (c *containers) groupOf(size, generation int, onLeaseLost string) string {
+func (c *containers) groupOf(size, generation int, lease time.Duration, onLeaseLost string) string {
 	c.t.Helper()
 	text := fmt.Sprintf(`name: web
 size: %d
@@ -141,7 +141,7 @@ report: {interval: %s, lease_ttl: %s, on_lease_lost: %s}
 stop_timeout: 5s
 budget: {max_expansion: 3}
 storm: {min: 20}
-`, size, containersBridge, generation, interval, leaseTTL, onLeaseLost)
+`, size, containersBridge, generation, interval, lease, onLeaseLost)
 	file := filepath.Join(c.dir, "web.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
@@ -279,15 +279,16 @@ func TestAGroupOfContainers(t *testing.T) {
 	took := func(what string, begun time.Time) {
 		t.Logf("%s after %s", what, time.Since(begun).Round(10*time.Millisecond))
 	}
+	const lease = 20 * time.Second // LXD takes seconds to freeze and thaw a container on a busy machine
 	begun := time.Now()
-	c.must("group", "apply", "-f", c.groupOf(3, 1, "none"), "--wait")
+	c.must("group", "apply", "-f", c.groupOf(3, 1, lease, "none"), "--wait")
 	c.exact("the group", 3)
 	took("three machines healthy", begun)
 	c.bootsAgree()
 
 	ids := slices.Clone(c.h.wanted("web"))
 	c.setState(ids[0], "freeze")
-	c.pass(2 * interval) // less than a lease
+	c.awaitEntry("that it is overdue", 0, func(n noted) bool { return n.Instance == ids[0] && n.Rule == "DET-6" })
 	c.setState(ids[0], "unfreeze")
 	c.exact("the thaw", 3)
 	c.unreplaced("web", ids)
@@ -321,7 +322,7 @@ func TestAGroupOfContainers(t *testing.T) {
 	ids = slices.Clone(c.h.wanted("web"))
 	begun = time.Now()
 	before := c.caughtUp()
-	c.must("group", "apply", "-f", c.groupOf(3, 2, "poweroff"), "--confirm", "web")
+	c.must("group", "apply", "-f", c.groupOf(3, 2, lease, "poweroff"), "--confirm", "web")
 	c.killLeaderAt("the roll", before, asks)
 	c.await("the roll", func() bool {
 		now := c.h.wanted("web")
@@ -337,7 +338,7 @@ func TestAGroupOfContainers(t *testing.T) {
 	// It powers itself off before its lease can have ended, and the provider says so.
 	c.replaced("cut off, to power itself off", "DET-4", creates, harms{1: c.cut})
 	before = c.caughtUp()
-	c.must("group", "apply", "-f", c.groupOf(1, 2, "poweroff"), "--confirm", "web")
+	c.must("group", "apply", "-f", c.groupOf(1, 2, lease, "poweroff"), "--confirm", "web")
 	c.killLeaderAt("shrinking", before, removes)
 	c.exact("shrinking", 1)
 

@@ -29,7 +29,10 @@ func open(t *testing.T, c haproxy.Config) *haproxy.Balancer {
 	return b
 }
 
-const quickChecks = "check inter 50ms rise 2 fall 3"
+// quickChecks notices at once when a server comes up. The answer to a check may still take two
+// seconds, since HAProxy allows it as long as the interval: with 50 ms, a healthy server of a busy
+// machine is down for a moment.
+const quickChecks = "check inter 2s fastinter 50ms downinter 50ms rise 2 fall 3"
 
 // behindRelay is what the suite is told of a HAProxy behind a relay.
 func behindRelay(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harness {

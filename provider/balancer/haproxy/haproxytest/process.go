@@ -86,8 +86,8 @@ backend web
   option httpchk GET /
 ` + servers + "\n"
 	if p.slots > 0 {
-		text += fmt.Sprintf("  server-template slot 1-%d slots.invalid:80 init-addr last,127.0.0.1 check inter 50ms rise 2 "+
-			"fall 3 disabled\n", p.slots)
+		text += fmt.Sprintf("  server-template slot 1-%d slots.invalid:80 init-addr last,127.0.0.1 check inter 2s "+
+			"fastinter 50ms downinter 50ms rise 2 fall 3 disabled\n", p.slots)
 	}
 	if err := os.WriteFile(filepath.Join(p.Dir, "haproxy.cfg"), []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// expiry replaces instances that have grown too old.
+type expiry struct{ *draft }
+
+// age is why an instance is too old. An empty rule means that it is not.
+type age struct {
+	rule   string
+	cause  store.Cause
+	forced bool
+	since  time.Time
+}
+
+// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
+// always the same for an instance, keeps a group that was born together from dying together
+// (EXP-2).
+func (d *expiry) ageOf(m *member) age {
+	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
+		return age{}
+	}
+	if !m.Record.Managed {
+		return d.tooOld(m, "REC-2", "on_demand_age", d.spec.OnDemandAge.D(), 0, true)
+	}
+	if d.spec.Spot.Enabled || d.divided() && m.Record.Spec.Spot {
+		if a := d.tooOld(m, "SPOT-3", "spot.max_lifetime", d.spec.Spot.MaxLifetime.D(), 1.0/12, true); a.rule != "" {
+			return a
+		}
+	}
+	settings := &d.s.Shard.Record.Settings
+	forced, eligible := ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge),
+		ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge)
+	if forced <= 0 && eligible <= 0 {
+		return age{} // as in nearly all groups
+	}
+	if a := d.tooOld(m, "EXP-1", "forced_age", forced, 0.1, true); a.rule != "" {
+		return a
+	}
+	return d.tooOld(m, "EXP-1", "eligible_age", eligible, 0.1, false)
+}
+
+func ageLimit(group *store.Duration, shard store.Duration) time.Duration {
+	if group != nil {
+		return group.D()
+	}
+	return shard.D()
+}
+
+func (d *expiry) tooOld(m *member, rule, name string, limit time.Duration, jitter float64, forced bool) age {
+	if limit <= 0 {
+		return age{}
+	}
+	own := limit - time.Duration(jitter*share(m.ID(), name)*float64(limit))
+	due := d.due(m.Born.Add(own))
+	if d.now.Before(due) {
+		d.wake(due)
+		return age{}
+	}
+	return age{
+		rule: rule, cause: store.Cause{Kind: store.CauseAge, Name: name, For: store.Duration(limit)}, forced: forced,
+		since: due,
+	}
+}
+
+// expire makes replacements for instances that have grown too old. Theirs is the slot until the
+// replacement is healthy: then settle lets them go. Forced expiry comes before healing, the other
+// after it and only while all is well (REC-5, EXP-1).
+func (d *expiry) expire(forced bool) {
+	var old []*member
+	for _, sl := range d.order {
+		if len(sl.members) == 0 || sl.touched {
+			continue
+		}
+		m := sl.members[0]
+		if m.age.rule != "" && m.age.forced == forced && m.phase == store.Running && !m.touched && !m.unwanted() &&
+			len(sl.members) == 1 {
+			old = append(old, m)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(d.busyRank(a), d.busyRank(b)), a.Born.Compare(b.Born))
+	})
+	for _, m := range old {
+		if !d.replaceOld(m) {
+			return
+		}
+	}
+}
+
+// replaceOld requests a replacement if there is room for one; false if there is none for the others
+// either.
+func (d *expiry) replaceOld(m *member) bool {
+	what, most := m.task(store.WorkExpire), d.budget.boundsOf(d.spec.Budget.Expiry).expansion
+	switch {
+	case m.Record.Protected != "":
+		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
+		return true
+	case d.tooEarly(m, what):
+		return true
+	case d.flapping.waits(m.slot, what):
+		return true // what was made in its place has failed too often (FLAP-2)
+	case most == 0:
+		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
+		return false
+	case d.budget.expansion() >= most:
+		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: most})
+		return false
+	case !m.age.forced && !d.budget.allWell():
+		d.block("EXP-1", what, store.BlockedByUnsettled, store.BlockedFacts{Flag: true})
+		return false
+	case !m.age.forced && d.rollProvesFirst(m):
+		d.block("EXP-1", what, store.BlockedByUnprovedTemplate, store.BlockedFacts{Name: d.hash})
+		return true
+	case !d.budget.mayAdd(what):
+		return false
+	}
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.facts(), nil)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
+	d.writeSlot(a, m.slot)
+	return m.age.forced
+}
+
+// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove
+// its template. Expiry would fill it from the last good template, and where instances expire faster
+// than they are replaced the roll would never begin.
+func (d *expiry) rollProvesFirst(m *member) bool {
+	return d.templates.fallback != nil && !d.roll.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive &&
+		d.outdated(m)
+}
+
+// tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and
+// records why. One past its forced age waits for at most expiry.forced_grace, and one past
+// spot.max_lifetime for none.
+func (d *expiry) tooEarly(m *member, what task) bool {
+	if m.age.rule == "SPOT-3" {
+		return false
+	}
+	c := d.windows.closedFor(store.PlannedExpiry)
+	if c == nil {
+		return false
+	}
+	if m.age.forced {
+		latest := m.age.since.Add(d.spec.Expiry.Grace())
+		if !d.now.Before(latest) {
+			return false
+		}
+		d.wake(latest)
+		if c.of.Opens.IsZero() || latest.Before(c.of.Opens) {
+			own := *c
+			own.of.Opens = latest.UTC()
+			c = &own
+		}
+	}
+	d.windows.holdBack(c, what)
+	return true
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// view is what is known of a group when it is planned: the snapshot, the time, and the spec in
+// force. Nothing changes it after newDraft, and its methods only answer questions.
+type view struct {
+	s     *Snapshot
+	g     *Group
+	now   time.Time
+	spec  *store.Group // in force; nil if there never was one
+	asked int          // the size that the spec itself says
+	hash  string       // of the template that is wanted
+
+	acceptedRevision store.Revision
+	invalid          *store.InvalidSpec
+}
+
+// accept decides which spec is in force: the one in groups/ if it exists and is valid, else the
+// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10).
+func (v *view) accept() {
+	old := &v.g.Status.Record
+	revision := max(v.g.Spec.Modified, v.g.Spec.StaticModified)
+	if revision != 0 && v.g.Spec.Problem == "" {
+		v.spec, v.acceptedRevision, v.hash = &v.g.Spec.Group, revision, v.g.Spec.Template
+		if v.hash == "" {
+			v.hash = v.spec.InstanceSpec().TemplateHash()
+		}
+		return
+	}
+	v.invalid = &store.InvalidSpec{Revision: revision, Why: v.g.Spec.Problem}
+	if revision == 0 {
+		v.invalid.Why = "the key is missing; a group is deleted with: leasehold group delete " + v.g.Name
+	}
+	if old.Accepted != nil {
+		v.spec, v.acceptedRevision = old.Accepted, old.AcceptedRevision
+		v.hash = v.spec.InstanceSpec().TemplateHash()
+		return
+	}
+	if revision == 0 {
+		v.invalid = v.orphaned()
+	}
+}
+
+// orphaned reports an invalid spec if there are instances of a group and it is no longer known what
+// was asked for: its key and its status are gone. They are left as they are (REC-7); nil if there
+// are none, so that there is no such group, and perhaps never was.
+func (v *view) orphaned() *store.InvalidSpec {
+	var left []string
+	for i := range v.g.Instances {
+		if rec := &v.g.Instances[i].Record; rec.Managed && rec.Phase != store.Deleting {
+			left = append(left, rec.ID)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
+		"%s left as they are and not healed: %s; apply the group again to have them looked after: "+
+		"leasehold group apply -f FILE", isAre(len(left)),
+		listed(left))}
+}
+
+// settleSize has the group planned with the size in force, which load or an operator may have
+// chosen (AUTO-1, AUTO-3). It is part of the records, as the spec is: a size that this plan chooses
+// is acted on when it has been written.
+func (v *view) settleSize() {
+	if v.spec == nil {
+		return
+	}
+	v.asked = v.spec.Size
+	if size := v.spec.SizeAt(v.g.Status.Record.Scale, v.now); size != v.spec.Size {
+		g := *v.spec
+		g.Size = size
+		v.spec = &g
+	}
+}
+
+// due is when a timer that ends at a time may fire: none does in grace (SAFE-13).
+func (v *view) due(at time.Time) time.Time {
+	if !at.IsZero() && at.Before(v.s.GraceEnd) {
+		return v.s.GraceEnd
+	}
+	return at
+}
+
+// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since
+// when it runs on our clock has just begun.
+func (v *view) ends(due Due, name string, t *store.Timer) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	at, known := due[name]
+	if !known {
+		at = v.now.Add(t.For.D())
+	}
+	return v.due(at)
+}
+
+// timer is one that begins now.
+func (v *view) timer(length time.Duration) store.Timer {
+	return store.Timer{Start: v.now.UTC(), For: store.Duration(length)}
+}
+
+func (v *view) decision(rule, what string, why store.Cause) store.Decision {
+	return store.Decision{
+		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: v.s.Revision,
+		At: v.now.UTC(),
+	}
+}
+
+// common are the conditions of every action that makes or removes a machine: the spec and the shard
+// (its hold) are as seen.
+func (v *view) common() []store.Condition {
+	return append(v.specUnchanged(), v.s.Shard.Unchanged())
+}
+
+// specUnchanged is the condition that what is in force is so still.
+func (v *view) specUnchanged() []store.Condition {
+	out := []store.Condition{store.At(v.specKey(), v.g.Spec.Modified)}
+	if v.g.Spec.StaticModified != 0 {
+		out = append(out, store.At(v.g.Spec.Static, v.g.Spec.StaticModified))
+	}
+	return out
+}
+
+func (v *view) specKey() string { return v.s.Keys.Group(v.g.Name) }
+
+// outdated reports whether a member was made from another template than the one that is wanted, or
+// has not gone through the last relaunch (ROLL-1).
+func (v *view) outdated(m *member) bool {
+	return m.Record.Managed && (m.Record.Template != v.hash || m.Record.Relaunch < v.spec.Relaunch.Number)
+}
+
+func (v *view) paused() bool { return v.spec != nil && v.spec.Paused }

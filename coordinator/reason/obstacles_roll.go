@@ -1,0 +1,81 @@
+package reason
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// rollObstacles hold up a roll, an upgrade of agents, or what waits for one of them.
+var rollObstacles = map[store.BlockedKind]obstacle{
+	store.BlockedByRoll: {why: always("the roll comes first"), until: always("the roll is complete")},
+	store.BlockedByUnprovedTemplate: {
+		why: func(b *store.Blocked) string {
+			return "it may wait, and the roll to " + b.Of.Name + " replaces it too"
+		},
+		until: func(b *store.Blocked) string {
+			return b.Of.Name + " is proved by a healthy instance, or the roll ends"
+		},
+	},
+	store.BlockedByConfirmations: {
+		why: func(b *store.Blocked) string {
+			return number(b.Of.Count, "instance") + " still to confirm the last update"
+		},
+		until: always("one of them confirms it"),
+	},
+	store.BlockedByBlamedTemplate: {
+		why: func(b *store.Blocked) string { return blamed(&b.Of) },
+		until: func(b *store.Blocked) string {
+			return "another template: leasehold group rollback " + b.Of.Group + ", or " + groupRetry + b.Of.Group
+		},
+	},
+	store.BlockedByCanary: {
+		why: func(b *store.Blocked) string {
+			if b.Of.Count < b.Of.Limit {
+				return fmt.Sprintf("%d of %s healthy", b.Of.Count, canaries(b.Of.Limit))
+			}
+			return canaries(b.Of.Limit) + " healthy, and the roll waits"
+		},
+		until: func(b *store.Blocked) string {
+			promote := groupPromote + b.Of.Group
+			if b.Of.For == 0 {
+				return promote
+			}
+			return fmt.Sprintf("they have been healthy for %s, or %s", b.Of.For, promote)
+		},
+		command: forGroup(groupPromote),
+	},
+	store.BlockedByBake: {
+		why:   func(b *store.Blocked) string { return "zone " + b.Of.Zone + " is done, and the roll waits" },
+		until: func(b *store.Blocked) string { return fmt.Sprintf("it has been healthy for %s", b.Of.For) },
+	},
+	store.BlockedByAnalysis: {
+		why:   func(b *store.Blocked) string { return fmt.Sprintf("analysis %s: %s", b.Of.Name, b.Of.Text) },
+		until: always("its source answers within the bounds of rollout.analysis"),
+	},
+	store.BlockedByNoRelease: {
+		why: func(b *store.Blocked) string {
+			if b.Of.Name == store.AgentAuto {
+				return "no coordinator serves a signed agent"
+			}
+			return "no coordinator serves a signed agent of " + b.Of.Name
+		},
+		until: always("one is run with --downloads, and the agent and its .sig beside it"),
+	},
+	store.BlockedByOldCoordinator: {
+		why: func(b *store.Blocked) string {
+			return fmt.Sprintf("coordinator %s is of %s, and coordinators come before agents of %s", b.Of.Other, b.Of.Text,
+				b.Of.Name)
+		},
+		until: otherIs(" is upgraded"),
+	},
+	store.BlockedByUpgradeStopped: {
+		why: func(b *store.Blocked) string {
+			return fmt.Sprintf("%s did not come to %s: %s", b.Of.Other, b.Of.Name, b.Of.Text)
+		},
+		until: func(b *store.Blocked) string {
+			return "agent.version names another version, or " + groupRetry + b.Of.Group
+		},
+		command: forGroup(groupRetry),
+	},
+}
