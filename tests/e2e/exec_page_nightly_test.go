@@ -56,8 +56,8 @@ func (s *section) upTo(t *testing.T, command string) []step {
 	return out
 }
 
-// A newcomer has the page of a provider of their own, and the example in shell. They test it, keep a
-// group with it, kill a machine and freeze another one, end dev, start it again and remove the
+// A newcomer has the page of a provider of their own, and the example in shell. They test it, keep
+// a group with it, kill a machine and freeze another one, end dev, start it again and remove the
 // group. The page says what each command prints.
 //
 // proves PROV-1, PROV-2, DET-4, DET-7
