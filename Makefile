@@ -164,9 +164,9 @@ containers: ## cause faults in groups of containers of a real LXD, by seed (SEED
 	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
 
 .PHONY: failover
-failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 SESSION=3s STILL=200ms FIGURES=file)
+failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 RESIGNS=10 AGENTS=1000 OPERATIONS=50 SESSION=3s STILL=200ms FIGURES=file)
 	scripts/test-needs.sh
-	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -session $(or $(SESSION),3s) -still $(or $(STILL),0s) -figures '$(abspath $(FIGURES))'
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -resigns $(or $(RESIGNS),10) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -session $(or $(SESSION),3s) -still $(or $(STILL),0s) -figures '$(abspath $(FIGURES))'
 
 .PHONY: soak
 soak: ## run an hour of faults, edits and rest, after which no resource usage may have grown (FOR=1h FIRST=1)
@@ -184,9 +184,9 @@ servers: ## kill, freeze, stop and replace hosts of leasehold server, and parts 
 	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -parallel 3 -run '^TestServersUnderRandomHarm$$' $(if $(SEED),-server-seed $(SEED),-server-seeds $(or $(SEEDS),10) -server-first $(or $(FIRST),1))
 
 .PHONY: mutants
-mutants: ## put deliberate bugs into the product, one at a time, and check that tests/faults catches each: hours (MUTANT=no-fence RUNS=12)
+mutants: ## put deliberate bugs into the product, one at a time, and check that tests/faults catches each: hours (MUTANT=no-fence RUNS=12 SERVERS=1)
 	scripts/test-needs.sh
-	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' $(if $(SERVERS),-servers) -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
 .PHONY: mutate
 mutate: ## put small mistakes into one package, and check that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)

@@ -120,7 +120,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		case <-asked:
 			asked = nil
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			late.Stop()
+			late.Reset(leave)
 		case <-look.C:
 			if _, err := os.Stat(ack); err == nil && !leaving && ctx.Err() == nil {
 				leaving = true

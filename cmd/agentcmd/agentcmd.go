@@ -145,7 +145,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	err = a.Run(ctx)
 	end()
 	<-ended
-	return versions.ended(ctx, err, service)
+	return versions.ended(ctx, err, service, func() {
+		if !c.KeepWorkload {
+			runner.Stop(context.WithoutCancel(ctx))
+		}
+	})
 }
 
 // defaultFilesRoot is where files may be if nothing else is said.

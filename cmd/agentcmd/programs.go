@@ -94,8 +94,9 @@ func (p programs) acknowledged() func() error {
 }
 
 // ended goes on where the agent's run has ended. It does not return if another version was to be
-// tried: this process becomes that one, or this program again.
-func (p programs) ended(ctx context.Context, err error, service supervised.Service) error {
+// tried: this process becomes that one, or this program again. last is called if it was told to end
+// during the trial: the workload was left to a version that may not have ended it.
+func (p programs) ended(ctx context.Context, err error, service supervised.Service, last func()) error {
 	var t *upgrade.Trial
 	switch {
 	case errors.Is(err, agent.ErrTrialOver):
@@ -124,8 +125,9 @@ func (p programs) ended(ctx context.Context, err error, service supervised.Servi
 		default:
 		}
 	})
-	if ctx.Err() != nil {
-		return nil // the agent was told to end
+	if ctx.Err() != nil { // the agent was told to end
+		last()
+		return nil
 	}
 	if err != nil {
 		return err

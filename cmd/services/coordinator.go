@@ -173,7 +173,7 @@ func (c *Coordinator) open(ctx context.Context, h *Host, log *slog.Logger) (deps
 // explain adds the next step to errors that have one.
 func (c *Coordinator) explain(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && portFree(ctx, c.Downloads) != nil:
+	case errors.Is(err, syscall.EADDRINUSE) && c.Downloads != "" && samePort(err, c.Downloads):
 		return listenProblem("--downloads", c.Downloads, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)

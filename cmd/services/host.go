@@ -165,6 +165,18 @@ func listenProblem(flag, address string, err error) error {
 	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
 }
 
+// samePort reports whether it was the port of an address that could not be listened on. Whether
+// that is free now says nothing: another server of this process may have had it.
+func samePort(err error, address string) bool {
+	var failed *net.OpError
+	if !errors.As(err, &failed) || failed.Addr == nil {
+		return false
+	}
+	_, tried, _ := net.SplitHostPort(failed.Addr.String())
+	_, port, _ := net.SplitHostPort(address)
+	return tried == port
+}
+
 // portFree reports whether an address can be listened on now.
 func portFree(ctx context.Context, address string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

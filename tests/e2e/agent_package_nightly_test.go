@@ -23,7 +23,7 @@ func TestAgentsOfPackagesAreUpgraded(t *testing.T) {
 	d.client("file", "push", filepath.Join(old, "leasehold-agent_0.8.0_"+runtime.GOARCH+".deb"), "box/root/agent.deb")
 	d.do("dpkg -i /root/leasehold.deb /root/agent.deb")
 	d.do(`mkdir /srv/agents
-		echo 'LEASEHOLD_FLAGS=--downloads 127.0.0.1:7421 --agents /srv/agents' >/etc/leasehold/server.env
+		echo 'LEASEHOLD_FLAGS=--downloads 127.0.0.1:7430 --agents /srv/agents' >/etc/leasehold/server.env
 		leasehold upgrade key /root/release.key
 		cp /root/release.key.pub /etc/leasehold-agent/
 		echo LEASEHOLD_RELEASE_KEY=/etc/leasehold-agent/release.key.pub >>/etc/leasehold-agent/agent.env`)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,4 +128,22 @@ func TestAgentsAreUpgraded(t *testing.T) {
 		}
 	}
 	c.heals("web", 3)
+
+	// Told to end during a trial, an agent whose machine goes down ends the workload, which the
+	// version on trial does not.
+	release(bad, "v1.4.0-hangs")
+	on := ""
+	c.await("a trial", func() bool {
+		for _, id := range c.h.wanted("web") {
+			if c.h.instance(id).Record.Upgrade != nil && exec.Command("pgrep", "-P", fmt.Sprint(c.agent(id)), "-f",
+				"/program/").Run() == nil {
+				on = id
+			}
+		}
+		return on != ""
+	})
+	pid := c.workloads([]string{on})
+	c.signalAgent(on, syscall.SIGTERM)
+	c.await("the end of the workload", func() bool { return !c.allRun(pid) })
+	c.await("another machine", func() bool { return c.h.complete("web", 3) && !slices.Contains(c.h.wanted("web"), on) })
 }

@@ -71,14 +71,15 @@ type figures struct {
 	Made        int      `json:"made"`        // machines
 	AskedAgain  int      `json:"asked_again"` // machines that were asked for more than once, and made once
 
-	Kills []kill `json:"kills"`
+	Kills    []kill `json:"kills"`
+	Resigned []kill `json:"resigned"` // the same, of leaders that were told to end
 }
 
-// rows are the times of all kills, by what was measured.
-func (f *figures) rows() (names []string, times [][]span) {
+// rows are the times of all kills or resignations, by what was measured.
+func rows(kills []kill) (names []string, times [][]span) {
 	row := func(name string, of func(kill) []span) {
 		var all []span
-		for _, k := range f.Kills {
+		for _, k := range kills {
 			all = append(all, of(k)...)
 		}
 		names, times = append(names, name), append(times, all)
@@ -100,11 +101,16 @@ func (f figures) String() string {
 	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight, sessions of %s; "+
 		"etcd's disk stands still for %s at a time; load %s before, %s after\n%d leaders were deposed that lived\n",
 		len(f.Kills), f.Agents, f.Operations, f.Session, f.Still, f.LoadBefore, f.LoadAfter, f.Deposed)
-	fmt.Fprintf(&b, "%-42s %6s %8s %8s %8s %8s\n", "time from SIGKILL until", "n", "p50", "p90", "p99", "max")
-	names, times := f.rows()
-	for i, name := range names {
-		fmt.Fprintf(&b, "%-42s %6d %8s %8s %8s %8s\n", name, len(times[i]), quantile(times[i], 50),
-			quantile(times[i], 90), quantile(times[i], 99), last(times[i]))
+	for _, signal := range []struct {
+		name  string
+		kills []kill
+	}{{"SIGKILL", f.Kills}, {"SIGTERM", f.Resigned}} {
+		fmt.Fprintf(&b, "%-42s %6s %8s %8s %8s %8s\n", "time from "+signal.name+" until", "n", "p50", "p90", "p99", "max")
+		names, times := rows(signal.kills)
+		for i, name := range names {
+			fmt.Fprintf(&b, "%-42s %6d %8s %8s %8s %8s\n", name, len(times[i]), quantile(times[i], 50),
+				quantile(times[i], 90), quantile(times[i], 99), last(times[i]))
+		}
 	}
 	if !f.Counted {
 		fmt.Fprintf(&b, "leases lost %d, instances judged %d; it ended before machines and calls were counted",

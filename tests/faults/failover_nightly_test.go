@@ -19,6 +19,7 @@ import (
 
 var (
 	killsFlag      = flag.Int("kills", 2, "how often the leader is killed")
+	resignsFlag    = flag.Int("resigns", 1, "how often it is told to end, after that")
 	agentsFlag     = flag.Int("agents", 60, "how many agents report meanwhile")
 	operationsFlag = flag.Int("operations", 10, "how many operations are in flight at each kill, 100 at most")
 	sessionFlag    = flag.Duration("session", 3*time.Second, "TTL of the replicas' sessions")
@@ -56,9 +57,14 @@ func TestLeaderIsKilledUnderLoad(t *testing.T) {
 	f := newFailover(t)
 	defer f.tell() // also what was measured until something went wrong
 	for n := range *killsFlag {
-		k := f.round()
+		k := f.round((*stage.Program).Kill)
 		t.Logf("kill %d: %s", n+1, k)
 		f.figures.Kills = append(f.figures.Kills, k)
+	}
+	for n := range *resignsFlag {
+		k := f.round((*stage.Program).Terminate)
+		t.Logf("resignation %d: %s", n+1, k)
+		f.figures.Resigned = append(f.figures.Resigned, k)
 	}
 	f.count()
 }
@@ -82,8 +88,8 @@ func newFailover(t *testing.T) *failover {
 	plan := stage.Plan{
 		Programs: built, Replicas: 3, Members: 3, Interval: reports, CallTimeout: callTimeout,
 		SessionTTL: *sessionFlag,
-		Again: fmt.Sprintf("make failover KILLS=%d AGENTS=%d OPERATIONS=%d SESSION=%s STILL=%s", *killsFlag, *agentsFlag,
-			*operationsFlag, *sessionFlag, *stillFlag),
+		Again: fmt.Sprintf("make failover KILLS=%d RESIGNS=%d AGENTS=%d OPERATIONS=%d SESSION=%s STILL=%s", *killsFlag,
+			*resignsFlag, *agentsFlag, *operationsFlag, *sessionFlag, *stillFlag),
 	}
 	var slow *disk.Ext4
 	if *stillFlag > 0 {
@@ -117,7 +123,7 @@ func newFailover(t *testing.T) *failover {
 func (f *failover) tell() {
 	f.figures.LoadAfter = load(f.T)
 	f.figures.LeasesLost, f.figures.Judged = f.seen.losses()
-	f.figures.Deposed = f.seen.elections() - len(f.figures.Kills)
+	f.figures.Deposed = f.seen.elections() - len(f.figures.Kills) - len(f.figures.Resigned)
 	f.T.Logf("\n%s", f.figures)
 	if *figuresFlag == "" {
 		return
@@ -127,9 +133,9 @@ func (f *failover) tell() {
 	}
 }
 
-// round orders a new machine in the place of each of a group, kills the leader when that is in full
+// round orders a new machine in the place of each of a group, ends the leader when that is in full
 // swing, and waits until all of it is done.
-func (f *failover) round() kill {
+func (f *failover) round(end func(*stage.Program)) kill {
 	f.T.Helper()
 	before := f.Members(busyGroup)
 	must(f.T, f.Control.Slow(fake.CallCreate, createTakes))
@@ -147,7 +153,7 @@ func (f *failover) round() kill {
 	leader := f.Leader()
 	since := stage.Records[store.Replica](f.Stage, store.KindReplicas)[leader].Record.Since
 	at := f.seen.expect(leader)
-	f.Replicas[leader].Kill()
+	end(f.Replicas[leader])
 	inFlight := f.seen.inFlight(busyGroup)
 
 	var called history.Time
@@ -165,6 +171,7 @@ func (f *failover) round() kill {
 	k := f.seen.kill()
 	k.InFlight, k.UnderWay, k.Called = inFlight, underWay, span(called.Sub(at))
 
+	<-f.Replicas[leader].Ended()
 	f.StartReplica(leader)
 	f.Await("every operation being carried out, and all agents served", func() bool {
 		r := stage.Records[store.Replica](f.Stage, store.KindReplicas)
@@ -210,7 +217,7 @@ func (f *failover) count() {
 			bySlot[life.Slot] += life.Made
 		}
 	}
-	rounds := len(fig.Kills) + 1
+	rounds := len(fig.Kills) + len(fig.Resigned) + 1
 	for slot, made := range bySlot {
 		if made > rounds {
 			fig.Double = append(fig.Double, fmt.Sprintf("slot %d: %d machines in place of %d", slot, made, rounds))

@@ -122,6 +122,9 @@ func playedApart(t *testing.T, with *stage.Programs, m mutants.Mutant, n int) (s
 	default:
 		args = append(args, troublesOf(n), strings.Join(m.Likely, ","))
 	}
+	if *serversFlag {
+		args = append(args, "-servers")
+	}
 	args = append(args, "-test.count", "1", "-test.v", "-test.timeout", "15m", "-programs", with.Dir())
 	ctx, cancel := context.WithTimeout(t.Context(), 16*time.Minute)
 	defer cancel()

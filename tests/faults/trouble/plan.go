@@ -1,6 +1,7 @@
 package trouble
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,6 +56,9 @@ func Make(seed uint64, t Terms) (Plan, error) {
 		if slices.Contains(t.Often, k.Name) {
 			often = append(often, k)
 		}
+	}
+	if len(from) == 0 && t.Troubles > 0 {
+		return Plan{}, errors.New("none of these troubles applies to such a cluster")
 	}
 	p := Plan{Seed: seed}
 	for i := range t.Troubles {
