@@ -58,6 +58,7 @@ type term struct {
 	troubles    map[string]time.Time                // instances in trouble, and since when
 	held        map[string]map[string]bool          // by group: held work that was logged
 	badSettings string                              // refused settings of the shard, as last written to the journal
+	grace       time.Time                           // its end, as last written to the journal
 }
 
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
@@ -244,6 +245,7 @@ func (t *term) compute(ctx context.Context, c leader.Compute) plan.Plan {
 		t.log.Warn("planning took long", "took", took.String(), "groups", len(c.Groups))
 	}
 	t.tellRefused(ctx, c.Snapshot.Shard.Record.Settings, c.Snapshot.Revision)
+	t.tellGrace(ctx, c.Snapshot, now)
 	t.tellVerdicts(ctx, c.Snapshot, p)
 	t.tellHeld(c.Groups, p)
 	return p
@@ -267,6 +269,26 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 	t.tell(ctx, store.JournalEntry{
 		Rule: "REC-20", What: "settings of the shard refused", Why: text,
 		Revision: revision,
+	})
+}
+
+// graceStep is by how much a grace must have become longer to be written to the journal again: a
+// disturbance that goes on lengthens it every second.
+const graceStep = 10 * time.Second
+
+// tellGrace records in the journal until when no instance is judged lost, and why (SAFE-1).
+func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
+	left := s.GraceEnd.Sub(now)
+	if left <= 0 || t.grace.After(now) && s.GraceEnd.Before(t.grace.Add(graceStep)) {
+		return
+	}
+	t.grace = s.GraceEnd
+	cause := store.Cause{
+		Kind: store.CauseDisturbed, Text: s.GraceWhy, For: store.Duration(left.Round(100 * time.Millisecond)),
+	}
+	t.tell(ctx, store.JournalEntry{
+		Rule: "SAFE-1", What: "no instance is judged lost", Why: reason.Sentence(cause), Cause: reason.Recorded(cause),
+		Revision: s.Revision,
 	})
 }
 

@@ -160,6 +160,7 @@ const (
 	CauseRelieved      CauseKind = "relieved"  // Other is healthy in its place
 
 	// What concerns a group.
+	CauseDisturbed       CauseKind = "disturbed"          // Text: what began the grace, For: how long it lasts
 	CauseManyLost        CauseKind = "many_lost"          // Count of Limit instances within For
 	CauseManyLostInShard CauseKind = "many_lost_in_shard" // Count of Limit instances; Name: in so many groups
 	CauseFewLost         CauseKind = "few_lost"           // for For
@@ -208,7 +209,7 @@ var CauseKinds = []CauseKind{
 	CauseAgentBack, CauseCameBack, CauseUnused, CauseCallRefused, CauseObsolete, CauseNotMade, CauseWorks,
 	CauseJoins, CauseLeaves, CauseDrains, CauseHeirServes, CauseQuiet, CauseHookEnded, CauseDrained,
 	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
-	CauseRelieved, CauseManyLost, CauseManyLostInShard, CauseFewLost,
+	CauseRelieved, CauseDisturbed, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
 	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseAnalysis, CauseCanariesHealthy,
 	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,

@@ -119,14 +119,17 @@ func readTrust(t *protocol.Trust) (identity.Trust, error) {
 // key that was asked with, name this machine and can be believed. The same answer again changes
 // nothing.
 func (p *Holder) accept(answer *protocol.Certificate) error {
-	p.Tell(answer.GetIssued())
-	p.mu.Lock()
-	now := p.clock.now(time.Now())
-	p.mu.Unlock()
 	chain, err := identity.ReadChain(answer.GetChain())
 	if err != nil {
 		return err
 	}
+	if err := p.timely(chain[0]); err != nil {
+		return err
+	}
+	p.Tell(answer.GetIssued())
+	p.mu.Lock()
+	now := p.clock.now(time.Now())
+	p.mu.Unlock()
 	trust, err := p.trustOf(answer)
 	if err != nil {
 		return err
@@ -153,6 +156,23 @@ func (p *Holder) accept(answer *protocol.Certificate) error {
 	}
 	p.log.Info("certificate renewed", "ends", chain[0].NotAfter, "issuer", issuer)
 	return nil
+}
+
+// timely returns an error if a renewal is valid neither by this machine's clock nor by the time
+// that coordinators have told before: the clock of the one that answers has jumped. With such a
+// certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
+func (p *Holder) timely(c *x509.Certificate) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draft.key == nil || !p.clock.live {
+		return nil
+	}
+	for _, now := range p.clock.times(time.Now()) {
+		if !now.Before(c.NotBefore) && !now.After(c.NotAfter) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the coordinator's clock has jumped: %w", untimely(c, time.Now()))
 }
 
 // trustOf returns the authorities to trust after an answer: those in the answer, or the present

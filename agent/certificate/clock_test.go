@@ -90,3 +90,51 @@ func TestAClockThatIsWrongHarmsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A coordinator whose clock has jumped by more than a day takes no good certificate from a machine:
+// the one that it issues would be of no use once its clock is right, nor with other coordinators.
+//
+// proves SAFE-13, SEC-3
+func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
+	for name, by := range map[string]time.Duration{"ahead": 2 * month, "behind": -2 * month} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
+				<-time.After(3 * month) // there is a time before
+				h := hold(t, ca, dir, nil)
+				defer h.stop()
+				h.join(month)
+				h.Tell(timestamppb.Now())
+				ends := h.Standing().Ends
+				renew := func(off time.Duration) {
+					t.Helper()
+					request, err := h.ask(true)
+					if err != nil {
+						t.Fatal(err)
+					}
+					key, err := identity.ReadRequest(request)
+					if err != nil {
+						t.Fatal(err)
+					}
+					theirs := time.Now().Add(off)
+					c := certificate(ca.Certify(t, key, us, theirs.Add(-24*time.Hour), theirs.Add(month)),
+						identitytest.Trust(ca))
+					c.Issued = timestamppb.New(theirs)
+					h.Accept(c)
+					synctest.Wait()
+				}
+				<-time.After(month / 2)
+				renew(by)
+				if got := h.Standing().Ends; !got.Equal(ends) || time.Since(h.Now()).Abs() > time.Second {
+					t.Errorf("it ends %s, not %s, and it is %s", got, ends, h.Now())
+				}
+				if h.log.count("clock has jumped") != 1 {
+					t.Errorf("log %s", h.log.all())
+				}
+				renew(0)
+				if got := h.Standing().Ends; !got.After(ends) {
+					t.Errorf("it is not renewed: it ends %s", got)
+				}
+			})
+		})
+	}
+}

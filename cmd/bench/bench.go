@@ -23,6 +23,7 @@ type Grammar struct {
 	Agents   Agents   `cmd:"" help:"Measure how many agents one shard carries on this machine, and how soon it notices failures."`
 	Failover Failover `cmd:"" help:"Kill the replica that serves all agents, and measure how soon another serves them."`
 	Storm    Storm    `cmd:"" help:"Lose many agents at once, and check that nothing is replaced and no other agent is affected."`
+	Readers  Readers  `cmd:"" help:"Have live pages read while a group rolls, and measure what they cost the replica and its agents."`
 	Etcd     Etcd     `cmd:"" help:"Measure an etcd: renewals, transactions, watches, and how many agents it can carry."`
 	Plan     Plan     `cmd:"" help:"Measure the planner alone, with a shard of any size in virtual time."`
 	Compare  Compare  `cmd:"" help:"Compare Leasehold with agents that are etcd clients: what each costs, and which agents are declared dead during a pause."`

@@ -175,6 +175,45 @@ func flagTime(at time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
+// Drill orders what a command of drill orders. It does not follow it: GET groups/GROUP/drills shows
+// what became of it.
+func (u *userOfAPI) Drill(ctx context.Context, group string, wanted api.Drill, edit api.Edit) (api.Result, error) {
+	s, said := u.session("drill the group", group, edit, nil)
+	one := drillOne{Group: group, Instance: wanted.Instance}
+	var d drill
+	var err error
+	switch wanted.Kind {
+	case api.DrillOfZone:
+		d, err = (&DrillZone{Group: group, Zone: wanted.Zone}).drill(ctx, s)
+	case string(store.DrillAgent):
+		d, err = one.drill(ctx, s, store.RequestDrillAgent, drilledAgent)
+	case string(store.DrillWorkload):
+		d, err = one.drill(ctx, s, store.RequestDrillWorkload, drilledWorkload)
+	default:
+		d, err = one.drill(ctx, s, store.RequestDrill, drilledMachine)
+	}
+	if err == nil {
+		err = s.orderDrill(ctx, d, edit.Confirm)
+	}
+	return s.answered(said, err)
+}
+
+// Create does what instance create does.
+func (u *userOfAPI) Create(ctx context.Context, group string, edit api.Edit) (api.Result, error) {
+	s, said := u.session("create an instance", group, edit, nil)
+	return s.answered(said, (&InstanceCreate{Group: group}).Run(ctx, s))
+}
+
+// Adopt does what instance adopt does for one machine.
+func (u *userOfAPI) Adopt(ctx context.Context, id string, to api.Adoption, edit api.Edit) (api.Result, error) {
+	s, said := u.session("adopt the machine", "", edit, nil)
+	err := s.checkBaseOf("instance "+id, 0) // which has no record
+	if err == nil {
+		err = (&InstanceAdopt{Instance: id, Group: to.Group, Slot: to.Slot}).Run(ctx, s)
+	}
+	return s.answered(said, err)
+}
+
 // GroupAction does what the command of this name does.
 func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit api.Edit) (api.Result, error) {
 	s, said := u.session(action+" the group", group, edit, nil)

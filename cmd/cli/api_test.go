@@ -203,6 +203,80 @@ func TestAPIOrdersOnWhatWasRead(t *testing.T) {
 	refusedByAPI(t, "the end of a drain that has not begun", err, http.StatusUnprocessableEntity, "does not drain")
 }
 
+// Drills, instances on demand and adoptions are ordered as the commands order them; the API follows
+// nothing.
+//
+// proves WEB-4, DAY-6, REC-2, REC-8
+func TestAPIOrdersDrillsAndInstances(t *testing.T) {
+	w := staticWorld(t)
+	eva, ctx := w.eva(), t.Context()
+	for n, id := range []string{"web-0-x", "web-1-x"} {
+		w.put(store.KindInstances, id, store.Instance{
+			Schema: store.Schema, ID: id, Group: "web", Slot: n, Phase: store.Running, Managed: true, Since: noon,
+			Created: noon.Add(time.Duration(-n) * time.Hour), Zone: []string{"a", "b"}[n],
+		})
+	}
+	rev := w.revision(store.KindStatic, "web")
+	sure := basedOn(rev)
+	sure.Confirm = []string{"web"}
+	_, err := eva.Drill(ctx, "web", api.Drill{Kind: "machine"}, basedOn(rev))
+	refusedByAPI(t, "a drill without confirmation", err, http.StatusConflict, "must be confirmed")
+	other := basedOn(rev + 100)
+	other.Confirm = sure.Confirm
+	_, err = eva.Drill(ctx, "web", api.Drill{Kind: "machine"}, other)
+	refusedByAPI(t, "a drill on another revision", err, http.StatusPreconditionFailed, "nothing was changed")
+	_, err = eva.Drill(ctx, "web", api.Drill{Kind: api.DrillOfZone, Zone: "c"}, sure)
+	refusedByAPI(t, "a drill of a zone without instances", err, http.StatusNotFound, "no running instance in zone c")
+	_, err = eva.Drill(ctx, "none", api.Drill{Kind: "agent"}, sure)
+	refusedByAPI(t, "a drill in no group", err, http.StatusNotFound, "none")
+	for kind, want := range map[string]store.Request{
+		"machine":       {Kind: store.RequestDrill, Instance: "web-1-x"}, // the oldest
+		"agent":         {Kind: store.RequestDrillAgent, Instance: "web-1-x"},
+		"workload":      {Kind: store.RequestDrillWorkload, Instance: "web-1-x"},
+		api.DrillOfZone: {Kind: store.RequestDrill, Group: "web", Zone: "a"},
+	} {
+		r, err := eva.Drill(ctx, "web", api.Drill{Kind: kind, Zone: want.Zone}, sure)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		got := w.ordered(ctx, r.Order)
+		if got.Kind != want.Kind || got.Instance != want.Instance || got.Group != want.Group || got.Zone != want.Zone ||
+			!strings.HasPrefix(got.By, "eva ") {
+			t.Errorf("%s: the order is %+v", kind, got)
+		}
+	}
+
+	r, err := eva.Create(ctx, "web", basedOn(rev))
+	if err != nil || w.ordered(ctx, r.Order).Kind != store.RequestCreate {
+		t.Errorf("create: %+v, %v", r, err)
+	}
+	_, err = eva.Create(ctx, "web", basedOn(rev+100))
+	refusedByAPI(t, "an instance on another revision", err, http.StatusPreconditionFailed, "nothing was changed")
+
+	slot := 4
+	r, err = eva.Adopt(ctx, "web-4-z", api.Adoption{Group: "web", Slot: &slot}, api.Edit{})
+	if err != nil {
+		t.Fatalf("adopt: %v", err)
+	}
+	if got := w.ordered(ctx, r.Order); got.Kind != store.RequestAdopt || got.Instance != "web-4-z" || *got.Slot != 4 {
+		t.Errorf("the order is %+v", got)
+	}
+	_, err = eva.Adopt(ctx, "web-0-x", api.Adoption{}, api.Edit{})
+	refusedByAPI(t, "an adoption of a known instance", err, http.StatusUnprocessableEntity, "already has a record")
+	_, err = eva.Adopt(ctx, "web-4-z", api.Adoption{Group: "none"}, api.Edit{})
+	refusedByAPI(t, "an adoption into no group", err, http.StatusNotFound, "none")
+
+	for _, name := range []string{"1a", "1b"} {
+		leader := store.Delete(w.keys.Of(store.KindLeader) + name)
+		if _, err := w.st.Commit(ctx, store.Txn{Writes: []store.Write{leader}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = eva.Drill(ctx, "web", api.Drill{Kind: "machine"}, sure)
+	refusedByAPI(t, "a drill without a coordinator", err, http.StatusUnprocessableEntity, "no coordinator is running")
+}
+
 // ordered is an order that was given.
 func (w *world) ordered(ctx context.Context, id string) store.Request {
 	w.t.Helper()

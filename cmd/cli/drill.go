@@ -44,48 +44,73 @@ type DrillZone struct {
 	Confirm []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
 }
 
+// What happens in a drill of one instance.
+const (
+	drilledMachine  = "1 machine is ended by its provider"
+	drilledAgent    = "an agent is killed"
+	drilledWorkload = "a workload is killed"
+)
+
 // Run ends the machine and follows what happens.
 func (c *DrillMachine) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrill, "1 machine is ended by its provider")
+	return c.run(ctx, s, store.RequestDrill, drilledMachine)
 }
 
 // Run kills the agent and follows what happens.
 func (c *DrillAgent) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrillAgent, "an agent is killed")
+	return c.run(ctx, s, store.RequestDrillAgent, drilledAgent)
 }
 
 // Run kills the workload and follows what happens.
 func (c *DrillWorkload) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrillWorkload, "a workload is killed")
+	return c.run(ctx, s, store.RequestDrillWorkload, drilledWorkload)
 }
 
 func (c *drillOne) run(ctx context.Context, s *Session, kind store.RequestKind, what string) error {
+	d, err := c.drill(ctx, s, kind, what)
+	if err != nil {
+		return err
+	}
+	return s.drill(ctx, d, c.Confirm)
+}
+
+// drill is the drill that the command asks for.
+func (c *drillOne) drill(ctx context.Context, s *Session, kind store.RequestKind, what string) (drill, error) {
 	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool {
 		return c.Instance == "" || i.ID == c.Instance
 	})
 	if err != nil {
-		return err
+		return drill{}, err
 	}
 	if len(targets) == 0 {
-		return failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance%s", c.Group,
+		return drill{}, failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance%s", c.Group,
 			prefixed(" ", c.Instance))
 	}
-	return s.drill(ctx, g, s.request(kind, "", targets[0].ID), targets[:1], what, c.Confirm)
+	return drill{g, s.request(kind, "", targets[0].ID), targets[:1], what}, nil
 }
 
 // Run ends the machines and follows what happens.
 func (c *DrillZone) Run(ctx context.Context, s *Session) error {
-	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
+	d, err := c.drill(ctx, s)
 	if err != nil {
 		return err
 	}
+	return s.drill(ctx, d, c.Confirm)
+}
+
+// drill is the drill that the command asks for.
+func (c *DrillZone) drill(ctx context.Context, s *Session) (drill, error) {
+	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
+	if err != nil {
+		return drill{}, err
+	}
 	if len(targets) == 0 {
-		return failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance in zone %s", c.Group,
-			c.Zone)
+		return drill{}, failure(NotFound, "leasehold instance list "+c.Group,
+			"group %s has no running instance in zone %s", c.Group, c.Zone)
 	}
 	r := s.request(store.RequestDrill, c.Group, "")
 	r.Zone = c.Zone
-	return s.drill(ctx, g, r, targets, machinesAre(len(targets))+" ended by its provider", c.Confirm)
+	return drill{g, r, targets, machinesAre(len(targets)) + " ended by its provider"}, nil
 }
 
 func prefixed(prefix, word string) string {
@@ -121,10 +146,19 @@ func (s *Session) drillTargets(ctx context.Context, name string, wanted func(sto
 	return g, targets, nil
 }
 
-// drill orders the failure, follows what happens, and shows it beside what was promised.
-func (s *Session) drill(ctx context.Context, g group, r store.Request, targets []store.Instance, what string,
-	given []string,
-) error {
+// drill is a failure to order.
+type drill struct {
+	group   group
+	request store.Request
+	targets []store.Instance
+	what    string // happens, for a person who has to confirm it
+}
+
+// orderDrill orders the failure.
+func (s *Session) orderDrill(ctx context.Context, d drill, given []string) error {
+	if err := s.checkBaseOf("group "+d.group.Name, d.group.Revision()); err != nil {
+		return err
+	}
 	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
@@ -134,19 +168,24 @@ func (s *Session) drill(ctx context.Context, g group, r store.Request, targets [
 			"no coordinator is running, and a drill is not left for later; nothing was ordered")
 	}
 	var ids []string
-	for _, i := range targets {
+	for _, i := range d.targets {
 		ids = append(ids, i.ID)
 	}
-	what = fmt.Sprintf("drill in group %s: %s, without warning: %s", g.Name, what, someOf(ids))
-	if err := s.confirm(ctx, given, g.Name, what); err != nil {
+	what := fmt.Sprintf("drill in group %s: %s, without warning: %s", d.group.Name, d.what, someOf(ids))
+	if err := s.confirm(ctx, given, d.group.Name, what); err != nil {
 		return err
 	}
-	begun := s.env.Now()
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(s.keys().Instance(targets[0].ID))},
-		"instance "+targets[0].ID+" is gone"); err != nil {
+	return s.leave(ctx, d.request, []store.Condition{store.Exists(s.keys().Instance(ids[0]))},
+		"instance "+ids[0]+" is gone")
+}
+
+// drill orders the failure, follows what happens, and shows it beside what was promised.
+func (s *Session) drill(ctx context.Context, d drill, given []string) error {
+	if err := s.orderDrill(ctx, d, given); err != nil {
 		return err
 	}
-	seen, err := s.followDrill(ctx, g.Name, r.ID, begun)
+	g, begun := d.group, s.env.Now()
+	seen, err := s.followDrill(ctx, g.Name, d.request.ID, begun)
 	if err != nil {
 		return err
 	}
@@ -318,11 +357,7 @@ func (s *Session) blamedIn(ctx context.Context, name string, seen review.DrillSe
 		return nil, err
 	}
 	for _, v := range slots {
-		for _, f := range v.Record.Failures {
-			if slices.ContainsFunc(seen.Instances, func(i review.DrilledSeen) bool { return i.Instance == f.Instance }) {
-				blamed = append(blamed, fmt.Sprintf("slot %d", v.Record.Number))
-			}
-		}
+		blamed = append(blamed, seen.Blames(&v.Record)...)
 	}
 	return blamed, nil
 }

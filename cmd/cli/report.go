@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/review"
-	"github.com/leasehold/leasehold/store"
 )
 
 // Report is the command report (DAY-5).
@@ -69,14 +68,16 @@ func (c *Report) write(s *Session, doc review.Report) error {
 			doc.To.In(zone).Format("2006-01-02 15:04"))
 	}
 	if c.Group == "" {
-		t := reportTable(doc)
+		t := output.ReportTable(doc)
 		if err := t.Write(scr, s.wide()); err != nil {
 			return err
 		}
 	}
 	for _, g := range doc.Groups {
 		if c.Group != "" {
-			writeGroupReport(scr, g)
+			for _, l := range output.ReportLines(g) {
+				fmt.Fprintln(scr.W, l.Text)
+			}
 		}
 	}
 	if len(doc.Groups) == 0 {
@@ -91,68 +92,4 @@ func (c *Report) write(s *Session, doc review.Report) error {
 		return err
 	}
 	return nil
-}
-
-// reportTable has one row for each group.
-func reportTable(doc review.Report) output.Table {
-	t := output.Table{Columns: []output.Column{
-		{Title: "GROUP"},
-		{Title: "AVAILABLE", Right: true},
-		{Title: "LOST", Right: true},
-		{Title: "MOST-LOST-BY", Cut: true},
-		{Title: "FAILURES", Right: true},
-		{Title: "DETECT-P95", Right: true},
-		{Title: "HEAL-P95", Right: true},
-		{Title: "HEAL-WORST", Right: true},
-		{Title: "WORST"},
-		{Title: "MADE", Right: true},
-		{Title: "WANTED", Right: true, Wide: true},
-	}}
-	for _, g := range doc.Groups {
-		most := "-"
-		if len(g.Causes) > 0 {
-			most = g.Causes[0].Why
-		}
-		t.Add(g.Name, review.Percent(g.Available), review.Took(g.Lost.D()), most,
-			fmt.Sprint(max(g.Heal.Times, g.Detect.Times)),
-			tookOrDash(g.Detect, g.Detect.P95), tookOrDash(g.Heal, g.Heal.P95), tookOrDash(g.Heal, g.Heal.Worst),
-			orDash(g.Heal.Instance), fmt.Sprint(g.Total()), review.Took(g.Wanted.D()))
-	}
-	return t
-}
-
-// writeGroupReport writes all that is known of a group.
-func writeGroupReport(scr output.Screen, g review.Group) {
-	fmt.Fprintf(scr.W, "%s  available %s: %s lost of %s wanted, all slots together\n", g.Name, review.Percent(g.Available),
-		review.Took(g.Lost.D()), review.Took(g.Wanted.D()))
-	for _, c := range g.Causes {
-		fmt.Fprintf(scr.W, "  lost     %s: %s, %s\n", c.Why, review.Took(c.Lost.D()), counted(c.Times, "time", "times"))
-	}
-	for _, line := range []struct {
-		name   string
-		spread review.Spread
-	}{{"detect", g.Detect}, {"replace", g.Replace}, {"heal", g.Heal}} {
-		if line.spread.Times == 0 {
-			fmt.Fprintf(scr.W, "  %-8s never\n", line.name)
-			continue
-		}
-		fmt.Fprintf(scr.W, "  %-8s p50 %s, p95 %s, worst %s (%s), %s\n", line.name, review.Took(line.spread.P50.D()),
-			review.Took(line.spread.P95.D()), review.Took(line.spread.Worst.D()), line.spread.Instance,
-			counted(line.spread.Times, "time", "times"))
-	}
-	var made []string
-	for _, m := range g.Made {
-		made = append(made, fmt.Sprintf("%d %s", m.Count, m.Why))
-	}
-	if len(made) == 0 {
-		made = []string{"no machine"}
-	}
-	fmt.Fprintf(scr.W, "  made     %s\n", strings.Join(made, ", "))
-}
-
-func tookOrDash(of review.Spread, d store.Duration) string {
-	if of.Times == 0 {
-		return "-"
-	}
-	return review.Took(d.D())
 }

@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,8 +21,14 @@ var heights = []rune("▁▂▃▄▅▆▇█")
 func (s *screen) change(v *view.Group, now time.Time) {
 	if r := v.Roll; r != nil {
 		s.title("roll to " + r.Template)
+		if c := r.Canary; c != nil {
+			s.wrapped(line{}, "  ", canaries(c), plain)
+		}
 		if !r.Rests.IsZero() {
 			s.add(line{text: s.Notice("  rests for another " + output.Age(r.Rests, now) + ", then goes on")})
+		}
+		if !r.Halted && !r.Stalls.IsZero() {
+			s.add(line{text: s.Dim("  without progress it is stalled in " + output.Age(r.Stalls, now) + " (ROLL-4)")})
 		}
 		for _, z := range r.Zones {
 			at := "  "
@@ -76,6 +83,22 @@ func (s *screen) change(v *view.Group, now time.Time) {
 		}
 		s.wrapped(line{}, "  ", fmt.Sprintf("%d busy (BUSY-1): %s", n, strings.Join(ids, ", ")), plain)
 	}
+}
+
+// canaries says how far the first instances of a roll are.
+func canaries(c *view.Canary) string {
+	text := fmt.Sprintf("%d of %d canaries", len(c.Slots), c.Of)
+	for i, n := range c.Slots {
+		sep := ", "
+		if i == 0 {
+			sep = " in slots "
+		}
+		text += sep + strconv.Itoa(n)
+	}
+	if c.Promoted != "" {
+		return text + ", promoted: " + c.Promoted + " (ROLL-5)"
+	}
+	return text + ", not promoted yet (ROLL-5)"
 }
 
 // opening says when a kind of planned work may begin.
@@ -153,26 +176,28 @@ func (s *screen) load(v *view.Group, now time.Time) {
 		most = max(most, v.Scale.Max)
 	}
 	last := v.Trend[len(v.Trend)-1]
-	s.add(line{text: fmt.Sprintf("  size    %s %d of at most %d",
-		s.blocks(v.Trend, float64(most), func(m view.Moment) float64 { return float64(m.Size) }), last.Size, most)})
+	size := func(m view.Moment) (time.Time, float64) { return m.At, float64(m.Size) }
+	s.add(line{text: fmt.Sprintf("  size    %s %d of at most %d", blocks(s, v.Trend, float64(most), size), last.Size,
+		most)})
 	if last.Told == 0 {
 		return
 	}
 	s.add(line{text: fmt.Sprintf("  cpu     %s %.0f%%",
-		s.blocks(v.Trend, 100, func(m view.Moment) float64 { return m.CPU }), last.CPU)})
+		blocks(s, v.Trend, 100, func(m view.Moment) (time.Time, float64) { return m.At, m.CPU }), last.CPU)})
 	s.add(line{text: fmt.Sprintf("  memory  %s %.0f%%",
-		s.blocks(v.Trend, 100, func(m view.Moment) float64 { return m.Memory }), last.Memory)})
+		blocks(s, v.Trend, 100, func(m view.Moment) (time.Time, float64) { return m.At, m.Memory }), last.Memory)})
 }
 
 // blocks draws numbers as a line of blocks, the newest at its end.
-func (s *screen) blocks(trend []view.Moment, most float64, of func(view.Moment) float64) string {
+func blocks[T any](s *screen, trend []T, most float64, of func(T) (time.Time, float64)) string {
 	width := max(10, min(60, s.Width-34))
 	out := []rune(strings.Repeat(" ", width))
-	last := trend[len(trend)-1].At
+	last, _ := of(trend[len(trend)-1])
 	for _, m := range trend {
-		at := width - 1 - int(float64(last.Sub(m.At))/float64(view.TrendFor)*float64(width))
+		when, n := of(m)
+		at := width - 1 - int(float64(last.Sub(when))/float64(view.TrendFor)*float64(width))
 		if at >= 0 {
-			out[at] = heights[max(0, min(len(heights)-1, int(of(m)/most*float64(len(heights)))))]
+			out[at] = heights[max(0, min(len(heights)-1, int(n/most*float64(len(heights)))))]
 		}
 	}
 	return string(out)

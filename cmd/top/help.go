@@ -10,6 +10,7 @@ var keysOfHelp = [][2]string{
 	{"Esc  ← h", "back; Esc removes a filter first"},
 	{"n", "the next problem, or the next instance that is sick"},
 	{"e", "the events of what is open"},
+	{"r", "the report of the last seven days, as far as the journal in memory reaches: of all groups, or the open one"},
 	{"/", "a filter: groups by name; instances by ID, state, zone, phase; events by text"},
 	{"q  Ctrl-C", "leave"},
 }

@@ -80,4 +80,10 @@ func (s *screen) facts(v *view.Instance, now time.Time) {
 	host := v.Report.Record.Host
 	s.add(line{text: fmt.Sprintf("  load: cpu %.0f%%  memory %.0f%%  disk %.0f%%", host.CPUPercent, host.MemoryPercent,
 		host.DiskPercent)})
+	if len(v.Load) < 2 {
+		return
+	}
+	last := v.Load[len(v.Load)-1]
+	s.add(line{text: fmt.Sprintf("  cpu     %s %d%%, in the last hour at most",
+		blocks(s, v.Load, 100, func(l view.Load) (time.Time, float64) { return l.At, float64(l.CPU) }), last.CPU)})
 }

@@ -20,6 +20,7 @@ const (
 	ofGroup
 	ofInstance
 	ofEvents
+	ofReport
 	ofHelp
 )
 
@@ -49,6 +50,8 @@ type model struct {
 	open   []spot // the last one is shown
 	typing bool   // into the filter
 	screen screen // as derived last
+
+	reported reported
 }
 
 type (
@@ -162,12 +165,16 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		if at.kind != ofEvents && at.kind != ofHelp {
 			m.enter(place{kind: ofEvents, group: at.group, instance: at.instance})
 		}
+	case "r":
+		if at.kind != ofReport && at.kind != ofHelp {
+			m.enter(place{kind: ofReport, group: at.group})
+		}
 	case "?":
 		if at.kind != ofHelp {
 			m.enter(place{kind: ofHelp})
 		}
 	case "/":
-		m.typing = at.kind != ofInstance && at.kind != ofHelp
+		m.typing = at.kind != ofInstance && at.kind != ofReport && at.kind != ofHelp
 	}
 	return nil
 }

@@ -172,6 +172,8 @@ func (p place) title() string {
 		return reason.OneLine(p.instance)
 	case ofEvents:
 		return "events"
+	case ofReport:
+		return "report"
 	case ofHelp:
 		return "keys"
 	default:
@@ -180,7 +182,7 @@ func (p place) title() string {
 }
 
 func (m *model) foot() string {
-	keys := "↑↓ Enter open  Esc back  n problem  e events  / filter  ? keys  q quit"
+	keys := "↑↓ Enter Esc  n problem  e events  r report  / filter  ? keys  q quit"
 	if m.typing {
 		keys = "Enter keeps the filter, Esc removes it"
 	}
@@ -215,6 +217,8 @@ func (m *model) draw(at *spot) screen {
 		m.drawInstance(&s, at, now)
 	case ofEvents:
 		m.drawEvents(&s, at, now)
+	case ofReport:
+		m.drawReport(&s, at, now)
 	case ofHelp:
 		drawHelp(&s)
 	default:

@@ -283,8 +283,11 @@ func TestChangeInATerminal(t *testing.T) {
 	x.put(x.keys.Status("web"), store.Status{
 		Schema: store.Schema, Group: "web", Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted, Health: 100,
 		Healthy: 4, Since: now, Phases: map[store.Phase]int{store.Running: 4},
-		Rollout: &store.Rollout{Template: "t1", Since: now, Progress: now, Done: 4, Total: 4},
-		Scale:   &store.Scale{Size: 4, Wish: 6, Asks: 8, Stays: store.ScaleWindowUp},
+		Rollout: &store.Rollout{
+			Template: "t1", Since: now, Progress: now, Done: 4, Total: 4, Canary: 2, Canaries: []int{0, 3},
+			Stalls: &store.Timer{Start: now, For: store.Duration(9 * time.Minute)},
+		},
+		Scale: &store.Scale{Size: 4, Wish: 6, Asks: 8, Stays: store.ScaleWindowUp},
 		Blocked: []store.Blocked{{
 			Rule: "ROLL-6", Kind: store.BlockedByWindow, Work: store.WorkRoll, Turn: true,
 			Of: store.BlockedFacts{Group: "web", Opens: now.Add(time.Hour)},
@@ -294,6 +297,7 @@ func TestChangeInATerminal(t *testing.T) {
 	x.sees("web ")
 	x.m.enter(place{kind: ofGroup, group: "web"})
 	for _, want := range []string{
+		"2 of 2 canaries in slots 0, 3, not promoted yet (ROLL-5)", "without progress it is stalled in",
 		"roll to t1", "██████████████████████████████ 4 done", "no window that allows it is open",
 		"expiry     not by its windows",
 		"size 4, from 2 to 6; load asks for 8: it grows once load has asked", "time, from", "roll   ", "rolling  ",
@@ -303,4 +307,36 @@ func TestChangeInATerminal(t *testing.T) {
 	x.m.views.Sample(now.Add(-time.Minute))
 	x.m.views.Sample(now)
 	x.knows("4 of at most 6")
+}
+
+// The report is shown for all groups and for one, and leads to the worst instance.
+//
+// proves WEB-1, DAY-5
+func TestReportInATerminal(t *testing.T) {
+	x := newTerminal(t, 100, 40)
+	x.group("web", 1)
+	slot := 0
+	for _, e := range []store.JournalEntry{
+		{Rule: "DET-9", What: "healthy", From: store.Checking, To: store.Running},
+		{Rule: "DET-4", What: "dead", Kind: store.EntryVerdict, Verdict: store.Dead},
+		{Rule: "DET-9", What: "healthy", Instance: "web-0-b", From: store.Checking, To: store.Running},
+	} {
+		e.Group, e.Slot = "web", &slot
+		if e.Instance == "" {
+			e.Instance = "web-0-a"
+		}
+		x.tell(e)
+	}
+	x.sees("web ")
+	x.knows("web-0-b")
+	x.press("r")
+	x.sees("AVAILABLE")
+	if got := x.cursor(); !strings.Contains(got, "web") {
+		t.Errorf("the cursor is at %q", got)
+	}
+	x.press("enter")
+	x.sees("all slots together")
+	x.sees("shard › report › report")
+	x.press("esc", "esc")
+	x.sees("decided last")
 }

@@ -97,6 +97,7 @@ type Story struct {
 	Blocked   []Blocked       `json:"blocked"`
 	Record    *store.Instance `json:"record,omitempty"`
 	Report    *store.Report   `json:"report,omitempty"`
+	Load      []view.Load     `json:"load"`   // the last hour, as this replica saw it
 	Events    []Event         `json:"events"` // the oldest first
 }
 
@@ -130,6 +131,19 @@ type Protection struct {
 	FromHeal bool      `json:"from_heal,omitempty"` // it is left alone even if it fails
 	Why      string    `json:"why,omitempty"`
 	Until    time.Time `json:"until,omitzero"` // zero: by order
+}
+
+// Drill is a failure to be caused on purpose.
+type Drill struct {
+	Kind     string `json:"kind"`               // one of DrillKinds
+	Instance string `json:"instance,omitempty"` // "": the oldest running one; a zone has none
+	Zone     string `json:"zone,omitempty"`     // whose machines are ended, with the kind zone
+}
+
+// Adoption is where a machine without a record belongs.
+type Adoption struct {
+	Group string `json:"group,omitempty"` // "": the group in its tag
+	Slot  *int   `json:"slot,omitempty"`  // nil: its former slot, else a free one
 }
 
 // etag is the revision that an edit of what the document shows is based on; 0: it cannot be edited.
@@ -215,6 +229,7 @@ func storyOf(v *view.Instance) Story {
 	d := Story{
 		ID: v.ID, Group: v.Group, Stale: v.Truth.Stale, Revision: v.Revision, Answer: v.Answer(), Prevented: v.Prevented,
 		Heir: v.Heir(), Lines: v.Lines, Blocked: blockedOf(v.Blocked), Events: []Event{},
+		Load: append([]view.Load{}, v.Load...),
 	}
 	if v.There {
 		now := instanceOf(&v.Unit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,12 @@ type Editor interface {
 	Evacuate(ctx context.Context, zone string, end bool, edit Edit) (Result, error)
 	// Protect protects an instance; nil ends that.
 	Protect(ctx context.Context, instance string, protection *Protection, edit Edit) (Result, error)
+	// Drill causes a failure in a group on purpose.
+	Drill(ctx context.Context, group string, drill Drill, edit Edit) (Result, error)
+	// Create makes an instance on demand.
+	Create(ctx context.Context, group string, edit Edit) (Result, error)
+	// Adopt makes a record for a machine that has none.
+	Adopt(ctx context.Context, instance string, adoption Adoption, edit Edit) (Result, error)
 	// GroupAction is an action of GroupActions, InstanceAction one of InstanceActions.
 	GroupAction(ctx context.Context, group, action string, edit Edit) (Result, error)
 	InstanceAction(ctx context.Context, instance, action string, edit Edit) (Result, error)
@@ -62,6 +69,12 @@ var GroupActions = map[string]bool{
 
 // InstanceActions are the orders about an instance.
 var InstanceActions = []string{"replace", "restart", "drain", "drained", "delete"}
+
+// DrillKinds are the failures that a drill causes: of one instance, or of all machines in a zone.
+var DrillKinds = append(slices.Clone(store.DrillKinds), DrillOfZone)
+
+// DrillOfZone is the kind of a drill that ends all machines of a group in a zone.
+const DrillOfZone = "zone"
 
 // Login opens an Editor for a user of etcd. A wrong password, or a user that is unknown, is an
 // error that wraps store.ErrLogin.
@@ -94,7 +107,8 @@ func New(deps Deps) (h *Handler, end func()) {
 	}
 	for pattern, do := range map[string]func(*http.Request) (any, error){
 		"shard": h.shard, "groups": h.groups, "groups/{group}/status": h.status, "groups/{group}/instances": h.instances,
-		"instances/{instance}": h.instance, "events": h.events, "report": h.report,
+		"groups/{group}/drills": h.drills,
+		"instances/{instance}":  h.instance, "events": h.events, "report": h.report,
 	} {
 		h.mux.HandleFunc("GET "+Root+pattern, h.reading(do))
 	}
@@ -114,6 +128,9 @@ func New(deps Deps) (h *Handler, end func()) {
 		"DELETE " + Root + "zones/{zone}/evacuation":             h.evacuated,
 		"PUT " + Root + "instances/{instance}/protection":        h.protect,
 		"DELETE " + Root + "instances/{instance}/protection":     h.unprotect,
+		"POST " + Root + "groups/{group}/drills":                 h.drill,
+		"POST " + Root + "groups/{group}/instances":              h.create,
+		"POST " + Root + "instances/{instance}/adoption":         h.adopt,
 		"POST " + Root + "groups/{group}/actions/{action}":       h.groupAction,
 		"POST " + Root + "instances/{instance}/actions/{action}": h.instanceAction,
 	} {

@@ -82,6 +82,18 @@ func (s *scribe) Protect(_ context.Context, id string, protection *Protection, e
 	return s.note(edit, "protect %s %+v", id, protection)
 }
 
+func (s *scribe) Drill(_ context.Context, group string, drill Drill, edit Edit) (Result, error) {
+	return s.note(edit, "drill %s %+v", group, drill)
+}
+
+func (s *scribe) Create(_ context.Context, group string, edit Edit) (Result, error) {
+	return s.note(edit, "create %s", group)
+}
+
+func (s *scribe) Adopt(_ context.Context, id string, adoption Adoption, edit Edit) (Result, error) {
+	return s.note(edit, "adopt %s %+v", id, adoption)
+}
+
 func (s *scribe) GroupAction(_ context.Context, group, action string, edit Edit) (Result, error) {
 	return s.note(edit, "%s %s", action, group)
 }
@@ -244,6 +256,21 @@ func TestPreconditions(t *testing.T) {
 			[]string{"If-Match", `"7"`},
 			200, "protect web-0-a <nil> at 7 dry false confirm []",
 		},
+		{
+			"POST", "groups/web/drills?confirm=web", `{"kind": "zone", "zone": "a"}`, asJSON,
+			200, "drill web {Kind:zone Instance: Zone:a} at - dry false confirm [web]",
+		},
+		{"POST", "groups/web/drills?dryRun=true", `{"kind": "agent"}`, asJSON, 400, ""},
+		{"POST", "groups/web/drills", `{"kind": "etcd"}`, asJSON, 422, ""},
+		{"POST", "groups/web/drills", `{"kind": "zone"}`, asJSON, 422, ""},
+		{"POST", "groups/web/drills", `{"kind": "zone", "zone": "a", "instance": "web-0-a"}`, asJSON, 422, ""},
+		{"POST", "groups/web/drills", `{"kind": "agent", "zone": "a"}`, asJSON, 422, ""},
+		{"POST", "groups/web/instances", "", []string{"If-Match", `"7"`}, 200, "create web at 7 dry false confirm []"},
+		{
+			"POST", "instances/web-9-z/adoption", `{"group": "web"}`, asJSON,
+			200, "adopt web-9-z {Group:web Slot:<nil>} at - dry false confirm []",
+		},
+		{"POST", "instances/web-9-z/adoption", `{"slot": "x"}`, asJSON, 422, ""},
 		{"PATCH", "groups/web", "{}", asJSON, 405, ""},
 		{"POST", "groups/web", "{}", asJSON, 405, ""},
 		{"PUT", "shard", "{}", asJSON, 405, ""},

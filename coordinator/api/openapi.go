@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -33,6 +35,8 @@ func OpenAPI() map[string]any {
 		Hold{},
 		Freeze{},
 		Protection{},
+		Drill{},
+		Adoption{},
 		review.Report{},
 	} {
 		of := reflect.TypeOf(document)
@@ -158,6 +162,14 @@ func paths() object {
 		Root + "groups/{group}/instances": object{
 			"get": operation("The instances of the group.", list(ref("Instance")), group,
 				parameter("query", "is", "only those that are so", object{"type": "string", "enum": view.Kinds}), watched),
+			"post": order(operation("Creates an instance on demand, in addition to the size.", ref("Result"), group, ifMatch),
+				nil),
+		},
+		Root + "groups/{group}/drills": object{
+			"get": operation("The drills that the journal in memory knows, the newest first: what was promised, what was seen.",
+				list(typeSchema(reflect.TypeFor[view.Drill]())), group, watched),
+			"post": order(operation("Causes a failure on purpose, if the group can bear it.", ref("Result"), group, ifMatch,
+				confirm), ref("Drill")),
 		},
 		Root + "groups/{group}/size": object{
 			"put": edit(operation("Changes the size.", ref("Result"), group, ifMatch, dryRun, confirm), object{
@@ -177,6 +189,10 @@ func paths() object {
 			"put": order(operation("Protects the instance from scale-down, age limits and rolls.", ref("Result"), instance,
 				ifMatch), ref("Protection")),
 			"delete": order(operation("Ends the protection.", ref("Result"), instance, ifMatch), nil),
+		},
+		Root + "instances/{instance}/adoption": object{
+			"post": order(operation("Makes a record for a machine that a provider lists and that has none.", ref("Result"),
+				instance, ifMatch), ref("Adoption")),
 		},
 		Root + "instances/{instance}/actions/{action}": object{
 			"post": order(operation("Gives the order that the command of this name gives.", ref("Result"), instance,
@@ -306,7 +322,7 @@ func addFields(of reflect.Type, properties object, required *[]string) {
 	for f := range of.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case name == "-":
+		case name == "-", !f.IsExported() && !f.Anonymous:
 		case f.Anonymous && name == "":
 			addFields(f.Type, properties, required)
 		default:
@@ -318,14 +334,28 @@ func addFields(of reflect.Type, properties object, required *[]string) {
 	}
 }
 
+// described are the packages whose structs are described field by field where they occur; a record
+// is an object, as it is stored.
+var described = []string{
+	reflect.TypeFor[view.Truth]().PkgPath(), reflect.TypeFor[review.Report]().PkgPath(),
+	reflect.TypeFor[story.Problem]().PkgPath(),
+}
+
 func typeSchema(of reflect.Type) object {
 	switch {
 	case of == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case of == reflect.TypeFor[store.Duration]():
+		return types["duration"]()
 	case of.Kind() == reflect.Pointer:
 		return typeSchema(of.Elem())
-	case of == reflect.TypeFor[story.Problem](),
-		of.Kind() == reflect.Struct && of.PkgPath() == reflect.TypeFor[view.Truth]().PkgPath():
+	case of == reflect.TypeFor[json.RawMessage]():
+		return object{"type": "object"}
+	case of.Implements(reflect.TypeFor[json.Marshaler]()):
+		return object{} // it may be anything
+	case of.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return object{"type": "string"}
+	case of.Kind() == reflect.Struct && slices.Contains(described, of.PkgPath()):
 		return structSchema(of)
 	case of.Kind() == reflect.Struct && of.PkgPath() == reflect.TypeFor[Shard]().PkgPath():
 		return ref(of.Name())
@@ -340,9 +370,6 @@ func typeSchema(of reflect.Type) object {
 	case reflect.Float64:
 		return object{"type": "number"}
 	case reflect.Slice:
-		if of.Elem().Kind() == reflect.Uint8 { // raw JSON
-			return object{"type": "object"}
-		}
 		return list(typeSchema(of.Elem()))
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": typeSchema(of.Elem())}

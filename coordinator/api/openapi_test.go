@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -63,7 +64,8 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health}, "Problem": Problem{Status: 404},
 		"Report": review.Of(review.Input{}),
 		"Result": Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
-		"Shard": Shard{Groups: []Row{{}}}, "Story": Story{Now: &Instance{}, Blocked: []Blocked{{}}, Events: []Event{{}}},
+		"Shard": Shard{Groups: []Row{{}}},
+		"Story": Story{Now: &Instance{}, Load: []view.Load{}, Blocked: []Blocked{{}}, Events: []Event{{}}},
 	} {
 		c := jsonschema.NewCompiler()
 		text, err := json.Marshal(OpenAPI())

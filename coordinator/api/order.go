@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // wantedBody reads a body that is small and has known fields only. Its example says how it is.
@@ -101,4 +104,45 @@ func (h *Handler) unprotect(ctx context.Context, r *http.Request, to Editor, e E
 		return Result{}, err
 	}
 	return to.Protect(ctx, r.PathValue("instance"), nil, e)
+}
+
+func (h *Handler) drill(ctx context.Context, r *http.Request, to Editor, e Edit) (Result, error) {
+	if err := e.onlyForReal(); err != nil {
+		return Result{}, err
+	}
+	var wanted Drill
+	if err := wantedBody(r, &wanted, `{"kind": "machine", "instance": "web-0-ab12cd"}`); err != nil {
+		return Result{}, err
+	}
+	wrong := ""
+	switch ofZone := wanted.Kind == DrillOfZone; {
+	case !slices.Contains(DrillKinds, wanted.Kind):
+		wrong = fmt.Sprintf("kind: %.40q: must be one of %s", wanted.Kind, strings.Join(DrillKinds, ", "))
+	case ofZone && (wanted.Zone == "" || wanted.Instance != ""):
+		wrong = "a drill of a zone names the zone, and no instance"
+	case !ofZone && wanted.Zone != "":
+		wrong = "zone: only a drill of the kind zone names one"
+	}
+	if wrong != "" {
+		return Result{}, &Problem{Status: http.StatusUnprocessableEntity, Detail: wrong}
+	}
+	return to.Drill(ctx, r.PathValue("group"), wanted, e)
+}
+
+func (h *Handler) create(ctx context.Context, r *http.Request, to Editor, e Edit) (Result, error) {
+	if err := e.onlyForReal(); err != nil {
+		return Result{}, err
+	}
+	return to.Create(ctx, r.PathValue("group"), e)
+}
+
+func (h *Handler) adopt(ctx context.Context, r *http.Request, to Editor, e Edit) (Result, error) {
+	if err := e.onlyForReal(); err != nil {
+		return Result{}, err
+	}
+	var wanted Adoption
+	if err := wantedBody(r, &wanted, `{"group": "web", "slot": 2}, or {}`); err != nil {
+		return Result{}, err
+	}
+	return to.Adopt(ctx, r.PathValue("instance"), wanted, e)
 }

@@ -122,6 +122,21 @@ func (h *Handler) instances(r *http.Request) (any, error) {
 	return list, nil
 }
 
+// drills are the drills of a group that the journal in memory knows, also of one that is gone.
+func (h *Handler) drills(r *http.Request) (any, error) {
+	name := r.PathValue("group")
+	all, read := h.Views.Drills(name)
+	if !read {
+		return nil, errUnread
+	}
+	if len(all) == 0 {
+		if _, err := h.readGroup(r); err != nil {
+			return nil, err
+		}
+	}
+	return append([]view.Drill{}, all...), nil
+}
+
 func (h *Handler) instance(r *http.Request) (any, error) {
 	id := r.PathValue("instance")
 	v, read := h.Views.Instance(id, time.Now())

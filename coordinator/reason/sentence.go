@@ -194,6 +194,8 @@ func happened(c store.Cause) string {
 // ofGroup says what concerns a whole group.
 func ofGroup(c store.Cause) string {
 	switch c.Kind {
+	case store.CauseDisturbed:
+		return fmt.Sprintf("for %s agents have time to return: %s", c.For, c.Text)
 	case store.CauseManyLost:
 		return fmt.Sprintf("%d of %d instances lost or silent within %s", c.Count, c.Limit, c.For)
 	case store.CauseManyLostInShard:

@@ -45,6 +45,8 @@ var (
 // SeverityOf returns the severity of a journal entry.
 func SeverityOf(e *store.JournalEntry) Severity {
 	switch {
+	case e.Cause.Kind == store.CauseDisturbed: // every change of the leader has one
+		return Info
 	case slices.Contains(criticalRules, e.Rule), e.Cause.Kind == store.CauseAgentStays:
 		return Critical
 	case slices.Contains(warningRules, e.Rule), slices.Contains(severeVerdicts, e.Verdict),

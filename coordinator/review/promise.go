@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,16 @@ func listOrNone(list []string) string {
 		return "none"
 	}
 	return strings.Join(list, ", ")
+}
+
+// Blames names a slot for each failure of a drilled instance that it counts.
+func (d DrillSeen) Blames(s *store.Slot) (blamed []string) {
+	for _, f := range s.Failures {
+		if slices.ContainsFunc(d.Instances, func(i DrilledSeen) bool { return i.Instance == f.Instance }) {
+			blamed = append(blamed, fmt.Sprintf("slot %d", s.Number))
+		}
+	}
+	return blamed
 }
 
 // Took shows a time with its tenths where they count.

@@ -50,8 +50,8 @@ type Lane struct {
 	Counts []int
 }
 
-// Band is when something went on: a storm, a roll, an open breaker, a hold, a freeze, or when a
-// window was open. The windows and freezes are the present ones.
+// Band is when something went on: a storm, a grace, a roll, an open breaker, a hold, a freeze, or
+// when a window was open. The windows and freezes are the present ones.
 type Band struct {
 	Name    string
 	Periods []store.Period
@@ -69,6 +69,9 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 	s.journal.View(func(entries []journal.Entry, _ time.Time) {
 		for i := range entries {
 			e := &entries[i]
+			if e.Cause.Kind == store.CauseDisturbed {
+				on.grace(e)
+			}
 			if e.Group != group {
 				continue
 			}
@@ -112,6 +115,7 @@ func laneOf(rule string) int {
 // The names of bands, in the order in which they are shown.
 const (
 	bandStorm   = "storm"
+	bandGrace   = "grace"
 	bandRoll    = "rolling"
 	bandBreaker = "breaker"
 	bandHold    = "hold"
@@ -119,7 +123,7 @@ const (
 	bandWindow  = "window"
 )
 
-var bandNames = []string{bandStorm, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
+var bandNames = []string{bandStorm, bandGrace, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
 
 // goings are what went on, by the name of its band; the end of what goes on is zero.
 type goings map[string][]store.Period
@@ -139,6 +143,19 @@ func (g goings) end(name string, at time.Time) {
 		n++
 	}
 	g[name][n-1].To = at
+}
+
+// grace takes note of a time in which no instance is judged lost. It lengthens one that goes on.
+func (g goings) grace(e *journal.Entry) {
+	p := store.Period{From: e.At, To: e.At.Add(e.Cause.For.D())}
+	if n := len(g[bandGrace]); n > 0 && !g[bandGrace][n-1].To.Before(p.From) {
+		last := &g[bandGrace][n-1]
+		if p.To.After(last.To) {
+			last.To = p.To
+		}
+		return
+	}
+	g[bandGrace] = append(g[bandGrace], p)
 }
 
 // see takes note of an entry of the journal that begins or ends something.

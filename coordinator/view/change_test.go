@@ -93,6 +93,16 @@ func (x *shown) report(n int, healthy bool, cpu float64, checks ...store.CheckRe
 	})
 }
 
+// reportAt is a report of a time.
+func (x *shown) reportAt(n int, at time.Time, cpu float64) {
+	x.t.Helper()
+	id := fmt.Sprintf("web-%d-a", n)
+	x.put(x.keys.Report(id), store.Report{
+		Schema: store.Schema, Instance: id, BootID: "b", Healthy: true, Received: at,
+		Host: store.HostReport{CPUPercent: cpu, MemoryPercent: 40},
+	})
+}
+
 func (x *shown) status(change func(*store.Status)) {
 	x.t.Helper()
 	st := store.Status{
@@ -230,6 +240,43 @@ func TestScalingIsShown(t *testing.T) {
 	})
 }
 
+// The load of each instance is kept for an hour, a value a minute, and no longer than the instance.
+//
+// proves WEB-1
+func TestLoadOfAnInstance(t *testing.T) {
+	inShard(t, func(x *shown) {
+		for minute := range 70 {
+			at := x.now.Add(time.Duration(minute) * time.Minute)
+			x.reportAt(0, at, float64(minute))
+			x.views.Sample(at)
+			x.views.Sample(at.Add(view.TrendEvery)) // as soon as this, it is not kept
+		}
+		now := x.now.Add(69 * time.Minute)
+		all := x.views.Load("web-0-a", now)
+		if len(all) != 60 || all[59] != (view.Load{At: now, CPU: 69, Memory: 40}) || all[0].CPU != 10 {
+			t.Errorf("%d values: %+v", len(all), all)
+		}
+		if all := x.views.Load("web-1-a", now); len(all) > 11 { // its only report is as fresh for ten minutes
+			t.Errorf("without reports: %+v", all)
+		}
+		x.reportAt(0, now.Add(time.Minute), 1e9) // an agent may say anything
+		x.views.Sample(now.Add(time.Minute))
+		if all := x.views.Load("web-0-a", now.Add(time.Minute)); all[len(all)-1].CPU != 100 {
+			t.Errorf("without bounds: %+v", all[len(all)-1])
+		}
+		if _, err := x.st.Commit(x.t.Context(), store.Txn{Writes: []store.Write{
+			store.Delete(x.keys.Instance("web-0-a")),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		x.views.Sample(now.Add(2 * time.Minute))
+		if all := x.views.Load("web-0-a", now.Add(2*time.Minute)); len(all) > 0 {
+			t.Errorf("of an instance that is gone: %+v", all)
+		}
+	})
+}
+
 // Protected and busy instances are named, with until when.
 //
 // proves WEB-1, REC-13, BUSY-1
@@ -322,7 +369,7 @@ func TestProblemsOfTheShard(t *testing.T) {
 // The time axis has what went on as bands: from the records where it goes on, from the journal
 // where it is over, and from the spec where it is planned.
 //
-// proves WEB-1, SAFE-2, ROLL-6, ROLL-7
+// proves WEB-1, SAFE-1, SAFE-2, ROLL-6, ROLL-7
 func TestBandsOfTheAxis(t *testing.T) {
 	inShard(t, func(x *shown) {
 		ago := func(minutes int) time.Time { return x.now.Add(-time.Duration(minutes) * time.Minute) }
@@ -334,6 +381,14 @@ func TestBandsOfTheAxis(t *testing.T) {
 		group(ago(30), "ROLL-7", store.CauseManyFail, 4, 2)
 		group(ago(25), "ROLL-7", store.CauseManyFail, 1, 2)
 		group(ago(20), "ROLL-1", store.CauseUpdated, 0, 0) // it began before the journal did
+		grace := func(at time.Time, minutes int) {
+			x.tell(at, store.JournalEntry{Rule: "SAFE-1", Cause: store.Cause{
+				Kind: store.CauseDisturbed, For: store.Duration(time.Duration(minutes) * time.Minute),
+			}})
+		}
+		grace(ago(45), 3)
+		grace(ago(43), 4) // it became longer
+		grace(ago(1), 3)  // it goes on
 		from := x.now.Add(-10 * time.Minute)
 		x.group.Windows = []store.Window{{From: from.Format("15:04"), For: store.Duration(5 * time.Minute)}}
 		x.status(func(st *store.Status) { st.Storm = &store.Storm{Since: ago(5), Lost: 3, Of: 6} })
@@ -349,6 +404,7 @@ func TestBandsOfTheAxis(t *testing.T) {
 		}
 		for name, want := range map[string][]store.Period{
 			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: x.now}},
+			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(1), To: x.now}},
 			"breaker": {{From: ago(30), To: ago(25)}},
 			"rolling": {{From: a.From, To: ago(20)}},
 			"hold":    {{From: ago(2), To: x.now}},

@@ -25,6 +25,7 @@ type Instance struct {
 	Record    store.Instance
 	Modified  store.Revision // of the record
 	Report    store.Versioned[store.Report]
+	Load      []Load // the last hour, as this replica saw it
 	Lines     []string
 	Blocked   []story.Blockage
 	Events    []journal.Entry // about it, the oldest first
@@ -60,6 +61,9 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		return v, false
 	}
 	v.Truth = s.Truth(now)
+	if v.There {
+		v.Load = s.Load(id, now)
+	}
 	s.journal.View(func(entries []journal.Entry, since time.Time) {
 		v.Since = since
 		for _, e := range entries {

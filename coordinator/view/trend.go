@@ -29,15 +29,21 @@ type Moment struct {
 	Memory float64   `json:"memory_percent"`
 }
 
-// trends are the last hour of each group.
+// trends are the last hour of each group and instance.
 type trends struct {
-	mu sync.Mutex
-	of map[string][]Moment // the oldest first
+	mu    sync.Mutex
+	of    map[string][]Moment // the oldest first
+	loads loads
 }
+
+// isFresh reports whether a report tells how its instance is now.
+func isFresh(r *store.Report, now time.Time) bool { return now.Sub(r.Received) < trendFresh }
 
 // Sample takes note of how the groups are now. It is called every TrendEvery.
 func (s *Source) Sample(now time.Time) {
 	fresh := map[string]*Moment{}
+	s.trends.mu.Lock()
+	defer s.trends.mu.Unlock()
 	if !s.cache.View(func(c *cache.Content) {
 		for name, st := range c.Status {
 			m := &Moment{At: now}
@@ -52,7 +58,7 @@ func (s *Source) Sample(now time.Time) {
 					continue
 				}
 				m.Run++
-				if r, told := c.Reports[id]; told && now.Sub(r.Record.Received) < trendFresh {
+				if r, told := c.Reports[id]; told && isFresh(&r.Record, now) {
 					m.Told++
 					m.CPU += r.Record.Host.CPUPercent
 					m.Memory += r.Record.Host.MemoryPercent
@@ -63,11 +69,10 @@ func (s *Source) Sample(now time.Time) {
 			}
 			fresh[name] = m
 		}
+		s.trends.loads.sample(c, now)
 	}) {
 		return
 	}
-	s.trends.mu.Lock()
-	defer s.trends.mu.Unlock()
 	next := make(map[string][]Moment, len(fresh))
 	for name, m := range fresh {
 		old := s.trends.of[name]

@@ -23,6 +23,7 @@ type observer struct {
 	alive     map[string]bool
 	status    map[string]bool
 	storms    map[string]bool // groups that have or had a status
+	rolls     map[string]bool // groups that roll now
 	replicas  map[string]int  // disturbances that each replica has seen
 	disturbed int             // since the beginning
 	last      string          // disturbance
@@ -65,7 +66,7 @@ func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Sh
 func newObserver(keys store.Keys, shard seed.Shard) *observer {
 	o := &observer{
 		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{},
-		status: map[string]bool{}, storms: map[string]bool{},
+		status: map[string]bool{}, storms: map[string]bool{}, rolls: map[string]bool{},
 		replicas: map[string]int{}, judged: map[string]judgment{}, acted: map[string]time.Time{},
 		endings: map[string]time.Time{},
 	}
@@ -184,6 +185,7 @@ func (o *observer) group(name string, ev store.Event) error {
 		return err
 	}
 	o.status[name] = true
+	o.rolls[name] = v.Record.Rollout != nil
 	if v.Record.Storm != nil {
 		o.storms[name] = true
 	}
@@ -297,4 +299,24 @@ func (o *observer) lastDisturbance() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.last
+}
+
+// rolling reports whether a group rolls.
+func (o *observer) rolling(group string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rolls[group]
+}
+
+// judgedLost returns the instances that were judged lost, and why.
+func (o *observer) judgedLost() map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := map[string]string{}
+	for id, j := range o.judged {
+		if j.Verdict == store.Lost {
+			out[id] = fmt.Sprintf("%s (%s): %s", j.Verdict, j.Rule, j.Why)
+		}
+	}
+	return out
 }

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/api"
+	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -200,6 +201,30 @@ func (c *Client) Evacuate(ctx context.Context, zone string, end bool, how ...Opt
 func (c *Client) Protect(ctx context.Context, instance string, protection *api.Protection, how ...Option,
 ) (r api.Result, err error) {
 	return c.put(ctx, "instances/"+url.PathEscape(instance)+"/protection", protection != nil, protection, how)
+}
+
+// Drill causes a failure in a group on purpose; Drills shows what became of it.
+func (c *Client) Drill(ctx context.Context, group string, drill api.Drill, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPost, "groups/"+url.PathEscape(group)+"/drills", drill, &r, how...)
+	return r, err
+}
+
+// Drills reads the drills of a group that the journal in memory knows.
+func (c *Client) Drills(ctx context.Context, group string) (list []view.Drill, err error) {
+	_, err = c.do(ctx, http.MethodGet, "groups/"+url.PathEscape(group)+"/drills", nil, &list)
+	return list, err
+}
+
+// Create makes an instance on demand.
+func (c *Client) Create(ctx context.Context, group string, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPost, "groups/"+url.PathEscape(group)+"/instances", nil, &r, how...)
+	return r, err
+}
+
+// Adopt makes a record for a machine that has none.
+func (c *Client) Adopt(ctx context.Context, instance string, to api.Adoption, how ...Option) (r api.Result, err error) {
+	_, err = c.do(ctx, http.MethodPost, "instances/"+url.PathEscape(instance)+"/adoption", to, &r, how...)
+	return r, err
 }
 
 // put puts what is below a path, or deletes it.

@@ -44,6 +44,7 @@ type groupPage struct {
 	Chart    *chart
 	Past     past
 	Events   []journal.Entry
+	loads    func(id string) []view.Load // nil: of the past, none is known
 }
 
 type pageLink struct {
@@ -56,7 +57,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	if !b.at.IsZero() {
 		return p.groupThen(b, name)
 	}
-	v := groupPage{Now: b.now}
+	v := groupPage{Now: b.now, loads: func(id string) []view.Load { return p.views.Load(id, b.now) }}
 	var read bool
 	if v.Group, read = p.views.Group(name, b.now); !read {
 		return b.unread()
@@ -87,7 +88,7 @@ func (p *Pages) group(b *builder, name string) Page {
 		page.Main = append(page.Main, b.fragment("load", "load", v))
 	}
 	page.Main = append(page.Main, b.fragment("axis", "axis", v), b.fragment("recent", "recent", v),
-		b.fragment("table", "table", v))
+		b.fragment("table", "table", &v))
 	return page
 }
 

@@ -80,7 +80,7 @@ func (p *Pages) groupThen(b *builder, name string) Page {
 	page.Truth.At = b.at
 	page.Main = []Fragment{
 		b.fragment("past", "past", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
-		b.fragment("table", "table", v), b.fragment("recent", "recent", v),
+		b.fragment("table", "table", &v), b.fragment("recent", "recent", v),
 	}
 	return page
 }

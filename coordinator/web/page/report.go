@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/coordinator/view"
 )
 
 // reportSpans are the spans of time that the page of a report offers.
@@ -18,6 +19,8 @@ type reportPage struct {
 	review.Report
 	Group string // that is shown in full; "": all, in a table
 	Spans []chip
+	// Drills of the group that is shown in full, whenever they were.
+	Drills []view.Drill
 }
 
 // report shows how well groups were kept (DAY-5).
@@ -45,6 +48,7 @@ func (p *Pages) report(b *builder) Page {
 		page.Title += " on " + v.Group
 		page.Trail = []Step{{v.Group, "/g/" + url.PathEscape(v.Group)}}
 		page.Command += " --group " + v.Group
+		v.Drills, _ = p.views.Drills(v.Group) // the report was read just now
 	}
 	page.Main = []Fragment{b.fragment("report", "report", v)}
 	return page
