@@ -143,7 +143,7 @@ func (m *machine) want(hash string, list ...*protocol.File) {
 	synctest.Wait()
 }
 
-// fetches are how often a piece was asked for.
+// fetches returns how often a piece was asked for.
 func (m *machine) fetches() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

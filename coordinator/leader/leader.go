@@ -322,7 +322,7 @@ func (l *Leader) ask(now time.Time, call plan.Call) {
 		l.cfg.Evidence.Removed(call.Instance, unknown)
 	case !l.calls.Known(call):
 		l.cfg.Evidence.Failed(call.Instance, unknown)
-	case l.cfg.Evidence.Busy(call.Instance):
+	case l.cfg.Evidence.MarkBusy(call.Instance):
 		l.calls.Add(call, now)
 	}
 }
