@@ -18,12 +18,15 @@ import (
 type Authority struct {
 	followed *reload.Files[raw, Files]
 	log      *slog.Logger
+	began    time.Time
+	wall     func() time.Time // what the wall clock shows
 
 	mu      sync.Mutex
 	files   Files
 	trust   identity.Trust
 	changed chan struct{} // closed when trust changes
 	own     map[identity.Identity]ownCertificate
+	seen    offsets // of the wall clock
 }
 
 // Open reads the authority that issues to agents in the directory of certificates. It must be one
@@ -37,7 +40,8 @@ func Open(dir string, log *slog.Logger) (*Authority, error) {
 	files := followed.Latest()
 	return &Authority{
 		followed: followed, log: log, files: files, trust: files.Trust(), changed: make(chan struct{}),
-		own: map[identity.Identity]ownCertificate{},
+		own: map[identity.Identity]ownCertificate{}, began: time.Now(),
+		wall: func() time.Time { return time.Now().Round(0) },
 	}, nil
 }
 

@@ -3,7 +3,6 @@ package pki
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -241,31 +240,60 @@ func TestOwnCertificateIsRenewedByItself(t *testing.T) {
 	})
 }
 
-// A host that has slept for longer than its certificate lasts, or whose clock was set, has another
-// one at once: agents that have the right time could not come back.
+// A coordinator whose clock jumps has a certificate at once that is valid by its clock before and
+// after: agents that have the right time can come back, whether the clock was set right or wrong,
+// or the host has slept.
 //
 // proves SAFE-13, SEC-3
-func TestOwnCertificateIsRenewedWhenTheClockHasJumped(t *testing.T) {
+func TestOwnCertificateIsValidWhenTheClockHasJumped(t *testing.T) {
 	for name, by := range map[string]time.Duration{
-		"slept": 2 * ownLifetime, "set back": -2 * clocks,
+		"ahead": 2 * ownLifetime, "behind": -3 * clocks / 2,
+		"behind the authority": -2 * AgentsLifetime, "past the authority": 2 * AgentsLifetime,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := open(t, newPlace(t, AgentsLifetime))
+				agent := identity.ClientConfig(shardID, agentCertificate(t, a.issuer(), web, 24*time.Hour), a.Trust())
+				// No test can set the wall clock alone. The agent has the bubble's time.
+				jump := func(by time.Duration) {
+					a.wall = func() time.Time { return time.Now().Round(0).Add(by) }
+				}
+				check := func(when string, others ...time.Duration) {
+					t.Helper()
+					own := serves(t, a)
+					if _, server, client := meet(t, own, agent); server != nil || client != nil {
+						t.Errorf("%s: server %v, agent %v", when, server, client)
+					}
+					c, err := a.Certificate(replica)
+					must(t, err)
+					for _, other := range others {
+						now := time.Now().Add(other)
+						if now.Before(c.Leaf.NotBefore) || now.After(c.Leaf.NotAfter) {
+							t.Errorf("%s: valid from %s to %s, and for another agent it is %s", when, c.Leaf.NotBefore,
+								c.Leaf.NotAfter, now)
+						}
+					}
+				}
+				check("at first")
+				jump(by)
+				if by.Abs() < AgentsLifetime {
+					check("jumped", by)
+				} else {
+					check("jumped")
+				}
 				first, err := a.Certificate(replica)
 				must(t, err)
-				have := a.own[replica] // no test can set the wall clock alone: it is as if it had been another one
-				have.wall = have.wall.Add(-by)
-				leaf := *have.Certificate.Leaf
-				leaf.NotAfter = leaf.NotAfter.Add(-by)
-				have.Certificate = &tls.Certificate{
-					Certificate: first.Certificate, PrivateKey: first.PrivateKey, Leaf: &leaf,
-				}
-				a.own[replica] = have
-				next, err := a.Certificate(replica)
+				<-time.After(9 * time.Hour)
+				check("renewed")
+				second, err := a.Certificate(replica)
 				must(t, err)
-				if next == have.Certificate || !next.Leaf.NotAfter.Equal(first.Leaf.NotAfter) {
-					t.Errorf("it still ends %s", next.Leaf.NotAfter)
+				if second == first {
+					t.Error("not renewed after 9h")
+				}
+				jump(0)
+				check("set right")
+				if third, err := a.Certificate(replica); err != nil || third != second {
+					t.Errorf("replaced, though it was made for this time, too: %v", err)
 				}
 			})
 		})

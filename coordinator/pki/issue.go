@@ -26,7 +26,7 @@ func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Durati
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return s.certify(key, to, lifetime)
+	return s.certify(key, to, at(time.Now()), lifetime)
 }
 
 // Seal seals what a coordinator knows of an instance (SAFE-17).
@@ -40,7 +40,7 @@ func (a *Authority) Seal(c store.Claim) ([]byte, error) {
 	return claim.Seal(c, s.Certificate, s.Key)
 }
 
-func (s Signer) certify(key crypto.PublicKey, to identity.Identity, lifetime time.Duration) (chain [][]byte,
+func (s Signer) certify(key crypto.PublicKey, to identity.Identity, shows span, lifetime time.Duration) (chain [][]byte,
 	ends time.Time, err error,
 ) {
 	if err := to.Validate(); err != nil {
@@ -50,23 +50,24 @@ func (s Signer) certify(key crypto.PublicKey, to identity.Identity, lifetime tim
 	if to.Role == identity.Coordinator {
 		c.DNSNames, c.ExtKeyUsage = []string{to.Host()}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}
-	der, ends, err := s.sign(c, key, lifetime)
+	der, ends, err := s.sign(c, key, shows, lifetime)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("issue certificate of %s: %w", to, err)
 	}
 	return [][]byte{der, s.Certificate.Raw}, ends, nil
 }
 
-// sign makes the certificate of anything but an authority.
-func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, lifetime time.Duration) ([]byte, time.Time, error) {
-	now := time.Now()
-	if err := s.usable(now); err != nil {
+// sign makes the certificate of anything but an authority, valid by all that the clock shows.
+func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, shows span, lifetime time.Duration) ([]byte, time.Time,
+	error,
+) {
+	if err := s.usable(shows); err != nil {
 		return nil, time.Time{}, err
 	}
 	if lifetime <= 0 {
 		return nil, time.Time{}, fmt.Errorf("a lifetime of %s", lifetime)
 	}
-	c.NotBefore, c.NotAfter = now.Add(-clocks).UTC(), now.Add(lifetime).UTC().Truncate(time.Second)
+	c.NotBefore, c.NotAfter = shows.first.Add(-clocks).UTC(), shows.last.Add(lifetime).UTC().Truncate(time.Second)
 	if c.NotBefore.Before(s.Certificate.NotBefore) {
 		c.NotBefore = s.Certificate.NotBefore
 	}
@@ -81,15 +82,15 @@ func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, lifetime time.Du
 	return der, c.NotAfter, nil
 }
 
-// usable returns why nothing can be issued now, or nil.
-func (s Signer) usable(now time.Time) error {
+// usable returns why nothing can be issued at what the clock shows, or nil.
+func (s Signer) usable(shows span) error {
 	switch {
 	case s.Key == nil:
 		return fmt.Errorf("the key of certificate authority %s is not here", s.Certificate.Subject)
-	case !now.Before(s.Ends()):
+	case !shows.first.Before(s.Ends()):
 		return fmt.Errorf("certificate authority %s has ended on %s", s.Certificate.Subject,
 			s.Ends().Format(time.RFC3339))
-	case now.Before(s.Certificate.NotBefore):
+	case shows.last.Before(s.Certificate.NotBefore):
 		return fmt.Errorf("certificate authority %s begins on %s only", s.Certificate.Subject,
 			s.Certificate.NotBefore.Format(time.RFC3339))
 	}
@@ -99,7 +100,7 @@ func (s Signer) usable(now time.Time) error {
 // works returns why certificates of this authority would not be trusted: it has expired, for
 // example, or its own signer allows it other names or uses only.
 func (s Signer) works() error {
-	if err := s.usable(time.Now()); err != nil {
+	if err := s.usable(at(time.Now())); err != nil {
 		return err
 	}
 	key, err := identity.NewKey()
@@ -112,7 +113,7 @@ func (s Signer) works() error {
 		need x509.ExtKeyUsage
 	}{{identity.Agent, x509.ExtKeyUsageClientAuth}, {identity.Coordinator, x509.ExtKeyUsageServerAuth}} {
 		of := identity.Identity{Shard: "probe", Role: use.role, Name: "probe"}
-		issued, _, err := s.certify(&key.PublicKey, of, time.Minute)
+		issued, _, err := s.certify(&key.PublicKey, of, at(time.Now()), time.Minute)
 		if err != nil {
 			return err
 		}

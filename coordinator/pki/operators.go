@@ -75,7 +75,7 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
-	der, _, err := files.Issuer.sign(c, &key.PublicKey, o.Lifetime)
+	der, _, err := files.Issuer.sign(c, &key.PublicKey, at(time.Now()), o.Lifetime)
 	if err == nil {
 		issued.Certificate, err = x509.ParseCertificate(der)
 	}
@@ -110,7 +110,7 @@ func SignOperator(dir string, request []byte, o Order) ([]byte, error) {
 	if o.Lifetime == 0 {
 		o.Lifetime = OperatorLifetime
 	}
-	der, _, err := files.Issuer.sign(c, key, o.Lifetime)
+	der, _, err := files.Issuer.sign(c, key, at(time.Now()), o.Lifetime)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate of %s: %w", o.Name, err)
 	}

@@ -14,24 +14,46 @@ import (
 // not last.
 const ownLifetime = 24 * time.Hour
 
-// ownCertificate is a certificate with the time at which it was made, by the monotonic clock and by
-// the wall clock.
+// ownCertificate is a certificate with the time at which it was made, by the monotonic clock, and
+// the offsets that it was made for.
 type ownCertificate struct {
 	Certificate *tls.Certificate
-	made, wall  time.Time
+	made        time.Time
+	offsets
 }
 
-// young reports whether less than a third of its life is over, by both clocks. The wall clock alone
-// goes on while the host sleeps, and it may be set: to agents that have the right time the
-// certificate would have ended, or not have begun.
-func (c ownCertificate) young(now time.Time) bool {
-	third := c.Certificate.Leaf.NotAfter.Sub(c.wall) / 3
-	passed := now.Round(0).Sub(c.wall)
-	return now.Sub(c.made) < third && passed < third && passed > -clocks/2
+// offsets are how far the wall clock has been from the monotonic one since the start, at least and
+// at most. It jumps if it is set, and when the host has slept.
+type offsets struct{ low, high time.Duration }
+
+// span is what a clock shows that has jumped, by its lowest and its highest offset.
+type span struct{ first, last time.Time }
+
+// at is a clock that has not jumped.
+func at(now time.Time) span { return span{now, now} }
+
+// young reports whether less than a third of its life is over, and the clock shows a time that it
+// was made for.
+func (c ownCertificate) young(now time.Time, offset time.Duration) bool {
+	const third = ownLifetime / 3
+	return now.Sub(c.made)+max(0, offset-c.high) < third && c.low-offset < clocks/2
+}
+
+// look reads the wall clock. a.mu must be held.
+func (a *Authority) look(now time.Time) (offset time.Duration, shows span) {
+	passed, start := now.Sub(a.began), a.began.Round(0)
+	offset = a.wall().Sub(start) - passed
+	a.seen = offsets{min(a.seen.low, offset), max(a.seen.high, offset)}
+	return offset, span{start.Add(passed + a.seen.low), start.Add(passed + a.seen.high)}
 }
 
 // Certificate returns the coordinator's own certificate for handshakes. It is replaced when a third
-// of its life is over, and when another authority issues.
+// of its life is over, when the wall clock has jumped, and when another authority issues.
+//
+// Whether a jump has put the clock right or wrong cannot be known here, so a certificate is valid
+// by all that the clock has shown since the start: agents have the right time, and would refuse one
+// that is not valid by theirs (SAFE-13). That it may last longer is harmless: its key ends with
+// this process.
 func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	if own.Role != identity.Coordinator {
 		return nil, fmt.Errorf("certificate of %s: only a coordinator makes its own", own)
@@ -40,15 +62,16 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	issuer := a.files.Issuer
+	offset, shows := a.look(now)
 	have, known := a.own[own]
 	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) &&
-		have.young(now) {
+		have.young(now, offset) {
 		return have.Certificate, nil
 	}
-	made, err := issuer.own(own)
+	made, err := issuer.own(own, shows)
 	switch {
 	case err == nil:
-		a.own[own] = ownCertificate{made, now, now.Round(0)}
+		a.own[own] = ownCertificate{made, now, a.seen}
 		return made, nil
 	case known && now.Before(have.Certificate.Leaf.NotAfter):
 		return have.Certificate, nil // it serves until it ends
@@ -57,12 +80,12 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	}
 }
 
-func (s Signer) own(own identity.Identity) (*tls.Certificate, error) {
+func (s Signer) own(own identity.Identity, shows span) (*tls.Certificate, error) {
 	key, err := identity.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	chain, _, err := s.certify(&key.PublicKey, own, ownLifetime)
+	chain, _, err := s.certify(&key.PublicKey, own, shows, ownLifetime)
 	if err != nil {
 		return nil, err
 	}

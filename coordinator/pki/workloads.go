@@ -44,7 +44,7 @@ func forWorkloads(source raw, certificates string) (Files, error) {
 		return files, problem(nil, "copy it from where the authority was made, and chmod 600 it",
 			"%s is missing: a coordinator issues the workloads' certificates", filepath.Join(files.Dir, caKey))
 	}
-	if err := files.Issuer.usable(time.Now()); err != nil {
+	if err := files.Issuer.usable(at(time.Now())); err != nil {
 		return files, problem(err, "replace it", "%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
 	}
 	for _, kind := range []Kind{Agents, Operators} {
@@ -106,7 +106,7 @@ func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []neti
 	for _, a := range addresses {
 		c.IPAddresses = append(c.IPAddresses, a.AsSlice())
 	}
-	der, ends, err := issuer.sign(c, key, lifetime)
+	der, ends, err := issuer.sign(c, key, at(time.Now()), lifetime)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("issue certificate of %v: %w", hosts, err)
 	}
