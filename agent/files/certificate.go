@@ -191,7 +191,7 @@ func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDis
 	if o == nil {
 		return m.request(ctx, f, now)
 	}
-	text, i, err := o.taken(f)
+	text, i, err := o.taken(f, time.Now(), m.deps.Now())
 	if err != nil {
 		m.forgetOrder(f)
 		return err
@@ -214,8 +214,10 @@ func (m *Manager) forgetOrder(f *protocol.File) {
 	delete(m.orders, f.GetPath())
 }
 
-// taken is what is to be written for an answer.
-func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
+// taken is what is to be written for an answer. A certificate that is not valid at any of the times
+// that it may be now is not: the clock of the coordinator that signed it has jumped, and others
+// would refuse it.
+func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issued, err error) {
 	switch {
 	case o.answer == nil:
 		return text, i, fmt.Errorf("its authority did not answer within %s", signWait)
@@ -225,6 +227,11 @@ func (o *order) taken(f *protocol.File) (text pairText, i issued, err error) {
 	leaf, err := leafFor(o.answer.GetChain(), o.key)
 	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
 		err = errors.New("it does not name what was ordered")
+	}
+	valid := func(at time.Time) bool { return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter) }
+	if err == nil && !slices.ContainsFunc(now, valid) {
+		err = fmt.Errorf("it is valid from %s to %s, and not now: a clock is wrong",
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return text, i, fmt.Errorf("the certificate that came: %w", err)

@@ -29,6 +29,7 @@ type testCA struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 	life        time.Duration
+	off         time.Duration // what its clock has beyond the right time
 	requests    int
 	problem     string
 	silent      bool
@@ -86,7 +87,7 @@ func (m *machine) sign(ask *protocol.SignRequest) {
 func (ca *testCA) chain(t *testing.T, r *x509.CertificateRequest, key crypto.PublicKey) [][]byte {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(2), DNSNames: r.DNSNames, IPAddresses: r.IPAddresses,
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
+		NotBefore: time.Now().Add(ca.off - 24*time.Hour), NotAfter: time.Now().Add(ca.off + 1000*time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, ca.certificate, key, ca.key)
 	if err != nil {
@@ -248,7 +249,13 @@ func TestAnAuthorityThatFails(t *testing.T) {
 		if n := m.requests() - asked; n < 5 || n > 12 {
 			t.Errorf("asked %d times in 10 minutes", n)
 		}
-		m.change(func() { m.ca.problem = "" })
+		// So does it when what comes is of another time.
+		m.change(func() { m.ca.problem, m.ca.off = "", 2000*time.Hour })
+		pass(retryMost + time.Second)
+		if s := m.States()[0]; !strings.Contains(s.Why, "and not now: a clock is wrong") || m.pair() != first {
+			t.Errorf("state %+v", s)
+		}
+		m.change(func() { m.ca.off = 0 })
 		pass(retryMost + time.Second)
 		if m.pair() == first || m.States()[0].State != Delivered {
 			t.Errorf("state %+v", m.States()[0])
