@@ -59,36 +59,36 @@ type Agent struct {
 
 	stopTimeout time.Duration // what the workload may take to end
 
-	session *session.Session
-	memory  session.Memory // as the session had it remembered last
-	duty    duty
-	mayRun  bool                      // the workload; see stopped too
-	fenced  bool                      // on_lease_lost was carried out, and the lease not renewed since
-	offBy   time.Time                 // when on_lease_lost poweroff waits no longer for what runs
-	stopped bool                      // the workload, for want of a lease
-	kept    map[string]checks.Verdict // of checks that wait for that, too
-	stamped time.Time                 // the renewal that is remembered
-	leaving *protocol.Drain
-	heard   bool          // what is wanted, from a replica
-	restart string        // token of the restart that is wanted
-	drilled string        // token of the last drill
-	beats   chan struct{} // taken by the loop: it turns
-	news    chan struct{} // there is something to report that only the loop knows
-	started time.Time
-	events  chan session.Event
-	over    chan struct{} // closed when events are no longer read
-	streams map[session.Stream]*stream
-	lines   lines
-	running sync.WaitGroup // end by themselves after a goodbye
-	tasks   sync.WaitGroup // end with the background
-	keeper  *keeper
-	files   *protocol.Files // as a replica told last
+	session     *session.Session
+	memory      session.Memory // as the session had it remembered last
+	assignment  assignment
+	mayRun      bool                      // the workload; see stopped too
+	fenced      bool                      // on_lease_lost was carried out, and the lease not renewed since
+	offBy       time.Time                 // when on_lease_lost poweroff waits no longer for what runs
+	stopped     bool                      // the workload, for want of a lease
+	kept        map[string]checks.Verdict // of checks that wait for that, too
+	stamped     time.Time                 // the renewal that is remembered
+	leaving     *protocol.Drain
+	heard       bool          // what is wanted, from a replica
+	restart     string        // token of the restart that is wanted
+	drilled     string        // token of the last drill
+	beats       chan struct{} // taken by the loop: it turns
+	news        chan struct{} // there is something to report that only the loop knows
+	started     time.Time
+	events      chan session.Event
+	over        chan struct{} // closed when events are no longer read
+	streams     map[session.Stream]*stream
+	connections connections
+	running     sync.WaitGroup // end by themselves after a goodbye
+	tasks       sync.WaitGroup // end with the background
+	keeper      *keeper
+	files       *protocol.Files // as a replica told last
 	// filesFrom is the stream on which it did.
 	filesFrom session.Stream
 	whole     bool // every file has been there
 
 	secretNumber int // of the secrets when checks were wanted for files last
-	scribe       *scribe
+	stateWriter  *stateWriter
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
@@ -146,10 +146,10 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		over:      make(chan struct{}),
 		streams:   map[session.Stream]*stream{},
 	}
-	a.lines = lines{certificate: deps.Certificate, dial: deps.Dial}
+	a.connections = connections{certificate: deps.Certificate, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
-	a.scribe = newScribe(func(p page) error {
-		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty)
+	a.stateWriter = newStateWriter(func(p stateFile) error {
+		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.assignment)
 	}, a.log)
 	a.first = session.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
 	for _, d := range []struct {
@@ -187,16 +187,16 @@ func (a *Agent) Working(ctx context.Context) bool {
 // when another version is to be tried; the workload runs on then.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
-	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
+	memory, assignment, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
 	if err != nil {
 		// Not fatal: a replica tells the epoch, and the bootstrap document has addresses.
 		a.log.Warn("state of the former run is not known", "error", err)
 	}
 	first := a.first
 	first.Memory = memory
-	first.Renewed, first.LeaseTTL = a.lease(duty)
+	first.Renewed, first.LeaseTTL = a.lease(assignment)
 	a.session, a.memory = session.New(first), memory
-	a.resume(duty)
+	a.resume(assignment)
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -207,14 +207,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.keeper.run(background) })
 	a.tasks.Go(func() { a.deps.Files.Run(background) })
 	a.tasks.Go(func() { a.deps.Upgrade.Run(background) })
-	go a.scribe.run() // ends with leave, or when the disk answers
+	go a.stateWriter.run() // ends with leave, or when the disk answers
 	if condemned := memory.Condemned; condemned.Holds() {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision",
 			condemned.Revision, "phase", condemned.Phase)
 	}
 	a.mayRun = !memory.Condemned.Holds()
 	if a.guard(background, a.started); !a.stopped {
-		a.wish(time.Time{})
+		a.setTarget(time.Time{})
 	}
 	a.wantChecks(false, a.knownVerdicts())
 	a.settle(ctx)
@@ -251,7 +251,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case ev = <-a.events:
 			a.hear(ev)
 		case <-a.deps.Certificate.Changed():
-			a.lines.renew()
+			a.connections.renew()
 			ev = session.Changed{}
 		case <-a.deps.Workload.Changed():
 			ev = session.Changed{}
@@ -295,7 +295,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			return err
 		}
 		wake := a.session.Wake()
-		for _, t := range []time.Time{look, a.renew(now), a.lines.tend(now)} {
+		for _, t := range []time.Time{look, a.renew(now), a.connections.tend(now)} {
 			if wake.IsZero() || !t.IsZero() && t.Before(wake) {
 				wake = t
 			}
@@ -325,23 +325,23 @@ func (a *Agent) perform(background context.Context, orders []session.Order) {
 			if s := a.streams[o.Stream]; s != nil {
 				delete(a.streams, o.Stream)
 				if o.Keep {
-					a.lines.keep(s)
+					a.connections.keep(s)
 				} else {
 					s.end(o.Goodbye, o.Why)
 				}
 			}
 		case session.Warm:
-			a.lines.warm(o.Address, time.Now().Add(o.After))
+			a.connections.warm(o.Address, time.Now().Add(o.After))
 		case session.Workload:
 			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
 			a.mayRun = o.Run
-			a.wish(time.Time{})
+			a.setTarget(time.Time{})
 			if !o.Run {
 				a.deps.Hook.Want(nil)
 			}
 			a.checkAfresh()
 		case session.Wanted:
-			a.obey(o.Wanted)
+			a.applyWanted(o.Wanted)
 		case session.Note:
 			level := slog.LevelInfo
 			if o.Warn {
@@ -359,7 +359,7 @@ func (a *Agent) perform(background context.Context, orders []session.Order) {
 	}
 }
 
-// goodbye is the agent's last message (DET-8).
+// goodbye returns the agent's last message (DET-8).
 func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	evacuation := a.deps.Evacuation.Latest()
 	switch {
@@ -382,11 +382,11 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
 	a.noteDone() // what they have done since the loop ended
-	a.scribe.close()
+	a.stateWriter.close()
 	a.running.Wait()
 	stop()
 	a.end()
-	a.lines.close()
+	a.connections.close()
 }
 
 // end waits for what ends with the agent, unless it hangs, as on a disk: an agent that does not end

@@ -322,7 +322,7 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		dir := t.TempDir()
 		if err := writeMemory(dir+"/agent.json", "web-0-a",
 			session.Memory{Epoch: 3, Condemned: session.Condemnation{Revision: 7, Phase: protocol.PhaseGone}},
-			duty{}); err != nil {
+			assignment{}); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)

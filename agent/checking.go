@@ -16,11 +16,11 @@ import (
 
 // Checks are the application checks (DET-9).
 type Checks interface {
-	// Want says which checks to do from now on, and may be told the same again.
+	// Want sets the checks to run from now on. Setting the same again changes nothing.
 	Want(w checks.Wanted)
 	// States returns the state of each check without waiting.
 	States() []checks.State
-	// Changed signals that one has come to a verdict.
+	// Changed signals that a check has a new verdict.
 	Changed() <-chan struct{}
 	// Close ends them and waits.
 	Close()
@@ -28,13 +28,13 @@ type Checks interface {
 
 // verdicts are the checks' verdicts, as the state file has them.
 type verdicts struct {
-	Boot   string                    `json:"boot"` // in which they were come to
+	Boot   string                    `json:"boot"` // of the boot in which they were reached
 	Checks map[string]checks.Verdict `json:"checks,omitempty"`
 }
 
-// wantChecks has the checks of the present duty done; none while the workload may not run. Those
-// that are new begin with the assumed verdict. While the workload waits for a lease so do they,
-// with the verdicts that are known.
+// wantChecks runs the checks of the current assignment; none while the workload may not run. New
+// checks begin with the assumed verdict. While the workload waits for a lease, the checks wait too,
+// and keep their known verdicts.
 func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
 	if a.stopped {
 		a.kept = known
@@ -42,9 +42,9 @@ func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
 		return
 	}
 	a.kept = nil
-	w := checks.Wanted{Vars: a.duty.Vars, Assume: assume, Known: known}
+	w := checks.Wanted{Vars: a.assignment.Vars, Assume: assume, Known: known}
 	if a.mayRun {
-		w.Specs = a.duty.specs()
+		w.Specs = a.assignment.specs()
 	}
 	a.deps.Checks.Want(w)
 }
@@ -55,17 +55,17 @@ func (a *Agent) checkAfresh() {
 	a.wantChecks(false, nil)
 }
 
-// verdictsNow are what a later run of the agent is to take up.
+// verdictsNow returns what a later run of the agent is to take up.
 func (a *Agent) verdictsNow() *verdicts {
-	v := verdicts{Boot: a.cfg.BootID, Checks: a.standing()}
+	v := verdicts{Boot: a.cfg.BootID, Checks: a.currentVerdicts()}
 	if len(v.Checks) == 0 {
 		return nil
 	}
 	return &v
 }
 
-// standing are the verdicts that hold, by the check's name.
-func (a *Agent) standing() map[string]checks.Verdict {
+// currentVerdicts returns the current verdicts, by the check's name.
+func (a *Agent) currentVerdicts() map[string]checks.Verdict {
 	out := maps.Clone(a.kept)
 	if out == nil {
 		out = map[string]checks.Verdict{}
@@ -80,15 +80,15 @@ func (a *Agent) standing() map[string]checks.Verdict {
 // over: the workload has been restarted, and its group allows an instance time to become healthy
 // (DET-10).
 func (a *Agent) knownVerdicts() map[string]checks.Verdict {
-	if v := a.duty.Verdicts; v != nil && v.Boot == a.cfg.BootID {
+	if v := a.assignment.Verdicts; v != nil && v.Boot == a.cfg.BootID {
 		return v.Checks
 	}
 	return nil
 }
 
-// specs are the checks as they were told. What a newer agent wrote and this one cannot read is left
-// out: a replica tells again.
-func (d duty) specs() []*protocol.CheckSpec {
+// specs returns the checks as received. Entries of a newer agent that this one cannot read are left
+// out: a replica sends them again.
+func (d assignment) specs() []*protocol.CheckSpec {
 	var out []*protocol.CheckSpec
 	for _, raw := range d.Checks {
 		var spec protocol.CheckSpec
@@ -99,11 +99,11 @@ func (d duty) specs() []*protocol.CheckSpec {
 	return out
 }
 
-// keepSpecs is what specs gives back.
+// keepSpecs encodes checks for specs.
 func keepSpecs(specs []*protocol.CheckSpec) []json.RawMessage {
 	var out []json.RawMessage
 	for _, spec := range specs {
-		if raw, err := protojson.Marshal(spec); err == nil { // what came over the wire can be written
+		if raw, err := protojson.Marshal(spec); err == nil { // what was decoded can be encoded
 			out = append(out, raw)
 		}
 	}
@@ -117,26 +117,27 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 // told reports whether it is known which checks to run. If the bootstrap document says that there
 // are checks, they arrive with the welcome message.
 func (a *Agent) told() bool {
-	return a.heard || a.duty.ConfigHash != "" || !a.cfg.Bootstrap.Checked
+	return a.heard || a.assignment.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }
 
-// undecided reports whether a check which came with an update has not shown yet whether it passes.
-// Until then the update is not confirmed, so that a roll does not go on to the next instance with a
-// check that fails.
+// undecided reports whether a check that came with an update has no result yet. Until then the
+// update is not confirmed, so that a roll does not go on to the next instance with a check that
+// fails.
 func (a *Agent) undecided() bool {
 	return slices.ContainsFunc(a.deps.Checks.States(),
 		func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })
 }
 
-// confirmed is the hash of what is taken over and, where it brought checks, has been checked.
+// confirmed returns the hash of the configuration that is applied and, if it brought checks,
+// checked.
 func (a *Agent) confirmed() string {
 	if !a.undecided() && a.settled() {
-		a.confirmedHash = a.duty.ConfigHash
+		a.confirmedHash = a.assignment.ConfigHash
 	}
 	return a.confirmedHash
 }
 
-// health is the verdict of all checks, and why where it is not healthy.
+// health returns the verdict over all checks, and why it is not healthy.
 func health(told bool, list []*protocol.Check) (healthy bool, why string) {
 	if !told {
 		return false, "it is not known yet what to check"

@@ -21,7 +21,7 @@ func webCheck(name, port string, optional bool) *protocol.CheckSpec {
 	}
 }
 
-// checking is what is wanted of an agent with these checks.
+// checking returns what is wanted of an agent with these checks.
 func checking(hash string, specs ...*protocol.CheckSpec) *protocol.Wanted {
 	w := config(hash, "hi")
 	w.Checks = specs

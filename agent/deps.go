@@ -80,14 +80,14 @@ type Certificate interface {
 	// Credentials secure new connections; bare ones show no certificate. A connection of an older
 	// generation is not to be used any more.
 	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
-	Standing() certificate.Standing
-	// Changed signals that Standing is new.
+	Status() certificate.Status
+	// Changed signals that Status is new.
 	Changed() <-chan struct{}
 	// Renewal returns a request for another certificate when it is time, and says when to look
 	// again; zero if only a change matters.
 	Renewal(now time.Time) (request []byte, look time.Time)
 	Accept(answer *protocol.Certificate)
-	Believe(trust *protocol.Trust)
+	SetTrust(trust *protocol.Trust)
 	// Tell takes over a coordinator's time.
 	Tell(now *timestamppb.Timestamp)
 }

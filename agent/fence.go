@@ -44,8 +44,8 @@ func kernelUptime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// fenceMargin is how long before the lease can end everything has ended: what a kill and a loop
-// take.
+// fenceMargin returns how long before the lease can end everything has ended: what a kill and a
+// loop take.
 func fenceMargin(ttl time.Duration) time.Duration { return min(time.Second, ttl/6) }
 
 // fenceTimes says when to begin, and when what has not ended by then is killed. The first two
@@ -64,7 +64,7 @@ func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Ti
 // is renewed. It returns when to look again; zero if only a renewal changes anything. It runs
 // before reports are made, so that no report describes a workload that is about to start again.
 func (a *Agent) guard(background context.Context, now time.Time) time.Time {
-	act := a.duty.OnLeaseLost
+	act := a.assignment.OnLeaseLost
 	if act == "" || !a.mayRun {
 		a.unfence("nothing is to be done without a lease") // one that is retired runs nothing, and may be adopted
 		return time.Time{}
@@ -76,7 +76,7 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 		if !a.stopped && act != fenceRun {
 			a.stopped = true
 			a.log.Info("workload waits for a lease", "on_lease_lost", act)
-			a.wish(now)
+			a.setTarget(now)
 		}
 		return time.Time{}
 	}
@@ -103,8 +103,8 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 
 // fence does what is asked for. All of it has ended when the lease does.
 func (a *Agent) fence(background context.Context, ends, kill time.Time) {
-	if a.duty.OnLeaseLost == fenceRun {
-		run, vars := a.duty.OnLeaseLostRun, a.duty.Vars
+	if a.assignment.OnLeaseLost == fenceRun {
+		run, vars := a.assignment.OnLeaseLostRun, a.assignment.Vars
 		a.tasks.Go(func() {
 			ctx, cancel := context.WithDeadline(background, ends)
 			defer cancel()
@@ -114,18 +114,18 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 		})
 		return
 	}
-	standing := a.standing()
+	verdicts := a.currentVerdicts()
 	a.stopped = true
-	a.wantChecks(false, standing)
+	a.wantChecks(false, verdicts)
 	a.offBy = kill.Add(ends.Sub(kill) / 4) // powering off takes its time too
-	a.wish(kill)
+	a.setTarget(kill)
 	a.deps.Hook.Want(nil)
 }
 
 // powerOff powers the machine off once nothing runs on it any longer, or once what runs cannot be
 // killed. It reports whether the agent has to end as well.
 func (a *Agent) powerOff(ctx context.Context) bool {
-	if !a.fenced || a.duty.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
+	if !a.fenced || a.assignment.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
 		return false
 	}
 	a.log.Warn("machine is powered off: its lease could not be renewed")
@@ -152,17 +152,17 @@ func (a *Agent) unfence(why string) {
 	case <-a.keeper.done: // of its stop
 	default:
 	}
-	a.wish(time.Time{})
+	a.setTarget(time.Time{})
 	a.settle(context.Background())
 	a.noteDone()
 	a.wantChecks(false, a.kept)
 	a.drain(a.leaving)
 }
 
-// wish tells the keeper what is to become of the workload now; by is when it must have ended, if it
-// is to.
-func (a *Agent) wish(by time.Time) {
-	a.keeper.want(wish{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
+// setTarget tells the keeper the wanted state of the workload; by is the time by which the workload
+// must have ended, if it must.
+func (a *Agent) setTarget(by time.Time) {
+	a.keeper.want(target{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
 }
 
 // stampLease remembers the lease for an agent that is started again. It is written once for each
@@ -172,12 +172,12 @@ func (a *Agent) stampLease(renewed time.Time, ttl time.Duration) {
 		return
 	}
 	a.stamped = renewed
-	a.duty.Lease = &stamp{Boot: a.cfg.BootID, Uptime: a.deps.Uptime() - time.Since(renewed), TTL: ttl}
+	a.assignment.Lease = &stamp{Boot: a.cfg.BootID, Uptime: a.deps.Uptime() - time.Since(renewed), TTL: ttl}
 	a.remember(false)
 }
 
-// lease is what the former run of this boot knew of its lease.
-func (a *Agent) lease(d duty) (renewed time.Time, ttl time.Duration) {
+// lease returns what the former run of this boot knew of its lease.
+func (a *Agent) lease(d assignment) (renewed time.Time, ttl time.Duration) {
 	if d.Lease == nil || d.Lease.Boot != a.cfg.BootID {
 		return time.Time{}, 0
 	}

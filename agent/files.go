@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// hearOfFiles takes what the serving replica says of files. Files come before the Wanted that they
-// belong to.
+// hearOfFiles takes the serving replica's description of files, which comes before the Wanted that
+// needs it.
 func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	if piece := m.GetFilePiece(); piece != nil {
 		a.deps.Files.Piece(piece)
@@ -19,18 +19,19 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 		a.deps.Files.Signed(signed)
 		return
 	}
-	if serving, is := a.session.Serving(); is && serving != a.filesFrom {
+	if serving, ok := a.session.Serving(); ok && serving != a.filesFrom {
 		a.filesFrom = serving
 		a.deps.Files.Reconnected()
 	}
 	a.files = m.GetFiles()
-	if a.duty.Files && a.files.GetConfigHash() == a.duty.ConfigHash {
-		a.wantFiles(a.duty)
+	if a.assignment.Files && a.files.GetConfigHash() == a.assignment.ConfigHash {
+		a.wantFiles(a.assignment)
 	}
 }
 
-// wantFiles keeps the files of a duty. It leaves files alone until a replica has described them.
-func (a *Agent) wantFiles(d duty) {
+// wantFiles keeps the files of an assignment. It leaves files alone until a replica has described
+// them.
+func (a *Agent) wantFiles(d assignment) {
 	switch {
 	case !d.Files:
 		a.deps.Files.Want(&protocol.Files{ConfigHash: d.ConfigHash}, d.Vars)
@@ -39,11 +40,10 @@ func (a *Agent) wantFiles(d duty) {
 	}
 }
 
-// ask asks the serving replica for a piece of a file, or a certificate. What is lost is asked for
-// again.
+// ask asks the serving replica for a piece of a file, or a certificate. A lost request is repeated.
 func (a *Agent) ask(what *protocol.AgentMessage) {
-	serving, is := a.session.Serving()
-	if s := a.streams[serving]; is && s != nil {
+	serving, ok := a.session.Serving()
+	if s := a.streams[serving]; ok && s != nil {
 		s.say(what)
 	}
 }
@@ -51,11 +51,11 @@ func (a *Agent) ask(what *protocol.AgentMessage) {
 // settled reports whether the files of the configuration have all been delivered. Until then it is
 // not confirmed.
 func (a *Agent) settled() bool {
-	return !a.duty.Files || a.deps.Files.Settled(a.duty.ConfigHash)
+	return !a.assignment.Files || a.deps.Files.Settled(a.assignment.ConfigHash)
 }
 
-// restartNow is the token of the restart that is wanted; "" while files that came with it are on
-// their way: the workload is to find them when it starts.
+// restartNow returns the token of the wanted restart; "" while files that came with it are still
+// being delivered: the workload must find them when it starts.
 func (a *Agent) restartNow() string {
 	if !a.settled() {
 		return ""
@@ -63,10 +63,10 @@ func (a *Agent) restartNow() string {
 	return a.restart
 }
 
-// incomplete returns which files an instance has never had. What happens to them later is told and
-// makes it no less healthy: its checks know whether it works.
+// incomplete returns which files an instance has never had. Later changes to these files are
+// reported but do not affect health: the checks decide whether the workload works.
 func (a *Agent) incomplete() string {
-	if a.whole || !a.duty.Files {
+	if a.whole || !a.assignment.Files {
 		return ""
 	}
 	if why := a.deps.Files.MissingNow(); why != "" {
@@ -100,5 +100,5 @@ func (a *Agent) filesChanged() {
 		a.secretNumber = number
 		a.wantChecks(healthy, a.kept)
 	}
-	a.wish(time.Time{})
+	a.setTarget(time.Time{})
 }

@@ -11,28 +11,28 @@ import (
 )
 
 // keeper starts, stops and restarts the workload, one after the other and apart from the loop,
-// since a workload may take its time to end. Only the last wish counts.
+// since a workload may take its time to end. Only the last target counts.
 type keeper struct {
 	workload Workload
 	log      *slog.Logger
 
-	wanted chan wish     // holds the last wish that was not taken up
+	wanted chan target   // holds the last target that was not taken up
 	done   chan struct{} // something was done
 	ended  chan struct{}
-	last   wish
+	last   target
 	up     bool        // it was started, and not stopped since; run's alone
-	late   *time.Timer // ends the last wish's patience; the loop's alone
+	late   *time.Timer // ends the last target's patience; the loop's alone
 
 	mu        sync.Mutex
 	restarted string             // token of the last restart that was carried out
 	cut       context.CancelFunc // has what is under way end at once
 	callOff   context.CancelFunc // has a start that is under way start nothing
-	halts     bool               // nothing is to run, as the last wish is
+	halts     bool               // nothing is to run, as the last target is
 	rests     bool               // that is carried out
 }
 
-// wish is what is to become of the workload.
-type wish struct {
+// target is what is to become of the workload.
+type target struct {
 	run     bool
 	restart string // token of a restart; "": none is wanted
 	// by is when nothing may run any more, whatever was under way before; zero: there is time.
@@ -42,13 +42,13 @@ type wish struct {
 func newKeeper(w Workload, log *slog.Logger) *keeper {
 	return &keeper{
 		workload: w, log: log,
-		wanted: make(chan wish, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
+		wanted: make(chan target, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
 		cut: func() {}, callOff: func() {},
 	}
 }
 
 // want is called by the loop alone.
-func (k *keeper) want(w wish) {
+func (k *keeper) want(w target) {
 	select {
 	case <-k.wanted:
 	default:
@@ -76,7 +76,7 @@ func (k *keeper) want(w wish) {
 	k.wanted <- w
 }
 
-// resting reports whether nothing runs, as the last wish was.
+// resting reports whether nothing runs, as the last target was.
 func (k *keeper) resting() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,7 +102,7 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // follow reports whether there was anything to do.
-func (k *keeper) follow(ctx context.Context, w wish) bool {
+func (k *keeper) follow(ctx context.Context, w target) bool {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	starting, callOff := context.WithCancel(ctx)
@@ -144,10 +144,10 @@ func (k *keeper) start(ctx context.Context) {
 	if err != nil {
 		k.log.Warn("workload was not started", "error", err)
 	}
-	k.up = !errors.Is(err, workload.ErrWaits) // else the next wish tries again
+	k.up = !errors.Is(err, workload.ErrWaits) // else the next target tries again
 }
 
-// carriedOut is the token of the last restart that was carried out.
+// carriedOut returns the token of the last restart that was carried out.
 func (k *keeper) carriedOut() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

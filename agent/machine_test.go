@@ -224,7 +224,7 @@ func (o *oracle) says(n *notice.Notice) {
 	o.changed <- struct{}{}
 }
 
-// watches is what it was told to watch last.
+// watches returns what it was told to watch last.
 func (o *oracle) watches() notice.Spec {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -293,7 +293,7 @@ func (c *checker) Want(w checks.Wanted) {
 			Name: spec.GetName(), Kind: checks.Kind(spec), Optional: spec.GetOptional(),
 			Verdict: checks.Assume(w.Assume, time.Now()), Threshold: 2,
 		}
-		if known, is := w.Known[s.Name]; is {
+		if known, ok := w.Known[s.Name]; ok {
 			s.Verdict = known.Kept()
 		}
 		for i, old := range c.specs {

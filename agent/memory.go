@@ -29,19 +29,19 @@ type remembered struct {
 	Retired         bool   `json:"retired,omitempty"`
 	RetiredRevision int64  `json:"retired_revision,omitempty"`
 	RetiredPhase    string `json:"retired_phase,omitempty"`
-	duty
+	assignment
 }
 
-// duty is what the agent was told to be, as far as it has taken it over, and what it has done once
-// and must not do again.
-type duty struct {
+// assignment is what the replica wants of the agent, as far as the agent has applied it, and what
+// the agent has done once and must not do again.
+type assignment struct {
 	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": all but the last belong to the
 	// bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
 	Secrets    map[string]string `json:"secrets,omitempty"` // their names, by variable; their values are never here
-	Checks     []json.RawMessage `json:"checks,omitempty"`  // as they were told
+	Checks     []json.RawMessage `json:"checks,omitempty"`  // as received
 	Files      bool              `json:"files,omitempty"`   // the configuration has files
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
@@ -59,24 +59,24 @@ type duty struct {
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was
 // none.
-func readMemory(path, instance string) (session.Memory, duty, error) {
+func readMemory(path, instance string) (session.Memory, assignment, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return session.Memory{}, duty{}, nil
+		return session.Memory{}, assignment{}, nil
 	}
 	if err != nil {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state: %w", err)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state: %w", err)
 	}
 	var r remembered
 	if err := json.Unmarshal(data, &r); err != nil {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state %s: %w", path, err)
 	}
 	if r.Schema > memorySchema {
-		return session.Memory{}, duty{},
+		return session.Memory{}, assignment{},
 			fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
 	}
 	if r.Instance != instance {
-		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
+		return session.Memory{}, assignment{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
 	if len(r.Claim) > protocol.MostClaim {
 		r.Claim = nil
@@ -85,54 +85,55 @@ func readMemory(path, instance string) (session.Memory, duty, error) {
 	if c := (session.Condemnation{Revision: r.RetiredRevision, Phase: r.RetiredPhase}); r.Retired && c.Holds() {
 		m.Condemned = c
 	}
-	return m, r.duty, nil
+	return m, r.assignment, nil
 }
 
-// page is what is to be in the state file.
-type page struct {
-	memory session.Memory
-	duty   duty
-	novel  bool          // the duty is new, and no replica says it again
-	done   chan struct{} // closed when it was tried
+// stateFile is a content of the state file that waits to be written.
+type stateFile struct {
+	memory     session.Memory
+	assignment assignment
+	novel      bool          // the assignment is new, and no replica says it again
+	done       chan struct{} // closed when the write was tried
 }
 
-// What is told is to be written before it is reported. But the disk may hang or be slow, and no
-// lease must be lost, nor the machine go on without one, for that.
+// State is written before it is reported. But the disk may hang or be slow, which must neither cost
+// the lease nor let the machine continue without one.
 const (
-	// diskWait is for how long the loop waits for the disk, for all pages together if they follow each
-	// other: several are written when an agent is welcomed.
+	// diskWait is how long the loop waits for the disk, in all if several writes follow each other, as
+	// when an agent is welcomed.
 	diskWait = time.Second
-	// diskRest is in how much time as much patience as it has used comes back, as a multiple.
+	// diskRest times the time that the loop has waited is the time after which it may wait as long
+	// again.
 	diskRest = 20
 )
 
-// scribe writes the state file apart from the loop. Only the last page counts.
-type scribe struct {
-	save  func(page) error
-	log   *slog.Logger
-	pages chan page
-	ended chan struct{}
-	late  <-chan struct{} // closed when that is written which was not in time; nil: all was
+// stateWriter writes the state file apart from the loop. Only the last content counts.
+type stateWriter struct {
+	save    func(stateFile) error
+	log     *slog.Logger
+	pending chan stateFile
+	ended   chan struct{}
+	late    <-chan struct{} // closed when that is written which was not in time; nil: all was
 
 	slow   bool          // as the log has it
 	waited time.Duration // for the disk of late
 	at     time.Time     // when that was counted last
 }
 
-func newScribe(save func(page) error, log *slog.Logger) *scribe {
-	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
+func newStateWriter(save func(stateFile) error, log *slog.Logger) *stateWriter {
+	return &stateWriter{save: save, log: log, pending: make(chan stateFile, 1), ended: make(chan struct{})}
 }
 
-// write has a page written, and waits for that, unless the disk is known to hang or to be slow. It
-// is called by the loop alone.
-func (s *scribe) write(p page) {
+// write queues a content and waits until it is written, unless the disk is known to hang or to be
+// slow. Only the loop calls it.
+func (s *stateWriter) write(p stateFile) {
 	p.done = make(chan struct{})
 	select {
-	case old := <-s.pages: // it was not begun
+	case old := <-s.pending: // its write has not begun
 		p.novel, p.done = p.novel || old.novel, old.done
 	default:
 	}
-	s.pages <- p
+	s.pending <- p
 	select {
 	case <-s.late:
 		s.late = nil
@@ -152,7 +153,7 @@ func (s *scribe) write(p page) {
 }
 
 // note logs when the disk begins to be slow, and when it is so no more.
-func (s *scribe) note(slow bool) {
+func (s *stateWriter) note(slow bool) {
 	switch {
 	case slow && !s.slow:
 		s.log.Warn("state is not written in time: the disk is slow")
@@ -175,9 +176,9 @@ func await(done <-chan struct{}, most time.Duration) bool {
 }
 
 // run writes until close.
-func (s *scribe) run() {
+func (s *stateWriter) run() {
 	defer close(s.ended)
-	for p := range s.pages {
+	for p := range s.pending {
 		err := s.save(p)
 		switch {
 		case err == nil:
@@ -190,18 +191,18 @@ func (s *scribe) run() {
 	}
 }
 
-// close ends run once everything is written, and waits for that as write does.
-func (s *scribe) close() {
-	close(s.pages)
+// close ends run once everything is written, and waits as write does.
+func (s *stateWriter) close() {
+	close(s.pending)
 	s.note(!await(s.ended, diskWait))
 }
 
-// writeMemory replaces the file as a whole, for good.
-func writeMemory(path, instance string, m session.Memory, d duty) error {
+// writeMemory replaces the file atomically and durably.
+func writeMemory(path, instance string, m session.Memory, d assignment) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
 		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas,
-		Retired: m.Condemned.Holds(), RetiredRevision: m.Condemned.Revision, RetiredPhase: m.Condemned.Phase, duty: d,
+		Retired: m.Condemned.Holds(), RetiredRevision: m.Condemned.Revision, RetiredPhase: m.Condemned.Phase, assignment: d,
 	})
 	if err != nil {
 		return fmt.Errorf("write agent state: %w", err)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A disk that takes almost a second for each page does not keep the loop from reporting for longer
+// A disk that takes almost a second for each write does not keep the loop from reporting for longer
 // than a short lease lasts. One that is fast again is waited for again.
 //
 // proves DET-2, SAFE-5
 func TestASlowDiskTakesNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes, saved := 9*diskWait/10, 0
-		s := newScribe(func(page) error {
+		s := newStateWriter(func(stateFile) error {
 			<-time.After(takes)
 			saved++
 			return nil
@@ -22,7 +22,7 @@ func TestASlowDiskTakesNoLease(t *testing.T) {
 		go s.run()
 		began := time.Now()
 		for range 10 {
-			s.write(page{})
+			s.write(stateFile{})
 		}
 		if took := time.Since(began); took > diskWait {
 			t.Errorf("the loop waited %s", took)
@@ -30,8 +30,8 @@ func TestASlowDiskTakesNoLease(t *testing.T) {
 		pass(time.Hour)
 		takes, saved = diskWait/10, 0
 		for i := range 5 {
-			if s.write(page{}); saved != i+1 {
-				t.Errorf("page %d: %d are written", i+1, saved)
+			if s.write(stateFile{}); saved != i+1 {
+				t.Errorf("write %d: %d are written", i+1, saved)
 			}
 		}
 		s.close()

@@ -60,7 +60,7 @@ func (o *office) set(change func(*office)) {
 	}
 }
 
-// credentials are a replica's, made anew for each handshake.
+// credentials returns a replica's, made anew for each handshake.
 func (o *office) credentials(replica string) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		o.mu.Lock()
@@ -71,7 +71,7 @@ func (o *office) credentials(replica string) credentials.TransportCredentials {
 	}})
 }
 
-// certificate is the machine's, on the disk that answering waits for.
+// certificate returns the machine's, on the disk that answering waits for.
 func (o *office) certificate(t *testing.T, cfg *Config, log *slog.Logger, answering func()) *certificate.Holder {
 	t.Helper()
 	o.mu.Lock()

@@ -37,7 +37,7 @@ func (o *office) now(look func(*office)) {
 	look(o)
 }
 
-// lastReport is the newest of what was heard.
+// lastReport returns the newest of what was heard.
 func lastReport(t *testing.T, all []heard) *protocol.Report {
 	t.Helper()
 	for _, h := range slices.Backward(all) {

@@ -29,12 +29,12 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 			Windows:         windows(sample),
 		},
 		ConfigHash: a.confirmed(),
-		Restarted:  a.duty.Restarted,
-		Drained:    a.duty.Drained,
+		Restarted:  a.assignment.Restarted,
+		Drained:    a.assignment.Drained,
 		Notice:     a.notice(),
 		Upgrade:    a.upgradeState(),
 	}
-	papers := a.deps.Certificate.Standing()
+	papers := a.deps.Certificate.Status()
 	r.Trust = papers.Trust
 	if papers.Joined && !papers.Ends.IsZero() {
 		r.Certificate = &protocol.OwnCertificate{Issuer: papers.Issuer, Ends: timestamppb.New(papers.Ends)}
@@ -48,7 +48,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	return r.Fit()
 }
 
-// notice is the word that the machine will end, nil if there is none. A provider's goes first:
+// notice returns the word that the machine will end, nil if there is none. A provider's goes first:
 // there is less time.
 func (a *Agent) notice() *protocol.Notice {
 	n := a.deps.Notices.Latest()
@@ -105,7 +105,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 			ended = &protocol.WorkloadExit{
 				Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
 			}
-			if a.duty.Lifecycle == lifecycleTask && w.Exit.Code == 0 {
+			if a.assignment.Lifecycle == lifecycleTask && w.Exit.Code == 0 {
 				check.Healthy = true // done: there is nothing left to check
 				return list, ended
 			}

@@ -355,8 +355,8 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	if err != nil {
 		t.Fatal(err)
 	}
-	save := a.scribe.save
-	a.scribe.save = func(p page) error {
+	save := a.stateWriter.save
+	a.stateWriter.save = func(p stateFile) error {
 		answering()
 		return save(p)
 	}
@@ -414,7 +414,7 @@ func (s *shard) order(t *testing.T, name string, m *protocol.GatewayMessage) {
 	synctest.Wait()
 }
 
-// summary is what was heard in words: "a hello", "a report 1 healthy", "a goodbye MOVING".
+// summary returns what was heard in words: "a hello", "a report 1 healthy", "a goodbye MOVING".
 func summary(all []heard) []string {
 	var out []string
 	for _, h := range all {

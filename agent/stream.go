@@ -91,8 +91,8 @@ func (a *Agent) open(background context.Context, o session.Open) {
 	a.streams[o.Stream] = s
 	_, s.generation = a.deps.Certificate.Credentials(false)
 	var err error
-	if a.deps.Certificate.Standing().Joined {
-		s.conn, err = a.lines.take(o.Address)
+	if a.deps.Certificate.Status().Joined {
+		s.conn, err = a.connections.take(o.Address)
 	}
 	hello := a.hello(o)
 	a.running.Go(func() {
@@ -100,26 +100,26 @@ func (a *Agent) open(background context.Context, o session.Open) {
 		if err == nil {
 			err = a.deps.Certificate.Join(ctx,
 				func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
-					return a.lines.join(ctx, o.Address, r)
+					return a.connections.join(ctx, o.Address, r)
 				})
 		}
 		if err == nil && s.conn == nil {
-			s.conn, err = a.lines.connect(o.Address, false)
+			s.conn, err = a.connections.connect(o.Address, false)
 		}
 		if err == nil {
-			hello.Trust = a.deps.Certificate.Standing().Trust // joining may have changed it
+			hello.Trust = a.deps.Certificate.Status().Trust // joining may have changed it
 			m := &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello}}
-			err = s.converse(ctx, m, func(m *protocol.GatewayMessage) {
+			err = s.serve(ctx, m, func(m *protocol.GatewayMessage) {
 				a.tell(session.Heard{Stream: o.Stream, Message: m})
 			})
 		}
-		a.tell(session.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, certificate.ErrNotJoined)})
+		a.tell(session.Ended{Stream: o.Stream, Err: withoutGRPC(err), Told: errors.Is(err, certificate.ErrNotJoined)})
 	})
 }
 
-// hello is the first message of a stream, but for the trust.
+// hello returns the first message of a stream, but for the trust.
 func (a *Agent) hello(o session.Open) *protocol.Hello {
-	spoken := protocol.Spoken()
+	spoken := protocol.SupportedVersions()
 	return &protocol.Hello{
 		Protocol: spoken.Oldest, NewestProtocol: spoken.Newest,
 		Shard:        a.cfg.Bootstrap.Shard,
@@ -130,13 +130,13 @@ func (a *Agent) hello(o session.Open) *protocol.Hello {
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
 		Waits:        true,
-		Claim:        a.duty.Claim,
+		Claim:        a.assignment.Claim,
 		Stopped:      a.stoppedFor(),
 	}
 }
 
-// stoppedFor is the revision of the record that ended this instance, once nothing runs any more; 0
-// while something does, and while no record is known to have ended it (PROV-9).
+// stoppedFor returns the revision of the record that ended this instance, once nothing runs any
+// more; 0 while something does, and while no record is known to have ended it (PROV-9).
 func (a *Agent) stoppedFor() int64 {
 	if c := a.memory.Condemned; c.Holds() && !a.mayRun && a.keeper.resting() {
 		return c.Revision
@@ -146,8 +146,8 @@ func (a *Agent) stoppedFor() int64 {
 
 // hear takes what concerns the certificate and reports from what a replica says.
 func (a *Agent) hear(ev session.Event) {
-	said, is := ev.(session.Heard)
-	if !is || a.streams[said.Stream] == nil {
+	said, ok := ev.(session.Heard)
+	if !ok || a.streams[said.Stream] == nil {
 		return
 	}
 	a.streams[said.Stream].beat.hear(said.Message)
@@ -157,9 +157,9 @@ func (a *Agent) hear(ev session.Event) {
 	case *protocol.GatewayMessage_Certificate:
 		a.deps.Certificate.Accept(kind.Certificate)
 	case *protocol.GatewayMessage_Trust:
-		a.deps.Certificate.Believe(kind.Trust)
+		a.deps.Certificate.SetTrust(kind.Trust)
 	case *protocol.GatewayMessage_Files, *protocol.GatewayMessage_FilePiece, *protocol.GatewayMessage_Signed:
-		if serving, is := a.session.Serving(); is && serving == said.Stream {
+		if serving, ok := a.session.Serving(); ok && serving == said.Stream {
 			a.hearOfFiles(said.Message)
 		}
 	}
@@ -168,9 +168,9 @@ func (a *Agent) hear(ev session.Event) {
 // renew asks for another certificate when it is time, on the stream that serves. It returns when to
 // look again.
 func (a *Agent) renew(now time.Time) time.Time {
-	serving, is := a.session.Serving()
+	serving, ok := a.session.Serving()
 	s := a.streams[serving]
-	if !is || s == nil {
+	if !ok || s == nil {
 		return time.Time{} // a welcome comes first
 	}
 	request, look := a.deps.Certificate.Renewal(now)
@@ -192,8 +192,9 @@ func (a *Agent) tell(ev session.Event) {
 	}
 }
 
-// converse is the stream from its hello to its end; nil if the replica ended it in order.
-func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
+// serve runs the stream from its hello to its end. It returns nil if the replica ended it
+// gracefully.
+func (s *stream) serve(ctx context.Context, hello *protocol.AgentMessage,
 	heard func(*protocol.GatewayMessage),
 ) error {
 	mayKeep := false
@@ -249,17 +250,17 @@ func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
 	}
 }
 
-// plain returns the meaning of a gRPC error, without its envelope.
-func plain(err error) error {
+// withoutGRPC unwraps a gRPC status into its code and message.
+func withoutGRPC(err error) error {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return fmt.Errorf("%s: %s", strings.ToLower(s.Code().String()), s.Message())
 	}
 	return err
 }
 
-// lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect
-// and join it is used by the loop alone.
-type lines struct {
+// connections opens connections, and keeps one ready beside the one in use (SAFE-11). Apart from
+// connect and join it is used by the loop alone.
+type connections struct {
 	certificate Certificate
 	dial        func(ctx context.Context, address string) (net.Conn, error)
 
@@ -272,11 +273,11 @@ type lines struct {
 }
 
 // connect makes a connection. A bare one shows no certificate.
-func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
-	secured, _ := l.certificate.Credentials(bare)
+func (c *connections) connect(address string, bare bool) (*grpc.ClientConn, error) {
+	secured, _ := c.certificate.Credentials(bare)
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(secured),
-		grpc.WithContextDialer(l.dial),
+		grpc.WithContextDialer(c.dial),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
@@ -298,94 +299,96 @@ func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
 }
 
 // join asks a replica for the first certificate, on a connection of its own.
-func (l *lines) join(ctx context.Context, address string, r *protocol.JoinRequest) (*protocol.Certificate, error) {
-	conn, err := l.connect(address, true)
+func (c *connections) join(ctx context.Context, address string, r *protocol.JoinRequest) (*protocol.Certificate,
+	error) {
+	conn, err := c.connect(address, true)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	spoken := protocol.Spoken()
+	spoken := protocol.SupportedVersions()
 	r.Protocol, r.NewestProtocol = spoken.Oldest, spoken.Newest
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 
 // take returns a connection, for the caller to close: the one kept ready if it is, else a new one.
 // One that is failing is not used, since gRPC would answer with its last error without trying.
-func (l *lines) take(address string) (*grpc.ClientConn, error) {
-	if l.ready == nil || l.readyFor != address {
-		return l.connect(address, false)
+func (c *connections) take(address string) (*grpc.ClientConn, error) {
+	if c.ready == nil || c.readyFor != address {
+		return c.connect(address, false)
 	}
-	conn := l.ready
-	l.ready, l.readyFor = nil, ""
-	if conn.GetState() == connectivity.Ready && !l.outdated() {
+	conn := c.ready
+	c.ready, c.readyFor = nil, ""
+	if conn.GetState() == connectivity.Ready && !c.outdated() {
 		return conn, nil
 	}
 	_ = conn.Close()
-	return l.connect(address, false)
+	return c.connect(address, false)
 }
 
-// keep makes the connection of a stream that its replica has refused the one that is kept ready.
-func (l *lines) keep(s *stream) {
-	l.close()
-	l.ready, l.readyFor, l.generation = s.conn, s.address, s.generation
+// keep keeps the connection of a refused stream open for the next attempt.
+func (c *connections) keep(s *stream) {
+	c.close()
+	c.ready, c.readyFor, c.generation = s.conn, s.address, s.generation
 	close(s.kept)
 }
 
-// warm has a connection to this address be kept ready, from a time on; an empty address keeps none.
-func (l *lines) warm(address string, at time.Time) {
+// warm keeps a connection to address open from at on; "" closes it.
+func (c *connections) warm(address string, at time.Time) {
 	switch {
 	case address == "":
-		l.close()
-	case l.ready != nil && l.readyFor == address:
-		l.next = ""
-		l.ready.Connect() // one that broke is idle until it is asked for
-	case l.next != address:
-		l.next, l.nextAt = address, at
+		c.close()
+	case c.ready != nil && c.readyFor == address:
+		c.next = ""
+		c.ready.Connect() // a broken connection is idle until it is used
+	case c.next != address:
+		c.next, c.nextAt = address, at
 	}
 }
 
-// tend makes the connection that is to be kept ready, if it is time. It returns when to look again.
-func (l *lines) tend(now time.Time) time.Time {
+// tend opens the connection that should be kept ready, if it is time. It returns when to call
+// again.
+func (c *connections) tend(now time.Time) time.Time {
 	switch {
-	case l.next == "":
+	case c.next == "":
 		return time.Time{}
-	case now.Before(l.nextAt):
-		return l.nextAt
+	case now.Before(c.nextAt):
+		return c.nextAt
 	}
-	l.make(l.next)
+	c.make(c.next)
 	return time.Time{}
 }
 
 // make makes the connection that is kept ready.
-func (l *lines) make(address string) {
-	l.close()
-	_, l.generation = l.certificate.Credentials(false)
-	conn, err := l.connect(address, false)
+func (c *connections) make(address string) {
+	c.close()
+	_, c.generation = c.certificate.Credentials(false)
+	conn, err := c.connect(address, false)
 	if err != nil {
 		return // told when it is needed
 	}
 	conn.Connect()
-	l.ready, l.readyFor = conn, address
+	c.ready, c.readyFor = conn, address
 }
 
 // renew exchanges the connection that is kept ready, if it has shown another certificate than it
 // would now.
-func (l *lines) renew() {
-	if l.ready == nil || l.next != "" || !l.outdated() {
+func (c *connections) renew() {
+	if c.ready == nil || c.next != "" || !c.outdated() {
 		return
 	}
-	l.make(l.readyFor)
+	c.make(c.readyFor)
 }
 
-func (l *lines) outdated() bool {
-	_, now := l.certificate.Credentials(false)
-	return l.generation != now
+func (c *connections) outdated() bool {
+	_, now := c.certificate.Credentials(false)
+	return c.generation != now
 }
 
-func (l *lines) close() {
-	l.next = ""
-	if l.ready != nil {
-		_ = l.ready.Close()
-		l.ready, l.readyFor = nil, ""
+func (c *connections) close() {
+	c.next = ""
+	if c.ready != nil {
+		_ = c.ready.Close()
+		c.ready, c.readyFor = nil, ""
 	}
 }

@@ -36,7 +36,7 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 func (a *Agent) upgrading() error {
 	t := a.deps.Upgrade.Trial()
 	limit, limited := a.unfencedFor()
-	if !a.mayRun || a.leaving != nil || a.fenced || a.restart != "" && a.restart != a.duty.Restarted {
+	if !a.mayRun || a.leaving != nil || a.fenced || a.restart != "" && a.restart != a.assignment.Restarted {
 		return nil // also if that has come up since the trial was recorded
 	}
 	if t == nil {
@@ -61,11 +61,11 @@ func (a *Agent) upgrading() error {
 // unfencedFor is for how long the agent may be away before it has to act on its lease (SAFE-9).
 func (a *Agent) unfencedFor() (time.Duration, bool) {
 	renewed, ttl := a.session.Renewed()
-	if a.duty.OnLeaseLost == "" || renewed.IsZero() {
+	if a.assignment.OnLeaseLost == "" || renewed.IsZero() {
 		return 0, false
 	}
 	stop := a.stopTimeout
-	if a.duty.OnLeaseLost == fenceRun {
+	if a.assignment.OnLeaseLost == fenceRun {
 		stop = ttl
 	}
 	begin, _ := fenceTimes(renewed, ttl, stop)
@@ -74,8 +74,8 @@ func (a *Agent) unfencedFor() (time.Duration, bool) {
 
 // judged tells the judge of an agent on trial of its first acknowledgement.
 func (a *Agent) judged(ev session.Event) error {
-	said, is := ev.(session.Heard)
-	if a.cfg.Acknowledged == nil || !is || said.Message.GetAck() == nil {
+	said, ok := ev.(session.Heard)
+	if a.cfg.Acknowledged == nil || !ok || said.Message.GetAck() == nil {
 		return nil
 	}
 	if err := a.cfg.Acknowledged(); err != nil {
@@ -93,7 +93,7 @@ func (a *Agent) staysBehind(why error) {
 	}
 }
 
-// upgradeState is how the last offer ended.
+// upgradeState returns how the last offer ended.
 func (a *Agent) upgradeState() *protocol.UpgradeState {
 	last := a.deps.Upgrade.Last()
 	if last == nil {

@@ -22,7 +22,7 @@ const (
 )
 
 // resume takes over the state of the former run, or of the bootstrap document.
-func (a *Agent) resume(d duty) {
+func (a *Agent) resume(d assignment) {
 	if d.ConfigHash == "" {
 		b := a.cfg.Bootstrap
 		d.Run, d.Vars, d.Secrets, d.Files = b.Run, b.Vars, b.Secrets, b.Files
@@ -31,7 +31,7 @@ func (a *Agent) resume(d duty) {
 		d.Lifecycle = a.cfg.Bootstrap.Lifecycle
 		d.OnLeaseLost, d.OnLeaseLostRun = a.cfg.Bootstrap.OnLeaseLost, a.cfg.Bootstrap.OnLeaseLostRun
 	}
-	a.duty = d
+	a.assignment = d
 	a.deps.Secrets.Want(d.Secrets)
 	a.deps.Files.Expect(d.Files)
 	a.deps.Secrets.Unread(d.Files && a.deps.Files != nil)
@@ -40,11 +40,11 @@ func (a *Agent) resume(d duty) {
 	a.keeper.carried(d.Restarted)
 }
 
-// obey takes over what is wanted now. All of it may have been told before.
-func (a *Agent) obey(w *protocol.Wanted) {
+// applyWanted takes over what is wanted now. All of it may have been told before.
+func (a *Agent) applyWanted(w *protocol.Wanted) {
 	a.keepClaim(w.GetClaim())
 	a.wantUpgrade(w.GetUpgrade())
-	now := a.duty
+	now := a.assignment
 	if w.GetLifecycle() != "" {
 		now.Lifecycle = w.GetLifecycle()
 	}
@@ -65,9 +65,10 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	n := w.GetNotices()
 	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}
 	now.OnLeaseLost, now.OnLeaseLostRun = fenceOf(w.GetOnLeaseLost()), slices.Clone(w.GetOnLeaseLost().GetRun())
-	if now.Notices != a.duty.Notices || now.OnLeaseLost != a.duty.OnLeaseLost ||
-		!slices.Equal(now.OnLeaseLostRun, a.duty.OnLeaseLostRun) {
-		a.duty.Notices, a.duty.OnLeaseLost, a.duty.OnLeaseLostRun = now.Notices, now.OnLeaseLost, now.OnLeaseLostRun
+	if now.Notices != a.assignment.Notices || now.OnLeaseLost != a.assignment.OnLeaseLost ||
+		!slices.Equal(now.OnLeaseLostRun, a.assignment.OnLeaseLostRun) {
+		a.assignment.Notices, a.assignment.OnLeaseLost = now.Notices, now.OnLeaseLost
+		a.assignment.OnLeaseLostRun = now.OnLeaseLostRun
 		a.remember(false)
 	}
 	a.deps.Notices.Watch(now.Notices)
@@ -75,8 +76,8 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	if config {
 		a.wantFiles(now)
 	}
-	if config || now.Lifecycle != a.duty.Lifecycle || !knew {
-		a.duty = now
+	if config || now.Lifecycle != a.assignment.Lifecycle || !knew {
+		a.assignment = now
 		a.wantChecks(healthy, nil)
 		a.take(now)
 		select {
@@ -86,7 +87,7 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	}
 	if secretNews {
 		a.wantChecks(healthy, a.kept)
-		a.wish(time.Time{}) // what waited for them can be started
+		a.setTarget(time.Time{}) // what waited for them can be started
 		select {
 		case a.news <- struct{}{}:
 		default:
@@ -94,7 +95,7 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	}
 	if token := w.GetRestartToken(); token != a.restart {
 		a.restart = token
-		a.wish(time.Time{})
+		a.setTarget(time.Time{})
 	}
 	a.drain(w.GetDrain())
 	a.drill(w.GetDrill())
@@ -122,10 +123,10 @@ func (a *Agent) drill(d *protocol.Drill) {
 // keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back
 // but another one.
 func (a *Agent) keepClaim(sealed []byte) {
-	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.duty.Claim) {
+	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.assignment.Claim) {
 		return
 	}
-	a.duty.Claim = bytes.Clone(sealed)
+	a.assignment.Claim = bytes.Clone(sealed)
 	a.remember(false)
 }
 
@@ -140,42 +141,42 @@ func fenceOf(l *protocol.LeaseLost) string {
 	}
 }
 
-// take makes this the agent's duty: remembered first, then reported.
-func (a *Agent) take(d duty) {
-	a.duty = d
+// take makes this the agent's assignment: remembered first, then reported.
+func (a *Agent) take(d assignment) {
+	a.assignment = d
 	a.remember(true)
 }
 
 // drain has the hook run for this drain, if it is one that has not ended.
 func (a *Agent) drain(d *protocol.Drain) {
 	a.leaving = d
-	if a.stopped || d.GetToken() == "" || d.GetToken() == a.duty.Drained {
+	if a.stopped || d.GetToken() == "" || d.GetToken() == a.assignment.Drained {
 		a.deps.Hook.Want(nil)
 		return
 	}
 	a.deps.Hook.Want(&workload.Drain{
-		Token: d.GetToken(), Run: d.GetHook(), Vars: a.duty.Vars, Timeout: d.GetTimeout().AsDuration(),
+		Token: d.GetToken(), Run: d.GetHook(), Vars: a.assignment.Vars, Timeout: d.GetTimeout().AsDuration(),
 	})
 }
 
 // noteDone remembers what the workload's keeper and the drain hook have carried out since. Only
 // then is it reported, so a crash in between repeats a restart and loses none.
 func (a *Agent) noteDone() {
-	now := a.duty
+	now := a.assignment
 	now.Restarted = a.keeper.carriedOut()
 	if token := a.deps.Hook.Ended(); token != "" {
 		now.Drained = token
 	}
-	if now.Restarted != a.duty.Restarted {
+	if now.Restarted != a.assignment.Restarted {
 		a.checkAfresh()
 	}
-	if now.Restarted != a.duty.Restarted || now.Drained != a.duty.Drained {
+	if now.Restarted != a.assignment.Restarted || now.Drained != a.assignment.Drained {
 		a.take(now)
 	}
 }
 
 // remember has the state file written.
 func (a *Agent) remember(novel bool) {
-	a.duty.Verdicts = a.verdictsNow()
-	a.scribe.write(page{memory: a.memory, duty: a.duty, novel: novel})
+	a.assignment.Verdicts = a.verdictsNow()
+	a.stateWriter.write(stateFile{memory: a.memory, assignment: a.assignment, novel: novel})
 }

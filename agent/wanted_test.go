@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// config is what is wanted of an agent that has a configuration and nothing else to do.
+// config returns what is wanted of an agent that has a configuration and nothing else to do.
 func config(hash, greeting string) *protocol.Wanted {
 	return &protocol.Wanted{
 		ConfigHash: hash, Run: []string{"./web"}, Vars: map[string]string{"greeting": greeting},

@@ -59,8 +59,8 @@ LIST
 changes() {
 	cat <<'LIST'
 change-analysis-stops-at-once|coordinator/plan/analysis.go|s/due := d.doubt(a); reading.Asked.Before(due)/due := d.doubt(a); false \&\& reading.Asked.Before(due)/
-change-analysis-missing-number-is-good|coordinator/plan/analysis.go|s/d.lacks(a.From, "no number: "+reading.Missing())/_ = reading/
-change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.outrun(reading) {/if false {/
+change-analysis-missing-number-is-good|coordinator/plan/analysis.go|s/d.waitFor(a.From, "no number: "+reading.Missing())/_ = reading/
+change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.predatesLastStep(reading) {/if false {/
 change-shared-budget-off-by-one|coordinator/plan/shared_budget.go|s/max(sum.Unavailable, sum.Unwell) >= b.most/max(sum.Unavailable, sum.Unwell) > b.most/
 change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(v.now))/false/
 change-drill-repeated|coordinator/plan/drill_schedule.go|s/m.Record.Drill.Request == mark.Request/false/

@@ -21,7 +21,7 @@ const AgentAuto = "auto"
 // DefaultAgentWithin is how soon a new version must be acknowledged.
 const DefaultAgentWithin = Duration(2 * time.Minute)
 
-// Limit is how soon a new version must be acknowledged.
+// Limit returns how soon a new version must be acknowledged.
 func (a *AgentSpec) Limit() time.Duration {
 	if a.Within == nil {
 		return DefaultAgentWithin.D()

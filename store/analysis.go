@@ -22,7 +22,7 @@ func (a *Analysis) Holds(value float64) bool {
 	return (a.Max == nil || value <= *a.Max) && (a.Min == nil || value >= *a.Min)
 }
 
-// Bounds are what the number is to be.
+// Bounds returns what the number is to be.
 func (a *Analysis) Bounds() string {
 	switch {
 	case a.Max == nil && a.Min == nil:
@@ -36,7 +36,7 @@ func (a *Analysis) Bounds() string {
 	}
 }
 
-// Patience is how long the number has to be out of its bounds.
+// Patience returns how long the number has to be out of its bounds.
 func (a *Analysis) Patience() Duration {
 	if a.For == 0 {
 		return DefaultAnalysisFor

@@ -16,7 +16,7 @@ type backoff struct {
 // reset makes the next wait a short one again.
 func (b *backoff) reset() { b.next = 0 }
 
-// delay is how long to wait before the next attempt.
+// delay returns how long to wait before the next attempt.
 func (b *backoff) delay() time.Duration {
 	b.next = min(max(2*b.next, b.first), b.most)
 	return b.next/2 + rand.N(b.next/2+1)

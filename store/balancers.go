@@ -45,7 +45,7 @@ const (
 // Wanted reports whether the instance is to be in service.
 func (s TrafficState) Wanted() bool { return s == TrafficJoining || s == TrafficServing }
 
-// TimerTraffic is the name of the timer of a membership.
+// TimerTraffic returns the name of the timer of a membership.
 func TimerTraffic(balancer string) string { return "traffic_" + balancer }
 
 // mostBalancers bounds the load balancers of one group.
@@ -53,7 +53,7 @@ const mostBalancers = 16
 
 const inBalancers = "load_balancers[]."
 
-// balancerField is a field of each load balancer.
+// balancerField returns a field of each load balancer.
 func balancerField[T any](path, kind, def, rule, allowed, doc string, get func(*LoadBalancer) T,
 	ok func(T) bool,
 ) Field {
@@ -145,7 +145,7 @@ func wrongBalancers(g *Group) []FieldError {
 	return out
 }
 
-// Balancer is how the group uses the load balancer with a name; nil if it does not.
+// Balancer returns how the group uses the load balancer with a name; nil if it does not.
 func (g *Group) Balancer(name string) *LoadBalancer {
 	for i := range g.LoadBalancers {
 		if g.LoadBalancers[i].Name == name {

@@ -11,10 +11,10 @@ import (
 // percentage, so that -25 is 25%.
 type Amount int
 
-// Percent is a percentage of a group's size.
+// Percent returns a percentage of a group's size.
 func Percent(n int) Amount { return Amount(-n) }
 
-// Up is the number of instances, rounded up.
+// Up returns the number of instances, rounded up.
 func (a Amount) Up(size int) int {
 	if a >= 0 {
 		return int(a)
@@ -22,7 +22,7 @@ func (a Amount) Up(size int) int {
 	return (size*int(-a) + 99) / 100
 }
 
-// Down is the number of instances, rounded down.
+// Down returns the number of instances, rounded down.
 func (a Amount) Down(size int) int {
 	if a >= 0 {
 		return int(a)
@@ -98,10 +98,10 @@ type WorkBudget struct {
 	MaxExpansion   *Amount `json:"max_expansion,omitempty"`
 }
 
-// MaxExpansion is how many machines above size may exist at once.
+// MaxExpansion returns how many machines above size may exist at once.
 func (g *Group) MaxExpansion() int { return g.Budget.MaxExpansion.Up(g.Size) }
 
-// MaxUnavailable is how many of the group's instances may be taken down at once. Unless the
+// MaxUnavailable returns how many of the group's instances may be taken down at once. Unless the
 // operator says, it is none; one where instances are restarted in their place, which takes them
 // down (HEAL-3). A percentage is at least one instance only if no machine may be made beyond size.
 func (g *Group) MaxUnavailable(restarts bool) int {
@@ -122,7 +122,8 @@ func (a Amount) unavailable(size, expansion int) int {
 	return 1
 }
 
-// MaxExpansionFor is how many machines above size may exist for a kind of work to make another.
+// MaxExpansionFor returns how many machines above size may exist for a kind of work to make
+// another.
 func (g *Group) MaxExpansionFor(w WorkBudget) int {
 	if w.MaxExpansion == nil {
 		return g.MaxExpansion()
@@ -130,7 +131,8 @@ func (g *Group) MaxExpansionFor(w WorkBudget) int {
 	return min(g.MaxExpansion(), w.MaxExpansion.Up(g.Size))
 }
 
-// MaxUnavailableFor is how many instances may be down for a kind of work to take another one down.
+// MaxUnavailableFor returns how many instances may be down for a kind of work to take another one
+// down.
 func (g *Group) MaxUnavailableFor(w WorkBudget, restarts bool) int {
 	if w.MaxUnavailable == nil {
 		return g.MaxUnavailable(restarts)

@@ -30,7 +30,7 @@ type BusySpec struct {
 // DefaultBusyTimeout is how long an instance that was chosen has to become idle.
 const DefaultBusyTimeout = Duration(time.Hour)
 
-// Patience is how long an instance that was chosen has to become idle.
+// Patience returns how long an instance that was chosen has to become idle.
 func (b *BusySpec) Patience() time.Duration {
 	if b.Timeout == nil {
 		return DefaultBusyTimeout.D()
@@ -45,7 +45,8 @@ const IdleCheck = "is idle"
 // Asked reports whether agents are told to find it out.
 func (b BusyProbe) Asked() bool { return b.check() != nil }
 
-// check is what its agent is told to do; nil: nothing. So agents of a release before do it too.
+// check returns what its agent is told to do; nil: nothing. So agents of a release before do it
+// too.
 func (b BusyProbe) check() *Check {
 	c := DefaultCheck()
 	c.Name, c.Optional = IdleCheck, true
@@ -62,8 +63,8 @@ func (b BusyProbe) check() *Check {
 	return &c
 }
 
-// AllChecks are the checks that an instance's agent does: the checks of its group, and whether it
-// is idle.
+// AllChecks returns the checks that an instance's agent does: the checks of its group, and whether
+// it is idle.
 func (s *InstanceSpec) AllChecks() []Check {
 	if idle := s.Busy.check(); idle != nil {
 		return append(s.Checks[:len(s.Checks):len(s.Checks)], *idle)

@@ -105,7 +105,7 @@ func (p *Port) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(p))
 }
 
-// DefaultCheck is a check of which only the kind is missing.
+// DefaultCheck returns a check of which only the kind is missing.
 func DefaultCheck() Check {
 	return Check{
 		Interval: Duration(2 * time.Second), Timeout: Duration(time.Second), UnhealthyThreshold: 2,
@@ -149,7 +149,7 @@ func knownChecks(spec []byte) error {
 // ProcessCheckName is the check that a workload has unasked.
 const ProcessCheckName = "process"
 
-// Kind is what a check asks, or a joint list if it is several, or nothing.
+// Kind returns what a check asks, or a joint list if it is several, or nothing.
 func (c *Check) Kind() string {
 	var kinds []string
 	for _, k := range []struct {
@@ -172,7 +172,7 @@ func (c *Check) Kind() string {
 // oneKind reports whether the check has exactly one kind.
 func (c *Check) oneKind() bool { return slices.Contains(CheckKinds, c.Kind()) }
 
-// subject is what tells a check from others of its kind at a glance.
+// subject returns what tells a check from others of its kind at a glance.
 func (c *Check) subject() string {
 	switch {
 	case c.HTTP != nil:

@@ -16,7 +16,7 @@ const MaxChecks = 32
 // brackets.
 const inChecks = "checks[]."
 
-// checkField is a field of each check. It is judged where there is something to judge: get is
+// checkField returns a field of each check. It is judged where there is something to judge: get is
 // nil-safe by has.
 func checkField[T any](path, kind, def, allowed, doc string, has func(*Check) bool, get func(*Check) T,
 	ok func(*Check, T) bool,
@@ -83,7 +83,7 @@ func headersOK(_ *Check, m map[string]string) bool {
 	return len(m) <= 50
 }
 
-// checkFields are the fields that each check has, after the list itself.
+// checkFields returns the fields that each check has, after the list itself.
 func checkFields() []Field {
 	fields := []Field{
 		{

@@ -154,7 +154,7 @@ func TestBoundsOfChecks(t *testing.T) {
 	}
 }
 
-// withCheck is a group whose second check has one field set.
+// withCheck returns a group whose second check has one field set.
 func withCheck(t *testing.T, path string, value any) store.Group {
 	t.Helper()
 	kind, below, nested := strings.Cut(path, ".")

@@ -19,7 +19,7 @@ type DrillSpec struct {
 // DrillKinds are the kinds of drill as a group's file names them.
 var DrillKinds = []string{"machine", string(DrillAgent), string(DrillWorkload)}
 
-// Of is the kind of the drill.
+// Of returns the kind of the drill.
 func (s *DrillSpec) Of() DrillKind {
 	if s.Kind == DrillKinds[0] {
 		return DrillMachine
@@ -27,8 +27,8 @@ func (s *DrillSpec) Of() DrillKind {
 	return DrillKind(s.Kind)
 }
 
-// DrillAt is the scheduled drill that came last, up to a time, and when that was; nil if there is
-// none. Of two that come at once the first in the list counts.
+// DrillAt returns the scheduled drill that came last, up to a time, and when that was; nil if there
+// is none. Of two that come at once the first in the list counts.
 func (g *Group) DrillAt(now time.Time) (due time.Time, s *DrillSpec) {
 	for i := range g.Drills {
 		if last := lastOf(g.Drills[i].Cron, g.Drills[i].TimeZone, now); last.After(due) {
@@ -38,7 +38,7 @@ func (g *Group) DrillAt(now time.Time) (due time.Time, s *DrillSpec) {
 	return due, s
 }
 
-// NextDrill is when a scheduled drill comes next; zero if none does.
+// NextDrill returns when a scheduled drill comes next; zero if none does.
 func (g *Group) NextDrill(now time.Time) (at time.Time) {
 	for i := range g.Drills {
 		next := nextOf(g.Drills[i].Cron, g.Drills[i].TimeZone, now)
@@ -77,7 +77,7 @@ var drillFields = []Field{
 		func(s *DrillSpec) bool { return s.Zone == "" || s.Of() == DrillMachine && len(s.Zone) <= mostWhy }),
 }
 
-// drillField is a field of each drill.
+// drillField returns a field of each drill.
 func drillField(path, def, allowed, doc string, get func(*DrillSpec) string, ok func(*DrillSpec) bool) Field {
 	return Field{
 		Path: "drills[]." + path, Type: "string", Default: def, Allowed: allowed, Rule: "DAY-6", Doc: doc,

@@ -78,7 +78,7 @@ func intField(path, def, rule, doc string, low, high int, get func(*Group) int) 
 // ofTheGroup is the default of limits that narrow others.
 const ofTheGroup = "as for the group"
 
-// amountField is a number of instances or a percentage of size.
+// amountField returns a number of instances or a percentage of size.
 func amountField(path, def, rule, doc string, get func(*Group) *Amount) Field {
 	return Field{
 		Path: path, Type: "integer or percentage", Default: def, Allowed: fmt.Sprintf("0 to %d, or 0%% to 100%%", mostBudget),
@@ -101,7 +101,7 @@ func durationField(path, def, rule, doc string, low, high time.Duration, get fun
 	}
 }
 
-// ageField is a duration for which the shard may have a default.
+// ageField returns a duration for which the shard may have a default.
 func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
 	const most = 10 * 365 * 24 * time.Hour
 	return Field{
@@ -120,7 +120,7 @@ func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
 	}
 }
 
-// atMost is a field with a duration that must not be longer than another field's. pair returns
+// atMost returns a field with a duration that must not be longer than another field's. pair returns
 // both, and whether they can be compared.
 func atMost(f Field, other string, pair func(*Group) (this, that Duration, both bool)) Field {
 	f.Allowed += ", and at most " + other

@@ -47,7 +47,7 @@ func (c FileChange) ok() bool {
 	return oneOf(c.Do, FileNone, FileReload, FileRestart) && len(c.Run) == 0
 }
 
-// String is how people read it.
+// String returns how people read it.
 func (c FileChange) String() string { return strings.TrimSpace(string(Encode(c))) }
 
 type fileCommand struct {
@@ -88,14 +88,14 @@ func (c *FileChange) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Kind is where the content comes from: text, template, secret or certificate; "" if that is not
-// one of them.
+// Kind returns where the content comes from: text, template, secret or certificate; "" if that is
+// not one of them.
 func (f *File) Kind() string {
 	kind, kinds := "", 0
-	for name, is := range map[string]bool{
+	for name, ok := range map[string]bool{
 		"text": f.Text != nil, "template": f.Template != "", "secret": f.Secret != "", "certificate": f.Certificate != nil,
 	} {
-		if is {
+		if ok {
 			kind, kinds = name, kinds+1
 		}
 	}
@@ -105,7 +105,7 @@ func (f *File) Kind() string {
 	return kind
 }
 
-// bytes is how much of the spec the content takes.
+// bytes returns how much of the spec the content takes.
 func (f *File) bytes() int {
 	n := len(f.Template)
 	if f.Text != nil {

@@ -64,7 +64,7 @@ func (c *FileCertificate) complete() {
 	}
 }
 
-// names are the templates of a certificate's names.
+// names returns the templates of a certificate's names.
 func (f *File) names() []string {
 	if f.Certificate == nil {
 		return nil
@@ -78,7 +78,7 @@ func (f *File) holdsKey() bool { return f.Certificate != nil && f.Certificate.Ke
 // FilePath is a place that a file takes, and the field that names it.
 type FilePath struct{ Field, Path string }
 
-// Paths are all places that the file takes.
+// Paths returns all places that the file takes.
 func (f *File) Paths() []FilePath {
 	out := []FilePath{{"path", f.Path}}
 	if c := f.Certificate; c != nil {
@@ -110,7 +110,7 @@ func countBundles(files []File) (n int) {
 	return n
 }
 
-// certificateField is a field of each certificate.
+// certificateField returns a field of each certificate.
 func certificateField(name, kind, def, allowed, doc string, value func(*FileCertificate) any,
 	ok func(*File) bool,
 ) Field {
@@ -119,7 +119,7 @@ func certificateField(name, kind, def, allowed, doc string, value func(*FileCert
 		func(f *File) bool { return f.Certificate == nil || ok(f) })
 }
 
-// certificateFields are the fields of a file that is a certificate.
+// certificateFields returns the fields of a file that is a certificate.
 func certificateFields() []Field {
 	return []Field{
 		certificateField("authority", "string", "",
@@ -173,7 +173,7 @@ func isAuthorityName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// VersionFor is the version of an instance's certificate, by its record.
+// VersionFor returns the version of an instance's certificate, by its record.
 func (c *FileCertificate) VersionFor(i *Instance, issuer string) (string, error) {
 	names, err := CertificateNames(c.Names, filetemplate.Data{Vars: i.Spec.Vars, Facts: i.TemplateFacts()})
 	if err != nil {
@@ -182,8 +182,8 @@ func (c *FileCertificate) VersionFor(i *Instance, issuer string) (string, error)
 	return c.Version(i.ID, names, issuer), nil
 }
 
-// TemplateFacts are what templates of files and of certificates' names know of an instance. A fact
-// that is not known yet is left out, so that what needs it waits for it.
+// TemplateFacts returns what templates of files and of certificates' names know of an instance. A
+// fact that is not known yet is left out, so that what needs it waits for it.
 func (i *Instance) TemplateFacts() map[string]any {
 	facts := map[string]any{"instance": i.ID, "group": i.Group, "slot": i.Slot, "zone": i.Zone}
 	if i.Address != "" {

@@ -27,7 +27,7 @@ var (
 	modeForm  = regexp.MustCompile(`^0?[0-7]{3}$`)
 )
 
-// fileField is a field of each file.
+// fileField returns a field of each file.
 func fileField(name, kind, def, allowed, rule, doc string, value func(*File) any, ok func(*File) bool) Field {
 	return Field{
 		Path: inFiles + name, Type: kind, Default: def, Allowed: allowed, Rule: rule, Doc: doc,
@@ -61,7 +61,7 @@ func filePathOK(p string) bool {
 	return path.IsAbs(p) && path.Clean(p) == p && p != "/"
 }
 
-// fileFields are the fields that each file has, after the list itself.
+// fileFields returns the fields that each file has, after the list itself.
 func fileFields() []Field {
 	fields := []Field{
 		{
@@ -183,7 +183,7 @@ func wrongTemplates(g *Group) []FieldError {
 	return out
 }
 
-// templateError is an error of a template, with its place.
+// templateError returns an error of a template, with its place.
 func templateError(i int, err error) FieldError {
 	e := FieldError{
 		Path: fmt.Sprintf("files[%d].template", i), Value: err.Error(), Rule: "FILE-1",

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// filed is a group with one valid file, changed.
+// filed returns a group with one valid file, changed.
 func filed(change func(*store.File)) store.Group {
 	g := validGroup()
 	g.Vars = map[string]string{"greeting": "hello"}

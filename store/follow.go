@@ -186,8 +186,8 @@ func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (P
 	return part, err
 }
 
-// apart are the prefixes in order, without those that lie in another: so that what they hold, one
-// after the other, is ordered by key.
+// apart returns the prefixes in order, without those that lie in another: so that what they hold,
+// one after the other, is ordered by key.
 func apart(prefixes []string) (out []string) {
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
 		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {

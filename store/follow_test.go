@@ -40,7 +40,7 @@ type cache struct {
 
 func newCache(t *testing.T) *cache { return &cache{t: t, told: told{stale: true}} }
 
-// now is what it has been told so far.
+// now returns what it has been told so far.
 func (p *cache) now() told {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -88,7 +88,8 @@ type Template struct {
 	Settings      map[string]any    `json:"settings,omitempty"`
 }
 
-// Types are the instance types that will do, in order of preference; none: the provider's choice.
+// Types returns the instance types that will do, in order of preference; none: the provider's
+// choice.
 func (t Template) Types() []string {
 	if t.InstanceType != "" {
 		return []string{t.InstanceType}
@@ -137,7 +138,7 @@ type RolloutSpec struct {
 // DefaultCanaryDuration is how long canaries have to be healthy.
 const DefaultCanaryDuration = Duration(10 * time.Minute)
 
-// CanaryWait is how long canaries have to be healthy before the others follow; promoted: an
+// CanaryWait returns how long canaries have to be healthy before the others follow; promoted: an
 // operator has to say so.
 func (r *RolloutSpec) CanaryWait() (wait time.Duration, promoted bool) {
 	d := DefaultCanaryDuration
@@ -147,7 +148,7 @@ func (r *RolloutSpec) CanaryWait() (wait time.Duration, promoted bool) {
 	return max(d, r.Bake).D(), d == 0
 }
 
-// Canaries are how many instances of a group are changed first. Others always remain.
+// Canaries returns how many instances of a group are changed first. Others always remain.
 func (g *Group) Canaries() int {
 	if g.Rollout.Canary == 0 || g.Size < 2 {
 		return 0
@@ -216,7 +217,7 @@ const (
 // Waits reports whether an instance waits for spot capacity, however long that takes.
 func (c CapacitySpec) Waits() bool { return c.Fallback == FallbackWait }
 
-// Patience is how long spot capacity is asked for before an instance is made on demand.
+// Patience returns how long spot capacity is asked for before an instance is made on demand.
 func (c CapacitySpec) Patience() time.Duration {
 	if c.FallbackAfter == nil {
 		return DefaultFallbackAfter.D()
@@ -224,7 +225,7 @@ func (c CapacitySpec) Patience() time.Duration {
 	return c.FallbackAfter.D()
 }
 
-// Return is how long after a fallback the first instance tries to return to spot; 0: never.
+// Return returns how long after a fallback the first instance tries to return to spot; 0: never.
 func (c CapacitySpec) Return() time.Duration {
 	if c.ReturnAfter == nil {
 		return DefaultReturnAfter.D()
@@ -245,7 +246,7 @@ func (c *CapacitySpec) complete() {
 	*c = full
 }
 
-// OnDemand is how many of a number of instances are to be on demand.
+// OnDemand returns how many of a number of instances are to be on demand.
 func (c CapacitySpec) OnDemand(size int) int {
 	base := min(c.OnDemandBase, size)
 	return base + ((size-base)*(100-c.Spot)+99)/100
@@ -294,8 +295,8 @@ const (
 	ActionRecreate   = "recreate"
 )
 
-// DefaultGroup is a group in which only what the operator must say is missing. A lease_ttl of 0
-// stands for its default, which depends on the interval: see Complete.
+// DefaultGroup returns a group in which only what the operator must say is missing. A lease_ttl of
+// 0 stands for its default, which depends on the interval: see Complete.
 func DefaultGroup() Group {
 	return Group{
 		Schema:              Schema,
@@ -419,7 +420,7 @@ func (g *Group) Restore(good InstanceSpec) {
 	g.Checks, g.Files, g.Slots, g.Busy.BusyProbe = good.Checks, good.Files, good.Slots, good.Busy
 }
 
-// InstanceSpec is the part of the spec that a machine is made from. Of a group that is divided
+// InstanceSpec returns the part of the spec that a machine is made from. Of a group that is divided
 // between spot machines and others, it is a spot machine's.
 func (g Group) InstanceSpec() InstanceSpec {
 	var notices NoticeSpec

@@ -46,7 +46,7 @@ func (g Group) fieldErrors() []error {
 	return errs
 }
 
-// Warnings are the questionable, though allowed, choices in a spec.
+// Warnings returns the questionable, though allowed, choices in a spec.
 func (g Group) Warnings() []string {
 	var w []string
 	if g.MaxExpansionFor(g.Budget.Heal) == 0 && g.MaxUnavailableFor(g.Budget.Heal, false) == 0 {

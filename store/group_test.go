@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// web is a group in which only what the operator must say is said.
+// web returns a group in which only what the operator must say is said.
 func web() store.Group {
 	g := store.DefaultGroup()
 	g.Name, g.Provider = "web", "process"
@@ -302,7 +302,7 @@ func make256(arg string) []string {
 	return slices.Repeat([]string{arg}, 256)
 }
 
-// with is the group web with one field set, by its path in the group's JSON.
+// with returns the group web with one field set, by its path in the group's JSON.
 func with(t *testing.T, path string, value any) store.Group {
 	t.Helper()
 	var doc map[string]any

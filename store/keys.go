@@ -68,29 +68,30 @@ func (k Keys) Secret(name string) string  { return k.root + KindSecrets + "/" + 
 func (k Keys) Host(hash string) string    { return k.root + KindHosts + "/" + hash }
 func (k Keys) Extra(id string) string     { return k.root + KindExtras + "/" + id }
 
-// Load is the key of the load of a group in the hour of a time.
+// Load returns the key of the load of a group in the hour of a time.
 func (k Keys) Load(hour time.Time, group string) string {
 	return k.LoadsFrom(hour) + "/" + group
 }
 
-// LoadsFrom is a key that sorts before every load of that hour and of later ones.
+// LoadsFrom returns a key that sorts before every load of that hour and of later ones.
 func (k Keys) LoadsFrom(hour time.Time) string {
 	return k.root + KindLoads + "/" + hour.UTC().Format("20060102T15")
 }
 
-// Day is the key of what is kept of a group's day, DayDone of the note that the day is summed up.
-// It sorts before them.
+// Day returns the key of what is kept of a group's day, DayDone of the note that the day is summed
+// up. It sorts before them.
 func (k Keys) Day(day, group string) string { return k.DayDone(day) + "/" + group }
 
-// DayDone is the key of the note that a day, as 2026-11-25, is summed up.
+// DayDone returns the key of the note that a day, as 2026-11-25, is summed up.
 func (k Keys) DayDone(day string) string { return k.root + KindDays + "/" + day }
 
-// Gone is the key of the note that another key of the shard was deleted on purpose.
+// Gone returns the key of the note that another key of the shard was deleted on purpose.
 func (k Keys) Gone(key string) string {
 	return k.root + KindGone + "/" + strings.TrimPrefix(key, k.root)
 }
 
-// OfGone is the key that a note below gone/ speaks of. The name is what Split returns for the note.
+// OfGone returns the key that a note below gone/ speaks of. The name is what Split returns for the
+// note.
 func (k Keys) OfGone(name string) string { return k.root + name }
 
 func (k Keys) Leader(id LeaseID) string {
@@ -104,13 +105,13 @@ func (k Keys) Event(at time.Time, id string) string {
 	return k.root + KindEvents + "/" + EventTime(at) + "-" + id
 }
 
-// EventsFrom is a key that sorts before every entry of the journal at or after the given time.
+// EventsFrom returns a key that sorts before every entry of the journal at or after the given time.
 func (k Keys) EventsFrom(at time.Time) string { return k.root + KindEvents + "/" + EventTime(at) }
 
-// EventTime is the sortable form of a time in an event's key.
+// EventTime returns the sortable form of a time in an event's key.
 func EventTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000") }
 
-// Of is the prefix of all keys of a kind.
+// Of returns the prefix of all keys of a kind.
 func (k Keys) Of(kind string) string { return k.root + kind + "/" }
 
 // Split takes a key of this shard apart: its kind, and its name below that ("" for the shard,

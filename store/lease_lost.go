@@ -32,7 +32,7 @@ func (l LeaseLost) ok() bool {
 	return oneOf(l.Do, LeaseLostNone, LeaseLostStop, LeaseLostPowerOff) && len(l.Run) == 0
 }
 
-// String is how people read it.
+// String returns how people read it.
 func (l LeaseLost) String() string {
 	return strings.TrimSpace(string(Encode(l)))
 }

@@ -15,7 +15,7 @@ const MostLimit = 1_000_000
 // "ec2:100,lxd:20" (CAP-1). A name may contain colons.
 type Limits string
 
-// ByName are the limits; nil if it is none, or not readable.
+// ByName returns the limits; nil if it is none, or not readable.
 func (l Limits) ByName() map[string]int {
 	byName, err := l.read()
 	if err != nil {

@@ -40,7 +40,7 @@ func texts[T ~string](list []T) (out []string) {
 	return out
 }
 
-// constantsOf are the values of all constants of a string type of package store.
+// constantsOf returns the values of all constants of a string type of package store.
 func constantsOf(t *testing.T, kind string) (values []string) {
 	t.Helper()
 	for _, name := range []string{"record_blocked.go", "record_cause.go"} {

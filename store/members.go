@@ -32,7 +32,7 @@ type Member struct {
 	CertificateEnds time.Time `json:"certificate_ends,omitzero"`
 }
 
-// Title is how people know the member.
+// Title returns how people know the member.
 func (m Member) Title() string {
 	if m.Name != "" {
 		return "etcd " + m.Name

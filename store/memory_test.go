@@ -41,7 +41,7 @@ func grant(t *testing.T, s store.Store, ttl time.Duration) store.Lease {
 // takes no longer.
 func pass(d time.Duration) { <-time.After(d) }
 
-// keysBelow are the names of the keys below a prefix.
+// keysBelow returns the names of the keys below a prefix.
 func keysBelow(t *testing.T, s store.Store, prefix string) []string {
 	t.Helper()
 	listing, err := s.List(t.Context(), prefix, 0)

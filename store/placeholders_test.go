@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// placeholderPaths are the paths at which a group's placeholders cannot be filled.
+// placeholderPaths returns the paths at which a group's placeholders cannot be filled.
 func placeholderPaths(t *testing.T, g Group) string {
 	t.Helper()
 	var paths []string

@@ -66,7 +66,7 @@ func (i *Instance) LeavesBecause() Purpose {
 	}
 }
 
-// leavesBy is why an instance leaves by a rule.
+// leavesBy returns why an instance leaves by a rule.
 func leavesBy(rule string, other Purpose) Purpose {
 	switch rule {
 	case "ROLL-1":

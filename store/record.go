@@ -17,7 +17,7 @@ var ErrSchema = errors.New("newer schema")
 // Duration is a time.Duration that reads and writes as "1m30s".
 type Duration time.Duration
 
-// D is the duration as the time package has it.
+// D returns the duration as the time package has it.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
 func (d Duration) String() string { return time.Duration(d).String() }
@@ -47,7 +47,8 @@ type Versioned[T any] struct {
 // Present reports whether there is such a record.
 func (v Versioned[T]) Present() bool { return v.Modified != 0 }
 
-// Unchanged is the condition that the record is still as it was read: absent, if it was absent.
+// Unchanged returns the condition that the record is still as it was read: absent, if it was
+// absent.
 func (v Versioned[T]) Unchanged() Condition { return At(v.Key, v.Modified) }
 
 // Decode reads a record of type T from a key's value. Unknown fields are tolerated (an older

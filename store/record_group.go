@@ -278,7 +278,7 @@ type Turn struct {
 	Instance string `json:"instance,omitempty"`
 }
 
-// Timers are the timers in the record, by name: see Timer.
+// Timers returns the timers in the record, by name: see Timer.
 func (s *Status) Timers() []NamedTimer {
 	var out []NamedTimer
 	add := func(name string, t *Timer) {

@@ -146,9 +146,9 @@ type Restart struct {
 // ByAgent reports whether the agent carries it out and reports its token.
 func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
-// RestartWanted is the token of the restart that the agent has to carry out, or has carried out; ""
-// if there is none. After a restart of the machine the new boot gets it as well, because it may not
-// know yet what to run.
+// RestartWanted returns the token of the restart that the agent has to carry out, or has carried
+// out; "" if there is none. After a restart of the machine the new boot gets it as well, because it
+// may not know yet what to run.
 func (i *Instance) RestartWanted() string {
 	r := i.Restart
 	switch {
@@ -167,7 +167,7 @@ const (
 	RestartMachine  = "machine"
 )
 
-// Place is the slot as a journal entry names it; nil for an instance on demand.
+// Place returns the slot as a journal entry names it; nil for an instance on demand.
 func (i *Instance) Place() *int {
 	if i.Slot < 0 {
 		return nil
@@ -176,7 +176,7 @@ func (i *Instance) Place() *int {
 	return &n
 }
 
-// Timers are the timers in the record, by name: see Timer.
+// Timers returns the timers in the record, by name: see Timer.
 func (i *Instance) Timers() []NamedTimer {
 	var out []NamedTimer
 	if i.Drain != nil {
@@ -291,7 +291,7 @@ type Vacated struct {
 	Purpose Purpose `json:"purpose,omitempty"`
 }
 
-// Timers are the timers in the record, by name: see Timer.
+// Timers returns the timers in the record, by name: see Timer.
 func (s *Slot) Timers() []NamedTimer {
 	var out []NamedTimer
 	if s.Retry != nil {

@@ -184,7 +184,8 @@ type CheckReport struct {
 	Took      Duration `json:"took,omitempty"` // the last run
 }
 
-// Progress is how far a check has come to another verdict, like 1/2; "" where nothing points there.
+// Progress returns how far a check has come to another verdict, like 1/2; "" where nothing points
+// there.
 func (c CheckReport) Progress() string {
 	if c.Threshold == 0 || c.Healthy && c.Against == 0 {
 		return ""

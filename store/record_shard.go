@@ -173,7 +173,7 @@ type Served struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// SurelyPast is the latest time that is known to have been past when this was written.
+// SurelyPast returns the latest time that is known to have been past when this was written.
 func (s Served) SurelyPast() time.Time {
 	if s.Past.IsZero() || s.At.Before(s.Past) {
 		return s.At
@@ -181,7 +181,7 @@ func (s Served) SurelyPast() time.Time {
 	return s.Past
 }
 
-// Begins is from when on the journal of a shard says what happened.
+// Begins returns from when on the journal of a shard says what happened.
 func (s Served) Begins(shard Shard) time.Time {
 	if s.Since.After(shard.Created) {
 		return s.Since
@@ -246,7 +246,7 @@ func (s Served) Exchanged(v Vitals) string {
 	}
 }
 
-// ClusterName is the cluster's ID as etcd prints it.
+// ClusterName returns the cluster's ID as etcd prints it.
 func (v Vitals) ClusterName() string { return fmt.Sprintf("%x", v.Cluster) }
 
 // Gap is a time in which no leader was at work.
@@ -255,7 +255,7 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// Within is how much of the gap lies after a time.
+// Within returns how much of the gap lies after a time.
 func (g Gap) Within(since time.Time) time.Duration {
 	if g.From.After(since) {
 		since = g.From

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// filled is a T in which every field, at every depth, has a value that is not its zero, except
+// filled returns a T in which every field, at every depth, has a value that is not its zero, except
 // Schema, which is 1.
 func filled[T any]() T {
 	var record T
@@ -91,7 +91,7 @@ func comesBack[T any](t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if shard, is := any(&record).(*store.Shard); is {
+			if shard, ok := any(&record).(*store.Shard); ok {
 				shard.Settings = shard.Settings.WithDefaults() // what is not set is not written
 			}
 			if !reflect.DeepEqual(got.Record, record) {

@@ -53,7 +53,7 @@ func IsTokenHash(s string) bool {
 	return err == nil && len(sum) == sha256.Size && s == hex.EncodeToString(sum)
 }
 
-// TokenHash is what is stored of a token.
+// TokenHash returns what is stored of a token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

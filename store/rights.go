@@ -20,12 +20,12 @@ const (
 // users.
 const RoleRoot = "root"
 
-// Roles are all roles, from the weakest to the strongest.
+// Roles returns all roles, from the weakest to the strongest.
 func Roles() []Role { return []Role{RoleViewer, RoleOperator, RoleCoordinator} }
 
 const rolePrefix = "leasehold-"
 
-// RoleName is how etcd calls a role of this shard.
+// RoleName returns how etcd calls a role of this shard.
 func (k Keys) RoleName(r Role) string { return rolePrefix + k.shard() + "-" + string(r) }
 
 func (k Keys) shard() string { return strings.TrimSuffix(strings.TrimPrefix(k.root, Root), "/") }
@@ -56,7 +56,7 @@ type Permission struct {
 // operatorKinds are the kinds of keys that commands write.
 var operatorKinds = []string{KindGroups, KindStatic, KindRequests, KindSecrets}
 
-// Permissions are what a role may do in this shard, ordered by key.
+// Permissions returns what a role may do in this shard, ordered by key.
 //
 // The key that is [Root] itself exists in no shard: reading it is how a store asks etcd for its
 // revision.

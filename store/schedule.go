@@ -27,14 +27,14 @@ type Scheduled struct {
 	Size     *int      `json:"size,omitempty"`
 }
 
-// last is when the change came last, up to a time; zero if that is not known.
+// last returns when the change came last, up to a time; zero if that is not known.
 func (c *ScaleChange) last(now time.Time) time.Time { return lastOf(c.Cron, c.TimeZone, now) }
 
-// next is when the change comes next, after a time; zero if it never does.
+// next returns when the change comes next, after a time; zero if it never does.
 func (c *ScaleChange) next(now time.Time) time.Time { return nextOf(c.Cron, c.TimeZone, now) }
 
-// lastOf is the last time that a cron expression names up to now, on the clock of a zone; zero if
-// it is not known.
+// lastOf returns the last time that a cron expression names up to now, on the clock of a zone; zero
+// if it is not known.
 func lastOf(expression, zone string, now time.Time) time.Time {
 	times, loc, ok := readCron(expression, zone)
 	if !ok {
@@ -53,7 +53,7 @@ func lastOf(expression, zone string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextOf is the next time that a cron expression names after now; zero if there is none.
+// nextOf returns the next time that a cron expression names after now; zero if there is none.
 func nextOf(expression, zone string, now time.Time) time.Time {
 	times, loc, ok := readCron(expression, zone)
 	if !ok {
@@ -77,15 +77,15 @@ func readCron(expression, zone string) (cron.Times, *time.Location, bool) {
 	return times, loc, wrong == nil && err == nil // a valid group has no other
 }
 
-// wallOf is what the clock of a zone shows, as if it were in UTC.
+// wallOf returns what the clock of a zone shows, as if it were in UTC.
 func wallOf(at time.Time, loc *time.Location) time.Time {
 	y, m, d := at.In(loc).Date()
 	hour, minute, second := at.In(loc).Clock()
 	return time.Date(y, m, d, hour, minute, second, 0, time.UTC)
 }
 
-// ScheduledAt is what the schedule puts in force at a time: the change that came last. It is nil if
-// there is none. Of two that come at once the later one in the list counts.
+// ScheduledAt returns what the schedule puts in force at a time: the change that came last. It is
+// nil if there is none. Of two that come at once the later one in the list counts.
 func (s *ScaleSpec) ScheduledAt(now time.Time) *Scheduled {
 	var latest *Scheduled
 	for i := range s.Schedule {
@@ -102,7 +102,7 @@ func (s *ScaleSpec) ScheduledAt(now time.Time) *Scheduled {
 	return latest
 }
 
-// scheduled are the bounds that a change sets.
+// scheduled returns the bounds that a change sets.
 func (s *ScaleSpec) scheduled(c *ScaleChange) (least, most int) {
 	least, most = s.Least(), s.Max
 	if c.Min != nil {
@@ -114,7 +114,8 @@ func (s *ScaleSpec) scheduled(c *ScaleChange) (least, most int) {
 	return least, most
 }
 
-// NextChange is when the schedule changes something next, and what; zero and nil if it never does.
+// NextChange returns when the schedule changes something next, and what; zero and nil if it never
+// does.
 func (s *ScaleSpec) NextChange(now time.Time) (at time.Time, c *ScaleChange) {
 	for i := range s.Schedule {
 		next := s.Schedule[i].next(now)
@@ -125,7 +126,7 @@ func (s *ScaleSpec) NextChange(now time.Time) (at time.Time, c *ScaleChange) {
 	return at.UTC(), c
 }
 
-// Under is the spec with what its schedule has put in force.
+// Under returns the spec with what its schedule has put in force.
 func (s *ScaleSpec) Under(c *Scheduled) *ScaleSpec {
 	if c == nil || len(s.Schedule) == 0 {
 		return s
@@ -205,7 +206,7 @@ var scheduleFields = []Field{
 		}),
 }
 
-// shown is a number that may be left out.
+// shown returns a number that may be left out.
 func shown(n *int) any {
 	if n == nil {
 		return "none"
@@ -213,7 +214,7 @@ func shown(n *int) any {
 	return *n
 }
 
-// changeField is a field of each change.
+// changeField returns a field of each change.
 func changeField(path, kind, def, allowed, doc string, get func(*ScaleChange) any,
 	ok func(*ScaleSpec, *ScaleChange) bool,
 ) Field {

@@ -99,7 +99,7 @@ var Settings = []Setting{
 	budgetGroups(),
 }
 
-// budgetGroups is the setting for the budgets that groups share.
+// budgetGroups returns the setting for the budgets that groups share.
 func budgetGroups() Setting {
 	s := limitsSetting("budget_groups", "shop:1",
 		"How many instances may be down at once in all groups together that name the same budget_group, for another "+
@@ -109,7 +109,7 @@ func budgetGroups() Setting {
 	return s
 }
 
-// BudgetOf is how many instances may be down in all groups that share a budget.
+// BudgetOf returns how many instances may be down in all groups that share a budget.
 func (s ShardSettings) BudgetOf(group string) int {
 	if most, set := s.BudgetGroups.ByName()[group]; set {
 		return most
@@ -139,7 +139,7 @@ func timeSetting(name, rule, doc string, low, high time.Duration, field func(*Sh
 	}
 }
 
-// orOff is a setting that 0 turns off.
+// orOff returns a setting that 0 turns off.
 func orOff(s Setting) Setting {
 	inRange := s.ok
 	s.Allowed = "0s, or " + s.Allowed
@@ -147,10 +147,10 @@ func orOff(s Setting) Setting {
 	return s
 }
 
-// Value is the setting as text.
+// Value returns the setting as text.
 func (s Setting) Value(all ShardSettings) string { return fmt.Sprint(s.value(all)) }
 
-// Default is what the setting is unless the shard says otherwise.
+// Default returns what the setting is unless the shard says otherwise.
 func (s Setting) Default() string { return s.Value(DefaultShardSettings()) }
 
 // settingNamed returns the setting with this name.
@@ -162,7 +162,7 @@ func settingNamed(name string) (Setting, bool) {
 	return Settings[i], true
 }
 
-// Value is the setting of this name as text; "" if there is none.
+// Value returns the setting of this name as text; "" if there is none.
 func (s ShardSettings) Value(name string) string {
 	one, known := settingNamed(name)
 	if !known {
@@ -249,8 +249,8 @@ func (s *ShardSettings) Set(name, value string) error {
 	return nil
 }
 
-// After is what is in force once these settings come after others that were: what is refused stays
-// as it was (REC-20).
+// After returns what is in force once these settings come after others that were: what is refused
+// stays as it was (REC-20).
 func (s ShardSettings) After(last ShardSettings) ShardSettings {
 	if len(s.Refused) == 0 {
 		return s
@@ -331,7 +331,7 @@ func (s *ShardSettings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// shownRaw is a stored value as a message shows it.
+// shownRaw returns a stored value as a message shows it.
 func shownRaw(raw json.RawMessage) string {
 	var d Duration
 	text := string(raw)

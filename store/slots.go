@@ -13,8 +13,8 @@ type SlotsSpec struct {
 
 var hostForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// NameIn is the name of the machine that is made for an instance: the slot's, or the instance's ID
-// where its group does not name slots or it is in none.
+// NameIn returns the name of the machine that is made for an instance: the slot's, or the
+// instance's ID where its group does not name slots or it is in none.
 func (s InstanceSpec) NameIn(group string, slot int, instance string) string {
 	if s.Slots.Name == "" || slot < 0 {
 		return instance
@@ -42,7 +42,7 @@ func (g *Group) slotNameOK() bool {
 // commonFacts are the facts of every machine, whatever its provider.
 var commonFacts = []string{"group", "instance", "name", "shard", "slot", "zone"}
 
-// Facts are what the agent of an instance can fill in beside its group's variables, and its
+// Facts returns what the agent of an instance can fill in beside its group's variables, and its
 // provider's own facts.
 func (i *Instance) Facts(shard string) map[string]string {
 	return map[string]string{

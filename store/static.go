@@ -40,7 +40,7 @@ func ReadOverride(value []byte) (Override, error) {
 	return o, nil
 }
 
-// Over is the static group with the override on it.
+// Over returns the static group with the override on it.
 func (o Override) Over(static Group) Group {
 	g := static
 	if o.Size != nil {
@@ -102,7 +102,7 @@ type Beside struct {
 	Override Override `json:"override"`
 }
 
-// LostBeside is the override of a static group that has vanished, so that it stays in force
+// LostBeside returns the override of a static group that has vanished, so that it stays in force
 // (SAFE-10); nil if there is none. An operator who wants the file alone writes an override that
 // sets nothing. dynamic is the revision of groups/<name>.
 func (s Status) LostBeside(static Group, dynamic Revision) *Beside {

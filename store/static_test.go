@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// staticWeb is a group as config apply stores it.
+// staticWeb returns a group as config apply stores it.
 func staticWeb() store.Group {
 	g := web()
 	g.Size = 3

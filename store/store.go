@@ -164,7 +164,7 @@ type Lease struct {
 	From time.Time
 }
 
-// Ends is when the lease may have ended, by the caller's clock.
+// Ends returns when the lease may have ended, by the caller's clock.
 func (l Lease) Ends() time.Time { return l.From.Add(l.TTL) }
 
 // Vitals is the store's own state. A change of Cluster, Term or Leader, a Revision that goes

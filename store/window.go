@@ -50,7 +50,7 @@ type Freeze struct {
 // At reports whether a time is in the freeze.
 func (f *Freeze) At(at time.Time) bool { return f != nil && !at.Before(f.From) && at.Before(f.To) }
 
-// Frozen is the group's freeze; nil if it has none.
+// Frozen returns the group's freeze; nil if it has none.
 func (g *Group) Frozen() *Freeze {
 	if g.Freeze == (FreezeSpec{}) {
 		return nil
@@ -64,7 +64,7 @@ func (g *Group) Frozen() *Freeze {
 // DefaultForcedGrace is how long an instance past its forced age waits for a window.
 const DefaultForcedGrace = Duration(24 * time.Hour)
 
-// Grace is how long an instance past its forced age waits for a window.
+// Grace returns how long an instance past its forced age waits for a window.
 func (e *ExpirySpec) Grace() time.Duration {
 	if e.ForcedGrace == nil {
 		return DefaultForcedGrace.D()
@@ -265,7 +265,7 @@ var zones sync.Map
 
 func zoneNamed(name string) (*time.Location, error) {
 	known, _ := zones.Load(name)
-	if loc, is := known.(*time.Location); is {
+	if loc, ok := known.(*time.Location); ok {
 		return loc, nil
 	}
 	if strings.EqualFold(name, "local") {

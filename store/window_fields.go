@@ -25,7 +25,7 @@ var windowFrom = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 // allowedWork is what a window may allow.
 var allowedWork = append(slices.Clone(PlannedWork), PlannedDrill)
 
-// windowField is a field of each window.
+// windowField returns a field of each window.
 func windowField[T any](path, kind, def, allowed, doc string, get func(*Window) T, ok func(T) bool) Field {
 	return Field{
 		Path: "windows[]." + path, Type: kind, Default: def, Allowed: allowed, Rule: "ROLL-6", Doc: doc,
@@ -128,7 +128,7 @@ var windowFields = []Field{
 	},
 }
 
-// neverAllowed is the planned work that no window of a group allows.
+// neverAllowed returns the planned work that no window of a group allows.
 func (g *Group) neverAllowed() []string {
 	if len(g.Windows) == 0 {
 		return nil

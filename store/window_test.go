@@ -28,9 +28,9 @@ var changes = map[string]string{
 
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// openings are when a window opens between two times, as a person finds out who looks at a clock of
-// the zone every minute: on each day that it is for, once, as soon as the clock shows its time or a
-// later one.
+// openings returns when a window opens between two times, as a person finds out who looks at a
+// clock of the zone every minute: on each day that it is for, once, as soon as the clock shows its
+// time or a later one.
 func openings(t failer, w store.Window, from, to time.Time) []time.Time {
 	loc, err := time.LoadLocation(w.TimeZone)
 	if err != nil {

@@ -78,7 +78,7 @@ func TestArchitectureNamesPlacesThatExist(t *testing.T) {
 		}
 		there := map[string]bool{}
 		for _, d := range tree.Decls {
-			if f, is := d.(*ast.FuncDecl); is {
+			if f, ok := d.(*ast.FuncDecl); ok {
 				there[f.Name.Name] = true
 			}
 		}

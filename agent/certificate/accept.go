@@ -10,141 +10,140 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Renewal returns a request for the next certificate if it is time for one, and when to look again.
+// Renewal returns a request for the next certificate if it is time for one, and when to call again.
 // The caller sends the request on its stream. A missing answer is noticed here.
-func (p *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
-	p.mu.Lock()
+func (h *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
+	h.mu.Lock()
 	here := now
-	now = p.clock.now(here) // certificates are dated by the coordinators' time
-	t, joined := p.term()
+	now = h.clock.now(here) // certificates are dated by the coordinators' time
+	t, joined := h.schedule()
 	due := joined && !now.Before(t.next())
 	if due {
-		p.asked = now
+		h.asked = now
 		t.asked = now
 	}
-	p.mu.Unlock()
+	h.mu.Unlock()
 	next := func() time.Time { return here.Add(t.next().Sub(now)) }
 	if !joined {
 		return nil, time.Time{}
 	}
-	if t.urgent(now) && p.news("urgent", t.until.String()) {
-		p.log.Warn("certificate ends soon and is not renewed yet", "ends", t.until, "left", t.until.Sub(now).String())
+	if t.urgent(now) && h.news("urgent", t.until.String()) {
+		h.log.Warn("certificate ends soon and is not renewed yet", "ends", t.until, "left", t.until.Sub(now).String())
 	}
 	if !due {
 		return nil, next()
 	}
-	request, err := p.ask(true)
-	if err != nil && p.news("key", err.Error()) {
-		p.log.Warn("no new certificate can be asked for", "error", err)
+	request, err := h.ask(true)
+	if err != nil && h.news("key", err.Error()) {
+		h.log.Warn("no new certificate can be asked for", "error", err)
 	}
 	return request, next()
 }
 
-// term returns what decides about the newest certificate. p.mu must be held.
-func (p *Holder) term() (term, bool) {
-	own := p.draft.leaf()
+// schedule returns what decides about the newest certificate. h.mu must be held.
+func (h *Holder) schedule() (schedule, bool) {
+	own := h.draft.leaf()
 	if own == nil {
-		return term{}, false
+		return schedule{}, false
 	}
-	t := term{
-		from: p.draft.begun(), until: own.NotAfter, held: p.held, circle: p.circle, asked: p.asked,
-		jitter: p.jitter,
+	t := schedule{
+		from: h.draft.begun(), until: own.NotAfter, held: h.held, stillForeign: h.stillForeign, asked: h.asked,
+		jitter: h.jitter,
 	}
-	if p.draft.foreign() {
-		t.foreign = p.heard
+	if h.draft.issuerChanged() {
+		t.foreign = h.heard
 	}
 	return t, true
 }
 
-// foreign reports whether another authority than the certificate's issues now.
-func (p papers) foreign() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
+// issuerChanged reports whether another authority than the certificate's issues now.
+func (p papers) issuerChanged() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
 
 // Accept takes the answer to a request: a certificate and the authorities to trust. An unusable
 // answer is logged and changes nothing.
-func (p *Holder) Accept(answer *protocol.Certificate) {
-	if err := p.accept(answer); err != nil {
-		if p.news("accept", err.Error()) {
-			p.log.Warn("certificate from a coordinator is of no use: the present one stays", "error", err)
+func (h *Holder) Accept(answer *protocol.Certificate) {
+	if err := h.accept(answer); err != nil {
+		if h.news("accept", err.Error()) {
+			h.log.Warn("certificate from a coordinator is of no use: the present one stays", "error", err)
 		}
 		return
 	}
-	p.forget("accept")
-	p.forget("urgent")
+	h.forget("accept")
+	h.forget("urgent")
 }
 
-// Believe replaces the trusted authorities. An unusable message is logged and changes nothing.
-func (p *Holder) Believe(t *protocol.Trust) {
+// SetTrust replaces the trusted authorities. An unusable message is logged and changes nothing.
+func (h *Holder) SetTrust(t *protocol.Trust) {
 	trust, err := readTrust(t)
 	if err != nil {
-		if p.news("believe", err.Error()) {
-			p.log.Warn("trust from a coordinator is of no use: the present one stays", "error", err)
+		if h.news("believe", err.Error()) {
+			h.log.Warn("trust from a coordinator is of no use: the present one stays", "error", err)
 		}
 		return
 	}
-	p.forget("believe")
-	p.mu.Lock()
-	next := p.draft
+	h.forget("believe")
+	h.mu.Lock()
+	next := h.draft
 	news := trust.Digest() != next.trust.Digest()
 	if news {
-		p.trusting(trust, p.clock.now(time.Now()))
+		h.trusting(trust, h.clock.now(time.Now()))
 		next.trust = trust
-		p.revise(next)
+		h.revise(next)
 	}
-	p.mu.Unlock()
+	h.mu.Unlock()
 	if news {
-		p.tellTrust(trust)
+		h.tellTrust(trust)
 	}
 }
 
-// trusting notes since when it is known which authority issues. p.mu must be held.
-func (p *Holder) trusting(trust identity.Trust, now time.Time) {
-	if trust.Issuer != p.draft.trust.Issuer {
-		p.heard, p.circle = now, false
+// trusting records since when it is known which authority issues. h.mu must be held.
+func (h *Holder) trusting(trust identity.Trust, now time.Time) {
+	if trust.Issuer != h.draft.trust.Issuer {
+		h.heard, h.stillForeign = now, false
 	}
 }
 
-func (p *Holder) tellTrust(trust identity.Trust) {
+func (h *Holder) tellTrust(trust identity.Trust) {
 	var names []string
 	for _, c := range trust.Authorities {
 		names = append(names, identity.Fingerprint(c))
 	}
-	p.log.Info("trusted authorities have changed", "authorities", names, "issuer", trust.Issuer)
+	h.log.Info("trusted authorities have changed", "authorities", names, "issuer", trust.Issuer)
 }
 
 func readTrust(t *protocol.Trust) (identity.Trust, error) {
 	return identity.TrustOf(t.GetAuthorities(), t.GetIssuer())
 }
 
-// accept makes the certificate and the trust of an answer the newest papers, if they are over the
-// key that was asked with, name this machine and can be believed. The same answer again changes
-// nothing.
-func (p *Holder) accept(answer *protocol.Certificate) error {
+// accept stores the certificate and the trust of an answer, if the certificate is for the requested
+// key and names this machine, and its chain is trusted. The same answer again changes nothing.
+func (h *Holder) accept(answer *protocol.Certificate) error {
 	chain, err := identity.ReadChain(answer.GetChain())
 	if err != nil {
 		return err
 	}
-	if err := p.timely(chain[0]); err != nil {
+	if err := h.timely(chain[0]); err != nil {
 		return err
 	}
-	p.Tell(answer.GetIssued())
-	p.mu.Lock()
-	now := p.clock.now(time.Now())
-	p.mu.Unlock()
-	trust, err := p.trustOf(answer)
+	h.Tell(answer.GetIssued())
+	h.mu.Lock()
+	now := h.clock.now(time.Now())
+	h.mu.Unlock()
+	trust, err := h.trustOf(answer)
 	if err != nil {
 		return err
 	}
-	if p.has(chain[0].PublicKey) {
+	if h.has(chain[0].PublicKey) {
 		return nil
 	}
-	if err := namesUs(chain[0], p.identity.Shard, p.identity.Name); err != nil {
+	if err := namesUs(chain[0], h.identity.Shard, h.identity.Name); err != nil {
 		return err
 	}
 	issuer, err := believed(chain, trust, now)
 	if err != nil {
 		return err
 	}
-	first, news, err := p.takeOver(chain, issuer, trust, now)
+	first, news, err := h.takeOver(chain, issuer, trust, now)
 	if err != nil {
 		return err
 	}
@@ -152,22 +151,22 @@ func (p *Holder) accept(answer *protocol.Certificate) error {
 		return nil // the caller of Join logs it
 	}
 	if news {
-		p.tellTrust(trust)
+		h.tellTrust(trust)
 	}
-	p.log.Info("certificate renewed", "ends", chain[0].NotAfter, "issuer", issuer)
+	h.log.Info("certificate renewed", "ends", chain[0].NotAfter, "issuer", issuer)
 	return nil
 }
 
 // timely returns an error if a renewal is valid neither by this machine's clock nor by the time
 // that coordinators have told before: the clock of the one that answers has jumped. With such a
 // certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
-func (p *Holder) timely(c *x509.Certificate) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.draft.key == nil || !p.clock.live {
+func (h *Holder) timely(c *x509.Certificate) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draft.key == nil || !h.clock.live {
 		return nil
 	}
-	for _, now := range p.clock.times(time.Now()) {
+	for _, now := range h.clock.times(time.Now()) {
 		if !now.Before(c.NotBefore) && !now.After(c.NotAfter) {
 			return nil
 		}
@@ -177,40 +176,40 @@ func (p *Holder) timely(c *x509.Certificate) error {
 
 // trustOf returns the authorities to trust after an answer: those in the answer, or the present
 // ones if it names none.
-func (p *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
+func (h *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
 	if answer.GetTrust() != nil {
 		return readTrust(answer.GetTrust())
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.draft.trust, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draft.trust, nil
 }
 
-// takeOver makes these the newest papers, if the certificate is over the key that was asked with.
-// It reports whether it is the machine's first, and whether the trust has changed.
-func (p *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
+// takeOver stores these papers, if the certificate is for the requested key. It reports whether it
+// is the machine's first certificate, and whether the trust has changed.
+func (h *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
 	news bool, err error,
 ) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	next := p.draft
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := h.draft
 	if next.asked == nil || !next.asked.PublicKey.Equal(chain[0].PublicKey) {
 		return false, false, errors.New("the certificate is not over the key that was asked with")
 	}
 	first, news = next.key == nil, trust.Digest() != next.trust.Digest()
-	p.trusting(trust, now)
+	h.trusting(trust, now)
 	next.key, next.chain, next.issuer, next.trust, next.asked = next.asked, chain, issuer, trust, nil
 	next.issued = now
-	p.held, p.asked, p.jitter, p.circle = now, time.Time{}, p.deps.Rand(), next.foreign()
-	p.revise(next)
+	h.held, h.asked, h.jitter, h.stillForeign = now, time.Time{}, h.deps.Rand(), next.issuerChanged()
+	h.revise(next)
 	return first, news, nil
 }
 
 // has reports whether the newest certificate is over this key.
-func (p *Holder) has(key any) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.draft.key != nil && p.draft.key.PublicKey.Equal(key)
+func (h *Holder) has(key any) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draft.key != nil && h.draft.key.PublicKey.Equal(key)
 }
 
 // believed verifies a chain and returns the fingerprint of the authority that signed its first

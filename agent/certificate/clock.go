@@ -12,10 +12,10 @@ import (
 type clock struct {
 	told time.Time // zero: none was received
 	at   time.Time // when, by our own clock
-	live bool      // in this run; else it was written down earlier, and it may be much later by now
+	live bool      // received in this run; else read from disk, and of unknown age
 }
 
-// tell takes over a time that a coordinator has told just now.
+// tell records the time that a coordinator has just sent.
 func (c *clock) tell(told, now time.Time) { *c = clock{told: told.Round(0), at: now, live: true} }
 
 // now returns the coordinators' time if one was received in this run, else the machine's time.
@@ -35,19 +35,19 @@ func (c clock) times(now time.Time) []time.Time {
 	return []time.Time{now, c.told.Add(now.Sub(c.at))}
 }
 
-// Now is the coordinators' time if one was received in this run, else the machine's.
-func (p *Holder) Now() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.clock.now(time.Now())
+// Now returns the coordinators' time if one was received in this run, else the machine's.
+func (h *Holder) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.clock.now(time.Now())
 }
 
-// Tell takes over a coordinator's time.
-func (p *Holder) Tell(told *timestamppb.Timestamp) {
+// Tell records a coordinator's time.
+func (h *Holder) Tell(told *timestamppb.Timestamp) {
 	if !told.IsValid() || told.AsTime().IsZero() {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clock.tell(told.AsTime(), time.Now())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock.tell(told.AsTime(), time.Now())
 }

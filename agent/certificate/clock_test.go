@@ -104,7 +104,7 @@ func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
 				defer h.stop()
 				h.join(month)
 				h.Tell(timestamppb.Now())
-				ends := h.Standing().Ends
+				ends := h.Status().Ends
 				renew := func(off time.Duration) {
 					t.Helper()
 					request, err := h.ask(true)
@@ -124,14 +124,14 @@ func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
 				}
 				<-time.After(month / 2)
 				renew(by)
-				if got := h.Standing().Ends; !got.Equal(ends) || time.Since(h.Now()).Abs() > time.Second {
+				if got := h.Status().Ends; !got.Equal(ends) || time.Since(h.Now()).Abs() > time.Second {
 					t.Errorf("it ends %s, not %s, and it is %s", got, ends, h.Now())
 				}
 				if h.log.count("clock has jumped") != 1 {
 					t.Errorf("log %s", h.log.all())
 				}
 				renew(0)
-				if got := h.Standing().Ends; !got.After(ends) {
+				if got := h.Status().Ends; !got.After(ends) {
 					t.Errorf("it is not renewed: it ends %s", got)
 				}
 			})

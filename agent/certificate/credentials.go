@@ -14,20 +14,21 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// Credentials secure a connection with what is in force when it is made. Those that are bare show
-// no certificate: to join with. Of two generations the older showed another certificate, and a
-// connection made with it is not worth keeping.
-func (p *Holder) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return secured{p: p, bare: bare}, p.generation
+// Credentials returns transport credentials that use what is in force when a connection is made.
+// Bare ones show no certificate: they are for joining. A connection of an older generation showed
+// another certificate, and should be replaced.
+func (h *Holder) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return secured{p: h, bare: bare}, h.generation
 }
 
-// TLS is how the machine reaches a coordinator's other services now, without showing a certificate.
-func (p *Holder) TLS() *tls.Config {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return identity.ClientConfig(p.identity.Shard, nil, p.force.trust, p.clock.times(time.Now())...)
+// TLS returns the configuration with which the machine reaches a coordinator's other services,
+// without showing a certificate.
+func (h *Holder) TLS() *tls.Config {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return identity.ClientConfig(h.identity.Shard, nil, h.force.trust, h.clock.times(time.Now())...)
 }
 
 // secured are transport credentials that are rebuilt for each handshake.
@@ -67,7 +68,7 @@ func (secured) OverrideServerName(string) error {
 	return errors.New("the server name of an agent's connection cannot be overridden")
 }
 
-// plain explains what is wrong with a coordinator's certificate, for a person to act on.
+// plain explains what is wrong with a coordinator's certificate, so that an operator can act.
 func plain(err error, now time.Time) error {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -84,7 +84,7 @@ func TestConnectionsShowAndBelieveWhatIsInForceThen(t *testing.T) {
 			!strings.Contains(err.Error(), "no authority that this machine believes") {
 			t.Errorf("a foreign authority's coordinator: %v", err)
 		}
-		h.Believe(told(identitytest.Trust(ca, next)))
+		h.SetTrust(told(identitytest.Trust(ca, next)))
 		passed(0)
 		if seen, err := handshake(t, h, false, foreign, trust); seen != us.String() || err != nil {
 			t.Errorf("once it is believed: %q, %v", seen, err)

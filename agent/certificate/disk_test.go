@@ -76,12 +76,12 @@ func TestAFullDiskStopsNothing(t *testing.T) {
 		if h.log.count("written again") != 1 {
 			t.Errorf("log is %s, want it told that the disk is well", h.log.all())
 		}
-		before := h.Standing()
+		before := h.Status()
 		h.stop()
 		again := hold(t, ca, dir, nil)
 		defer again.stop()
-		if again.Standing() != before {
-			t.Errorf("after a restart it is %+v, was %+v", again.Standing(), before)
+		if again.Status() != before {
+			t.Errorf("after a restart it is %+v, was %+v", again.Status(), before)
 		}
 	})
 }
@@ -96,16 +96,16 @@ func TestADiskThatHangsIsNotWaitedForTwice(t *testing.T) {
 		for i := range 3 {
 			passed(month / 2)
 			request, _ := h.Renewal(time.Now())
-			before := h.Standing()
+			before := h.Status()
 			h.Accept(h.answer(request, month))
 			synctest.Wait()
 			if i == 0 {
-				if h.Standing() != before {
+				if h.Status() != before {
 					t.Error("used before it was written, although the disk had its second")
 				}
 				passed(diskWait)
 			}
-			if h.Standing() == before {
+			if h.Status() == before {
 				t.Errorf("renewal %d waits for the disk", i)
 			}
 		}
@@ -114,12 +114,12 @@ func TestADiskThatHangsIsNotWaitedForTwice(t *testing.T) {
 		}
 		disk.answer()
 		synctest.Wait()
-		before := h.Standing()
+		before := h.Status()
 		h.stop()
 		again := hold(t, ca, dir, nil)
 		defer again.stop()
-		if again.Standing() != before {
-			t.Errorf("what came while the disk hung was not written: %+v, was %+v", again.Standing(), before)
+		if again.Status() != before {
+			t.Errorf("what came while the disk hung was not written: %+v, was %+v", again.Status(), before)
 		}
 	})
 }
@@ -197,8 +197,8 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 				}
 				h := hold(t, ca, dir, nil)
 				defer h.stop()
-				if h.Standing().Joined || h.log.count(why) != 1 {
-					t.Fatalf("standing is %+v, log %s, want %q", h.Standing(), h.log.all(), why)
+				if h.Status().Joined || h.log.count(why) != 1 {
+					t.Fatalf("status is %+v, log %s, want %q", h.Status(), h.log.all(), why)
 				}
 				aside, err := os.ReadFile(path + ".aside")
 				if err != nil || string(aside) != string(spoilt) {
@@ -234,8 +234,8 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 		}
 		h = hold(t, ca, dir, nil)
 		defer h.stop()
-		if !h.Standing().Joined {
-			t.Errorf("standing is %+v", h.Standing())
+		if !h.Status().Joined {
+			t.Errorf("status is %+v", h.Status())
 		}
 	})
 }

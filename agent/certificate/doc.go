@@ -10,9 +10,9 @@
 //   - Key, certificate and trusted authorities are one value and one file, replaced as a whole. A
 //     crash leaves the old file or the new one.
 //   - A key pair is written before it is used. The key of a join is written before the request is
-//     sent, so a join whose answer was lost is repeated with the same key. A disk that fails, or
-//     does not answer for a second, is not waited for: the file is written later, and the log says
-//     so.
+//     sent, so a join whose answer was lost is repeated with the same key. If the disk fails, or
+//     does not answer for a second, nothing waits for it: the file is written later, and the log
+//     says so.
 //   - An answer that does not match the requested key, this instance or a trusted authority changes
 //     nothing.
 //   - Every connection uses the credentials that are in force when it is made.

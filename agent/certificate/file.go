@@ -22,13 +22,13 @@ const (
 type papers struct {
 	key    *ecdsa.PrivateKey // nil: this machine has not joined
 	chain  []*x509.Certificate
-	issuer string    // fingerprint of who signed the first of the chain
+	issuer string    // fingerprint of the authority that signed the leaf
 	issued time.Time // by the coordinators' time
 	trust  identity.Trust
 	asked  *ecdsa.PrivateKey // of a request that has no answer yet; nil: there is none
 }
 
-// leaf is the machine's own certificate, nil if it has none.
+// leaf returns the machine's own certificate, nil if it has none.
 func (p papers) leaf() *x509.Certificate {
 	if p.key == nil {
 		return nil
@@ -36,8 +36,8 @@ func (p papers) leaf() *x509.Certificate {
 	return p.chain[0]
 }
 
-// begun is when the certificate's life began. It is valid a little earlier than that, for whose
-// clock is behind.
+// begun returns when the certificate was issued. It is valid a little earlier, for peers with a
+// slow clock.
 func (p papers) begun() time.Time {
 	if !p.issued.IsZero() {
 		return p.issued
@@ -45,7 +45,7 @@ func (p papers) begun() time.Time {
 	return p.leaf().NotBefore
 }
 
-// pair is what a handshake shows; nil: nothing.
+// pair returns what a handshake shows; nil: nothing.
 func (p papers) pair() *tls.Certificate {
 	if p.key == nil {
 		return nil
@@ -63,7 +63,7 @@ type written struct {
 	Shard       string `json:"shard"`
 	Instance    string `json:"instance"`
 	Key         string `json:"key,omitempty"`
-	Certificate string `json:"certificate,omitempty"` // with what lies between it and an authority
+	Certificate string `json:"certificate,omitempty"` // with the intermediate certificates
 	Issuer      string `json:"issuer,omitempty"`
 	Issued      string `json:"issued,omitempty"` // by the coordinators' time
 	Trust       string `json:"trust"`
@@ -95,7 +95,7 @@ func encode(p papers, shard, instance string) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// decode reads papers that are whole, and this instance's.
+// decode reads papers, which must be complete and of this instance.
 func decode(data []byte, shard, instance string) (papers, error) {
 	var w written
 	if err := json.Unmarshal(data, &w); err != nil {

@@ -38,8 +38,8 @@ type Deps struct {
 	Rand func() float64
 }
 
-// Standing describes the credentials that are in force.
-type Standing struct {
+// Status describes the credentials that are in force.
+type Status struct {
 	Joined bool      // there is a certificate; it may have expired
 	Trust  string    // digest of the trusted authorities
 	Issuer string    // fingerprint of the authority that signed the certificate
@@ -65,13 +65,13 @@ type Holder struct {
 	generation uint64
 	turn       chan struct{} // closed when force changes
 
-	clock  clock
-	held   time.Time // since when the draft's certificate is had; this and the next two by the coordinators' time
-	heard  time.Time // since when its trust names this issuer
-	circle bool
-	asked  time.Time // the last request over draft.asked
-	jitter float64
-	told   map[string]string // what the log says already, by topic
+	clock        clock
+	held         time.Time // since when the draft's certificate is here; this and the next two by the coordinators' time
+	heard        time.Time // since when its trust names this issuer
+	stillForeign bool
+	asked        time.Time // the last request over draft.asked
+	jitter       float64
+	told         map[string]string // the last logged message, by topic
 }
 
 // Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
@@ -123,73 +123,73 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 }
 
 // read reads the file of an earlier run, or moves it aside.
-func (p *Holder) read() (papers, error) {
-	data, err := os.ReadFile(p.path)
+func (h *Holder) read() (papers, error) {
+	data, err := os.ReadFile(h.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return papers{}, nil
 	}
 	if err != nil {
 		return papers{}, fmt.Errorf("read certificate: %w; next: see to the disk and start the agent again", err)
 	}
-	found, err := decode(data, p.identity.Shard, p.identity.Name)
+	found, err := decode(data, h.identity.Shard, h.identity.Name)
 	if err != nil {
-		aside := p.path + ".aside"
-		moved := os.Rename(p.path, aside)
-		p.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
+		aside := h.path + ".aside"
+		moved := os.Rename(h.path, aside)
+		h.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
 			"error", moved,
 			"next", "if its join is refused, replace the instance")
 		return papers{}, nil
 	}
-	if info, err := os.Stat(p.path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		p.log.Warn("key could be read by others than the agent; it is closed to them now", "path", p.path, "mode",
+	if info, err := os.Stat(h.path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		h.log.Warn("key could be read by others than the agent; it is closed to them now", "path", h.path, "mode",
 			info.Mode().Perm().String(),
-			"error", os.Chmod(p.path, 0o600))
+			"error", os.Chmod(h.path, 0o600))
 	}
 	return found, nil
 }
 
-// Standing returns what is in force, without waiting.
-func (p *Holder) Standing() Standing {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.force.standing()
+// Status returns what is in force, without waiting.
+func (h *Holder) Status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.force.status()
 }
 
-func (p papers) standing() Standing {
-	s := Standing{Trust: p.trust.Digest()}
+func (p papers) status() Status {
+	s := Status{Trust: p.trust.Digest()}
 	if own := p.leaf(); own != nil {
 		s.Joined, s.Issuer, s.Ends = true, p.issuer, own.NotAfter
 	}
 	return s
 }
 
-// Changed signals that Standing has changed.
-func (p *Holder) Changed() <-chan struct{} { return p.changed }
+// Changed signals that Status has changed.
+func (h *Holder) Changed() <-chan struct{} { return h.changed }
 
-// revise makes next the newest papers. They come into force once Run has written them. p.mu must be
+// revise makes next the newest papers. They come into force once Run has written them. h.mu must be
 // held.
-func (p *Holder) revise(next papers) {
-	p.draft = next
-	p.drafts++
-	p.wake()
+func (h *Holder) revise(next papers) {
+	h.draft = next
+	h.drafts++
+	h.wake()
 }
 
-func (p *Holder) wake() {
+func (h *Holder) wake() {
 	select {
-	case p.dirty <- struct{}{}:
+	case h.dirty <- struct{}{}:
 	default:
 	}
 }
 
-// settled waits until the papers that are newest now are in force.
-func (p *Holder) settled(ctx context.Context) error {
-	p.mu.Lock()
-	want := p.drafts
-	p.mu.Unlock()
+// settled waits until the newest papers are in force.
+func (h *Holder) settled(ctx context.Context) error {
+	h.mu.Lock()
+	want := h.drafts
+	h.mu.Unlock()
 	for {
-		p.mu.Lock()
-		have, turn := p.forced, p.turn
-		p.mu.Unlock()
+		h.mu.Lock()
+		have, turn := h.forced, h.turn
+		h.mu.Unlock()
 		if have >= want {
 			return nil
 		}
@@ -202,7 +202,7 @@ func (p *Holder) settled(ctx context.Context) error {
 }
 
 // Run writes new papers and puts them in force, until the context ends. It is called once.
-func (p *Holder) Run(ctx context.Context) {
+func (h *Holder) Run(ctx context.Context) {
 	again := time.NewTimer(diskRetry)
 	defer again.Stop()
 	written := 0 // the number of the papers on disk
@@ -211,12 +211,12 @@ func (p *Holder) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			over = true
-		case <-p.dirty:
+		case <-h.dirty:
 		case <-again.C:
 		}
-		next, n := p.newest()
+		next, n := h.newest()
 		if n > written {
-			if err := p.write(ctx, next, n); err == nil {
+			if err := h.write(ctx, next, n); err == nil {
 				written = n
 			} else {
 				again.Reset(diskRetry)
@@ -231,80 +231,80 @@ func (p *Holder) Run(ctx context.Context) {
 var errGivenUp = errors.New("the disk does not answer")
 
 // write puts papers in force once they are written, or once writing has failed or takes too long.
-func (p *Holder) write(ctx context.Context, next papers, n int) error {
+func (h *Holder) write(ctx context.Context, next papers, n int) error {
 	done := make(chan error, 1)
-	go func() { done <- p.save(next) }()
+	go func() { done <- h.save(next) }()
 	late := time.NewTimer(diskWait)
 	defer late.Stop()
 	select {
 	case err := <-done:
-		return p.wrote(err, next, n)
+		return h.wrote(err, next, n)
 	case <-late.C:
 	}
-	if p.news("disk", "hangs") {
-		p.log.Warn("certificate and trust are used before they are written: the disk is slow", "path", p.path)
+	if h.news("disk", "hangs") {
+		h.log.Warn("certificate and trust are used before they are written: the disk is slow", "path", h.path)
 	}
-	p.enforce(next, n)
+	h.enforce(next, n)
 	for {
 		select {
 		case err := <-done:
-			newest, latest := p.newest()
+			newest, latest := h.newest()
 			if latest > n {
-				p.wake()
+				h.wake()
 			}
-			return p.wrote(err, newest, latest)
-		case <-p.dirty:
-			p.enforce(p.newest())
+			return h.wrote(err, newest, latest)
+		case <-h.dirty:
+			h.enforce(h.newest())
 		case <-ctx.Done():
 			return errGivenUp // the goroutine ends when the disk answers
 		}
 	}
 }
 
-func (p *Holder) save(next papers) error {
-	data, err := encode(next, p.identity.Shard, p.identity.Name)
+func (h *Holder) save(next papers) error {
+	data, err := encode(next, h.identity.Shard, h.identity.Name)
 	if err != nil {
 		return err
 	}
-	return p.deps.Write(p.path, data)
+	return h.deps.Write(h.path, data)
 }
 
 // wrote logs the result of a write, and puts the papers in force in either case.
-func (p *Holder) wrote(err error, next papers, n int) error {
+func (h *Holder) wrote(err error, next papers, n int) error {
 	if err != nil {
-		if p.news("disk", err.Error()) {
-			p.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
-				"path", p.path, "error", err, "next", "see to the disk; it is tried again every "+diskRetry.String())
+		if h.news("disk", err.Error()) {
+			h.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
+				"path", h.path, "error", err, "next", "see to the disk; it is tried again every "+diskRetry.String())
 		}
-	} else if p.forget("disk") {
-		p.log.Info("certificate and trust are written again", "path", p.path)
+	} else if h.forget("disk") {
+		h.log.Info("certificate and trust are written again", "path", h.path)
 	}
-	p.enforce(next, n)
+	h.enforce(next, n)
 	return err
 }
 
-func (p *Holder) newest() (papers, int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.draft, p.drafts
+func (h *Holder) newest() (papers, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draft, h.drafts
 }
 
-func (p *Holder) enforce(next papers, n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n <= p.forced {
+func (h *Holder) enforce(next papers, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n <= h.forced {
 		return
 	}
-	before := p.force
-	p.force, p.forced = next, n
-	close(p.turn)
-	p.turn = make(chan struct{})
+	before := h.force
+	h.force, h.forced = next, n
+	close(h.turn)
+	h.turn = make(chan struct{})
 	if before.leaf() != next.leaf() {
-		p.generation++
+		h.generation++
 	}
-	if before.standing() != next.standing() {
+	if before.status() != next.status() {
 		select {
-		case p.changed <- struct{}{}:
+		case h.changed <- struct{}{}:
 		default:
 		}
 	}
@@ -312,19 +312,19 @@ func (p *Holder) enforce(next papers, n int) {
 
 // news reports whether a message differs from the last one on its topic, and remembers it, so that
 // the log has each state once.
-func (p *Holder) news(topic, what string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := p.told[topic]
-	p.told[topic] = what
+func (h *Holder) news(topic, what string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.told[topic]
+	h.told[topic] = what
 	return before != what
 }
 
 // forget ends a topic, and reports whether anything was logged about it.
-func (p *Holder) forget(topic string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, told := p.told[topic]
-	delete(p.told, topic)
+func (h *Holder) forget(topic string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, told := h.told[topic]
+	delete(h.told, topic)
 	return told
 }

@@ -62,7 +62,7 @@ func hold(t *testing.T, ca *identitytest.Authority, dir string, change func(*Con
 	return h
 }
 
-// answer is what a coordinator gives for a request.
+// answer returns what a coordinator gives for a request.
 func (h *holder) answer(request []byte, lifetime time.Duration) *protocol.Certificate {
 	h.t.Helper()
 	return certificate(h.ca.Issue(h.t, request, us, lifetime), identitytest.Trust(h.ca))
@@ -86,7 +86,7 @@ func (h *holder) join(lifetime time.Duration) {
 	}
 }
 
-// refuse is a coordinator that refuses to let anyone join.
+// refuse returns a coordinator that refuses to let anyone join.
 func refuse(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error) {
 	return nil, status.Error(codes.PermissionDenied, "join refused")
 }
@@ -103,7 +103,7 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// count is how many lines have the text; a line is its message and attributes as JSON.
+// count returns how many lines have the text; a line is its message and attributes as JSON.
 func (j *journal) count(text string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

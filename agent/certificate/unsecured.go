@@ -30,13 +30,13 @@ func (Unsecured) Credentials(bool) (credentials.TransportCredentials, uint64) {
 	return insecure.NewCredentials(), 0
 }
 
-// TLS is none: nothing tells a coordinator from others.
+// TLS returns nil: nothing authenticates a coordinator.
 func (Unsecured) TLS() *tls.Config { return nil }
 
-// Standing never changes.
-func (Unsecured) Standing() Standing { return Standing{Joined: true} }
+// Status never changes.
+func (Unsecured) Status() Status { return Status{Joined: true} }
 
-// Changed never tells.
+// Changed never signals.
 func (Unsecured) Changed() <-chan struct{} { return nil }
 
 // Renewal never comes.
@@ -45,11 +45,11 @@ func (Unsecured) Renewal(time.Time) ([]byte, time.Time) { return nil, time.Time{
 // Accept does nothing.
 func (Unsecured) Accept(*protocol.Certificate) {}
 
-// Now is the machine's time.
+// Now returns the machine's time.
 func (Unsecured) Now() time.Time { return time.Now() }
 
 // Tell does nothing.
 func (Unsecured) Tell(*timestamppb.Timestamp) {}
 
-// Believe does nothing.
-func (Unsecured) Believe(*protocol.Trust) {}
+// SetTrust does nothing.
+func (Unsecured) SetTrust(*protocol.Trust) {}

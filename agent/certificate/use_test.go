@@ -20,7 +20,7 @@ import (
 func TestJoinsOnceAndKeepsWhatItGot(t *testing.T) {
 	bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
 		h := hold(t, ca, dir, nil)
-		if h.Standing().Joined {
+		if h.Status().Joined {
 			t.Fatal("joined before it has")
 		}
 		var asked *protocol.JoinRequest
@@ -33,15 +33,15 @@ func TestJoinsOnceAndKeepsWhatItGot(t *testing.T) {
 		if asked.GetShard() != us.Shard || asked.GetInstance() != us.Name || asked.GetToken() != "token" {
 			t.Errorf("asked with %v", asked)
 		}
-		got := h.Standing()
+		got := h.Status()
 		if !got.Joined || got.Issuer != ca.Print() || got.Trust != identitytest.Trust(ca).Digest() ||
 			time.Until(got.Ends).Round(time.Hour) != month {
-			t.Errorf("standing is %+v", got)
+			t.Errorf("status is %+v", got)
 		}
 		select {
 		case <-h.Changed():
 		default:
-			t.Error("it was not told that the standing is new")
+			t.Error("it was not told that the status is new")
 		}
 		h.stop()
 
@@ -55,8 +55,8 @@ func TestJoinsOnceAndKeepsWhatItGot(t *testing.T) {
 		}
 		again := hold(t, ca, dir, nil)
 		defer again.stop()
-		if again.Standing() != got {
-			t.Errorf("after a restart it is %+v, was %+v", again.Standing(), got)
+		if again.Status() != got {
+			t.Errorf("after a restart it is %+v, was %+v", again.Status(), got)
 		}
 		if err := again.Join(t.Context(), func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error) {
 			t.Error("a machine with a certificate asked for another with its token")
@@ -147,7 +147,7 @@ func TestARefusedJoinIsToldOnceWithWhatToDo(t *testing.T) {
 			t.Errorf("the token is in the log: %s", h.log.all())
 		}
 		h.join(month)
-		if !h.Standing().Joined {
+		if !h.Status().Joined {
 			t.Error("not joined although it was let in at last")
 		}
 	})
@@ -178,7 +178,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 		h := hold(t, ca, dir, nil)
 		defer h.stop()
 		h.join(month)
-		before := h.Standing()
+		before := h.Status()
 		passed(month / 2)
 		request, _ := h.Renewal(time.Now())
 		key, err := identity.ReadRequest(request)
@@ -242,22 +242,22 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 		} {
 			h.Accept(c.answer)
 			synctest.Wait()
-			if h.Standing() != before {
-				t.Errorf("%s: standing is %+v, was %+v", name, h.Standing(), before)
+			if h.Status() != before {
+				t.Errorf("%s: status is %+v, was %+v", name, h.Status(), before)
 			}
 			if h.log.count(c.want) == 0 {
 				t.Errorf("%s: %q is not in the log: %s", name, c.want, h.log.all())
 			}
 		}
-		h.Believe(&protocol.Trust{})
-		h.Believe(&protocol.Trust{Authorities: make([][]byte, 100)})
+		h.SetTrust(&protocol.Trust{})
+		h.SetTrust(&protocol.Trust{Authorities: make([][]byte, 100)})
 		synctest.Wait()
-		if h.Standing() != before || h.log.count("trust from a coordinator is of no use") != 2 {
-			t.Errorf("after trust of no use: %+v, %s", h.Standing(), h.log.all())
+		if h.Status() != before || h.log.count("trust from a coordinator is of no use") != 2 {
+			t.Errorf("after trust of no use: %+v, %s", h.Status(), h.log.all())
 		}
 		h.Accept(h.answer(request, month))
 		synctest.Wait()
-		if h.Standing() == before {
+		if h.Status() == before {
 			t.Error("the right answer was not taken after all these")
 		}
 	})
@@ -299,7 +299,7 @@ func TestRenewsOverAndOver(t *testing.T) {
 			if _, now := h.Credentials(false); now != before+1 {
 				t.Errorf("generation %d follows %d", now, before)
 			}
-			if left := time.Until(h.Standing().Ends); left < month-time.Minute {
+			if left := time.Until(h.Status().Ends); left < month-time.Minute {
 				t.Errorf("renewed, and %v are left", left)
 			}
 		}
@@ -316,7 +316,7 @@ func TestAskedForAgainUntilItEndsAndThenSaysWhatToDo(t *testing.T) {
 		defer h.stop()
 		h.join(time.Hour)
 		tries := 0
-		for time.Now().Before(h.Standing().Ends) {
+		for time.Now().Before(h.Status().Ends) {
 			request, look := h.Renewal(time.Now())
 			if request != nil {
 				tries++
@@ -345,19 +345,19 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 		h.join(month)
 		next := identitytest.New(t, "agents 2")
 		introduced := identitytest.Trust(next, old)
-		h.Believe(told(introduced))
+		h.SetTrust(told(introduced))
 		synctest.Wait()
-		if request, _ := h.Renewal(time.Now()); request != nil || h.Standing().Trust != introduced.Digest() {
-			t.Errorf("introducing another: asks %t, standing %+v", request != nil, h.Standing())
+		if request, _ := h.Renewal(time.Now()); request != nil || h.Status().Trust != introduced.Digest() {
+			t.Errorf("introducing another: asks %t, status %+v", request != nil, h.Status())
 		}
 		takenOver := identitytest.Trust(old, next)
-		h.Believe(told(takenOver))
+		h.SetTrust(told(takenOver))
 		synctest.Wait()
 		h.stop()
 
 		h = hold(t, old, dir, nil) // trust is kept, and that it is time
 		defer h.stop()
-		if h.Standing().Trust != takenOver.Digest() {
+		if h.Status().Trust != takenOver.Digest() {
 			t.Error("trust was not kept")
 		}
 		request, _ := h.Renewal(time.Now())
@@ -369,7 +369,7 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}})
 		synctest.Wait()
 		request, look := h.Renewal(time.Now())
-		if request != nil || time.Until(look) != mostPause || h.Standing().Trust != takenOver.Digest() {
+		if request != nil || time.Until(look) != mostPause || h.Status().Trust != takenOver.Digest() {
 			t.Errorf("after the old one's once more: asks %t, looks again in %v", request != nil, time.Until(look))
 		}
 		passed(mostPause)
@@ -378,10 +378,10 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 		}
 		h.Accept(certificate(next.Issue(t, request, us, month), takenOver))
 		synctest.Wait()
-		if h.Standing().Issuer != next.Print() {
-			t.Errorf("standing is %+v", h.Standing())
+		if h.Status().Issuer != next.Print() {
+			t.Errorf("status is %+v", h.Status())
 		}
-		h.Believe(told(identitytest.Trust(next)))
+		h.SetTrust(told(identitytest.Trust(next)))
 		synctest.Wait()
 		if _, look := h.Renewal(time.Now()); time.Until(look) < month/4 {
 			t.Errorf("looks again in %v although all is well", time.Until(look))

@@ -28,7 +28,7 @@ func newExecProbe(c *protocol.ExecCheck, place workload.Config, vars map[string]
 	}
 }
 
-// lastLine is the last line that says anything.
+// lastLine returns the last line that says anything.
 func lastLine(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "?"))
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -39,7 +39,7 @@ func prepare(spec *protocol.CheckSpec, place workload.Config, vars map[string]st
 	}
 }
 
-// Kind is how a check's kind is called.
+// Kind returns how a check's kind is called.
 func Kind(spec *protocol.CheckSpec) string {
 	switch spec.GetKind().(type) {
 	case *protocol.CheckSpec_Http:
@@ -57,7 +57,7 @@ func Kind(spec *protocol.CheckSpec) string {
 	}
 }
 
-// address is where a server is.
+// address returns where a server is.
 func address(host, port string) (string, error) {
 	if host == "" {
 		host = "127.0.0.1"
@@ -88,7 +88,7 @@ func newTCPProbe(c *protocol.TCPCheck) (probe, error) {
 	}, nil
 }
 
-// failure is an error in words that do not differ from run to run.
+// failure returns an error in words that do not differ from run to run.
 func failure(ctx context.Context, err error) Result {
 	var (
 		call    *net.OpError

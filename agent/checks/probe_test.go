@@ -66,7 +66,7 @@ func portOf(t *testing.T, address string) string {
 	return port
 }
 
-// listen is a server that does this with every connection, and closes it.
+// listen returns a server that does this with every connection, and closes it.
 func listen(t *testing.T, serve func(net.Conn)) (port string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -187,7 +187,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// caFile is the certificate of a server's authority in a file.
+// caFile returns the certificate of a server's authority in a file.
 func caFile(t *testing.T, cert []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -344,7 +344,7 @@ func TestServersThatHang(t *testing.T) {
 	}
 }
 
-// fullBacklog is a port whose server takes no connections, so that further ones wait.
+// fullBacklog returns a port whose server takes no connections, so that further ones wait.
 func fullBacklog(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

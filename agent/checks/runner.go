@@ -146,7 +146,8 @@ func (r *Runner) Want(w Wanted) {
 	}
 }
 
-// share is some part of the interval, so that checks which begin together do not go on together.
+// share returns some part of the interval, so that checks which begin together do not go on
+// together.
 func (r *Runner) share(spec *protocol.CheckSpec) time.Duration {
 	return time.Duration(r.rand() * float64(spec.GetInterval().AsDuration()))
 }
@@ -300,7 +301,7 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 // mostWhy bounds why a check fails.
 const mostWhy = 500
 
-// bounded is the result as it can be told: valid text, not too long.
+// bounded returns the result as it can be told: valid text, not too long.
 func (r Result) bounded() Result {
 	if len(r) > mostWhy {
 		r = r[:mostWhy] + "..."

@@ -79,7 +79,7 @@ func (s *scene) prepare(spec *protocol.CheckSpec, _ workload.Config, vars map[st
 	}, nil
 }
 
-// begun is when each run of a check was.
+// begun returns when each run of a check was.
 func (s *scene) begun(name string) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *scene) act(name string, does probe) {
 
 func always(r Result) probe { return func(context.Context) Result { return r } }
 
-// spec is a check every 2s of 1s at most, with thresholds of 2.
+// spec returns a check every 2s of 1s at most, with thresholds of 2.
 func spec(name string) *protocol.CheckSpec {
 	return &protocol.CheckSpec{
 		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second),

@@ -23,7 +23,7 @@ type Verdict struct {
 	run     int  // results like the last one in a row
 }
 
-// Assume is the verdict of a check before it was done.
+// Assume returns the verdict of a check before it was done.
 func Assume(healthy bool, at time.Time) Verdict {
 	v := Verdict{Healthy: healthy, Pending: true, Since: at}
 	if !healthy {

@@ -159,7 +159,7 @@ func replace(p place, content []byte, wanted attributes, at func(step string) er
 	return err
 }
 
-// staged is the name of the file that is to replace another one, beside it.
+// staged returns the name of the file that is to replace another one, beside it.
 func staged(name string) string {
 	dir, base := filepath.Split(name)
 	return filepath.Join(dir, "."+base+newSuffix)

@@ -149,7 +149,7 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	return m, nil
 }
 
-// Roots are the directories below which files may be.
+// Roots returns the directories below which files may be.
 func (m *Manager) Roots() []string {
 	if m == nil {
 		return nil
@@ -157,7 +157,7 @@ func (m *Manager) Roots() []string {
 	return slices.Clone(m.cfg.Roots)
 }
 
-// Asks are what a coordinator is to be asked.
+// Asks returns what a coordinator is to be asked.
 func (m *Manager) Asks() <-chan *protocol.AgentMessage {
 	if m == nil {
 		return nil
@@ -225,7 +225,7 @@ func (m *Manager) Piece(p *protocol.FilePiece) {
 	}
 }
 
-// States are the states of all files, in the order in which they are wanted.
+// States returns the states of all files, in the order in which they are wanted.
 func (m *Manager) States() []State {
 	if m == nil {
 		return nil

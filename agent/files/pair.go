@@ -165,7 +165,7 @@ func blocksOf(text []byte, kind string) (out []*pem.Block) {
 	}
 }
 
-// textOf is what is to be in the files.
+// textOf returns what is to be in the files.
 func textOf(chain [][]byte, key crypto.Signer) (text pairText, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

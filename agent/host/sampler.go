@@ -92,7 +92,7 @@ func New(cfg Config, deps Deps) (*Sampler, error) {
 	return s, nil
 }
 
-// Latest is the last sample; zero before the first.
+// Latest returns the last sample; zero before the first.
 func (s *Sampler) Latest() Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,8 @@ func (s *Sampler) diskUsed(ctx context.Context) (float64, error) {
 	}
 }
 
-// grown is by how much a counter has grown. One that shrank belonged to an interface that is gone.
+// grown returns by how much a counter has grown. One that shrank belonged to an interface that is
+// gone.
 func grown(before, now uint64) float64 {
 	if now < before {
 		return 0
@@ -220,7 +221,7 @@ func (s *Sampler) works(source string, err error) bool {
 	return err == nil
 }
 
-// machine is the machine that the agent runs on.
+// machine returns the machine that the agent runs on.
 func machine() Sources {
 	return Sources{
 		CPU: func(ctx context.Context) (busy, total float64, err error) {

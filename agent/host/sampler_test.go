@@ -41,7 +41,7 @@ func (c *counters) sources() *Sources {
 	}
 }
 
-// numbers is a sample without its windows.
+// numbers returns a sample without its windows.
 func numbers(s Sample) Sample {
 	s.Windows = [len(Spans)]Window{}
 	return s

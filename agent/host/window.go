@@ -81,7 +81,7 @@ func (p *past) windows(now time.Time) [len(Spans)]Window {
 	return out
 }
 
-// shareSince is how much of the step lies after a moment, from 0 to 1.
+// shareSince returns how much of the step lies after a moment, from 0 to 1.
 func (s *step) shareSince(from time.Time) float64 {
 	if s.length <= 0 {
 		return 0

@@ -1,6 +1,6 @@
-// Package identity says who is at the other end of a stream: the names that certificates carry,
-// which authorities to trust, and the TLS 1.3 that both sides of a stream speak. Agents and
-// coordinators use it alike.
+// Package identity defines who is at the other end of a stream: the names in certificates, the
+// authorities to trust, and the TLS 1.3 configuration of both sides. Agents and coordinators use
+// it.
 //
 // # Names
 //
@@ -11,11 +11,10 @@
 //
 // # Invariants
 //
-//   - A peer is believed only as far as a chain to one of [Trust.Authorities] goes, at the present
-//     time, for the use that the role has: agents are clients, coordinators are servers.
+//   - A peer is trusted only with a chain to one of [Trust.Authorities] that is valid now, for the
+//     use of its role: agents are clients, coordinators are servers.
 //   - A shard's random ID is part of every name, so that shards that share an authority stay apart.
-//   - What a caller asks to have certified says nothing about who it is: of a request only the key
-//     is used.
+//   - The content of a request does not identify the caller: only the key of a request is used.
 //
 // # What it does not do
 //

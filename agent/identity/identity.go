@@ -33,21 +33,21 @@ const mostName = 100
 // ErrNoIdentity means that a certificate has no name of a known form.
 var ErrNoIdentity = errors.New("certificate names no identity")
 
-// String is the URI.
+// String returns the URI.
 func (i Identity) String() string { return i.URI().String() }
 
-// URI is how a certificate carries the identity.
+// URI returns how a certificate carries the identity.
 func (i Identity) URI() *url.URL {
 	return &url.URL{Scheme: Scheme, Host: i.Shard, Path: "/" + string(i.Role) + "/" + i.Name}
 }
 
-// Host is the host name that servers of this role have, all alike.
+// Host returns the host name that servers of this role have, all alike.
 func (i Identity) Host() string { return Host(i.Shard, i.Role) }
 
-// Host is the host name in the certificates of a shard's servers.
+// Host returns the host name in the certificates of a shard's servers.
 func Host(shard string, role Role) string { return string(role) + "." + shard + "." + Scheme }
 
-// Validate returns what keeps an identity from being certified.
+// Validate returns an error if the identity cannot be certified.
 func (i Identity) Validate() error {
 	switch {
 	case !IsName(i.Shard):
@@ -76,8 +76,7 @@ func IsName(s string) bool {
 	return true
 }
 
-// Of reads the identity of a certificate. Whether the certificate is to be believed, the handshake
-// has decided.
+// Of reads the identity of a certificate. The handshake has verified the certificate.
 func Of(c *x509.Certificate) (Identity, error) {
 	if len(c.URIs) != 1 {
 		return Identity{}, fmt.Errorf("%w: it has %d URIs, not one", ErrNoIdentity, len(c.URIs))

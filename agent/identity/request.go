@@ -23,8 +23,8 @@ func NewKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// NewRequest asks for a certificate over the key. It carries no name: who asks, the token or the
-// stream says.
+// NewRequest returns a request for a certificate over the key. It carries no name: the token or the
+// stream identifies the requester.
 func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ServerConfig is how a coordinator takes streams. A caller may come without a certificate, to
-// join; one that shows a certificate is believed or sent away in the handshake. The certificate is
-// the coordinator's own.
+// ServerConfig returns the TLS configuration with which a coordinator accepts streams. A client
+// without a certificate may connect, to join; a client with a certificate is verified in the
+// handshake. The certificate is the coordinator's own.
 //
 // It is rebuilt for each handshake, so that a change takes effect at once. Sessions are
 // not resumed: a ticket would outlive the trust that it was given in.
@@ -24,13 +24,13 @@ func ServerConfig(own *tls.Certificate, trust Trust) *tls.Config {
 	}
 }
 
-// ClientConfig is how an agent reaches any coordinator of its shard; own is nil for one that has
-// yet to join.
+// ClientConfig returns the TLS configuration with which an agent reaches any coordinator of its
+// shard; own is nil for an agent that has not joined yet.
 //
 // A coordinator's certificate must be valid at one of these times, or now if there are none. A
-// machine's clock may be wrong by years, and its agent must find back all the same (SAFE-13): so it
-// also uses the time last received from a coordinator. Everything else about the certificate
-// is as strict as ever.
+// machine's clock may be wrong by years, and its agent must still be able to reconnect (SAFE-13):
+// so it also uses the time last received from a coordinator. All other checks of the certificate
+// are as strict as usual.
 func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time.Time) *tls.Config {
 	if len(times) == 0 {
 		times = []time.Time{time.Now()}
@@ -39,8 +39,8 @@ func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time
 		MinVersion: tls.VersionTLS13,
 		ServerName: Host(shard, Coordinator),
 		NextProtos: []string{"h2"},
-		// The standard library checks at one time only. VerifyConnection does all that is skipped
-		// here, in every handshake.
+		// The standard library checks at one time only. VerifyConnection does all skipped checks, in
+		// every handshake.
 		InsecureSkipVerify: true, //nolint:gosec // see above
 		VerifyConnection: func(s tls.ConnectionState) error {
 			var err error
@@ -54,16 +54,15 @@ func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time
 	}
 	if own != nil {
 		own = withoutRoot(own, trust)
-		// Whatever authorities the server names: it may not know ours yet, and an agent that shows
-		// nothing is told nothing.
+		// The authorities that the server names are ignored: it may not know ours yet, and an agent
+		// without a certificate learns nothing.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
 	}
 	return c
 }
 
-// withoutRoot leaves the authority out of what is shown, if it has certified itself: who does not
-// know it already believes it no more for seeing it, and a coordinator keeps what it is shown as
-// long as the connection lasts.
+// withoutRoot leaves a self-signed authority out of the chain: sending it makes no peer trust it,
+// and a coordinator keeps a client's chain in memory as long as the connection lasts.
 func withoutRoot(own *tls.Certificate, trust Trust) *tls.Certificate {
 	last := len(own.Certificate) - 1
 	for _, c := range trust.Authorities {
@@ -76,7 +75,7 @@ func withoutRoot(own *tls.Certificate, trust Trust) *tls.Certificate {
 	return own
 }
 
-// verifyServer is what the standard library does for a client, at a time of our choice.
+// verifyServer returns what the standard library does for a client, at a time of our choice.
 func verifyServer(s tls.ConnectionState, host string, trust Trust, at time.Time) error {
 	if _, err := trust.Verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth, host, at); err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}

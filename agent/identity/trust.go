@@ -15,14 +15,13 @@ import (
 // Trust is the set of authorities that one end of a stream trusts. It is a value, never modified
 // once handed out.
 type Trust struct {
-	// Authorities are all whose certificates are believed, oldest first. While authorities are
-	// exchanged there are two.
+	// Authorities are the trusted authorities, oldest first. During a rotation there are two.
 	Authorities []*x509.Certificate
-	// Issuer is the fingerprint of the one that issues now; "" where that is not known.
+	// Issuer is the fingerprint of the authority that issues now; "" if it is not known.
 	Issuer string
 }
 
-// What a peer can have us keep.
+// Limits on what a peer can make us keep.
 const (
 	mostAuthorities = 8
 	mostChain       = 8
@@ -34,10 +33,10 @@ func Fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Digest is the same for the same set of authorities and the same issuer, and for no other.
+// Digest returns the same for the same set of authorities and the same issuer, and for no other.
 func (t Trust) Digest() string { return DigestOf(t.Prints(), t.Issuer) }
 
-// Prints are the fingerprints of the authorities.
+// Prints returns the fingerprints of the authorities.
 func (t Trust) Prints() []string {
 	prints := make([]string, 0, len(t.Authorities))
 	for _, c := range t.Authorities {
@@ -46,7 +45,7 @@ func (t Trust) Prints() []string {
 	return prints
 }
 
-// DigestOf is the digest of a trust of which only the fingerprints are known.
+// DigestOf returns the digest of a trust of which only the fingerprints are known.
 func DigestOf(prints []string, issuer string) string {
 	prints = slices.Clone(prints)
 	slices.Sort(prints)
@@ -58,7 +57,7 @@ func DigestOf(prints []string, issuer string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Pool is for the standard library.
+// Pool returns the authorities for the standard library.
 func (t Trust) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	for _, c := range t.Authorities {
@@ -67,14 +66,14 @@ func (t Trust) Pool() *x509.CertPool {
 	return p
 }
 
-// Believes reports whether one of the authorities has this fingerprint.
+// Believes reports whether one of the trusted authorities has this fingerprint.
 func (t Trust) Believes(fingerprint string) bool {
 	return slices.ContainsFunc(t.Authorities, func(c *x509.Certificate) bool { return Fingerprint(c) == fingerprint })
 }
 
-// Verify holds a chain, its holder's certificate first, against what is believed, for a use and at
-// a time; host is a server's name, "" for others. It returns the ways from the certificate to an
-// authority.
+// Verify checks a chain, its holder's certificate first, against the trusted authorities, for a use
+// and at a time; host is a server's name, "" for others. It returns the chains from the certificate
+// to an authority.
 func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host string,
 	at time.Time,
 ) (ways [][]*x509.Certificate, err error) {
@@ -90,7 +89,7 @@ func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host stri
 	})
 }
 
-// DER is the authorities as they travel.
+// DER returns the authorities in wire format.
 func (t Trust) DER() [][]byte {
 	out := make([][]byte, 0, len(t.Authorities))
 	for _, c := range t.Authorities {
@@ -99,7 +98,7 @@ func (t Trust) DER() [][]byte {
 	return out
 }
 
-// PEM is the authorities as they stand in files.
+// PEM returns the authorities as files have them.
 func (t Trust) PEM() []byte {
 	var b bytes.Buffer
 	for _, c := range t.Authorities {
@@ -108,8 +107,8 @@ func (t Trust) PEM() []byte {
 	return b.Bytes()
 }
 
-// TrustOf reads authorities as they travel. Whatever is no authority's certificate spoils them all:
-// half a trust is none.
+// TrustOf reads authorities in wire format. If one is not an authority's certificate, all are
+// refused: half a trust is none.
 func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	t := Trust{Issuer: issuer}
 	if len(authorities) == 0 {
@@ -131,7 +130,7 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	return t, nil
 }
 
-// ReadChain reads a certificate as it travels, with what lies between it and an authority.
+// ReadChain reads a certificate in wire format, with the certificates between it and an authority.
 func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
 	if len(ders) == 0 || len(ders) > mostChain {
 		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), mostChain)
@@ -146,7 +145,7 @@ func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// TrustOfPEM reads authorities as they stand in files.
+// TrustOfPEM reads authorities as files have them.
 func TrustOfPEM(text []byte, issuer string) (Trust, error) {
 	var all [][]byte
 	for {

@@ -123,7 +123,7 @@ func (w *Watcher) Watch(spec Spec) {
 	}
 }
 
-// Latest is the notice that holds now, nil if there is none. It is never changed.
+// Latest returns the notice that holds now, nil if there is none. It is never changed.
 func (w *Watcher) Latest() *Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,8 +52,8 @@ func AllRoots(dirs []string) []string {
 	return dirs
 }
 
-// Cut is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every report
-// with it.
+// Cut returns the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every
+// report with it.
 func Cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {

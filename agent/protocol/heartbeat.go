@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ReportDue is the age from which a report is replaced though it still stands: a minute, and less
-// where agents send more often than every ten seconds. The next message comes an interval later, so
-// the one nearest to the time is the report.
+// ReportDue returns the age from which a report is replaced though it still stands: a minute, and
+// less where agents send more often than every ten seconds. The next message comes an interval
+// later, so the one nearest to the time is the report.
 func ReportDue(interval time.Duration) time.Duration {
 	return min(time.Minute, 6*interval) - interval/2
 }

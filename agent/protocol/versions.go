@@ -22,8 +22,8 @@ const (
 // Versions are those that one side speaks.
 type Versions struct{ Newest, Oldest uint32 }
 
-// Spoken are the versions that this program speaks.
-func Spoken() Versions { return Versions{Newest, Oldest} }
+// SupportedVersions returns the versions that this program speaks.
+func SupportedVersions() Versions { return Versions{Newest, Oldest} }
 
 // VersionsOf returns the versions that the other end announced. Without a newest version it speaks
 // one only, as release 0.1 did.
@@ -31,7 +31,7 @@ func VersionsOf(oldest, newest uint32) Versions {
 	return Versions{Newest: max(oldest, newest), Oldest: oldest}
 }
 
-// Common is the newest version that both sides speak; ok is false if there is none.
+// Common returns the newest version that both sides speak; ok is false if there is none.
 func (v Versions) Common(o Versions) (version uint32, ok bool) {
 	version = min(v.Newest, o.Newest)
 	return version, version >= v.Oldest && version >= o.Oldest

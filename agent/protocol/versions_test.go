@@ -30,6 +30,6 @@ func TestBothSidesSpeakTheNewestVersionThatBothKnow(t *testing.T) {
 // and the one before.
 func TestVersionsSpoken(t *testing.T) {
 	if Oldest < 1 || Oldest > Newest || Newest > 1 && Newest-Oldest < 1 {
-		t.Errorf("this program speaks %s", Spoken())
+		t.Errorf("this program speaks %s", SupportedVersions())
 	}
 }

@@ -24,7 +24,7 @@ type Statement struct {
 // title is the first line: a key that also signs something else signs no agent by accident.
 const title = "leasehold-agent"
 
-// text is the statement as it is signed.
+// text returns the statement as it is signed.
 func (s Statement) text() string {
 	downgrade := "refused"
 	if s.Downgrade {

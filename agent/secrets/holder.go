@@ -138,7 +138,7 @@ func (h *Holder) Blind() bool {
 	return false
 }
 
-// Environ are the values that are known, as an environment has them.
+// Environ returns the values that are known, as an environment has them.
 func (h *Holder) Environ() []string {
 	if h == nil {
 		return nil
@@ -178,7 +178,7 @@ func (h *Holder) Unread(unread bool) {
 	h.unread = unread
 }
 
-// Veil is the text without values.
+// Veil returns the text without values.
 func (h *Holder) Veil(text string) string {
 	if h == nil {
 		return text
@@ -188,8 +188,8 @@ func (h *Holder) Veil(text string) string {
 	return h.veil.over(text)
 }
 
-// VeilEnd is the end of a longer text without values, also without the rest of one with which it
-// may begin.
+// VeilEnd returns the end of a longer text without values, also without the rest of one with which
+// it may begin.
 func (h *Holder) VeilEnd(text []byte) []byte {
 	if h == nil {
 		return text

@@ -71,7 +71,7 @@ func (c *Session) try(now time.Time) []Order {
 	}
 }
 
-// round is how many replicas there are to be asked.
+// round returns how many replicas there are to be asked.
 func (c *Session) round() int {
 	n := len(c.replicas.known)
 	switch {
@@ -151,8 +151,8 @@ func (c *Session) told(now time.Time, l *line, after time.Duration) (soonest boo
 	return soonest
 }
 
-// waitFor is how long to wait for a replica that has told us to come again after so long: a little
-// longer, as it has told everybody another time.
+// waitFor returns how long to wait for a replica that has told us to come again after so long: a
+// little longer, as it has told everybody another time.
 func (c *Session) waitFor(after time.Duration) time.Duration {
 	most := c.cfg.ReconnectMax
 	if after > most {
@@ -203,7 +203,7 @@ func (c *Session) remember() Order {
 	return Remember{Memory: m}
 }
 
-// next is the earliest time at which pass would do something.
+// next returns the earliest time at which pass would do something.
 func (c *Session) next() time.Time {
 	var at time.Time
 	consider := func(t time.Time) {
@@ -229,7 +229,7 @@ func (c *Session) next() time.Time {
 	return at
 }
 
-// before is the replica after which the address comes in the rotation.
+// before returns the replica after which the address comes in the rotation.
 func before(r rotation, address string) string {
 	all := slices.Concat(r.known, r.extras)
 	i := slices.Index(all, address)

@@ -219,12 +219,12 @@ func (Workload) order() {}
 func (Wanted) order()   {}
 func (Note) order()     {}
 
-// Wake is when to call Step with nil, if nothing happens before; zero if time alone changes
+// Wake returns when to call Step with nil, if nothing happens before; zero if time alone changes
 // nothing.
 func (c *Session) Wake() time.Time { return c.wake }
 
-// Renewed is from when the lease counts, by the agent's own clock, and how long it lasts from then
-// at the least; zero while none is known (SAFE-9).
+// Renewed returns from when the lease counts, by the agent's own clock, and how long it lasts from
+// then at the least; zero while none is known (SAFE-9).
 func (c *Session) Renewed() (from time.Time, ttl time.Duration) {
 	if c.renewed.IsZero() {
 		return time.Time{}, 0
@@ -232,7 +232,7 @@ func (c *Session) Renewed() (from time.Time, ttl time.Duration) {
 	return c.renewed, c.ttl
 }
 
-// Serving is the stream that was welcomed and has not ended.
+// Serving returns the stream that was welcomed and has not ended.
 func (c *Session) Serving() (Stream, bool) {
 	if c.serving == nil {
 		return 0, false

@@ -44,14 +44,14 @@ func refused(s Stream, why protocol.Refused_Reason, stored uint64) Event {
 	}}}}
 }
 
-// retired is a refusal that names the record that ended the instance.
+// retired returns a refusal that names the record that ended the instance.
 func retired(s Stream) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
 		Reason: protocol.Refused_RETIRED, Revision: 12, Phase: protocol.PhaseDeleting,
 	}}}}
 }
 
-// unrecorded is the refusal of an agent without a record.
+// unrecorded returns the refusal of an agent without a record.
 func unrecorded(s Stream) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
 		Reason: protocol.Refused_UNKNOWN, After: durationpb.New(20 * second),
@@ -393,7 +393,7 @@ func TestAlwaysOnItsWay(t *testing.T) {
 	})
 }
 
-// leaseEnds is the earliest time at which the lease can end; zero while there never was one.
+// leaseEnds returns the earliest time at which the lease can end; zero while there never was one.
 func leaseEnds(c *Session) time.Time {
 	from, ttl := c.Renewed()
 	if from.IsZero() {
@@ -409,7 +409,7 @@ func TestWhatIsToldAlreadyIsNotNoted(t *testing.T) {
 		now := time.Now()
 		c.Step(now, nil)
 		orders := c.Step(now, Ended{Stream: 1, Err: errors.New("not joined"), Told: told})
-		notes := slices.ContainsFunc(orders, func(o Order) bool { _, is := o.(Note); return is })
+		notes := slices.ContainsFunc(orders, func(o Order) bool { _, ok := o.(Note); return ok })
 		if notes == told || words(orders) != "open 2 b epoch 2 lease 0" {
 			t.Errorf("told %t: ordered %s, with a note %t", told, words(orders), notes)
 		}

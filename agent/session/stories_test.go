@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// joined is the beginning of most stories: welcomed by a, first report acknowledged.
+// joined returns the beginning of most stories: welcomed by a, first report acknowledged.
 func joined(others ...string) []step {
 	list := append([]string{"a"}, others...)
 	next := ""

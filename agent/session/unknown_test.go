@@ -50,9 +50,9 @@ func TestOnlyARecordStopsTheWorkload(t *testing.T) {
 				ev = Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: r}}}
 			}
 			for _, o := range c.Step(now, ev) {
-				w, is := o.(Workload)
+				w, ok := o.(Workload)
 				switch {
-				case !is:
+				case !ok:
 				case !w.Run && !evidence:
 					t.Fatalf("%v stopped the workload", ev)
 				case w.Run == !stopped:

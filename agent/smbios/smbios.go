@@ -49,7 +49,7 @@ func Document(path string) ([]byte, error) {
 	}
 	var found []string
 	for _, s := range all {
-		if text, is := strings.CutPrefix(s, provider.SMBIOSBootstrap); is {
+		if text, ok := strings.CutPrefix(s, provider.SMBIOSBootstrap); ok {
 			found = append(found, text)
 		}
 	}
@@ -74,8 +74,9 @@ const (
 // header is a structure's type, the length of its fixed part, and its handle.
 const header = 4
 
-// OEMStrings are the strings of all structures of type 11, in order. A structure has a fixed part
-// of the length that it tells, and then strings, each ended by a zero byte and the last by two.
+// OEMStrings returns the strings of all structures of type 11, in order. A structure has a fixed
+// part of the length that it tells, and then strings, each ended by a zero byte and the last by
+// two.
 func OEMStrings(tables []byte) (all []string, err error) {
 	for len(tables) > 0 {
 		if len(tables) < header {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// structure is one with a fixed part of so many bytes, and strings.
+// structure returns one with a fixed part of so many bytes, and strings.
 func structure(kind byte, fixed int, texts ...string) []byte {
 	s := append([]byte{kind, byte(fixed)}, make([]byte, fixed-2)...)
 	for _, text := range texts {

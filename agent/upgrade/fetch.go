@@ -24,7 +24,7 @@ const (
 	mostHeader = 16 << 10
 )
 
-// fileOf is the name of a program in the directory.
+// fileOf returns the name of a program in the directory.
 func fileOf(st release.Statement) string { return "leasehold-agent-" + st.SHA256[:16] }
 
 // fetch has a program in the directory, with the size and hash that were signed.

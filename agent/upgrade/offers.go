@@ -41,8 +41,8 @@ type Offer struct {
 	Left time.Duration
 }
 
-// lastBegin is when its trial may begin at the latest: later, the agent would still be away when
-// its silence counts as a loss.
+// lastBegin returns when its trial may begin at the latest: later, the agent would still be away
+// when its silence counts as a loss.
 func (o *Offer) lastBegin(now time.Time) time.Time {
 	within, left := o.Within, o.Left
 	if within <= 0 {
@@ -152,7 +152,7 @@ func (m *Manager) Ready() bool {
 	return m.ready != nil
 }
 
-// Last is how the last offer ended; nil: there was none.
+// Last returns how the last offer ended; nil: there was none.
 func (m *Manager) Last() *Outcome {
 	if m == nil {
 		return nil
@@ -354,15 +354,15 @@ func (m *Manager) undo(out *Outcome) {
 	})
 }
 
-// late is the outcome of an offer whose trial would begin too late.
+// late returns the outcome of an offer whose trial would begin too late.
 func (m *Manager) late(t *trial) *Outcome {
 	const why = "the offer ends too soon for a trial"
 	m.place.Log.Warn("new version of the agent is not installed", "version", t.Version, "result", Failed, "why", why)
 	return &Outcome{Token: t.Token, Version: t.Version, Result: Failed, Why: why}
 }
 
-// Trial is the one that is recorded, nil if there is none or it would begin too late. The agent has
-// to end for it.
+// Trial returns the one that is recorded, nil if there is none or it would begin too late. The
+// agent has to end for it.
 func (m *Manager) Trial() *Trial {
 	if m == nil {
 		return nil

@@ -94,7 +94,7 @@ type Place struct {
 	replace func(path string, data []byte) error
 }
 
-// Platform is what this machine runs.
+// Platform returns what this machine runs.
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 func (p *Place) path(name string) string { return filepath.Join(p.Dir, name) }
@@ -244,7 +244,7 @@ func (p *Place) settle(s state) state {
 	return s.lost("the agent or its machine ended before the new version was acknowledged")
 }
 
-// won is the state after a trial that was acknowledged.
+// won returns the state after a trial that was acknowledged.
 func (s state) won() state {
 	t := s.Trial
 	s.Current, s.Trial, s.Starts = &t.Program, nil, nil
@@ -252,7 +252,7 @@ func (s state) won() state {
 	return s
 }
 
-// lost is the state after a trial that is taken back.
+// lost returns the state after a trial that is taken back.
 func (s state) lost(why string) state {
 	t := s.Trial
 	s.Trial, s.Last = nil, &Outcome{Token: t.Token, Version: t.Version, Result: Back, Why: why}
@@ -313,7 +313,7 @@ func (p *Place) isSelf(c *program) bool {
 	return err == nil && os.SameFile(own, other)
 }
 
-// over is the version of the installed program: this one's, unless this one runs in its place.
+// over returns the version of the installed program: this one's, unless this one runs in its place.
 func (p *Place) over(s state) string {
 	if s.Current != nil && p.isSelf(s.Current) {
 		return s.Current.Over

@@ -96,7 +96,7 @@ func (b *bench) offer(token, statement string) Offer {
 	}
 }
 
-// manager is one that runs until the test ends, or until end is called.
+// manager returns one that runs until the test ends, or until end is called.
 func (b *bench) manager() (m *Manager, end func()) {
 	b.t.Helper()
 	roots := b.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
@@ -311,7 +311,7 @@ func TestTrialsThatDoNotBegin(t *testing.T) {
 	}
 }
 
-// tried is a bench whose trial of a program is recorded.
+// tried returns a bench whose trial of a program is recorded.
 func tried(t *testing.T, program string) (*bench, *Trial) {
 	t.Helper()
 	b := newBench(t)

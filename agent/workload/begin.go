@@ -32,8 +32,8 @@ func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exe
 	return cmd, rec, nil
 }
 
-// environment is the agent's, without what is the agent's own business, and with the group's vars
-// as they are and its secrets.
+// environment returns the agent's, without what is the agent's own business, and with the group's
+// vars as they are and its secrets.
 func (c Config) environment(vars map[string]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -122,8 +122,8 @@ func (h *Hook) Want(order *Drain) {
 	})
 }
 
-// Ended is the token of the last drain whose hook has ended, however it did; "" if there was none
-// in this agent's time.
+// Ended returns the token of the last drain whose hook has ended, however it did; "" if there was
+// none in this agent's time.
 func (h *Hook) Ended() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -62,7 +62,7 @@ func nextHook(t *testing.T, cfg Config) hookTest {
 	return hookTest{t, h, cfg, log}
 }
 
-// order is a drain whose hook is this test binary in a role.
+// order returns a drain whose hook is this test binary in a role.
 func order(t *testing.T, token, role string) *Drain {
 	t.Helper()
 	exe, err := os.Executable()

@@ -99,7 +99,7 @@ func (o output) tail() []byte {
 	return last
 }
 
-// said is the tail without secrets.
+// said returns the tail without secrets.
 func (o output) said(hidden *secrets.Holder) []byte {
 	text := hidden.VeilEnd(o.tail())
 	return text[max(0, len(text)-TailSize):]

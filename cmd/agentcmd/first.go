@@ -27,11 +27,11 @@ const tooSoon = 10 * time.Second
 // process that blocks SIGPWR, as one of the threads of a Go program that listens to signals does.
 const sigHalt = syscall.Signal(37)
 
-// First is the first process of a machine, a container for example. It starts this program again
-// with the same arguments, as the agent, and stays beside it: it collects ended processes that have
-// lost their parents, and passes on a request to stop. The machine ends with it: when it was asked
-// to, or when the agent has ended by itself. An agent that breaks down after a while is started
-// again, and takes up its workload. First returns the exit code.
+// First returns the first process of a machine, a container for example. It starts this program
+// again with the same arguments, as the agent, and stays beside it: it collects ended processes
+// that have lost their parents, and passes on a request to stop. The machine ends with it: when it
+// was asked to, or when the agent has ended by itself. An agent that breaks down after a while is
+// started again, and takes up its workload. First returns the exit code.
 //
 // The agent has a process of its own because only a parent that has no other children to wait for
 // may collect all of them.

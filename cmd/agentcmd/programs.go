@@ -85,7 +85,7 @@ func (p programs) manager(papers papers, dial func(context.Context, string) (net
 	return upgrade.New(p.place, upgrade.Deps{TLS: papers.TLS, Dial: dial})
 }
 
-// acknowledged is what an agent on trial does at its first acknowledgement; nil for any other.
+// acknowledged returns what an agent on trial does at its first acknowledgement; nil for any other.
 func (p programs) acknowledged() func() error {
 	if p.trial == "" {
 		return nil

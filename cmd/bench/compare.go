@@ -161,7 +161,7 @@ func (s *Session) compareFar(doing, far string) string {
 // had time to return (SAFE-1).
 func (c *Compare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
 
-// comparedRamp is how long it takes until all agents have begun.
+// comparedRamp returns how long it takes until all agents have begun.
 func comparedRamp(agents int, rate float64) time.Duration {
 	return time.Duration(float64(agents) / rate * float64(time.Second))
 }

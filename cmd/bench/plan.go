@@ -108,7 +108,7 @@ func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(
 	return cold, err
 }
 
-// planDocument is the JSON result, with its verdict.
+// planDocument returns the JSON result, with its verdict.
 func planDocument(r planning.Result) any {
 	return struct {
 		planning.Result

@@ -101,7 +101,7 @@ func (s *Session) screen() output.Screen {
 	}
 }
 
-// aside is where progress and warnings go.
+// aside returns where progress and warnings go.
 func (s *Session) aside() output.Screen {
 	return output.Screen{W: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.colour(s.env.StderrTerminal)}
 }

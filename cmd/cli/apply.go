@@ -49,7 +49,7 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 		return failure(Usage, "leasehold apply --help", "--source: %q: must be at most %d bytes without spaces", c.Source,
 			store.MostSource)
 	}
-	in, err := c.intend(ctx, s)
+	in, err := c.readIntent(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if c.IfRevision != nil {
-		if err := c.unmoved(ctx, s, in); err != nil {
+		if err := c.checkUnchangedSince(ctx, s, in); err != nil {
 			return err
 		}
 	}
 	if c.Diff {
 		return c.diff(ctx, s, in)
 	}
-	if err := s.confirmAll(ctx, c.Confirm, in.severe()); err != nil {
+	if err := s.confirmAll(ctx, c.Confirm, in.toConfirm()); err != nil {
 		return err
 	}
 	done, err := s.writeIntent(ctx, in, "leasehold apply "+c.flags()+" --diff, then leasehold apply again")
@@ -93,7 +93,7 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 
 func notInSource(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// flags are the words of the command line that say what is applied.
+// flags returns the words of the command line that say what is applied.
 func (c *Apply) flags() string {
 	words := Files{c.Files}.flags()
 	if c.Source != "" {
@@ -105,8 +105,8 @@ func (c *Apply) flags() string {
 	return words
 }
 
-// intend reads the files and what they are about.
-func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
+// readIntent reads the files and what they are about.
+func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
 	var in intent
 	files, err := s.readDirectories(c.Files)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
 		return in, err
 	}
 	in.at = listing.Revision
-	groups, err := s.judgeDirectories(ctx, c.Files, files)
+	groups, err := s.validateDirectories(ctx, c.Files, files)
 	if err != nil {
 		return in, err
 	}
@@ -138,16 +138,16 @@ func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
 		return in, err
 	}
 	for _, g := range groups {
-		if _, is := static[g.Group.Name]; is {
+		if _, ok := static[g.Group.Name]; ok {
 			return in, failure(Failed, "leasehold config apply -f FILE, or take it out of the files",
 				"group %s is static: leasehold config apply writes it (REC-6); nothing was changed", g.Group.Name)
 		}
 		ch, err := s.planChange(ctx, g)
 		if err == nil {
-			err = s.going(ch, c.Diff)
+			err = s.refuseIfDeleting(ch, c.Diff)
 		}
 		if err == nil {
-			err = c.own(&ch)
+			err = c.setSource(&ch)
 		}
 		if err != nil {
 			return in, err
@@ -160,8 +160,8 @@ func (c *Apply) intend(ctx context.Context, s *Session) (intent, error) {
 	return in, c.prune(ctx, s, &in, listing)
 }
 
-// own records the source beside a group. A group of another source is left alone.
-func (c *Apply) own(ch *change) error {
+// setSource records the source beside a group. A group of another source is left alone.
+func (c *Apply) setSource(ch *change) error {
 	had := ch.after.Source
 	switch {
 	case c.Source == "" && had != "" && !c.TakeOver:
@@ -205,9 +205,9 @@ func (c *Apply) prune(ctx context.Context, s *Session, in *intent, groups store.
 	return nil
 }
 
-// unmoved fails if something that the files are about has changed since the revision that was
-// given.
-func (c *Apply) unmoved(ctx context.Context, s *Session, in intent) error {
+// checkUnchangedSince fails if a group or setting in the files has changed since the revision that
+// was given.
+func (c *Apply) checkUnchangedSince(ctx context.Context, s *Session, in intent) error {
 	again := "leasehold apply " + c.flags() + " --diff"
 	at := store.Revision(*c.IfRevision)
 	if at <= 0 || at > in.at {
@@ -239,8 +239,8 @@ func (c *Apply) unmoved(ctx context.Context, s *Session, in intent) error {
 	return nil
 }
 
-// severe returns what an operator must confirm, by group.
-func (in intent) severe() (acts []act) {
+// toConfirm returns what an operator must confirm, by group.
+func (in intent) toConfirm() (acts []act) {
 	for _, ch := range in.changes {
 		switch {
 		case ch.pruning != "":
@@ -303,7 +303,7 @@ func settingsWords(n int) string {
 	return "; " + counted(n, "setting", "settings") + " changed"
 }
 
-// did is what a write did with the group.
+// did returns what a write did with the group.
 func (c change) did() string {
 	switch {
 	case c.pruning != "":

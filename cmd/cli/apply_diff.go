@@ -97,7 +97,7 @@ func writeApplyDiff(s *Session, doc applyDocument, shown, pruned []change) error
 	return nil
 }
 
-// exactly is the command that applies what was shown, unless something has changed since.
+// exactly returns the command that applies what was shown, unless something has changed since.
 func (c *Apply) exactly(s *Session, in intent) string {
 	command := fmt.Sprintf("leasehold apply %s --if-revision %d", c.flags(), in.at)
 	if c.TakeOver {
@@ -106,8 +106,8 @@ func (c *Apply) exactly(s *Session, in intent) string {
 	if s.flags.Shard != "default" {
 		command += " --shard=" + shellWord(s.flags.Shard)
 	}
-	for _, severe := range in.severe() {
-		command += " --confirm=" + severe.group
+	for _, act := range in.toConfirm() {
+		command += " --confirm=" + act.group
 	}
 	return command
 }

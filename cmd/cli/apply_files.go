@@ -96,8 +96,9 @@ func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
 	return file, nil
 }
 
-// judgeDirectories validates the groups in all files, and reports everything that is wrong at once.
-func (s *Session) judgeDirectories(ctx context.Context, named []string, files []*groupfile.File) ([]fileGroup, error) {
+// validateDirectories validates the groups in all files, and reports all mistakes at once.
+func (s *Session) validateDirectories(ctx context.Context, named []string,
+	files []*groupfile.File) ([]fileGroup, error) {
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file.File

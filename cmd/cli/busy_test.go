@@ -10,7 +10,7 @@ func timer(ago, lasts time.Duration) *store.Timer {
 	return &store.Timer{Start: noon.Add(-ago), For: store.Duration(lasts)}
 }
 
-// named is a group like web of another name.
+// named returns a group like web of another name.
 func named(name string, size int) store.Group {
 	g := webGroup(size)
 	g.Name = name

@@ -80,7 +80,7 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	}
 }
 
-// shardFlag is the --shard flag for a suggested command, empty for the default shard.
+// shardFlag returns the --shard flag for a suggested command, empty for the default shard.
 func (s *Session) shardFlag() string {
 	if s.flags.Shard == defaultShard {
 		return ""

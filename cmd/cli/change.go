@@ -278,9 +278,9 @@ func (s *Session) warnOfSources(changes []change) {
 		if c.before == nil || c.before.Source == "" || c.after.Deleting {
 			continue
 		}
-		was, is := *c.before, c.after
-		was.OperatorState, is.OperatorState = store.OperatorState{}, store.OperatorState{}
-		if string(store.Encode(was)) != string(store.Encode(is)) {
+		was, ok := *c.before, c.after
+		was.OperatorState, ok.OperatorState = store.OperatorState{}, store.OperatorState{}
+		if string(store.Encode(was)) != string(store.Encode(ok)) {
 			s.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
 				c.before.Source)
 		}
@@ -323,8 +323,8 @@ func whatHappened(was, now store.Revision) string {
 	}
 }
 
-// sizes are the sizes in force before and after the change: where the size follows the load, load
-// goes on from the one that it has chosen.
+// sizes returns the sizes in force before and after the change: where the size follows the load,
+// load goes on from the one that it has chosen.
 func (c change) sizes() (before, after int) {
 	return c.before.SizeAt(c.chosen, c.now), c.after.SizeAt(c.chosen, c.now)
 }

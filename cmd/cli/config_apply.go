@@ -48,7 +48,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 		if ch.staticUnchanged() {
 			continue
 		}
-		act := ch.severe()
+		act := ch.toConfirm()
 		if act != "" {
 			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	for _, g := range groups {
 		ch, err := s.planStatic(ctx, g.Group)
 		if err == nil {
-			err = s.going(ch, c.DryRun)
+			err = s.refuseIfDeleting(ch, c.DryRun)
 		}
 		if err != nil {
 			return nil, err
@@ -207,8 +207,8 @@ func (c change) staticUnchanged() bool {
 // pruned reports whether the group is deleted because it is not in the files.
 func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
 
-// severe returns what an operator must confirm; "" if nothing.
-func (c change) severe() string {
+// toConfirm returns what an operator must confirm; "" if nothing.
+func (c change) toConfirm() string {
 	switch {
 	case c.pruned():
 		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted permanently",

@@ -104,7 +104,7 @@ func settingChanges(before, after store.ShardSettings) []string {
 	return lines
 }
 
-// noShard is the error for a missing shard's record: it was never written, or it was lost.
+// noShard returns the error for a missing shard's record: it was never written, or it was lost.
 func (s *Session) noShard(ctx context.Context) error {
 	waits, err := s.waits(ctx)
 	if err != nil {

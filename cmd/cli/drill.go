@@ -240,7 +240,7 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 	}
 }
 
-// drillLines are the steps of a drill so far, which only grow.
+// drillLines returns the steps of a drill so far, which only grow.
 func drillLines(seen review.DrillSeen) (lines []string) {
 	for _, i := range seen.Instances {
 		if !i.Ended.IsZero() {

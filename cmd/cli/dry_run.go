@@ -221,7 +221,7 @@ func about(d time.Duration) string {
 	}
 }
 
-// roughly is about with a tilde.
+// roughly returns about with a tilde.
 func roughly(d time.Duration) string {
 	if d < time.Second {
 		return about(d)

@@ -78,8 +78,8 @@ func (sc *scene) cacheLine() string {
 
 // evacuation reports that an instance is in a zone under evacuation; "" if it is not.
 func (sc *scene) evacuation(i store.Instance) string {
-	e, is := sc.content.Shard.Record.Evacuated[i.Zone]
-	if !is || i.Doomed != nil {
+	e, ok := sc.content.Shard.Record.Evacuated[i.Zone]
+	if !ok || i.Doomed != nil {
 		return ""
 	}
 	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, story.Clock(e.At, sc.now))

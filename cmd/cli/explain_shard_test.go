@@ -197,7 +197,7 @@ func (w *shard) held(group, rule string) {
 	})
 }
 
-// ids are the instances, in order.
+// ids returns the instances, in order.
 func (w *shard) ids() (ids []string) {
 	w.t.Helper()
 	for _, kv := range w.list(store.KindInstances) {
@@ -207,7 +207,7 @@ func (w *shard) ids() (ids []string) {
 	return ids
 }
 
-// running is an instance that runs.
+// running returns an instance that runs.
 func (w *shard) running() string {
 	w.t.Helper()
 	for _, kv := range w.list(store.KindInstances) {

@@ -79,7 +79,7 @@ func (c *Freeze) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// wanted is the freeze that the flags name; nil is its end.
+// wanted returns the freeze that the flags name; nil is its end.
 func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 	now := s.env.Now().UTC().Truncate(time.Second)
 	to, err := c.end(now)

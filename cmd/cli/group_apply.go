@@ -35,7 +35,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	for _, g := range groups {
 		ch, err := s.planChange(ctx, g)
 		if err == nil {
-			err = s.going(ch, c.DryRun)
+			err = s.refuseIfDeleting(ch, c.DryRun)
 		}
 		if err != nil {
 			return err
@@ -154,9 +154,9 @@ func (s *Session) warnOfBroken(ch change) {
 		joined(ch.broken))
 }
 
-// going refuses a change to a group that is being deleted: the change would be deleted with it,
-// although the operator was told that it was applied. A dry run only warns.
-func (s *Session) going(ch change, look bool) error {
+// refuseIfDeleting refuses a change to a group that is being deleted: the change would be lost with
+// it, although the operator was told that it was applied. A dry run only warns.
+func (s *Session) refuseIfDeleting(ch change, look bool) error {
 	switch {
 	case !ch.after.Deleting:
 		return nil

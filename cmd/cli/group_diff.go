@@ -25,7 +25,7 @@ func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 	for _, g := range groups {
 		ch, err := s.planChange(ctx, g)
 		if err == nil {
-			err = s.going(ch, true)
+			err = s.refuseIfDeleting(ch, true)
 		}
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.going(ch, c.DryRun); err != nil {
+	if err := s.refuseIfDeleting(ch, c.DryRun); err != nil {
 		return err
 	}
 	command := "leasehold group rollback " + c.Group

@@ -18,7 +18,7 @@ func bootstrapWorld(t *testing.T, test func(w *world)) {
 	})
 }
 
-// orderOf is the order that waits for a leader; false if there is none.
+// orderOf returns the order that waits for a leader; false if there is none.
 func orderOf(w *world) (store.Request, bool) {
 	l, err := w.st.List(w.t.Context(), w.keys.Of(store.KindRequests), 0)
 	if err != nil {

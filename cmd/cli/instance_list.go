@@ -270,8 +270,8 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 // phaseUnreadable is the phase of an instance whose record cannot be read.
 const phaseUnreadable = "unreadable"
 
-// unreadableInstance is what is known about an instance whose record cannot be read: it is listed,
-// too (SAFE-16).
+// unreadableInstance returns what is known about an instance whose record cannot be read: it is
+// listed, too (SAFE-16).
 func unreadableInstance(keys store.Keys, kv store.KV) store.Instance {
 	_, id, _ := keys.Split(kv.Key)
 	i := store.Instance{

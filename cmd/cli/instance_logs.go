@@ -66,8 +66,8 @@ type ending struct {
 	raw json.RawMessage
 }
 
-// ends are the entries of the journal about an instance that failed, the oldest first, and whether
-// there is any about it at all.
+// ends returns the entries of the journal about an instance that failed, the oldest first, and
+// whether there is any about it at all.
 func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
 	entries, err := s.mentions(ctx, id, s.keys().EventsFrom(s.env.Now().Add(-farBack)), "")
 	if err != nil {

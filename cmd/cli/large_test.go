@@ -36,7 +36,7 @@ func (p *parted) ListPart(ctx context.Context, prefix, from string, most int, at
 	return p.Store.ListPart(ctx, prefix, from, min(most, 2), at)
 }
 
-// large is a shard of three groups, in an etcd that takes so long for each part of a list.
+// large returns a shard of three groups, in an etcd that takes so long for each part of a list.
 func large(t *testing.T, each time.Duration) (*world, *parted) {
 	t.Helper()
 	w := newWorld(t)

@@ -41,7 +41,7 @@ func (s *Session) foresee(ctx context.Context, group string, own store.Listing, 
 	return world, nil
 }
 
-// downBeside is what is down in other groups with the same budget_group, as their statuses say
+// downBeside returns what is down in other groups with the same budget_group, as their statuses say
 // (REC-18).
 func (s *Session) downBeside(ctx context.Context, group, budget string, at store.Revision) (map[string]plan.Down,
 	error,

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// request is an order to the leader from the user of this command (REC-16).
+// request returns an order to the leader from the user of this command (REC-16).
 func (s *Session) request(kind store.RequestKind, group, instance string) store.Request {
 	return store.Request{
 		Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance,
@@ -38,8 +38,8 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 	return err
 }
 
-// ordersOn is the condition of an order about a record: it is still there, and, where the order is
-// based on a revision, still at it.
+// ordersOn returns the condition of an order about a record: it is still there, and, where the
+// order is based on a revision, still at it.
 func (s *Session) ordersOn(key string, read store.Revision) store.Condition {
 	if s.api != nil && s.api.based != nil {
 		return store.At(key, read)

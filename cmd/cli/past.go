@@ -53,7 +53,7 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 	return in, listing.Revision, err
 }
 
-// pastBegins is from when on the journal says what happened: the time of before a restore is
+// pastBegins returns from when on the journal says what happened: the time of before a restore is
 // unknown.
 func (s *Session) pastBegins(ctx context.Context, shard store.Shard) (time.Time, error) {
 	spoiled := map[string]error{} // status names it

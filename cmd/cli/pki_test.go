@@ -22,7 +22,7 @@ var (
 	alice  = regexp.MustCompile(`(?m)^alice\t`)
 )
 
-// pkiWorld is a world with a place for certificates, on its own clock.
+// pkiWorld returns a world with a place for certificates, on its own clock.
 func pkiWorld(t *testing.T) (w *world, dir string) {
 	w = newWorld(t)
 	w.now = time.Now

@@ -113,7 +113,7 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 	return nil
 }
 
-// hostState is a member's state in a word.
+// hostState returns a member's state in a word.
 func hostState(m etcdstore.Member) string {
 	switch {
 	case m.Learner && !m.Answers:

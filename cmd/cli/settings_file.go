@@ -37,7 +37,8 @@ var (
 	whoAsks   = []string{"cert", "key"}
 )
 
-// localSettings are the settings files that a leasehold dev or server on this machine would have.
+// localSettings returns the settings files that a leasehold dev or server on this machine would
+// have.
 func (e Env) localSettings() (files []string) {
 	if e.DevData != "" {
 		files = append(files, services.DevSettings(e.DevData))

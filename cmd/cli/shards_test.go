@@ -87,7 +87,7 @@ func TestCommandsSpeakOfOneShardOrOfAll(t *testing.T) {
 	}
 }
 
-// all is all that a shard holds.
+// all returns all that a shard holds.
 func (w *world) all(keys store.Keys) string {
 	w.t.Helper()
 	l, err := w.st.List(w.t.Context(), keys.Prefix(), 0)

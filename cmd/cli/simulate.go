@@ -159,7 +159,7 @@ func unreadableScenario(name string, err error) error {
 		"--scenario %s: %s", name, bare(err))
 }
 
-// wrongFile is an invalid file. It has another exit code than a result of the simulation.
+// wrongFile returns an invalid file. It has another exit code than a result of the simulation.
 func wrongFile(err error, next string) error {
 	var problems yamlfile.Problems
 	if errors.As(err, &problems) {

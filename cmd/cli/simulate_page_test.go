@@ -41,7 +41,7 @@ func examplesAreTrue(t *testing.T, page string, least int) {
 		case strings.HasPrefix(block, "console\n"):
 			block = "console\n"
 			for _, line := range strings.Split(blocks[i], "\n") {
-				if command, is := strings.CutPrefix(line, "$ leasehold "); is {
+				if command, ok := strings.CutPrefix(line, "$ leasehold "); ok {
 					commands++
 					block += line + strings.ReplaceAll("\n"+shownRun(w, strings.Fields(command)), "\n2> ", "\n")
 				}

@@ -23,7 +23,7 @@ func staticWorld(t *testing.T) *world {
 	return w
 }
 
-// beside is what is set beside a static group.
+// beside returns what is set beside a static group.
 func (w *world) beside(name string) store.Override {
 	w.t.Helper()
 	kv, err := w.st.Get(w.t.Context(), w.keys.Group(name))

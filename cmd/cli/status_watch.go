@@ -29,7 +29,7 @@ func (i *Interval) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// D is the interval as a duration.
+// D returns the interval as a duration.
 func (i Interval) D() time.Duration { return time.Duration(i) }
 
 // changeKind says what a line of a watched status is about.
@@ -196,7 +196,7 @@ func (s *Session) writeChanges(changes []statusChange) error {
 	return s.print(&b)
 }
 
-// line is a change for people, or with tabs for programs.
+// line returns a change for people, or with tabs for programs.
 func (c *statusChange) line(scr output.Screen, now time.Time) string {
 	what := c.What
 	if c.Kind == groupChanged {

@@ -15,7 +15,7 @@ import (
 // rests reports whether no instance is wanted: the group is stopped, or was never started.
 func (a awaited) rests() bool { return a.spec.Stopped || a.spec.Unstarted }
 
-// goal is the awaited state.
+// goal returns the awaited state.
 func (w *waiting) goal() string {
 	switch {
 	case w.spec.Deleting:

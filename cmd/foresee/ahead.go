@@ -44,7 +44,7 @@ func (w *World) Ahead(pace time.Duration) Course {
 			continue // there is more to plan
 		case !next.IsZero():
 			waits = 0
-			next = earlier(next, wake)
+			next = plan.Sooner(next, wake)
 		case !unfinished:
 			c := r.end()
 			c.Rests = true
@@ -62,14 +62,6 @@ func (w *World) Ahead(pace time.Duration) Course {
 		w.happen()
 		l.step(leader.Tick{})
 	}
-}
-
-// earlier returns the earlier of two times, of which each may be zero for never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (w *World) allHold(conditions []store.Condition) bool {

@@ -66,7 +66,7 @@ func (l *lead) next() (next, wake time.Time) {
 	tick, wake := l.leader.Next(l.w.now)
 	next = l.w.nextEvent()
 	if l.leader.Pressing() || tick.Sub(l.w.now) <= soonAgain { // what comes regularly tells nothing new
-		next = earlier(next, tick)
+		next = plan.Sooner(next, tick)
 	}
 	return next, wake
 }

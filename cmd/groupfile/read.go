@@ -41,7 +41,7 @@ type Entry struct {
 	walk *walk
 }
 
-// Problem is a problem with a field of the group, at its position in the file.
+// Problem returns a problem with a field of the group, at its position in the file.
 func (e Entry) Problem(field, what string) yamlfile.Problem {
 	p := yamlfile.Problem{File: e.walk.File, Field: field, What: what}
 	node := e.walk.at[field]
@@ -114,7 +114,7 @@ func (f *File) Malformed() bool { return len(f.Problems) > 0 }
 func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 	var entries []Entry
 	for _, d := range f.documents {
-		if g, is := static[d.name]; is {
+		if g, ok := static[d.name]; ok {
 			e := d.override(g)
 			e.walk = d.walk
 			entries = append(entries, e)

@@ -81,7 +81,7 @@ func (b box) keeps(healthy bool) {
 		if err != nil || json.Unmarshal(data, &state) != nil {
 			continue
 		}
-		if c, is := state.Verdicts.Checks["app"]; is && c.Healthy == healthy && !c.Pending {
+		if c, ok := state.Verdicts.Checks["app"]; ok && c.Healthy == healthy && !c.Pending {
 			return
 		}
 	}

@@ -2,7 +2,7 @@ package output
 
 import "github.com/leasehold/leasehold/coordinator/reason"
 
-// Severe is the style of what happened, by how much it deserves attention.
+// Severe returns the style of what happened, by how much it deserves attention.
 func (s Screen) Severe(how reason.Severity, text string) string {
 	switch {
 	case how.AtLeast(reason.Critical):
@@ -14,16 +14,16 @@ func (s Screen) Severe(how reason.Severity, text string) string {
 	}
 }
 
-// Dim is the style of what matters less.
+// Dim returns the style of what matters less.
 func (s Screen) Dim(text string) string { return s.paint("2", text) }
 
-// Alarm is the style of what needs attention.
+// Alarm returns the style of what needs attention.
 func (s Screen) Alarm(text string) string { return s.paint("1;31", text) }
 
-// Notice is the style of what is in progress.
+// Notice returns the style of what is in progress.
 func (s Screen) Notice(text string) string { return s.paint("33", text) }
 
-// Good is the style of what is done.
+// Good returns the style of what is done.
 func (s Screen) Good(text string) string { return s.paint("32", text) }
 
 func (s Screen) paint(code, text string) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/story"
 )
 
-// GroupColumns are the columns of a table that says how groups are. GroupCells has its rows.
+// GroupColumns returns the columns of a table that says how groups are. GroupCells has its rows.
 func GroupColumns() []Column {
 	return []Column{
 		{Title: " "},
@@ -19,7 +19,7 @@ func GroupColumns() []Column {
 	}
 }
 
-// GroupCells are the cells of one group.
+// GroupCells returns the cells of one group.
 func GroupCells(name string, r story.Row, now time.Time) []string {
 	return []string{r.Mark, name, r.State, r.Health, r.Run, r.Now, Age(now, r.Since)}
 }

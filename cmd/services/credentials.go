@@ -82,8 +82,8 @@ func lasts(issued []pki.Issued, o pki.Order) bool {
 	return false
 }
 
-// localHosts are the names by which this host reaches its own etcd, and the address that it listens
-// on.
+// localHosts returns the names by which this host reaches its own etcd, and the address that it
+// listens on.
 func localHosts(listens string) []string {
 	hosts := []string{"127.0.0.1", "localhost"}
 	if ip := net.ParseIP(listens); ip != nil && !ip.IsUnspecified() && listens != hosts[0] {
@@ -101,7 +101,7 @@ func credentialsProblem(err error) error {
 	return problem("choose a directory that you may write to, with --data-dir", "certificates: %s", err)
 }
 
-// CA is the file with the certificate of an authority.
+// CA returns the file with the certificate of an authority.
 func (c Credentials) CA(kind pki.Kind) string {
 	return filepath.Join(c.Dir, string(kind), "ca.crt")
 }

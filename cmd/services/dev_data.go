@@ -24,11 +24,11 @@ func DevDataDir() (string, error) {
 	return filepath.Join(state, "leasehold", "dev"), nil
 }
 
-// DevSettings is the file in the data directory of a running dev with the settings by which
+// DevSettings returns the file in the data directory of a running dev with the settings by which
 // commands reach it.
 func DevSettings(dataDir string) string { return filepath.Join(dataDir, "config.yaml") }
 
-// DevKeyFile is the file in the data directory with dev's keys for secrets.
+// DevKeyFile returns the file in the data directory with dev's keys for secrets.
 func DevKeyFile(dataDir string) string { return filepath.Join(dataDir, "secrets.key") }
 
 // listenFile holds the coordinator's last address for agents, requested or chosen.

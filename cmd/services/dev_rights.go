@@ -25,7 +25,8 @@ func makeCredentials(dir, etcdHost string) (Credentials, error) {
 	return c, nil
 }
 
-// devEtcdctl is the file in the data directory of a running dev with the variables for etcdctl.
+// devEtcdctl returns the file in the data directory of a running dev with the variables for
+// etcdctl.
 func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.env") }
 
 // tell writes how to reach dev's etcd: settings for leasehold, as an operator, and variables for
@@ -60,7 +61,7 @@ func quotedIfNeeded(s string) string {
 	return s
 }
 
-// connection is how a coordinator reaches the etcd.
+// connection returns how a coordinator reaches the etcd.
 func (c Credentials) connection(endpoint string) *program.Connection {
 	cert, key := c.Of(string(store.RoleCoordinator))
 	return &program.Connection{Endpoints: []string{endpoint}, CACert: c.CA(pki.Operators), Cert: cert, Key: key}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dependencies are what a file gives the replica that it makes.
+// dependencies returns what a file gives the replica that it makes.
 func dependencies(t *testing.T, file string) (names []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -16,11 +16,11 @@ func dependencies(t *testing.T, file string) (names []string) {
 		t.Fatal(err)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		literal, is := n.(*ast.CompositeLit)
-		if !is {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
 			return true
 		}
-		if typ, is := literal.Type.(*ast.SelectorExpr); is && typ.Sel.Name == "Deps" {
+		if typ, ok := literal.Type.(*ast.SelectorExpr); ok && typ.Sel.Name == "Deps" {
 			for _, e := range literal.Elts {
 				names = append(names, e.(*ast.KeyValueExpr).Key.(*ast.Ident).Name)
 			}

@@ -81,7 +81,7 @@ func findProblem(flag, address string, err error) error {
 	return listenProblem(flag, address, err)
 }
 
-// shown are the addresses for people.
+// shown returns the addresses for people.
 func (g *guide) shown() string {
 	text := ""
 	if g.dns != nil {

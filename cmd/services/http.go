@@ -45,7 +45,7 @@ func newSide(h *Host, log *slog.Logger) *side {
 	return &side{metrics: web.NewMetrics(h.Version), log: log}
 }
 
-// measured is a store with metrics.
+// measured returns a store with metrics.
 func (s *side) measured(st store.Store) store.Store { return s.metrics.Store(st) }
 
 // open opens the listening address.
@@ -89,7 +89,7 @@ func (f HTTP) config() web.Config {
 	return web.Config{Listen: f.HTTP, OrFreePort: f.orFreePort, Access: who}
 }
 
-// access are the files that say who may read.
+// access returns the files that say who may read.
 func (f HTTP) access() access.Config {
 	return access.Config{CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA}
 }
@@ -109,7 +109,7 @@ func (f HTTP) problem(err error) error {
 	return nil
 }
 
-// shown is the address for people.
+// shown returns the address for people.
 func (s *side) shown() string {
 	if s.server == nil {
 		return ""

@@ -8,15 +8,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Content is what the shard's keys hold, and of the shard's settings what is in force. A caller
-// that is given one reads it and changes nothing.
+// Content is the content of the shard's keys, and the settings in force. Callers only read it.
 type Content struct {
 	Revision   store.Revision
 	Shard      store.Versioned[store.Shard]
 	Served     store.Versioned[store.Served]
 	Leaders    map[string]store.KV
 	Replicas   map[string]store.Versioned[store.Replica]
-	Groups     map[string]store.KV // raw: whether a spec is right is for the leader to say
+	Groups     map[string]store.KV // raw: the leader decides whether a spec is valid
 	Static     map[string]store.KV // raw
 	Status     map[string]store.Versioned[store.Status]
 	Slots      map[string]map[int]store.Versioned[store.Slot]
@@ -33,23 +32,23 @@ type Content struct {
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
-	// What is shown, and nothing is decided by. A value that cannot be read is left out: its writer
-	// writes it anew.
+	// Records that are only shown, and decide nothing. An unreadable value is left out: its writer
+	// rewrites it.
 	Backup   store.Versioned[store.Backup]
 	Webhooks map[string]store.Versioned[store.Webhook]
 	Extras   map[string]store.Versioned[store.Extra]
 	// Unreadable has the reason for each key whose value cannot be read. Its last readable value
 	// stays in the maps above, so that the record does not count as absent.
 	Unreadable map[string]string
-	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
-	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
+	Spoiled    map[string]Spoiled         // what else is known about unreadable keys
+	Missing    map[string]Missing         // lost records, by key: absent, and not deleted on purpose (SAFE-15)
 	Gone       map[string]Note            // what was deleted on purpose, by key
 	GoneIn     map[string]map[string]Note // the instances' notes, by group and ID
 
 	specs store.InstanceSpecs
 	texts texts
-	// settings are the last that were in force. They stay when the shard's key is gone or listed
-	// again: a value outside a setting's range leaves the setting as it was (REC-20).
+	// settings are the last settings in force. They stay when the shard's key is gone or listed again:
+	// a value outside a setting's range leaves the setting unchanged (REC-20).
 	settings *store.ShardSettings
 }
 
@@ -57,17 +56,16 @@ type Content struct {
 type Change struct {
 	Kind    string // see the kinds in package store
 	Name    string
-	Group   string // the group that is concerned, if any
+	Group   string // the affected group, if any
 	Deleted bool
-	// Same is set if nothing changed that others act on: only the numbers of a report, a turn, or a
-	// join.
+	// Same is set if only a report's numbers, a turn or a join changed: nothing that others act on.
 	Same bool
-	// Alive is what an alive key said before it changed, if it was there.
+	// Alive is the former value of an alive key, if it existed.
 	Alive *store.Alive
 }
 
-// Listener hears of changes. Its methods are called with the content locked against change and must
-// neither block nor call the cache.
+// Listener receives changes. Its methods are called with the content locked against change, and
+// must neither block nor call the cache.
 type Listener interface {
 	// Listed reports that the content was read again: anything may have changed.
 	Listed(*Content)
@@ -80,7 +78,7 @@ type Listener interface {
 // Cache is the shard's records in memory.
 type Cache struct {
 	keys store.Keys
-	next *Content // a listing in the making; of the goroutine that follows etcd alone
+	next *Content // a listing in progress; used only by the goroutine that follows etcd
 
 	mu          sync.RWMutex
 	content     *Content // nil until the first listing
@@ -123,7 +121,7 @@ func (p *Cache) View(read func(*Content)) bool {
 	return true
 }
 
-// Heard says when etcd last told us anything, progress included, and what interrupts the watch, if
+// Heard returns when etcd last sent anything, progress included, and what interrupts the watch, if
 // anything does.
 func (p *Cache) Heard() (time.Time, error) {
 	p.mu.RLock()
@@ -131,8 +129,8 @@ func (p *Cache) Heard() (time.Time, error) {
 	return p.heard, p.interrupted
 }
 
-// Listen has a listener told of everything from now on, beginning with Listed if there is content.
-// The returned function ends that; after it has returned the listener is not called again.
+// Listen calls a listener for every change from now on, beginning with Listed if there is content.
+// The returned function ends that; after it has returned, the listener is not called again.
 func (p *Cache) Listen(l Listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,11 +168,11 @@ func (p *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 // follower is the cache as store.Follow sees it.
 type follower Cache
 
-// Part takes a part of a listing up, beside the content that others still read.
+// Part adds a part of a listing, beside the content that others still read.
 func (f *follower) Part(kvs []store.KV) {
 	if f.next == nil {
 		f.next = NewContent()
-		if f.content != nil { // written by this goroutine alone
+		if f.content != nil { // only this goroutine writes it
 			f.next.settings = f.content.settings
 		}
 	}

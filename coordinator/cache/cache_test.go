@@ -85,7 +85,7 @@ func (w *world) equalsListing() {
 	})
 }
 
-// shown is all that a content shows to others.
+// shown returns all that a content shows to others.
 func shown(c *cache.Content) string {
 	var text strings.Builder
 	v := reflect.ValueOf(*c)

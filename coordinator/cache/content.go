@@ -2,7 +2,7 @@ package cache
 
 import "github.com/leasehold/leasehold/store"
 
-// NewContent is the content of a shard without keys.
+// NewContent returns the content of a shard without keys.
 func NewContent() *Content {
 	return &Content{
 		Leaders:    map[string]store.KV{},
@@ -57,7 +57,7 @@ func (c *Content) GroupNames() map[string]bool {
 	return names
 }
 
-// Take takes up some keys of a listing. The revision is the caller's to set.
+// Take adds some keys of a listing. The caller sets the revision.
 func (c *Content) Take(keys store.Keys, kvs []store.KV) {
 	for _, kv := range kvs {
 		c.put(keys, kv)
@@ -73,11 +73,11 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	}
 	change := Change{Kind: kind, Name: name, Deleted: e.Deleted, Group: c.groupOf(kind, name)}
 	switch kind {
-	case store.KindTurns: // what took its turn is a change of its own
+	case store.KindTurns: // the change that took the turn is reported separately
 		change.Same = !e.Deleted
-	case store.KindTokens, store.KindJoined, store.KindSecrets: // gateways alone look at them
+	case store.KindTokens, store.KindJoined, store.KindSecrets: // only gateways read them
 		change.Same = true
-	case store.KindBackup, store.KindWebhooks, store.KindExtras: // shown alone
+	case store.KindBackup, store.KindWebhooks, store.KindExtras: // only shown
 		change.Same = true
 	}
 	if kind == store.KindGone {
@@ -108,7 +108,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	return change, true
 }
 
-// sameVerdict reports whether two reports tell the same of all that others act on.
+// sameVerdict reports whether two reports agree in everything that others act on.
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
@@ -143,7 +143,7 @@ func (c *Content) groupOf(kind, name string) string {
 	}
 }
 
-// put takes a key up; false if it is no part of the cache.
+// put stores a key; false if it is not part of the cache.
 func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	kind, name, ok := keys.Split(kv.Key)
 	if !ok {
@@ -238,7 +238,7 @@ func (c *Content) takeShard(v store.Versioned[store.Shard]) {
 }
 
 func (c *Content) takeSlot(group string, n int, v store.Versioned[store.Slot]) {
-	v.Record.Group, v.Record.Number = group, n // the key is the truth
+	v.Record.Group, v.Record.Number = group, n // the key is authoritative
 	share(&c.texts, &v.Record.Template)
 	if c.Slots[group] == nil {
 		c.Slots[group] = map[int]store.Versioned[store.Slot]{}
@@ -246,7 +246,7 @@ func (c *Content) takeSlot(group string, n int, v store.Versioned[store.Slot]) {
 	c.Slots[group][n] = v
 }
 
-// putShown takes up a record by which nothing is decided.
+// putShown stores a record that decides nothing.
 func (c *Content) putShown(kind, name string, kv store.KV) {
 	var err error
 	switch kind {

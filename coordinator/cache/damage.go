@@ -31,8 +31,8 @@ type Note struct {
 	Group    string
 }
 
-// Counts reports whether the note speaks of the record that was last read at a revision, and not of
-// an earlier one under the same key.
+// Counts reports whether the note is about the record that was last read at a revision, and not
+// about an earlier record under the same key.
 func (n Note) Counts(last store.Revision) bool {
 	return n.Modified != 0 && (n.Revision >= last || n.Revision == 0)
 }
@@ -71,7 +71,7 @@ func (c *Content) dropNote(of string) {
 	}
 }
 
-// noteMissing notes that a key is about to be taken out, unless it was deleted on purpose.
+// noteMissing records that a key is about to be removed, unless it was deleted on purpose.
 func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
 	m, watched := c.remember(keys, kind, name)
 	if !watched || c.DeletedOnPurpose(key, m.Last) {
@@ -80,9 +80,9 @@ func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
 	c.Missing[key] = m
 }
 
-// remember is what is known of a record whose loss is damage: false for all others, and for what
-// was never read. Alive keys, reports, turns, requests and tokens come and go. A group's spec is
-// SAFE-10's.
+// remember returns what is known of a record whose loss is damage: false for other records, and for
+// those that were never read. Alive keys, reports, turns, requests and tokens come and go. SAFE-10
+// covers a group's spec.
 func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	m := Missing{Kind: kind, Name: name, At: c.Revision + 1}
 	switch kind {
@@ -104,8 +104,8 @@ func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	return m, true
 }
 
-// protects reports whether the leader of a group writes gone notes. One of a release before does
-// not, and leaves no count of records in the status: what it deletes is not missing.
+// protects reports whether the leader of a group writes gone notes. A leader of an earlier release
+// does not, and leaves no count of records in the status: what it deletes is not missing.
 func (c *Content) protects(keys store.Keys, group string) bool {
 	if v, there := c.Status[group]; there {
 		return v.Record.Records != nil
@@ -114,7 +114,7 @@ func (c *Content) protects(keys store.Keys, group string) bool {
 }
 
 // forgiveMissing forgets the missing instances of a group: a leader of the release before has
-// written its status, so that it may have deleted them before that.
+// written its status, so it may have deleted them before that.
 func (c *Content) forgiveMissing(group string) {
 	for key, m := range c.Missing {
 		if m.Instance != nil && m.Instance.Group == group {
@@ -123,10 +123,10 @@ func (c *Content) forgiveMissing(group string) {
 	}
 }
 
-// Inherit takes over from the content before a fresh listing what the listing cannot show: what is
-// missing, and what unreadable keys said. Age is for how long that content was not brought up to
-// date: if notes may have ended meanwhile, what is absent may have been deleted on purpose, and
-// only the count in the status can tell.
+// Inherit copies from the content before a fresh listing what the listing cannot show: what is
+// missing, and the former values of unreadable keys. Age is how long that content was not updated:
+// if notes may have expired meanwhile, an absent record may have been deleted on purpose, and only
+// the count in the status shows it.
 func (c *Content) Inherit(keys store.Keys, old *Content, age time.Duration) {
 	if old == nil {
 		return
@@ -149,7 +149,7 @@ func (c *Content) Inherit(keys store.Keys, old *Content, age time.Duration) {
 	}
 }
 
-// notesKept is for how long gone notes are kept at least.
+// notesKept is the minimum time for which gone notes are kept.
 func (c *Content) notesKept() time.Duration {
 	if c.settings == nil {
 		return store.DefaultShardSettings().EventsKept.D()
@@ -157,7 +157,7 @@ func (c *Content) notesKept() time.Duration {
 	return c.settings.EventsKept.D()
 }
 
-// inherit notes one record of the old content as missing if it is.
+// inherit records one record of the old content as missing if it is.
 func (c *Content) inherit(keys store.Keys, old *Content, kind, name, key string) {
 	if c.there(kind, name, key) {
 		return
@@ -168,7 +168,7 @@ func (c *Content) inherit(keys store.Keys, old *Content, kind, name, key string)
 	}
 	if kind == store.KindInstances {
 		if s, there := c.Status[m.Instance.Group]; there && s.Record.Records == nil {
-			return // a leader of the release before was at work meanwhile
+			return // a leader of the release before has worked meanwhile
 		}
 	}
 	m.At = c.Revision
@@ -190,7 +190,7 @@ func (c *Content) there(kind, name, key string) bool {
 	return there
 }
 
-// keepRead keeps what an unreadable key said when it could be read.
+// keepRead keeps the last readable value of an unreadable key.
 func (c *Content) keepRead(keys store.Keys, old *Content, key string) {
 	kind, name, _ := keys.Split(key)
 	switch kind {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// takeInstance takes an instance up, and into the index of its group.
+// takeInstance stores an instance, and adds it to the index of its group.
 func (c *Content) takeInstance(v store.Versioned[store.Instance]) {
 	id, group := v.Record.ID, v.Record.Group
 	if old, had := c.Instances[id]; !had || old.Record.Group != group {
@@ -23,7 +23,7 @@ func (c *Content) dropInstance(id string) {
 	}
 }
 
-// takeRequest takes a request up, and into the index of what it is addressed to.
+// takeRequest stores a request, and adds it to the index of its group or instance.
 func (c *Content) takeRequest(v store.Versioned[store.Request]) {
 	c.dropRequest(v.Record.ID)
 	insert(c.addressed(v.Record))
@@ -37,7 +37,7 @@ func (c *Content) dropRequest(id string) {
 	}
 }
 
-// addressed gives the index that a request is in, its place there, and its ID.
+// addressed returns the index that a request is in, its place there, and its ID.
 func (c *Content) addressed(r store.Request) (index map[string][]string, of, id string) {
 	if r.Instance != "" {
 		return c.ToInstance, r.Instance, r.ID
@@ -45,8 +45,7 @@ func (c *Content) addressed(r store.Request) (index map[string][]string, of, id 
 	return c.ToGroup, r.Group, r.ID
 }
 
-// takeStray takes an agent without a record up, and into the index of the group that its claim
-// names.
+// takeStray stores an agent without a record, and adds it to the index of the group in its claim.
 func (c *Content) takeStray(id string, v store.Versioned[store.Stray]) {
 	c.dropStray(id)
 	c.Strays[id] = v
@@ -67,7 +66,8 @@ func (c *Content) dropStray(id string) {
 	delete(c.Strays, id)
 }
 
-// insert puts an ID into its place in an index. What is listed comes in order and goes to the end.
+// insert puts an ID into its place in an index. Listings arrive in order, so their IDs go to the
+// end.
 func insert(index map[string][]string, of, id string) {
 	ids := index[of]
 	if i, there := slices.BinarySearch(ids, id); !there {

@@ -2,17 +2,17 @@ package cache
 
 import "github.com/leasehold/leasehold/store"
 
-// The records of a shard say the same words a hundred thousand times: phases, hashes, names of
-// groups, replicas and checks. Each is held once, which is less memory, and far less to be looked
-// through whenever garbage is collected.
+// The records of a shard repeat the same strings a hundred thousand times: phases, hashes, names of
+// groups, replicas and checks. Each is kept once, which saves memory, and much work for the garbage
+// collector.
 
-// texts are words that were read.
+// texts holds strings that were read.
 type texts map[string]string
 
-// The bounds of what is remembered: words come and go for as long as a process lives.
+// Limits on what is kept: strings come and go as long as a process lives.
 const (
 	mostTexts    = 10_000
-	longestShare = 200 // bytes: what is longer is seldom said twice
+	longestShare = 200 // bytes: longer strings are seldom repeated
 )
 
 // share replaces a text by an equal one that is already in memory, if there is one.

@@ -12,14 +12,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Group is what a directory says of one group. It never changes.
+// Group is a directory's entry for one group. It never changes.
 type Group struct {
 	Name      string
 	Endpoints []Endpoint // in order of their instances' IDs
 }
 
-// Directory keeps the endpoints of each group, so that a query costs no look at the shard, and a
-// change is worked out once for all that follow it. Only groups with changes are computed again.
+// Directory keeps the endpoints of each group, so that a query does not read the cache, and a
+// change is computed once for all subscribers. Only groups with changes are computed again.
 type Directory struct {
 	cache *cache.Cache
 
@@ -37,8 +37,8 @@ func NewDirectory(c *cache.Cache) *Directory {
 	return &Directory{cache: c, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// OnChange has a function told the names of groups that have changed, appeared or gone, one call
-// after the other, once Find returns what is new. It is set before Run.
+// OnChange registers a function that is called, one call at a time, with the names of groups that
+// have changed, appeared or disappeared, once Find returns the new values. It is set before Run.
 func (d *Directory) OnChange(changed func(groups []string)) { d.changed = changed }
 
 // Run follows the cache until ctx ends.
@@ -54,8 +54,8 @@ func (d *Directory) Run(ctx context.Context) {
 	}
 }
 
-// Ready reports whether the shard has been read. Until then nothing is known, which is not the same
-// as that there is nothing.
+// Ready reports whether the shard has been read. Until then nothing is known, which differs from an
+// empty shard.
 func (d *Directory) Ready() bool { return d.groups.Load() != nil }
 
 // Find returns a group; false if there is none of that name, or nothing is known yet.
@@ -68,7 +68,7 @@ func (d *Directory) Find(name string) (*Group, bool) {
 	return g, there
 }
 
-// Names are the names of all groups.
+// Names returns the names of all groups.
 func (d *Directory) Names() []string {
 	groups := d.groups.Load()
 	if groups == nil {
@@ -82,7 +82,7 @@ func (d *Directory) Names() []string {
 	return names
 }
 
-// Age is how long ago etcd was heard: what the directory says was so then.
+// Age returns the time since etcd last answered: the directory is as of then.
 func (d *Directory) Age() time.Duration {
 	heard, _ := d.cache.Heard()
 	if heard.IsZero() {
@@ -147,7 +147,7 @@ func (d *Directory) update() {
 	}
 }
 
-// mark notes what has to be computed, and wakes Run.
+// mark records what has to be computed, and wakes Run.
 func (d *Directory) mark(groups []string, all bool) {
 	d.mu.Lock()
 	for _, g := range groups {
@@ -157,7 +157,7 @@ func (d *Directory) mark(groups []string, all bool) {
 	d.mu.Unlock()
 	select {
 	case d.wake <- struct{}{}:
-	default: // it is about to look
+	default: // it is already woken
 	}
 }
 
@@ -177,7 +177,7 @@ func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
 			continue
 		}
 		switch change.Kind {
-		case store.KindShard: // an operator goes on without lost records
+		case store.KindShard: // an operator may have released a hold for lost records
 			all = true
 		case store.KindInstances:
 			groups = append(groups, change.Group, c.Instances[change.Name].Record.Group)
@@ -193,7 +193,7 @@ func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// lostGroup is the group of an instance whose record is lost; "" if it is not.
+// lostGroup returns the group of an instance whose record is lost; "" if it is not.
 func lostGroup(c *cache.Content, id string) string {
 	for _, lost := range c.Missing {
 		if lost.Instance != nil && lost.Name == id {
@@ -203,8 +203,8 @@ func lostGroup(c *cache.Content, id string) string {
 	return ""
 }
 
-// Knows reports whether there is a group of that name, or anything left of one: lost records count,
-// because a group whose records are lost is damaged, and not deleted.
+// Knows reports whether a group of that name exists, or remains of one: lost records count, because
+// a group with lost records is damaged, not deleted.
 func Knows(c *cache.Content, group string) bool {
 	_, spec := c.Groups[group]
 	_, static := c.Static[group]
@@ -220,7 +220,7 @@ func Knows(c *cache.Content, group string) bool {
 	return false
 }
 
-// Groups are the names of all groups that Knows knows, in order.
+// Groups returns the names of all groups that Knows knows, in order.
 func Groups(c *cache.Content) []string {
 	names := c.GroupNames()
 	for name := range c.ByGroup {
@@ -233,7 +233,7 @@ func Groups(c *cache.Content) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// groupOf is the group of a lost record.
+// groupOf returns the group of a lost record.
 func groupOf(lost cache.Missing) string {
 	if lost.Instance != nil {
 		return lost.Instance.Group

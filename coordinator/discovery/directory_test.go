@@ -48,7 +48,7 @@ func (p *played) revision(key string) store.Revision {
 
 func group(id string) string { return id[:strings.LastIndex(id, "-")] }
 
-// wanted is what must be in service, as shown prints it.
+// wanted returns what must be in service, as shown prints it.
 func (p *played) wanted(of string) string {
 	var all []string
 	for id, phase := range p.phase {

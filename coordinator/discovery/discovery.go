@@ -3,11 +3,10 @@
 //
 // # Invariants
 //
-//   - It reads a replica's cache alone, so that it answers while etcd is away, with what was so
-//     last.
-//   - Only positive evidence takes an instance out: it drains or goes, by its record, or its own
-//     report says that it is unhealthy. A lost lease, a storm, a hold and lost or unreadable
-//     records take out nothing (SAFE-18).
+//   - It reads only a replica's cache, so it answers while etcd is away, with the last known state.
+//   - Only positive evidence takes an instance out: its record says that it drains or is removed,
+//     or its own report says that it is unhealthy. A lost lease, a storm, a hold and lost or
+//     unreadable records take out nothing (SAFE-18).
 package discovery
 
 import (
@@ -31,7 +30,7 @@ type Endpoint struct {
 	Address string
 }
 
-// HostPort takes the address apart. The port is 0 if the address has none.
+// HostPort splits the address. The port is 0 if the address has none.
 func (e Endpoint) HostPort() (host string, port uint16) {
 	host, text, err := net.SplitHostPort(e.Address)
 	if err != nil {
@@ -44,7 +43,7 @@ func (e Endpoint) HostPort() (host string, port uint16) {
 	return host, uint16(n)
 }
 
-// IP takes the address apart; false if its host is a name.
+// IP splits the address; false if its host is a name.
 func (e Endpoint) IP() (netip.AddrPort, bool) {
 	host, port := e.HostPort()
 	ip, err := netip.ParseAddr(host)
@@ -54,8 +53,8 @@ func (e Endpoint) IP() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip.Unmap(), port), true
 }
 
-// Endpoints are the instances in service of some groups, or of all if none is named, in order of
-// their IDs. An instance is in service once it runs and its provider has said where it is.
+// Endpoints returns the instances in service of some groups, or of all if none is named, in order
+// of their IDs. An instance is in service once it runs and its provider has said where it is.
 func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 	var out []Endpoint
 	add := func(rec *store.Instance) {
@@ -81,7 +80,7 @@ func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 			add(&rec)
 		}
 	}
-	acknowledged := store.Revision(0) // until then an operator knows what was lost, and goes on without it
+	acknowledged := store.Revision(0) // up to this revision an operator knows what was lost, and has accepted it
 	if r := c.Shard.Record.Reviewed; r != nil {
 		acknowledged = r.Seen
 	}

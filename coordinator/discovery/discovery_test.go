@@ -11,7 +11,8 @@ import (
 
 var keys = store.KeysOf("test")
 
-// served are the instances in service after changes to a shard with an instance web-0 that works.
+// served returns the instances in service after changes to a shard with an instance web-0 that
+// works.
 func served(t *testing.T, change func(c *cache.Content, put func(key string, record any), drop func(key string)),
 	groups ...string,
 ) string {

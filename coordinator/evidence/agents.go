@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/plan"
 )
 
-// seeAgents has the groups planned that bring their agents to a version, where the versions that
-// are served have changed.
+// seeAgents marks the groups with agent upgrades as dirty if the served versions have changed.
 func (e *Evidence) seeAgents(c *cache.Content) {
 	now, all := agents(c), noneAway(c)
 	if slices.Equal(now, e.agents) && all == e.noneAway {
@@ -24,8 +23,8 @@ func (e *Evidence) seeAgents(c *cache.Content) {
 	}
 }
 
-// agents are the versions of the agent that replicas serve, the latest last. What is of no release
-// has no order, and comes first.
+// agents returns the versions of the agent that replicas serve, the latest last. A version without
+// a release has no order, and comes first.
 func agents(c *cache.Content) []plan.AgentVersion {
 	var found []plan.AgentVersion
 	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
@@ -48,7 +47,7 @@ func agents(c *cache.Content) []plan.AgentVersion {
 	return found
 }
 
-// noneAway reports whether each coordinator that a leader has seen in the last day is at work,
+// noneAway reports whether every coordinator that a leader has seen in the last day is running,
 // under its name or at its address.
 func noneAway(c *cache.Content) bool {
 	if !c.Served.Present() {

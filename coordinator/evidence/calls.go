@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Busy marks the calls for an instance as under way; false if they are already, or the instance is
-// unknown.
-func (e *Evidence) Busy(id string) bool {
+// MarkBusy marks the calls for an instance as in progress; false if they are already, or the
+// instance is unknown.
+func (e *Evidence) MarkBusy(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.instances[id]
@@ -23,26 +23,26 @@ func (e *Evidence) Busy(id string) bool {
 	return true
 }
 
-// Dropped notes that a call was not made after all.
+// Dropped records that a call was not made after all.
 func (e *Evidence) Dropped(id string) {
-	e.finish(id, func(*witness) {})
+	e.finish(id, func(*observed) {})
 }
 
-// Postponed notes that a call could not be recorded and so was not made. It is not tried again
+// Postponed records that a call was not made because it could not be recorded. It is not retried
 // before the given time has passed.
 func (e *Evidence) Postponed(id string, wait time.Duration) {
-	e.finish(id, func(w *witness) { w.calls.RetryAt = e.cfg.Now().Add(wait) })
+	e.finish(id, func(w *observed) { w.calls.RetryAt = e.cfg.Now().Add(wait) })
 }
 
 const (
-	// fullFor is how long a zone that had no room, or only errors, is passed over: longer than the
-	// longest wait between two calls.
+	// fullFor is how long a zone is skipped after a capacity error or repeated failures: longer than
+	// the longest wait between two calls.
 	fullFor = 2 * time.Minute
-	// ailing is how many failures in a row of one creation tell against its zone.
-	ailing = 3
+	// zoneFailures is the number of consecutive failures of one creation that count against its zone.
+	zoneFailures = 3
 )
 
-// passOver has new instances go to other zones for a while, if there are any.
+// passOver makes new instances go to other zones for a while, if there are any.
 func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	market := plan.MarketOf(rec.Spec)
 	if e.full[market] == nil {
@@ -66,25 +66,25 @@ func NothingMade(err error) bool {
 	}
 }
 
-// Created notes how a Create went that was begun at a time.
+// Created records the outcome of a Create that began at a time.
 func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machine, err error) {
 	c := e.cfg.Capabilities[rec.Spec.Provider]
-	e.finish(rec.ID, func(w *witness) {
+	e.finish(rec.ID, func(w *observed) {
 		now := e.cfg.Now()
-		// A call that may still take effect ties the ID to its zone: in another one it could make a
+		// A call that may still take effect ties the ID to its zone: in another zone it could make a
 		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
 		w.calls.NoSpot = rec.Spec.Spot && (errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrQuota))
 		w.calls.NothingMade = w.calls.NoSpot && !w.uncertain
 		if e.noteRefusal(rec, err, now) {
-			w.failures, w.calls.Problem = 0, "" // it says nothing of this instance
+			w.failures, w.calls.Problem = 0, "" // it says nothing about this instance
 			w.provable(begun.Add(c.CallTimeout + c.Consistency))
 			return
 		}
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
 		if err != nil {
 			e.failed(w, err)
-			if errors.Is(err, provider.ErrCapacity) || w.failures >= ailing {
+			if errors.Is(err, provider.ErrCapacity) || w.failures >= zoneFailures {
 				e.passOver(rec, now.Add(fullFor))
 			}
 			w.provable(begun.Add(c.CallTimeout + c.Consistency))
@@ -96,14 +96,14 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	})
 }
 
-// Failed notes that a creation or a restart could not be made.
+// Failed records that a creation or a restart could not be made.
 func (e *Evidence) Failed(id string, err error) {
-	e.finish(id, func(w *witness) { e.failed(w, err) })
+	e.finish(id, func(w *observed) { e.failed(w, err) })
 }
 
-// Removed notes how a removal went.
+// Removed records the outcome of a removal.
 func (e *Evidence) Removed(id string, err error) {
-	e.finish(id, func(w *witness) {
+	e.finish(id, func(w *observed) {
 		if err != nil {
 			e.failed(w, err)
 			// a call that was throttled did nothing
@@ -118,10 +118,10 @@ func (e *Evidence) Removed(id string, err error) {
 	})
 }
 
-// CopyRemoved notes how the removal of an instance's second machine went. Lists show it for
-// a while: the next one that does not has it forgotten.
+// CopyRemoved records the outcome of removing an instance's second machine. Lists may show it for a
+// while: the next List without it makes the evidence forget it.
 func (e *Evidence) CopyRemoved(id string, err error) {
-	e.finish(id, func(w *witness) {
+	e.finish(id, func(w *observed) {
 		if err != nil {
 			e.failed(w, err)
 			return
@@ -131,9 +131,9 @@ func (e *Evidence) CopyRemoved(id string, err error) {
 	})
 }
 
-// Restarted notes how the restart with a token went.
+// Restarted records the outcome of the restart with a token.
 func (e *Evidence) Restarted(id, token string, err error) {
-	e.finish(id, func(w *witness) {
+	e.finish(id, func(w *observed) {
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
 			w.calls.Missing = true
@@ -146,7 +146,7 @@ func (e *Evidence) Restarted(id, token string, err error) {
 	})
 }
 
-func (e *Evidence) finish(id string, note func(*witness)) {
+func (e *Evidence) finish(id string, note func(*observed)) {
 	e.mu.Lock()
 	if w := e.instances[id]; w != nil {
 		note(w)
@@ -158,19 +158,18 @@ func (e *Evidence) finish(id string, note func(*witness)) {
 	e.cfg.Wake()
 }
 
-func (w *witness) provable(from time.Time) {
+func (w *observed) provable(from time.Time) {
 	if from.After(w.calls.AbsentFrom) {
 		w.calls.AbsentFrom = from
 	}
 }
 
-func (w *witness) succeeded() {
+func (w *observed) succeeded() {
 	w.failures, w.calls.Problem, w.calls.RetryAt = 0, "", time.Time{}
 }
 
-// failed has the next call wait: as long as the provider says, else from 1s doubling to 1m, with
-// jitter.
-func (e *Evidence) failed(w *witness, err error) {
+// failed delays the next call: by what the provider asks, else from 1s doubling to 1m, with jitter.
+func (e *Evidence) failed(w *observed, err error) {
 	w.failures++
 	wait := min(time.Minute, time.Second<<min(w.failures-1, 6))
 	wait = wait/2 + e.cfg.Jitter(wait/2)

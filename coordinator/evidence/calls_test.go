@@ -69,13 +69,13 @@ func TestWhatACreateTells(t *testing.T) {
 			rec.Zone = "a"
 			w.lead()
 			if test.before != nil {
-				w.evidence.Busy("web-0")
+				w.evidence.MarkBusy("web-0")
 				w.evidence.Created(rec, w.now, provider.Machine{}, test.before)
 			}
 			full := test.full || errors.Is(test.before, provider.ErrCapacity)
 			w.takeAll()
 			w.woken = 0
-			w.evidence.Busy("web-0")
+			w.evidence.MarkBusy("web-0")
 			begun := w.now.Add(10 * time.Second)
 			w.pass(30 * time.Second)
 			w.evidence.Created(rec, begun, provider.Machine{Ref: "ref", Address: "address"}, test.err)
@@ -224,7 +224,7 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		w.run("web", "web-0")
 		w.lead()
 		w.takeAll()
-		if !w.evidence.Busy("web-0") {
+		if !w.evidence.MarkBusy("web-0") {
 			t.Fatal("it is busy already")
 		}
 		if !w.instance("web", "web-0").Calls.Busy {
@@ -240,7 +240,7 @@ func TestWhatOtherCallsTell(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.lead()
-	if w.evidence.Busy("unknown") {
+	if w.evidence.MarkBusy("unknown") {
 		t.Error("there are calls for an unknown instance")
 	}
 	w.evidence.Removed("unknown", nil)

@@ -19,8 +19,8 @@ type Spoilt struct {
 	Modified store.Revision // of the value that cannot be read
 }
 
-// ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see
-// Recalled.
+// ToRecall returns the unreadable keys whose previous revisions should be read from etcd's history:
+// see Recalled.
 func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
 	if len(c.Unreadable) == 0 {
 		return nil
@@ -57,7 +57,7 @@ type recall struct {
 	kv store.KV       // the newest that can be read
 }
 
-// Recalled takes up what an unreadable key said before; a zero kv: that is not known any more.
+// Recalled records the former value of an unreadable key; a zero kv: it is not known any more.
 func (e *Evidence) Recalled(s Spoilt, kv store.KV) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *Evidence) forgetRecalled(c *cache.Content) {
 	maps.DeleteFunc(e.spoiled, func(key string, _ time.Time) bool { return c.Unreadable[key] == "" })
 }
 
-// before is what an unreadable key said before, from memory or from etcd's history.
+// before returns the former value of an unreadable key, from memory or from etcd's history.
 func before[T any](e *Evidence, key string, remembered store.Versioned[T], known bool) (store.Versioned[T], bool) {
 	if known {
 		return remembered, true
@@ -83,8 +83,8 @@ func before[T any](e *Evidence, key string, remembered store.Versioned[T], known
 	return v, err == nil && v.Present()
 }
 
-// placeOf says to which group and slot an unreadable instance belongs: by what its record said
-// before, else by its name.
+// placeOf returns the group and slot of an unreadable instance: from its former record, else from
+// its name.
 func (e *Evidence) placeOf(c *cache.Content, id string) (group string, slot *int, onDemand bool,
 	last store.Revision,
 ) {
@@ -102,8 +102,7 @@ func (e *Evidence) placeOf(c *cache.Content, id string) (group string, slot *int
 	return group, slot, onDemand, 0
 }
 
-// seeDamage brings what is known of damage up to date, for groups of which something has changed
-// and for those that are to be planned.
+// seeDamage updates the known damage of groups that have changed or will be planned.
 func (e *Evidence) seeDamage(c *cache.Content, planned []string) {
 	e.forgetRecalled(c)
 	groups := e.recheck
@@ -133,8 +132,7 @@ func (e *Evidence) seeDamage(c *cache.Content, planned []string) {
 	e.recheck, e.recheckAll = map[string]bool{}, false
 }
 
-// damageOf notes the damaged records of a group. That costs nothing to speak of where there is no
-// damage anywhere.
+// damageOf records the damaged records of a group. It costs almost nothing if there is no damage.
 func (e *Evidence) damageOf(c *cache.Content, group string) {
 	if group == "" {
 		return
@@ -168,7 +166,7 @@ func (e *Evidence) damageOf(c *cache.Content, group string) {
 	e.addUncounted(c, group, found)
 	for _, d := range e.damage[group] {
 		if _, still := found[d.Key]; !still {
-			delete(e.noticed, d.Key) // damaged again, it is another damage
+			delete(e.noticed, d.Key) // new damage, not the noted one
 		}
 	}
 	if len(found) == 0 {
@@ -185,7 +183,7 @@ func (e *Evidence) damageOf(c *cache.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen is the revision of the cache that showed the damage of a key first, in this term.
+// firstSeen returns the revision of the cache that showed the damage of a key first, in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at
@@ -223,9 +221,9 @@ func (e *Evidence) addMissing(c *cache.Content, group string, add func(store.Dam
 	}
 }
 
-// addUnrecorded adds machines and agents that belong to a slot which no record fills: their records
-// were lost. In a group whose records no leader has counted every machine of it without a record is
-// damage, also one whose slot is not known.
+// addUnrecorded adds machines and agents of slots that no record fills: their records were lost. In
+// a group whose records no leader has counted, every machine without a record is damage, even if
+// its slot is unknown.
 func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.Damaged)) {
 	if len(e.tagged[group]) == 0 && len(c.Claiming[group]) == 0 || e.groupGone(c, group) {
 		return
@@ -263,7 +261,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 	}
 }
 
-// uncounted reports whether a group is wanted and that no leader has counted its records.
+// uncounted reports whether a group is wanted and no leader has counted its records.
 func (e *Evidence) uncounted(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]
@@ -281,7 +279,7 @@ func (e *Evidence) uncounted(c *cache.Content, group string) bool {
 	return status.Record.Records == nil
 }
 
-// claimed says which slot of a group something without a record had.
+// claimed returns the slot of a group that a machine or agent without a record had.
 func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDemand, known bool) {
 	if claim := c.Strays[id].Record.Claim; claim != nil {
 		return claim.Slot, claim.Slot < 0, claim.Group == group
@@ -290,8 +288,8 @@ func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDema
 	return slot, onDemand, known && of == group
 }
 
-// filled are the slots of a group in which an instance with a readable record is, that is not being
-// deleted.
+// filled returns the slots of a group in which an instance with a readable record is, that is not
+// being deleted.
 func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	filled := map[int]bool{}
 	for _, id := range c.ByGroup[group] {
@@ -303,7 +301,7 @@ func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	return filled
 }
 
-// stillLost reports whether damage that an earlier leader noted is damage still.
+// stillLost reports whether damage that an earlier leader recorded still exists.
 func (e *Evidence) stillLost(c *cache.Content, d store.Damaged) bool {
 	if e.recorded(c, d.Instance) || c.DeletedOnPurpose(d.Key, d.Last) {
 		return false
@@ -311,15 +309,15 @@ func (e *Evidence) stillLost(c *cache.Content, d store.Damaged) bool {
 	if d.Last != 0 || len(e.listed) < len(e.cfg.Capabilities) {
 		return true
 	}
-	_, extra := e.extras[d.Instance] // only its machine or its agent told of it
+	_, extra := e.extras[d.Instance] // known only from its machine or its agent
 	_, stray := c.Strays[d.Instance]
 	return extra || stray
 }
 
 // waitsFor names a provider whose first complete List of this term a group has to wait for; "" if
-// it waits for none. A group waits as long as no leader has counted its records: then what is
-// missing shows in the machines alone. A group that is being deleted does not wait for a provider
-// that this coordinator does not have: nothing would be created, so no record can be doubled.
+// it waits for none. A group waits while no leader has counted its records: then only the machines
+// show what is missing. A group that is being deleted does not wait for a provider that this
+// coordinator does not have: nothing would be created, so no record can be doubled.
 func (e *Evidence) waitsFor(c *cache.Content, g *plan.Group) string {
 	delete(e.unlisted, g.Name)
 	if g.Status.Record.Records != nil {
@@ -335,9 +333,9 @@ func (e *Evidence) waitsFor(c *cache.Content, g *plan.Group) string {
 	return ""
 }
 
-// providersOf are the providers with which a group can have machines: the one that its spec names,
-// the one that the accepted spec names, and the providers of its records. A spec that cannot be in
-// force counts only where there is none that is; one that names no provider stands for all of them.
+// providersOf returns the providers with which a group can have machines: the one that its spec
+// names, the one that the accepted spec names, and the providers of its records. A spec that cannot
+// be in force counts only if no other is in force; a spec that names no provider means all of them.
 func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []string) {
 	accepted := g.Status.Record.Accepted
 	if accepted != nil {
@@ -395,7 +393,7 @@ func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string
 	}
 }
 
-// allDamage is the damage of all groups, in order of key.
+// allDamage returns the damage of all groups, in order of key.
 func (e *Evidence) allDamage() []store.Damaged {
 	var out []store.Damaged
 	for _, list := range e.damage {
@@ -437,7 +435,7 @@ func (f fillings) of(e *Evidence, c *cache.Content, group string) map[int]bool {
 	return f[group]
 }
 
-// judgeExtra notes what is known of a machine without a record besides (REC-8).
+// judgeExtra adds what else is known of a machine without a record (REC-8).
 func (e *Evidence) judgeExtra(c *cache.Content, x *plan.Extra, filled fillings) {
 	keys := e.cfg.Keys
 	key := keys.Instance(x.Instance)

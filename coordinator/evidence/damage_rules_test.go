@@ -34,7 +34,7 @@ func (w *world) stray(id, group string, slot int) {
 	})
 }
 
-// damage is the one damaged record of the group web.
+// damage returns the one damaged record of the group web.
 func (w *world) damage() *store.Damaged {
 	w.t.Helper()
 	switch list := w.group("web").Damaged; len(list) {

@@ -144,9 +144,9 @@ func TestWhichMachinesAreUnwanted(t *testing.T) {
 			"web-0-second": "replaced", "web-5-lost": "damaged", "web-7-noted": "gone",
 			"old-0-bbbbbb": "group",
 		}[x.Instance]
-		for what, is := range got {
-			if is != (what == want) && !(x.Instance == "other-0-bbbbbb" && what == "damaged") {
-				t.Errorf("%s: %s is %t", x.Instance, what, is)
+		for what, ok := range got {
+			if ok != (what == want) && !(x.Instance == "other-0-bbbbbb" && what == "damaged") {
+				t.Errorf("%s: %s is %t", x.Instance, what, ok)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
-// Package evidence is what a term knows and cannot be read from etcd: since when things are as they
-// are, what providers listed, how calls went, and which groups are to be planned when. Together
-// with the cache it makes the planner's snapshot.
+// Package evidence holds what a leader knows that is not in etcd: since when each fact holds, what
+// providers listed, how calls went, and which groups must be planned when. Together with the cache
+// it makes the planner's snapshot.
 //
 //	evidence.go   what is kept, and disturbances
 //	seen.go       what the cache shows, and when it was first seen
@@ -24,19 +24,19 @@
 //
 // # Invariants
 //
-//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and what acts on
-//     its findings come with its Config. So the same code serves a leader and a simulation in
-//     virtual time.
-//   - What it answers depends only on what it was told, in which order, and when: never on the
-//     order of a map.
+//   - It has no clock, no randomness, no I/O and no goroutine of its own: time, jitter and
+//     callbacks come with its Config. So the same code serves a leader and a simulation in virtual
+//     time.
+//   - Its answers depend only on its inputs, their order and their times: never on the order of a
+//     map.
 //   - All its times are of one clock, Config.Now. A time in a record is compared with the wall
-//     clock once, when it is first seen, and never more than a wait depends on it.
-//   - It believes nothing that it did not see. A new leader's begins empty.
+//     clock once, when it is first seen, and only a wait ever depends on it.
+//   - It contains only what it has seen. A new leader starts with empty evidence.
 //   - Its methods may be called concurrently at any time. Those that take a content need it locked
 //     against change.
-//   - To plan one group again costs what that group costs, however large the shard is.
+//   - Planning one group again costs what that group costs, whatever the size of the shard.
 //
 // # What it does not do
 //
-// It judges nothing (package plan) and carries nothing out (package coordinator).
+// It judges nothing (package plan does) and executes nothing (package coordinator does).
 package evidence

@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// aBite is how many instances' groups a full pass plans in one go, while nothing else happens.
+// aBite is the number of instances in a batch of a full pass, while nothing else happens.
 const aBite = 1000
 
-// TakeDirty hands over the groups that are to be planned on a cache of this revision, in order.
-// Groups whose last write by us is not in the cache yet stay behind, until the cache wakes us.
-// Groups that share a budget come together, and stay behind together. What a full pass has planned
-// comes a bite at a time, and only when nothing has happened to any group, or at every other turn
-// (REC-1): so no group waits for the whole of it, and it ends.
+// TakeDirty returns the groups to plan on a cache of this revision, in order. Groups whose last
+// write by us is not in the cache yet stay dirty, until the cache wakes us. Groups that share a
+// budget are returned together, and stay together. A full pass comes in batches, and only if
+// nothing has happened to any group, or at every other call (REC-1): so no group waits for the
+// whole pass, and the pass ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -28,7 +28,7 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 		delete(e.pass, name)
 	}
 	if e.yielded || len(e.dirty) == 0 {
-		e.bite()
+		e.passBatch()
 		e.yielded = false
 	} else {
 		e.yielded = len(e.pass) > 0
@@ -49,13 +49,13 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	return out
 }
 
-// bite has the next groups of the pass planned.
-func (e *Evidence) bite() {
+// passBatch marks the next groups of the pass as dirty.
+func (e *Evidence) passBatch() {
 	for size := 0; len(e.pass) > 0; e.course = e.course[1:] {
 		name := e.course[0]
 		n, there := e.pass[name]
 		if !there {
-			continue // it was planned meanwhile, because something happened to it
+			continue // it was planned meanwhile, because it had changed
 		}
 		if size > 0 && size+n > aBite {
 			return
@@ -66,14 +66,14 @@ func (e *Evidence) bite() {
 	}
 }
 
-// Wrote notes a write of ours that concerns a group.
+// Wrote records a write of ours that concerns a group.
 func (e *Evidence) Wrote(group string, rev store.Revision) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.written[group] = max(e.written[group], rev)
 }
 
-// LookAgain notes when a group is to be planned even if nothing happens; the earliest time counts.
+// LookAgain sets when to plan a group even if nothing happens; the earliest time counts.
 func (e *Evidence) LookAgain(group string, at time.Time) {
 	if at.IsZero() {
 		return
@@ -83,8 +83,8 @@ func (e *Evidence) LookAgain(group string, at time.Time) {
 	e.due.add(group, at)
 }
 
-// NextDue is the earliest time noted, and now as long as a full pass is not through; zero if there
-// is nothing.
+// NextDue returns the earliest time noted, and now as long as a full pass is not through; zero if
+// there is nothing.
 func (e *Evidence) NextDue() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,15 +94,15 @@ func (e *Evidence) NextDue() time.Time {
 	return e.due.next()
 }
 
-// Pass has everything planned even if nothing happens. One that is begun before the last is through
-// goes on with what is left of that.
+// Pass plans everything even if nothing happens. A pass that begins before the last one is complete
+// continues with the rest of that one.
 func (e *Evidence) Pass(c *cache.Content) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.markAll(c)
 }
 
-// markAll has everything planned, bit by bit.
+// markAll schedules everything for planning, in batches.
 func (e *Evidence) markAll(c *cache.Content) {
 	names := everything(c)
 	e.pass = make(map[string]int, len(names))
@@ -112,7 +112,7 @@ func (e *Evidence) markAll(c *cache.Content) {
 	e.course = slices.Sorted(maps.Keys(names))
 }
 
-// markInstances has all groups with instances planned, bit by bit.
+// markInstances schedules all groups with instances for planning, in batches.
 func (e *Evidence) markInstances() {
 	sizes := map[string]int{}
 	for _, w := range e.instances {
@@ -121,8 +121,8 @@ func (e *Evidence) markInstances() {
 	e.markSizes(sizes)
 }
 
-// markSizes has groups planned, bit by bit, after those that a pass has to come to already: so each
-// has its turn, however often it is called. With each group goes how many instances it has.
+// markSizes schedules groups for planning, in batches, behind the groups that already wait: so each
+// is planned, however often markSizes is called. Each group comes with the number of its instances.
 func (e *Evidence) markSizes(sizes map[string]int) {
 	var more []string
 	for name := range sizes {
@@ -138,7 +138,7 @@ func (e *Evidence) markSizes(sizes map[string]int) {
 	maps.Copy(e.pass, sizes)
 }
 
-// everything is all groups that there is anything of, and "" for the shard.
+// everything returns all groups that there is anything of, and "" for the shard.
 func everything(c *cache.Content) map[string]bool {
 	names := c.GroupNames()
 	names[""] = true
@@ -148,8 +148,7 @@ func everything(c *cache.Content) map[string]bool {
 	return names
 }
 
-// agenda says when groups are to be looked at, each once. Whatever its size, a change of one group
-// is cheap.
+// agenda holds when to plan each group. A change of one group is cheap, whatever the agenda's size.
 type agenda struct {
 	of    map[string]*appointment
 	queue appointments
@@ -190,7 +189,7 @@ func (a *agenda) next() time.Time {
 	return a.queue[0].at
 }
 
-// until takes out what is due at a time.
+// until removes and returns what is due at a time.
 func (a *agenda) until(now time.Time) (groups []string) {
 	for len(a.queue) > 0 && !a.queue[0].at.After(now) {
 		group := a.queue[0].group

@@ -45,9 +45,9 @@ type Evidence struct {
 	graceEnd  time.Time
 	graceWhy  string
 	held      bool // the shard is on hold
-	instances map[string]*witness
+	instances map[string]*observed
 	rooms     rooms // of a snapshot, as many as one has needed
-	room      rooms // what of them the present one has left
+	room      rooms // the unused rest of them in the current snapshot
 	slotRooms []store.Versioned[store.Slot]
 	slotRoom  []store.Versioned[store.Slot]
 	timers    map[owner]map[string]running // of records, by name
@@ -76,13 +76,13 @@ type Evidence struct {
 	recheckAll bool
 	noticed    map[string]store.Revision // of the cache that showed the damage of a key first
 	recalled   map[string]recall         // what unreadable keys said before, by key, from etcd's history
-	spoiled    map[string]time.Time      // since when we see that an alive key cannot be read
+	spoiled    map[string]time.Time      // since when an alive key is unreadable
 	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
-	yielded bool                      // the pass was passed over at the last turn
+	yielded bool                      // the pass was skipped at the last call
 	sharing sharing                   // of budgets
 	due     agenda                    // when to plan groups unasked
 	written map[string]store.Revision // our last write to them
@@ -91,7 +91,8 @@ type Evidence struct {
 // New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
-		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*witness{}, places: map[string]int{},
+		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*observed{},
+		places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
@@ -110,8 +111,8 @@ func New(cfg Config) *Evidence {
 	return e
 }
 
-// witness is what was seen of one instance.
-type witness struct {
+// observed is what was seen of one instance.
+type observed struct {
 	group        string
 	provider     string
 	phase        store.Phase
@@ -134,9 +135,9 @@ type witness struct {
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
 	failures     int           // of calls in a row
-	uncertain    bool          // a Create that was given up may still take effect
-	returns      time.Duration // its agent may need so long to return; 0: it has none
-	returned     time.Duration // what returns was, as long as that counts
+	uncertain    bool          // an abandoned Create may still take effect
+	returns      time.Duration // the time that its agent may need to return; 0: it has none
+	returned     time.Duration // the previous value of returns, as long as it counts
 	returnsUntil time.Time
 
 	// version grows whenever the instance's records or what was seen of it change: what a snapshot
@@ -144,10 +145,10 @@ type witness struct {
 	version uint64
 }
 
-// swarm is how long further disturbances are covered by the grace of the first.
-const swarm = time.Second
+// graceSlack is how long the grace of a first disturbance also covers further ones.
+const graceSlack = time.Second
 
-// Disturb begins a time of grace, or lengthens it.
+// Disturb begins a grace, or lengthens it.
 func (e *Evidence) Disturb(why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,11 +159,11 @@ func (e *Evidence) disturb(why string) {
 	now := e.cfg.Now()
 	longest := e.longestReturn(now)
 	if longest == 0 {
-		return // there is no agent who could have to return
+		return // there is no agent that could have to return
 	}
 	if now.Add(longest).Before(e.graceEnd) {
-		return // the end that was noted a moment ago will do: troubles come in swarms
+		return // the end that was set a moment ago is enough: disturbances come in groups
 	}
-	e.graceEnd, e.graceWhy = now.Add(longest+swarm), why
+	e.graceEnd, e.graceWhy = now.Add(longest+graceSlack), why
 	e.markInstances()
 }

@@ -463,7 +463,7 @@ func TestFailedCallWaits(t *testing.T) {
 	rec := w.run("web", "web-0")
 	w.lead()
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if !w.evidence.Busy("web-0") || w.evidence.Busy("web-0") {
+		if !w.evidence.MarkBusy("web-0") || w.evidence.MarkBusy("web-0") {
 			t.Fatal("calls for one instance overlap")
 		}
 		w.evidence.Created(rec, w.now, provider.Machine{}, errors.New("no"))
@@ -493,7 +493,7 @@ func TestPostponed(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	w.lead()
-	if !w.evidence.Busy("web-0") {
+	if !w.evidence.MarkBusy("web-0") {
 		t.Fatal("busy already")
 	}
 	w.evidence.TakeDirty(1<<40, w.now)

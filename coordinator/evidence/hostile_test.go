@@ -65,7 +65,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// full is a record with a value everywhere, as JSON.
+// full returns a record with a value everywhere, as JSON.
 func full[T any](set func(*T)) any {
 	var rec T
 	fill(reflect.ValueOf(&rec).Elem(), 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Limits are the limits of the shard and what is used of them (CAP-1). What they count, they count
-// in the records of the whole shard: a shard without limits pays nothing for it.
+// Limits returns the limits of the shard and what is used of them (CAP-1). Counting covers the
+// records of the whole shard; a shard without limits pays nothing for it.
 func Limits(c *cache.Content) []plan.Limit {
 	s := &c.Shard.Record.Settings
 	var all []plan.Limit

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ListedBy takes up what a provider listed, completely, in a List begun at a time.
+// ListedBy records what a provider listed, completely, in a List begun at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
 	byID := e.places
@@ -49,11 +49,11 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.Copies = nil
 			}
 			if anothers(m, joined) {
-				now.Down, now.Address = false, "" // it tells nothing of the machine that registered
+				now.Down, now.Address = false, "" // it says nothing about the machine that registered
 				now.State += " (another call's machine)"
 			}
 		}
-		// of two boots nothing was said twice
+		// two boots do not confirm each other
 		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
 			(!now.Down || old.BootID == now.BootID)
 		now.Since = old.Since
@@ -84,8 +84,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	e.cfg.Wake()
 }
 
-// own is which of several machines an instance's is: the one whose call's token was used, or else
-// one that runs, so that a copy which is down tells nothing of the instance.
+// own returns which of several machines belongs to the instance: the machine whose call's token was
+// used, or else a running one, so that a stopped copy says nothing about the instance.
 func own(several []int, machines []provider.Machine, joined store.Joined) int {
 	best := several[0]
 	for _, i := range several {
@@ -100,12 +100,12 @@ func own(several []int, machines []provider.Machine, joined store.Joined) int {
 	return best
 }
 
-// anothers reports whether a machine was made by another call than the one that registered.
+// anothers reports whether another call than the registered machine's made a machine.
 func anothers(m *provider.Machine, joined store.Joined) bool {
 	return m.Call != "" && joined.Token != "" && m.Call != store.CallOf(joined.Token)
 }
 
-// copies are the other machines of an instance. One may go if one of our calls made it, and the
+// copies returns the other machines of an instance. One may go if one of our calls made it, and the
 // machine of another call has registered: then it never will. A machine that has the call of
 // another one is a copy of it that an operator made.
 func copies(several []int, own int, machines []provider.Machine, joined store.Joined) []plan.Copy {
@@ -131,7 +131,7 @@ func copies(several []int, own int, machines []provider.Machine, joined store.Jo
 
 // listedBy reports whether a provider's Lists have an instance's machine. Machines of another site
 // are not in them.
-func (e *Evidence) listedBy(name string, w *witness) bool {
+func (e *Evidence) listedBy(name string, w *observed) bool {
 	return w.provider == name && (w.site == "" || w.site == e.cfg.Capabilities[name].Site)
 }
 
@@ -149,8 +149,8 @@ func (e *Evidence) disproved(name string, byID map[string]int) bool {
 	return false
 }
 
-// listExtras notes machines that have our tag and no record, and since when. The content is newer
-// than the list: a record is made before its machine and goes after it.
+// listExtras records machines that have our tag and no record, and since when. The content is newer
+// than the list: a record is created before its machine and deleted after it.
 func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *cache.Content) {
 	for id, x := range e.extras {
 		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
@@ -176,7 +176,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 			if x.Group == "" && s.Record.Claim != nil {
 				x.Group = s.Record.Claim.Group
 			}
-			x.Stray = true // and stays so: its agent stops once it is told that it has no record
+			x.Stray = true // and stays so: its agent stops once it learns that it has no record
 		}
 		e.addExtra(x)
 		e.recheck[x.Group] = true
@@ -188,13 +188,13 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 		e.markSizes(e.unlisted)
 		clear(e.unlisted)
 		if len(c.Requests) > 0 {
-			e.dirty[""] = true // some may have waited for this List
+			e.dirty[""] = true // groups may have waited for this List
 		}
 	}
 }
 
-// seeStray takes an agent without a record whose machine was set up by hand for an extra machine:
-// no List shows it, but its claim tells what it was (PROV-9).
+// seeStray treats an agent without a record, on a machine that was set up by hand, as an extra
+// machine: no List shows it, but its claim says what it was (PROV-9).
 func (e *Evidence) seeStray(c *cache.Content, id string) {
 	x, known := e.extras[id]
 	s, stray := c.Strays[id]

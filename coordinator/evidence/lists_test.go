@@ -233,7 +233,7 @@ func TestMachinesOfOneInstance(t *testing.T) {
 		}
 
 		// After a copy was removed, Lists that may show it yet tell of none.
-		w.evidence.Busy("web-0")
+		w.evidence.MarkBusy("web-0")
 		w.evidence.CopyRemoved("web-0", nil)
 		w.evidence.ListedBy("mem", w.now, test.machines, w.content)
 		if got := w.instance("web", "web-0").Sighting.Copies; len(got) > 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// loadEvery is how often a group is planned for nothing but new numbers of its load: its instances
-// report one after the other.
+// loadEvery is how often a group is planned only for new load numbers: its instances report one
+// after the other.
 const loadEvery = 5 * time.Second
 
-// seeReport notes when a report came. Of the reports in our first listing that is not known, so
-// what they say of load is not used (AUTO-2).
-func (w *witness) seeReport(revision store.Revision, now time.Time, first bool) {
+// seeReport records when a report arrived. For the reports in our first listing that is unknown, so
+// their load is not used (AUTO-2).
+func (w *observed) seeReport(revision store.Revision, now time.Time, first bool) {
 	if w.report == revision {
 		return
 	}
@@ -22,8 +22,8 @@ func (w *witness) seeReport(revision store.Revision, now time.Time, first bool) 
 	}
 }
 
-// seeLoad takes a report up in which nothing but numbers is new. They concern groups alone whose
-// size follows their load.
+// seeLoad records a report in which only numbers are new. They concern only groups that follow
+// their load.
 func (e *Evidence) seeLoad(c *cache.Content, change cache.Change) {
 	w := e.instances[change.Name]
 	if change.Kind != store.KindReports || w == nil {

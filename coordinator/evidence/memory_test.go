@@ -557,7 +557,7 @@ func TestCallsOfAnInstanceThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
 	w.lead()
-	if !w.evidence.Busy("web-0-bbbbbb") {
+	if !w.evidence.MarkBusy("web-0-bbbbbb") {
 		t.Fatal("its calls are under way already")
 	}
 	rec := w.content.Instances["web-0-bbbbbb"].Record
@@ -577,7 +577,7 @@ func TestCallsOfAnInstanceThatCannotBeRead(t *testing.T) {
 		t.Errorf("shown are %+v", g.Instances)
 	}
 	w.put(key, rec)
-	if w.evidence.Busy("web-0-bbbbbb") || !w.instance("web", "web-0-bbbbbb").Calls.Busy {
+	if w.evidence.MarkBusy("web-0-bbbbbb") || !w.instance("web", "web-0-bbbbbb").Calls.Busy {
 		t.Error("another call may begin beside the one that is under way")
 	}
 }

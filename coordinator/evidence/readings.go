@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/query"
 )
 
-// Queried takes up the answer of a source, which was asked at a time, for the groups that want it.
+// Queried records the answer of a source, which was asked at a time, for the groups that want it.
 func (e *Evidence) Queried(groups []string, source string, asked time.Time, value float64, err error) {
 	defer e.cfg.Wake()
 	e.mu.Lock()
@@ -18,7 +18,7 @@ func (e *Evidence) Queried(groups []string, source string, asked time.Time, valu
 	}
 }
 
-// Unasked notes that this coordinator has no source of a name.
+// Unasked records that this coordinator has no source of a name.
 func (e *Evidence) Unasked(group, source string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -30,7 +30,7 @@ func (e *Evidence) Unasked(group, source string) {
 	e.setReading(group, source, query.Reading{}.Next(e.cfg.Now(), 0, err))
 }
 
-// Unwanted forgets what a source told a group that does not name it any more.
+// Unwanted forgets a source's readings for a group that no longer names it.
 func (e *Evidence) Unwanted(group, source string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -39,7 +39,7 @@ func (e *Evidence) Unwanted(group, source string) {
 	}
 }
 
-// setReading has the group planned with a reading.
+// setReading stores a reading and marks the group as dirty.
 func (e *Evidence) setReading(group, source string, r query.Reading) {
 	if e.readings[group] == nil {
 		e.readings[group] = map[string]query.Reading{}
@@ -48,8 +48,8 @@ func (e *Evidence) setReading(group, source string, r query.Reading) {
 	e.dirty[group] = true
 }
 
-// readingsOf are what is known of the numbers that a group wants; nil if it wants none. Snapshots
-// keep them.
+// readingsOf returns what is known of the numbers that a group wants; nil if it wants none.
+// Snapshots keep them.
 func (e *Evidence) readingsOf(group string) map[string]query.Reading {
 	return maps.Clone(e.readings[group])
 }

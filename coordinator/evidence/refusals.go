@@ -19,9 +19,9 @@ type refusal struct {
 	kind provider.Kind
 }
 
-// noteRefusal takes up how a creation went, and reports whether it was refused for a reason that
-// others share. Any other answer shows that what was refused is refused no more; an error without a
-// meaning shows nothing. The caller holds e.mu.
+// noteRefusal records the outcome of a creation, and reports whether it was refused for a reason
+// that others share. Any other answer ends an earlier refusal; an error without a known meaning
+// shows nothing. The caller holds e.mu.
 func (e *Evidence) noteRefusal(rec store.Instance, err error, now time.Time) (refused bool) {
 	quota := plan.RefusedOf(rec.Spec)
 	all := plan.Refused{Provider: rec.Spec.Provider}
@@ -47,7 +47,7 @@ func (e *Evidence) noteRefusal(rec store.Instance, err error, now time.Time) (re
 	return true
 }
 
-// wakeCreations has the groups planned that want machines of a provider.
+// wakeCreations marks the groups that want machines of a provider as dirty.
 func (e *Evidence) wakeCreations(name string) {
 	for _, w := range e.instances {
 		if w.provider == name && (w.phase == store.Pending || w.phase == store.Creating) {
@@ -56,7 +56,7 @@ func (e *Evidence) wakeCreations(name string) {
 	}
 }
 
-// refused are the refusals for a snapshot.
+// refused returns the refusals for a snapshot.
 func (e *Evidence) refused() map[plan.Refused]plan.Refusal {
 	if len(e.refusals) == 0 {
 		return nil

@@ -44,8 +44,8 @@ func (e *Evidence) concerns(c *cache.Content, r store.Request) (what concern, gr
 	}
 }
 
-// adoption says which group is to adopt a machine: the one that its tag names. As long as a
-// provider may still show it, the order waits.
+// adoption returns the group that should adopt a machine: the group in its tag. While a provider
+// may still list the machine, the order waits.
 func (e *Evidence) adoption(c *cache.Content, id string) (what concern, group string) {
 	x, extra := e.extras[id]
 	switch {
@@ -58,7 +58,7 @@ func (e *Evidence) adoption(c *cache.Content, id string) (what concern, group st
 	}
 }
 
-// known reports whether there is anything of a group.
+// known reports whether anything of a group exists.
 func known(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]
@@ -66,7 +66,7 @@ func known(c *cache.Content, group string) bool {
 	return dynamic || static || status || len(c.ByGroup[group]) > 0
 }
 
-// requests are those that concern a group, in order.
+// requests returns the requests that concern a group, in order.
 func (e *Evidence) requests(c *cache.Content, group string) []store.Versioned[store.Request] {
 	if len(c.Requests) == 0 || !known(c, group) {
 		return nil
@@ -86,7 +86,7 @@ func (e *Evidence) requests(c *cache.Content, group string) []store.Versioned[st
 	return out
 }
 
-// wanted are the extra machines with the group's tag that an operator wants adopted, in order.
+// wanted returns the extra machines with the group's tag that an operator wants adopted, in order.
 func (e *Evidence) wanted(c *cache.Content, group string) []plan.Extra {
 	if len(e.tagged[group]) == 0 || !known(c, group) {
 		return nil
@@ -106,7 +106,7 @@ func (e *Evidence) wanted(c *cache.Content, group string) []plan.Extra {
 	return out
 }
 
-// adoptions are the orders to adopt a machine.
+// adoptions returns the orders to adopt a machine.
 func adoptions(c *cache.Content, instance string) (ids []string) {
 	for _, id := range c.ToInstance[instance] {
 		if c.Requests[id].Record.Kind == store.RequestAdopt {

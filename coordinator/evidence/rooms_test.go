@@ -47,9 +47,9 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 			w.put(keys.Instance(id), r)
 		},
 		"one more": func(w *world) { w.run("g0000", "g0000-0002a") },
-		"a call":   func(w *world) { w.evidence.Busy(id) },
+		"a call":   func(w *world) { w.evidence.MarkBusy(id) },
 		"a call that failed": func(w *world) {
-			w.evidence.Busy(id)
+			w.evidence.MarkBusy(id)
 			w.evidence.Created(rec(w), w.now, provider.Machine{}, provider.ErrCapacity)
 		},
 		"a restart": func(w *world) { w.evidence.Restarted(id, "token", nil) },

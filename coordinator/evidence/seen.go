@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Listed takes the whole content up. What was known of an instance that is still in the same phase
-// stays known.
+// Listed records the whole content. Knowledge of an instance that is still in the same phase stays.
 func (e *Evidence) Listed(c *cache.Content) {
 	e.mu.Lock()
 	e.takeAll(c)
@@ -32,7 +31,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	e.dropTimers(c)
 	for id := range c.Instances {
 		if w := e.instances[id]; w != nil && w.hasAlive {
-			w.lastState = "" // if its key went meanwhile, we did not see what it said at last
+			w.lastState = "" // if its key was deleted meanwhile, we did not see its last state
 		}
 		e.see(c, id, first)
 	}
@@ -69,13 +68,13 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	}
 }
 
-// Changed takes changes up.
+// Changed records changes.
 func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	var suspects []string
 	e.mu.Lock()
 	for _, change := range changes {
 		if change.Same {
-			e.renew(change.Name) // its record has another revision
+			e.touch(change.Name) // its record has another revision
 			e.seeLoad(c, change)
 			continue
 		}
@@ -91,7 +90,7 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	e.cfg.Wake() // the revision has grown, which may be what a group waits for
 }
 
-// take takes one change up. It returns the provider whose machines should be looked at now, if any.
+// take records one change. It returns the provider to list now, if any.
 func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) {
 	switch change.Kind {
 	case store.KindInstances, store.KindStatus, store.KindStrays, store.KindGone:
@@ -124,7 +123,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 	case store.KindGroups, store.KindStatic:
 		e.seeSharing(c, change.Group)
 		if len(e.tagged[change.Group]) > 0 {
-			e.dirty[""] = true // it may be paused, or no more, and so may its extra machines be left
+			e.dirty[""] = true // the group may be paused or deleted, which concerns its extra machines
 		}
 		e.markOrders(c, c.ToGroup[change.Group])
 	case store.KindStatus:
@@ -160,13 +159,13 @@ func (e *Evidence) markOrders(c *cache.Content, ids []string) {
 	}
 }
 
-// forget drops the witness of an instance without a record, and reports whether there is none. If
-// the record cannot be read, the witness stays: calls for the instance may be under way.
+// forget drops what was observed of an instance without a record, and reports whether there is no
+// record. If the record cannot be read, it is kept: calls for the instance may be in progress.
 func (e *Evidence) forget(c *cache.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
 	}
-	e.renew(id)
+	e.touch(id)
 	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
 		delete(e.instances, id)
 		delete(e.timers, owner{kind: store.KindInstances, name: id})
@@ -175,8 +174,8 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	return true
 }
 
-// renew makes the next snapshot show an instance again.
-func (e *Evidence) renew(id string) {
+// touch makes the next snapshot show an instance again.
+func (e *Evidence) touch(id string) {
 	if w := e.instances[id]; w != nil {
 		w.version++
 	}
@@ -185,7 +184,7 @@ func (e *Evidence) renew(id string) {
 // Interrupted only wakes the leader. The grace begins in Listed.
 func (e *Evidence) Interrupted(error) { e.cfg.Wake() }
 
-// see takes one instance up.
+// see records one instance.
 func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	now := e.cfg.Now()
 	rec := c.Instances[id].Record
@@ -207,7 +206,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	}
 	alive, hasAlive := c.Alive[id]
 	if key := e.cfg.Keys.Alive(id); c.Unreadable[key] != "" {
-		hasAlive = true // it is there, whatever it says
+		hasAlive = true // the key exists, readable or not
 		if e.spoiled[key].IsZero() {
 			e.spoiled[key] = now
 		}
@@ -225,7 +224,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	w.seeHealth(hasAlive && report.Healthy && report.BootID == alive.Record.BootID, report.BootID, now, first)
 	e.seeTimers(owner{kind: store.KindInstances, name: id}, rec.Timers(), first)
 	e.seeTraffic(&rec)
-	// An agent whose machine is there may be trying to reach us, registered or not.
+	// The agent of an existing machine may be trying to reach us, registered or not.
 	var returns time.Duration
 	if ttl := rec.Spec.Report.LeaseTTL.D(); ttl > 0 && (rec.Phase.Registered() || rec.Phase == store.Booting) {
 		back := c.Shard.Record.Settings.ReconnectMax.D()
@@ -237,8 +236,9 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	w.returns = returns
 }
 
-// longestReturn is how long the agent of any instance may need to return: lease_ttl and the
-// reconnect back-off, as they are, and as they were until an agent with the old ones had its time.
+// longestReturn returns how long the agent of any instance may need to return: lease_ttl and the
+// reconnect back-off, current values and, until agents with the old values had their time, former
+// ones.
 func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
 	for _, w := range e.instances {
 		longest = max(longest, w.returns)
@@ -253,10 +253,10 @@ func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
 // through all of them: two of them.
 const unanswered = 2 * protocol.AnswerTimeout
 
-// meet is the witness of an instance that is seen for the first time.
-func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness {
-	w := &witness{phaseStart: now}
-	if first { // in its phase since before our time
+// meet returns the observations of an instance that is seen for the first time.
+func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *observed {
+	w := &observed{phaseStart: now}
+	if first { // in its phase since before our term
 		w.phase, w.phaseStart = rec.Phase, now.Add(-e.led(rec.Since, now))
 		w.restart = restartOf(rec)
 	}
@@ -264,7 +264,7 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 	if !rec.Created.IsZero() {
 		w.born = now.Add(-max(0, now.UTC().Sub(rec.Created)))
 	}
-	if rec.Called { // by a leader before us, or by us when the record could not be read
+	if rec.Called { // by an earlier leader, or by us when the record could not be read
 		caps := e.cfg.Capabilities[rec.Spec.Provider]
 		w.calls.AbsentFrom = now.Add(caps.CallTimeout + caps.Consistency)
 		w.uncertain = true
@@ -272,7 +272,7 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 	return w
 }
 
-// restartOf is the token of the restart in a record: one at the next level restarts its phase.
+// restartOf returns the token of the restart in a record: one at the next level restarts its phase.
 func restartOf(rec store.Instance) string {
 	if rec.Restart == nil {
 		return ""
@@ -280,9 +280,9 @@ func restartOf(rec store.Instance) string {
 	return rec.Restart.Token
 }
 
-// seeStream notes since when the stream is in its state. The state in our first listing it may have
-// entered before our time.
-func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
+// seeStream records since when the stream is in its state. It may have entered the state in our
+// first listing before our term.
+func (w *observed) seeStream(alive store.Alive, now time.Time, first bool) {
 	switch {
 	case !w.hasAlive:
 	case !alive.State.Troubled():
@@ -301,9 +301,9 @@ func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 	}
 }
 
-// seeHealth notes since when the instance is healthy in its present boot. One that ran and was
-// healthy before our time is taken to be so since it began to run.
-func (w *witness) seeHealth(healthy bool, boot string, now time.Time, first bool) {
+// seeHealth records since when the instance is healthy in its current boot. An instance that was
+// running and healthy before our term counts as healthy since it began to run.
+func (w *observed) seeHealth(healthy bool, boot string, now time.Time, first bool) {
 	switch {
 	case !healthy:
 		w.healthySince = time.Time{}
@@ -326,7 +326,7 @@ func (e *Evidence) seeSlot(c *cache.Content, group string, n int, first bool) {
 	e.seeTimers(owner{kind: store.KindSlots, name: group, number: n}, slot.Timers(), first)
 }
 
-// seeHold has the end of a hold begin a time of grace (SAFE-12).
+// seeHold begins a grace at the end of a hold (SAFE-12).
 func (e *Evidence) seeHold(c *cache.Content) {
 	held := c.Shard.Record.Hold != nil
 	if e.held && !held {
@@ -335,7 +335,7 @@ func (e *Evidence) seeHold(c *cache.Content) {
 	e.held = held
 }
 
-// seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1,
+// seeReplica treats a disturbance of another replica, and its end, as a disturbance (SAFE-1,
 // SAFE-11).
 func (e *Evidence) seeReplica(c *cache.Content, change cache.Change) {
 	r, there := c.Replicas[change.Name]
@@ -355,7 +355,7 @@ func (e *Evidence) seeReplica(c *cache.Content, change cache.Change) {
 	}
 }
 
-// seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot
+// seeUnnoted records that a replica has, or had until now, agents without a record that it cannot
 // note: machines that seem unwanted may be theirs.
 func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	if r.Unnoted > 0 || e.crowded[replica] {
@@ -364,8 +364,8 @@ func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	e.crowded[replica] = r.Unnoted > 0
 }
 
-// suspicious reports whether a change of an alive key calls for a look at the machine: it is gone,
-// or says anything but open.
+// suspicious reports whether a change of an alive key requires a List: the key is gone, or its
+// state is not open.
 func suspicious(c *cache.Content, change cache.Change) bool {
 	return change.Deleted || c.Alive[change.Name].Record.State != store.StreamOpen
 }

@@ -19,7 +19,7 @@ func newSharing() sharing {
 	return sharing{of: map[string][]string{}, groups: map[string]map[string]bool{}}
 }
 
-// seeSharing notes which budgets a group shares. A spec is read for it only if it may say so.
+// seeSharing records which budgets a group shares. It reads a spec only if the spec may name one.
 func (e *Evidence) seeSharing(c *cache.Content, group string) {
 	var now []string
 	add := func(name string) {
@@ -51,8 +51,8 @@ func (e *Evidence) seeSharing(c *cache.Content, group string) {
 	}
 }
 
-// together adds to the dirty groups those that share a budget with one of them, and holds all of
-// them back if one is behind.
+// together adds to the dirty groups all that share a budget with one of them, and delays all of
+// them if one is behind.
 func (s *sharing) together(dirty map[string]bool, behind func(group string) bool) (late map[string]bool) {
 	if len(s.of) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (s *sharing) together(dirty map[string]bool, behind func(group string) bool
 	return late
 }
 
-// budgetTurns are the keys of the budgets that groups share, as they were written last.
+// budgetTurns returns the keys of the budgets that groups share, as they were written last.
 func (e *Evidence) budgetTurns(c *cache.Content) map[string]store.Revision {
 	if len(e.sharing.groups) == 0 {
 		return nil

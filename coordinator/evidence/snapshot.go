@@ -12,8 +12,7 @@ import (
 )
 
 // Snapshot puts together what the planner needs for some groups, which come in order of name; ""
-// stands for what concerns the shard as a whole. It is valid until the next one, which takes its
-// place in memory.
+// means the shard as a whole. It is valid until the next snapshot, which reuses its memory.
 func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,8 +53,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	return s
 }
 
-// ClocksApart is by how much the clocks of the replicas differ, as they compare them with the
-// leader's.
+// ClocksApart returns how far the replicas' clocks differ from the leader's, as they measured it.
 func ClocksApart(c *cache.Content) time.Duration {
 	var behind, ahead store.Duration
 	for _, r := range c.Replicas {
@@ -64,7 +62,7 @@ func ClocksApart(c *cache.Content) time.Duration {
 	return (ahead - behind).D()
 }
 
-// rooms are places for the instances of a snapshot, and what each of them shows.
+// rooms holds the memory for the instances of a snapshot, and what each place shows.
 type rooms struct {
 	instances []plan.Instance
 	shown     []shown
@@ -73,7 +71,7 @@ type rooms struct {
 // shown is the instance and version that a place in the snapshot holds. It is empty if there was no
 // evidence on the instance.
 type shown struct {
-	of      *witness
+	of      *observed
 	version uint64
 }
 
@@ -81,18 +79,18 @@ func newRooms(n int) rooms {
 	return rooms{instances: make([]plan.Instance, n), shown: make([]shown, n)}
 }
 
-// take takes the first n places out.
+// take removes and returns the first n places.
 func (r *rooms) take(n int) rooms {
 	taken := rooms{r.instances[:n:n], r.shown[:n:n]}
 	r.instances, r.shown = r.instances[n:], r.shown[n:]
 	return taken
 }
 
-// mostRoom is for how many instances room is kept: else the garbage collector would go through a
-// whole shard's for ever.
+// mostRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
+// a whole shard's worth for ever.
 const mostRoom = 4096
 
-// makeRoom makes room for all instances and slots of the groups, reusing the last snapshot's
+// makeRoom allocates memory for all instances and slots of the groups, reusing the last snapshot's
 // if it is large enough. Most plans are of one group, many times, and most of its instances have
 // not changed: they are already there.
 func (e *Evidence) makeRoom(c *cache.Content, groups []string) {
@@ -163,7 +161,7 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 	}
 }
 
-// numbersOf are the numbers of slots, in order. Nearly always they are those from 0 on.
+// numbersOf returns the numbers of slots, in order. Nearly always they are those from 0 on.
 func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
 	numbers := make([]int, len(slots))
 	for n := range numbers {
@@ -188,7 +186,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	}
 	if why := c.Unreadable[in.Alive.Key]; why != "" {
 		in.AliveUnreadable, in.AliveSpoiled = why, e.spoiled[in.Alive.Key]
-		in.Alive.Record.State = "" // whatever it was, it is not known now
+		in.Alive.Record.State = "" // the value is unknown now
 		in.Alive.Modified, in.Alive.Lease = c.Spoiled[in.Alive.Key].Modified, c.Spoiled[in.Alive.Key].Lease
 	}
 	if s, spoiled := c.Spoiled[in.Report.Key]; spoiled {
@@ -212,7 +210,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	return shown{of: w, version: w.version}
 }
 
-// stale returns why the cache must not be used to destroy anything; zero if it may be.
+// stale returns why the cache must not be used to destroy anything; zero if it may be used.
 func (e *Evidence) stale(c *cache.Content) store.Cause {
 	if !c.Shard.Present() {
 		return store.Cause{Kind: store.CauseShardMissing}
@@ -231,7 +229,7 @@ func (e *Evidence) stale(c *cache.Content) store.Cause {
 }
 
 // unreadable returns which record of the group alone cannot be read, and why; "" if all can, or if
-// it is known what it said.
+// its former value is known.
 func (e *Evidence) unreadable(c *cache.Content, group string) string {
 	_, why := e.firstUnreadable(c, func(kind, name string) bool {
 		key := e.cfg.Keys.Of(kind) + name
@@ -250,8 +248,8 @@ func (e *Evidence) unreadable(c *cache.Content, group string) string {
 	return why
 }
 
-// restoreStatus has the group planned on what a status said that is lost or cannot be read, and
-// written back.
+// restoreStatus plans the group on the former value of a lost or unreadable status, and writes it
+// back.
 func (e *Evidence) restoreStatus(c *cache.Content, g *plan.Group) {
 	why := c.Unreadable[g.Status.Key]
 	if m, lost := c.Missing[g.Status.Key]; lost && m.Status != nil {
@@ -267,7 +265,7 @@ func (e *Evidence) restoreStatus(c *cache.Content, g *plan.Group) {
 	g.Status.Modified, g.StatusSpoiled = c.Spoiled[g.Status.Key].Modified, why
 }
 
-// restoreSlots has the slots written back that cannot be read.
+// restoreSlots writes back the slots that cannot be read.
 func (e *Evidence) restoreSlots(c *cache.Content, g *plan.Group) {
 	if len(c.Unreadable) == 0 || g.Unreadable != "" {
 		return
@@ -289,7 +287,7 @@ func (e *Evidence) restoreSlots(c *cache.Content, g *plan.Group) {
 	slices.SortFunc(g.SlotsSpoiled, func(a, b plan.SpoiledSlot) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// asked reports whether it is known what an unreadable slot said before, or that nothing tells.
+// asked reports whether the former value of an unreadable slot is known, or known to be lost.
 func (e *Evidence) asked(c *cache.Content, key string) bool {
 	_, name, _ := e.cfg.Keys.Split(key)
 	group, n, _ := store.SplitSlot(name)

@@ -94,7 +94,7 @@ func (w *world) changeOne(n int) {
 	w.evidence.NextDue()
 }
 
-// crowd is a shard of so many groups of ten, all of which wait for something.
+// crowd returns a shard of so many groups of ten, all of which wait for something.
 func crowd(t testing.TB, groups int) *world {
 	w := newWorld(t)
 	w.shard(groups, 10)

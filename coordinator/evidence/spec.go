@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// spec returns what is wanted of a group. It is read once for each revision of its keys.
+// spec returns the wanted state of a group. It is read once for each revision of its keys.
 func (e *Evidence) spec(c *cache.Content, name string) plan.Spec {
 	dynamic, static := c.Groups[name], c.Static[name]
 	if dynamic.Modified == 0 && static.Modified == 0 {
@@ -50,7 +50,7 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 		s.Problem = err.Error()
 	case group.Name != name:
 		s.Problem = fmt.Sprintf("its name is %q, its key says %q", group.Name, name)
-	case group.Deleting: // no machine is made from it any more: what a provider would say to it does not matter (REC-7)
+	case group.Deleting: // no machine is created from it any more: the provider's opinion is irrelevant (REC-7)
 	default:
 		s.Problem = e.cfg.Validate(name, group)
 	}
@@ -58,7 +58,7 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	return s
 }
 
-// paused reports whether a group is: by its spec or, if that cannot be in force, by the last
+// paused reports whether a group is paused: by its spec or, if that cannot be in force, by the last
 // accepted one.
 func (e *Evidence) paused(c *cache.Content, name string) bool {
 	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
@@ -68,7 +68,7 @@ func (e *Evidence) paused(c *cache.Content, name string) bool {
 	return accepted != nil && accepted.Paused
 }
 
-// valueOf is the value of a key; nil only if there is no such key.
+// valueOf returns the value of a key; nil only if there is no such key.
 func valueOf(kv store.KV) []byte {
 	if kv.Modified != 0 && kv.Value == nil {
 		return []byte{}

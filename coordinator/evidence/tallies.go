@@ -2,9 +2,9 @@ package evidence
 
 import "github.com/leasehold/leasehold/coordinator/plan"
 
-// Tallied notes the losses of groups that were just planned. When they become a storm of the shard,
-// cease to be one, or become few enough for one to end, all groups with losses are planned again at
-// once.
+// Tallied records the losses of groups that were just planned. When the losses become a storm of
+// the shard, cease to be one, or become few enough for a storm to end, all groups with losses are
+// planned again at once.
 func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 	e.mu.Lock()
 	turned := e.tally(tallies)
@@ -46,7 +46,7 @@ func (e *Evidence) dropTallies(groups map[string]bool) {
 	}
 }
 
-// elsewhere is the sum of the losses in all other groups.
+// elsewhere returns the sum of the losses in all other groups.
 func (e *Evidence) elsewhere(groups []string) plan.Tally {
 	sum := e.tallied
 	for _, group := range groups {

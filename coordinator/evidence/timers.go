@@ -20,7 +20,7 @@ type running struct {
 	at    time.Time
 }
 
-// seeTimers takes the timers of a record up. One that runs already runs on.
+// seeTimers records the timers of a record. A timer that is running continues.
 func (e *Evidence) seeTimers(o owner, timers []store.NamedTimer, first bool) {
 	if len(timers) == 0 {
 		delete(e.timers, o)
@@ -38,8 +38,8 @@ func (e *Evidence) seeTimers(o owner, timers []store.NamedTimer, first bool) {
 	e.timers[o] = after
 }
 
-// left is how long a timer has to run. We see our own timers as they begin; a leader before us may
-// have begun the timers of our first listing, of which we take what remains.
+// left returns the remaining time of a timer. We see our own timers as they begin; an earlier
+// leader may have begun the timers of our first listing, which continue with their remaining time.
 func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Duration {
 	whole := t.Timer.For.D()
 	if !first {
@@ -52,9 +52,8 @@ func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Dura
 	return min(whole, max(0, whole-passed))
 }
 
-// led is for how long leaders were at work since a time in a record (SAFE-13), by wall clocks: one
-// that was wrong then or is now can only lengthen a wait, or end it after the grace of our
-// beginning.
+// led returns how long leaders were working since a time in a record (SAFE-13), by wall clocks: a
+// wrong clock can only lengthen a wait, or end it after our first grace.
 func (e *Evidence) led(since, now time.Time) time.Duration {
 	led := now.UTC().Sub(since)
 	for _, gap := range e.gaps {
@@ -96,7 +95,7 @@ func (e *Evidence) dueOf(o owner) plan.Due {
 
 const (
 	mostGaps = 100
-	gapsKept = 25 * time.Hour // the longest timer that stands still in them is a day's
+	gapsKept = 25 * time.Hour // the longest timer that pauses in gaps is a day's
 )
 
 // gapsUntil adds to the gaps in a record the one between its time and now.
@@ -113,7 +112,7 @@ func gapsUntil(s store.Served, now time.Time) []store.Gap {
 	return gaps[max(0, len(gaps)-mostGaps):]
 }
 
-// ServedGaps are the gaps to be written down for the next leader.
+// ServedGaps returns the gaps to be written down for the next leader.
 func (e *Evidence) ServedGaps() []store.Gap {
 	e.mu.Lock()
 	defer e.mu.Unlock()

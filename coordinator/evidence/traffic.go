@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// traffic is what a term has seen of load balancers. A listing is evidence as a List of machines
-// is: it has a beginning, and a target that did not answer proves nothing.
+// traffic is what a term has seen of load balancers. A listing is evidence like a List of machines:
+// it has a start time, and a target that did not answer proves nothing.
 type traffic struct {
 	balancers map[string]*plan.Balancer  // replaced, never changed: snapshots have them
 	members   map[string]map[string]bool // instances whose records have an entry, by balancer
@@ -36,7 +36,7 @@ func newTraffic(of map[string]balancer.Capabilities) traffic {
 	return t
 }
 
-// seeTraffic takes up to which load balancers a record has its instance belong.
+// seeTraffic records to which load balancers an instance's record assigns it.
 func (e *Evidence) seeTraffic(rec *store.Instance) {
 	for name, members := range e.traffic.members {
 		if slices.ContainsFunc(rec.Traffic, func(t store.Traffic) bool { return t.Balancer == name }) {
@@ -62,7 +62,7 @@ func (e *Evidence) dropMember(name, id string) {
 	}
 }
 
-// memberCalls are the calls for the memberships of a record, in their order.
+// memberCalls returns the calls for the memberships of a record, in their order.
 func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
 	if len(rec.Traffic) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
 	return calls
 }
 
-// Members are the members of a load balancer as records have them, for a List, in order of ID.
+// Members returns the members of a load balancer as records have them, for a List, in order of ID.
 func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,8 +89,8 @@ func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
 	return out
 }
 
-// BalancerListed takes up what a load balancer listed, in a List begun at a time. It returns
-// whether all of it answered.
+// BalancerListed records what a load balancer listed, in a List begun at a time. It returns whether
+// all targets answered.
 func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listing, err error, c *cache.Content) bool {
 	defer e.cfg.Wake()
 	e.mu.Lock()
@@ -122,19 +122,19 @@ func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listi
 	e.markMembers(name, func(id string) bool {
 		return all || e.awaits(name, id, old, c) || !sameMembers(old.Members[id], now.Members[id])
 	})
-	if wasSilent { // what failed while it was away is tried again
+	if wasSilent { // calls that failed while it was away are retried
 		for key, calls := range e.traffic.calls {
 			if key.balancer == name && !calls.RetryAt.IsZero() {
 				calls.RetryAt = time.Time{}
 				e.traffic.calls[key] = calls
-				e.renew(key.instance)
+				e.touch(key.instance)
 			}
 		}
 	}
 	return silent == 0
 }
 
-// awaits reports whether something is waited for that a listing may show.
+// awaits reports whether the leader waits for a change that a listing may show.
 func (e *Evidence) awaits(name, id string, old *plan.Balancer, c *cache.Content) bool {
 	rec := c.Instances[id].Record
 	return rec.Phase != store.Running || slices.ContainsFunc(rec.Traffic, func(t store.Traffic) bool {
@@ -142,7 +142,7 @@ func (e *Evidence) awaits(name, id string, old *plan.Balancer, c *cache.Content)
 	}) || !old.Begun.After(e.traffic.calls[membership{name, id}].Done.Add(old.Capabilities.Consistency))
 }
 
-// markMembers has the groups planned of those members for which a property holds.
+// markMembers marks the groups of members with a property as dirty.
 func (e *Evidence) markMembers(name string, property func(id string) bool) {
 	for id := range e.traffic.members[name] {
 		if w := e.instances[id]; w != nil && property(id) {
@@ -171,7 +171,7 @@ func byInstance(l balancer.Listing) (members map[string]balancer.Listing, none b
 	return members, none
 }
 
-// memberOf is the member whose entries a listing of one instance has.
+// memberOf returns the member whose entries a listing of one instance has.
 func memberOf(l balancer.Listing) balancer.Member {
 	for _, t := range l.Targets {
 		if len(t.Members) > 0 {
@@ -181,8 +181,8 @@ func memberOf(l balancer.Listing) balancer.Member {
 	return balancer.Member{}
 }
 
-// sameMembers reports whether two listings of an instance differ in nothing that calls for a plan:
-// the number of connections of one that serves does not.
+// sameMembers reports whether two listings of an instance differ in nothing that requires a plan:
+// the number of connections of a serving member does not.
 func sameMembers(a, b balancer.Listing) bool {
 	return slices.EqualFunc(a.Targets, b.Targets, func(a, b balancer.Target) bool {
 		return (a.Err == nil) == (b.Err == nil) && slices.EqualFunc(a.Members, b.Members, func(a, b balancer.Status) bool {
@@ -192,8 +192,8 @@ func sameMembers(a, b balancer.Listing) bool {
 	})
 }
 
-// strays are members without a record that were deleted on purpose: a late call put them back. One
-// of which that is not known may be damage, and stays (SAFE-18).
+// strays are members without a record that were deleted on purpose: a late call added them again. A
+// member for which that is not known may be damage, and stays (SAFE-18).
 func (e *Evidence) strays(b *plan.Balancer, c *cache.Content) (strays []balancer.Member) {
 	for id, l := range b.Members {
 		key := e.cfg.Keys.Instance(id)
@@ -216,15 +216,16 @@ func (e *Evidence) BusyMember(call plan.MemberCall) bool {
 	}
 	calls.Busy = true
 	e.traffic.calls[key] = calls
-	e.renew(key.instance)
+	e.touch(key.instance)
 	return true
 }
 
-// longestMemberRetry bounds the wait between two calls for a member: a load balancer that is back
-// has its members a few seconds later.
+// longestMemberRetry bounds the wait between two calls for a member, so that a load balancer that
+// is back has its members a few seconds later.
 const longestMemberRetry = 4 * time.Second
 
-// MemberAnswered notes how a call to a load balancer went; made is false if it was not made at all.
+// MemberAnswered records the outcome of a call to a load balancer; made is false if it was not made
+// at all.
 func (e *Evidence) MemberAnswered(call plan.MemberCall, made bool, err error) {
 	defer e.cfg.Wake()
 	e.mu.Lock()
@@ -251,11 +252,11 @@ func (e *Evidence) MemberAnswered(call plan.MemberCall, made bool, err error) {
 	if e.instances[key.instance] == nil {
 		e.dropMember(key.balancer, key.instance)
 	}
-	e.renew(key.instance)
+	e.touch(key.instance)
 	e.dirty[call.Group] = true
 }
 
-// configured are the load balancers of all replicas.
+// configured returns the load balancers of all replicas.
 func configured(c *cache.Content) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range c.Replicas {

@@ -62,8 +62,8 @@ func (s *session) read(ctx context.Context) (found, error) {
 	return f, nil
 }
 
-// put writes the session's alive key, if nothing has changed since it was read. It is the caller's
-// turn.
+// put writes the session's alive key, if nothing has changed since it was read. The caller must
+// have the turn.
 func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye,
 	why string,
 ) error {
@@ -85,10 +85,10 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 	return nil
 }
 
-// noteWritten notes that alive is ours as of a revision. It is the caller's turn, so revisions
-// arrive in order. One that is lower than before comes from another etcd, or from older data:
-// revisions of the lost one say nothing any more, and no report could be written on them until etcd
-// had caught up.
+// noteWritten records the revision as of which alive is ours. The caller has the turn, so revisions
+// arrive in order. A revision that is lower than before comes from another etcd, or from older
+// data: revisions of the lost data are meaningless, and no report could be written on them until
+// etcd had caught up.
 func (s *session) noteWritten(rev store.Revision) {
 	if s.opened == 0 || rev < s.wrote {
 		s.opened = rev
@@ -99,8 +99,8 @@ func (s *session) noteWritten(rev store.Revision) {
 	s.seen.Unlock()
 }
 
-// retryConflicts repeats an exchange that lost a race, on what is there by then. An answer that was
-// lost is cleared up in the same way, by reading.
+// retryConflicts repeats an exchange that lost a race, on the current values. A lost answer is
+// resolved in the same way, by reading.
 func retryConflicts(ctx context.Context, exchange func() error) error {
 	var err error
 	for range conflictTries {
@@ -141,7 +141,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
 	}
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		return s.unknown(errNoShard)
 	}
 	leave, err := s.g.letIn(ctx, s.patience())
@@ -228,8 +228,8 @@ func (s *session) patience() guard.Patience {
 	}
 }
 
-// known is what the cache shows of the instance, if an agent could be let in by that. It may be
-// old, which the transaction would find.
+// known returns what the cache shows of the instance, if that could admit an agent. It may be old;
+// the transaction would detect that.
 func (s *session) known() (f found, enough bool) {
 	keys := s.g.cfg.Keys
 	f.alive.Key = keys.Alive(s.instance)
@@ -293,8 +293,8 @@ func (s *session) ownWrite(f found) bool {
 
 func (s *session) ttlOf(f found) string { return f.instance.Record.Spec.Report.LeaseTTL.String() }
 
-// leaseFor keeps the lease that the agent presents, if alive is on it and it can still be renewed;
-// else a new one.
+// leaseFor returns the lease that the agent presents, if alive is on it and it can still be
+// renewed; else a new one.
 func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	presented := store.LeaseID(s.hello.GetLease())
 	if presented != 0 && f.alive.Present() && f.alive.Lease == presented {
@@ -309,11 +309,11 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	return l, nil
 }
 
-// setState writes what became of the stream, unless a newer stream owns the key by now. Mostly the
-// cache shows the key as we wrote it last, which saves reading it: the transaction compares it in
-// any case.
+// setState writes the state of the stream, unless a newer stream owns the key by now. Usually the
+// cache shows the key as we wrote it last, which saves a read: the transaction compares it in any
+// case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
-	if s.missing.Load() || s.g.astray.Load() {
+	if s.missing.Load() || s.g.wrongShard.Load() {
 		return // without a record nothing may be written; should it be back, a report says so
 	}
 	if s.turn.take(ctx) != nil {
@@ -342,18 +342,18 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 		}
 		if a.State == state || a.State == store.StreamLeft || a.State == store.StreamMoved {
 			s.state = a.State
-			return nil // a goodbye stands
+			return nil // a goodbye is kept
 		}
 		return s.put(ctx, f, s.lease, state, goodbye, why)
 	})
 	if err != nil && !errors.Is(err, errRetired) && !errors.Is(err, errUnrecorded) {
-		s.state = "" // it may have been written all the same, or may yet be: the next report puts it right
+		s.state = "" // it may still be written: the next report corrects it
 		s.g.deps.Logger.Warn("state of a stream could not be written", "instance", s.instance, "state", string(state),
 			"error", err)
 	}
 }
 
-// overdueAfter is when silence is worth a look: DET-6.
+// overdueAfter returns after how much silence a report is overdue (DET-6).
 func (s *session) overdueAfter() time.Duration { return s.interval + s.interval/2 }
 
 func (s *session) becomeOverdue() {
@@ -380,8 +380,8 @@ func (s *session) becomeOverdue() {
 	}
 }
 
-// lost writes that the stream is gone. When thousands are, they wait for each other, for as long as
-// it can be new.
+// lost writes that the stream is gone. When thousands of streams are lost, their writes wait for
+// each other, for as long as the state can be news.
 func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
@@ -396,7 +396,7 @@ func (s *session) lost(why string) {
 	})
 }
 
-// recheck puts the key back, or writes it anew, unless etcd has it as it was written.
+// recheck restores or rewrites the key, unless etcd has it as it was written.
 func (s *session) recheck(ctx context.Context) {
 	if s.turn.take(ctx) != nil {
 		return
@@ -410,7 +410,7 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// restore puts the key back after it was deleted under the open stream: DET-17.
+// restore writes the key again after it was deleted under the open stream (DET-17).
 func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.turn.take(ctx) != nil {
 		return
@@ -419,7 +419,7 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.wrote > seen {
 		return // a report has done it
 	}
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		return
 	}
 	// Its time counts from when its last renewal was sent, not from the answer, which may have come
@@ -446,9 +446,9 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	}
 }
 
-// regrant puts alive on a new lease, whether or not it is there on another, or cannot be read. Nor
-// need the record be readable: it was when the stream was opened, and nothing condemns the
-// instance. It is the caller's turn.
+// regrant puts alive on a new lease, whether it is absent, unreadable or on another lease. The
+// record need not be readable: it was when the stream was opened, and nothing condemns the
+// instance. The caller must have the turn.
 func (s *session) regrant(ctx context.Context) error {
 	return retryConflicts(ctx, func() error {
 		f, err := s.read(ctx)
@@ -457,7 +457,7 @@ func (s *session) regrant(ctx context.Context) error {
 		}
 		a := f.alive.Record
 		if f.alive.Present() && f.spoiledAlive == nil && !s.owns(a) && (a.BootID != s.bootID || a.Epoch >= s.epoch) {
-			return errSuperseded // epochs of another boot say nothing: it was let in when ours was gone
+			return errSuperseded // epochs of another boot do not compare: it was admitted when ours was gone
 		}
 		l, err := s.g.deps.Store.Grant(ctx, s.ttl)
 		if err != nil {

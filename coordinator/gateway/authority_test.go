@@ -25,7 +25,7 @@ type testAuthority struct {
 	seals   int
 }
 
-// pair is a certificate and its key, for a time.
+// pair returns a certificate and its key, for a time.
 func pair(t *testing.T, by *identitytest.Authority, to identity.Identity, from time.Time,
 	lifetime time.Duration,
 ) *tls.Certificate {
@@ -99,7 +99,7 @@ func (a *testAuthority) setBroken(yes bool) {
 	a.broken = yes
 }
 
-// agent is the certificate of an instance's agent.
+// agent returns the certificate of an instance's agent.
 func (a *testAuthority) agent(instance string, lifetime time.Duration) *tls.Certificate {
 	return pair(a.t, a.issuer, agentOf(instance), time.Now(), lifetime)
 }

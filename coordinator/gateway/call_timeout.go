@@ -10,8 +10,8 @@ import (
 // caller's context take effect only after it.
 const shortCall = 50 * time.Millisecond
 
-// callTimeouts bounds calls as context.WithTimeout does, for calls as frequent as renewals.
-// Contexts and timers of short calls, which nearly all are, are used again.
+// callTimeouts bounds calls as context.WithTimeout does, for calls as frequent as renewals. It
+// reuses contexts and timers of short calls, which nearly all are.
 type callTimeouts struct {
 	life context.Context //nolint:containedctx // the parent of all calls
 

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// Authorities certify workloads' keys (FILE-2). They may be asked by many at once; only Sign takes
+// Authorities certify workloads' keys (FILE-2). They are safe for concurrent use; only Sign takes
 // time.
 type Authorities interface {
 	// Trusted returns the bundle of an authority and what names its issuer.
@@ -35,7 +35,7 @@ const (
 	certificateBusy = "another request for it is under way"
 )
 
-// followAuthorities has the agents told whose certificates an authority signs that has changed.
+// followAuthorities notifies the agents that have certificates of a changed authority.
 func (g *Gateway) followAuthorities(ctx context.Context) {
 	for {
 		changed := g.deps.Authorities.Changed()
@@ -54,7 +54,7 @@ func (g *Gateway) followAuthorities(ctx context.Context) {
 
 func isCertificate(f store.File) bool { return f.Certificate != nil }
 
-// order is the certificate that an instance is to have, or why it can have none.
+// order returns the certificate that an instance should have, or why it can have none.
 func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o authority.Order, problem string) {
 	if s.g.deps.Authority == nil {
 		return o, certificateOpen
@@ -70,7 +70,7 @@ func (s *session) order(rec *store.Instance, c *store.FileCertificate) (o author
 	return o, ""
 }
 
-// certificate completes what an agent is told of a file that is a certificate.
+// certificate completes the description of a file that is a certificate.
 func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.File) {
 	c := f.Certificate
 	mode, err := strconv.ParseUint(c.KeyMode, 8, 32)
@@ -91,8 +91,8 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 	s.g.deps.Logger.Debug("certificate is not given", "instance", s.instance, "path", f.Path, "why", problem)
 }
 
-// bundleFile is the file with the authorities that a certificate's file names; nil if it names
-// none. It is told before the certificate, so that who is to be trusted is known first.
+// bundleFile returns the file with the authorities that a certificate's file names; nil if it names
+// none. It is sent before the certificate, so that the agent first knows what to trust.
 func bundleFile(f *store.File) *store.File {
 	if f.Certificate == nil || f.Certificate.Bundle == "" {
 		return nil
@@ -103,7 +103,7 @@ func bundleFile(f *store.File) *store.File {
 	}
 }
 
-// bundle is the content of such a file.
+// bundle returns the content of such a file.
 func (s *session) bundle(f *store.File) (data []byte, problem string) {
 	data, _, err := s.g.deps.Authorities.Trusted(f.Certificate.Authority)
 	if err != nil {
@@ -112,9 +112,9 @@ func (s *session) bundle(f *store.File) (data []byte, problem string) {
 	return data, ""
 }
 
-// sign answers a request for a certificate, on a goroutine of its own: an authority may take long.
-// One that is asked twice for the same signs twice, which harms nothing; a request of another
-// version than the present one is refused. s.mu must be held.
+// sign answers a request for a certificate, on its own goroutine: an authority may take long. A
+// repeated request is signed again, which harms nothing; a request for another version than the
+// current one is refused. s.mu must be held.
 func (s *session) sign(ask *protocol.SignRequest) error {
 	answer := &protocol.Signed{Path: ask.GetPath(), Version: ask.GetVersion()}
 	o, name, problem := s.ordered(ask)
@@ -168,8 +168,8 @@ func (f *fileWants) takeRequest() (time.Duration, error) {
 	return f.hasty.Take()
 }
 
-// ordered returns what a request is to be signed for. That follows from the record alone, and from
-// nothing that the request says.
+// ordered returns what a request is signed for. That follows only from the record, never from the
+// request.
 func (s *session) ordered(ask *protocol.SignRequest) (o authority.Order, name, problem string) {
 	rec := s.filesRecord()
 	if rec == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// claimed is what a session knows of its instance's claim (SAFE-17). The lock of wanted guards it.
+// claimed is a session's knowledge of its instance's claim (SAFE-17). The lock of wanted guards it.
 type claimed struct {
 	now    *store.Claim // by the newest record that is known; it stays when the record is lost
 	told   *store.Claim // as the agent has it sealed
@@ -27,7 +27,7 @@ func (c *claimed) take(shard string, i store.Instance) bool {
 }
 
 // recallClaim checks whether the agent already has a claim that matches the record. The signature
-// is not verified, because that would cost more than sealing again: an agent that spoils its claim
+// is not verified, because that would cost more than sealing again: an agent that damages its claim
 // harms only itself.
 func (s *session) recallClaim() {
 	if s.g.deps.Authority == nil || len(s.hello.GetClaim()) == 0 {
@@ -45,8 +45,8 @@ func (s *session) recallClaim() {
 	}
 }
 
-// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. s.mu and
-// the lock of wanted must be held.
+// claimDue returns the claim to send to the agent; nil if the agent has it. s.mu and the lock of
+// wanted must be held.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
 	if s.g.deps.Authority == nil || c.now == c.told {
@@ -73,8 +73,8 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 	return full
 }
 
-// resealed has the claim told again if another authority issues by now: the one that sealed it will
-// not be believed for ever. s.mu must be held.
+// resealed sends the claim again if another authority issues by now: the authority that sealed it
+// will not be trusted for ever. s.mu must be held.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()
@@ -89,8 +89,8 @@ func (s *session) resealed(issuer string) error {
 	return s.sendWanted()
 }
 
-// recordedAt is the revision of the newest record of the instance that the session has seen; 0:
-// none.
+// recordedAt returns the revision of the newest record of the instance that the session has seen;
+// 0: none.
 func (s *session) recordedAt() store.Revision {
 	s.wanted.mu.Lock()
 	defer s.wanted.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *session) hasClaim() bool {
 	return known || s.g.deps.Authority != nil && len(s.hello.GetClaim()) > 0
 }
 
-// shownClaim is what is known of an instance without a record: by the record that the session has
-// seen, or by the claim that its agent shows, if its seal holds. Nil: nothing.
+// shownClaim returns what is known of an instance without a record: from the record that the
+// session has seen, or from its agent's claim, if the seal is valid. Nil: nothing.
 func (s *session) shownClaim() *store.Claim {
 	s.wanted.mu.Lock()
 	known := s.wanted.claim.now

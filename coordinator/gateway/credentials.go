@@ -20,11 +20,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Authority certifies agents. It may be asked by many at once, and what it answers may change at
-// any time.
+// Authority certifies agents. It is safe for concurrent use, and its answers may change at any
+// time.
 type Authority interface {
 	// Issue certifies the key of a request for an identity; the certificate may end before the
-	// lifetime does, if its issuer ends. It fails if the request is none.
+	// lifetime does, if its issuer ends. It fails if the request is not valid.
 	Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error)
 	// Seal seals what an instance is, as of now (SAFE-17).
 	Seal(claim store.Claim) ([]byte, error)
@@ -39,14 +39,15 @@ type Authority interface {
 // Peer is who is at the other end of a connection.
 type Peer struct {
 	credentials.TLSInfo
-	// Chain is what it has shown, its own certificate first; empty for one that has yet to join.
+	// Chain is the presented chain, the peer's own certificate first; empty for an agent that has not
+	// joined.
 	Chain    []*x509.Certificate
 	Identity identity.Identity // of Chain[0]
 }
 
 // Credentials secure the server's side of agents' streams; nil without an authority. Certificate
-// and trust are asked for at each handshake, so that what changes counts at once. Handshakes that
-// fail are recorded (SEC-1).
+// and trust are read at each handshake, so that changes take effect at once. Handshakes that fail
+// are recorded (SEC-1).
 func (g *Gateway) Credentials() credentials.TransportCredentials {
 	if g.deps.Authority == nil {
 		return nil
@@ -75,7 +76,7 @@ type prepared struct {
 	with    credentials.TransportCredentials
 }
 
-// noting is a connection that notes what the caller's hello says.
+// noting is a connection that records the content of the TLS hello.
 type noting struct {
 	net.Conn
 	came, old bool
@@ -99,7 +100,7 @@ func (s *secured) prepare() (credentials.TransportCredentials, error) {
 	changed := s.authority.Changed() // before Trust, so that nothing is missed
 	cfg := identity.ServerConfig(own, s.authority.Trust())
 	cfg.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		if c, is := h.Conn.(*noting); is {
+		if c, ok := h.Conn.(*noting); ok {
 			c.came, c.old = true, !slices.Contains(h.SupportedVersions, tls.VersionTLS13)
 		}
 		return nil, nil //nolint:nilnil // the configuration stays as it is
@@ -108,7 +109,7 @@ func (s *secured) prepare() (credentials.TransportCredentials, error) {
 	return s.ready.with, nil
 }
 
-// peerOf is who is at the other end of a stream; nil if that is not secured.
+// peerOf returns the peer of a stream; nil if the stream is not secured.
 func peerOf(ctx context.Context) (who *Peer, address string) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -185,7 +186,7 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "no handshake in time", ""
 	case errors.Is(err, net.ErrClosed):
-		return "", "" // by the connection guard, which has logged why
+		return "", "" // closed by the connection guard, which has logged why
 	case !helloCame && errors.Is(err, io.EOF):
 		return "", "" // a probe whether the port is open
 	default:
@@ -218,5 +219,5 @@ func (s *secured) Info() credentials.ProtocolInfo {
 // Clone returns itself: nothing of it changes.
 func (s *secured) Clone() credentials.TransportCredentials { return s }
 
-// OverrideServerName is a client's affair.
+// OverrideServerName does nothing: only clients use it.
 func (s *secured) OverrideServerName(string) error { return errNoClient }

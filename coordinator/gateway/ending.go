@@ -12,9 +12,9 @@ import (
 type endKey struct{}
 
 // endable gives a stream a context that the gateway can end. gRPC takes it before anything waits
-// for the stream, so that a goroutine that waits for what the agent says wakes up when that ends.
-// What was said before still goes out, nothing that is said after. There is no other way to end a
-// stream but from the goroutine that serves it: without this each would need a second one.
+// for the stream, so that a goroutine that waits for the agent wakes up when the context ends.
+// Earlier messages are still sent, later ones are not. Otherwise only the goroutine that serves a
+// stream could end it, and each stream would need a second goroutine.
 func endable(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if call.FullMethodName != protocol.Gateway_Session_FullMethodName {
 		return ctx, nil
@@ -27,7 +27,7 @@ func withEnd(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endKey{}, end)
 }
 
-// endOf is what ends the stream with this context; nil if its server was not made with
+// endOf returns what ends the stream with this context; nil if its server was not made with
 // ServerOptions.
 func endOf(ctx context.Context) context.CancelCauseFunc {
 	end, _ := ctx.Value(endKey{}).(context.CancelCauseFunc)

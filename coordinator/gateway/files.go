@@ -23,9 +23,9 @@ const (
 	fileOther = "it has another version by now"
 )
 
-// fileWants are the files that a record wants of its agent. It is rendered here and not on the
+// fileWants are the files that a record wants of its agent. They are rendered here and not on the
 // machine: the replica has the peers and the facts in its cache, and an agent learns nothing of its
-// group but what a template says.
+// group except what a template contains.
 type fileWants struct {
 	record *store.Instance // nil: no files
 	told   *protocol.Files
@@ -41,7 +41,7 @@ type sending struct {
 	data          []byte
 }
 
-// wantFiles takes up the files of a record. s.wanted.mu must be held.
+// wantFiles sets the files of a record. s.wanted.mu must be held.
 func (s *session) wantFiles(i store.Instance) {
 	f := &s.wanted.files
 	had := f.record != nil
@@ -54,14 +54,15 @@ func (s *session) wantFiles(i store.Instance) {
 	}
 }
 
-// filesRecord is the record whose files are wanted; nil if there are none.
+// filesRecord returns the record whose files are wanted; nil if there are none.
 func (s *session) filesRecord() *store.Instance {
 	s.wanted.mu.Lock()
 	defer s.wanted.mu.Unlock()
 	return s.wanted.files.record
 }
 
-// sendFiles tells the agent which files are wanted, unless that was told last. s.mu must be held.
+// sendFiles sends the wanted files to the agent, unless it was sent the same last. s.mu must be
+// held.
 func (s *session) sendFiles() error {
 	rec := s.filesRecord()
 	f := &s.wanted.files
@@ -112,8 +113,8 @@ func (s *session) file(rec *store.Instance, f *store.File) *protocol.File {
 	return out
 }
 
-// content returns what is to be in a file, with a version that is the same on every replica, or why
-// there is nothing.
+// content returns the content of a file, with a version that is the same on every replica, or why
+// there is none.
 func (s *session) content(rec *store.Instance, f *store.File) (data []byte, version, problem string) {
 	switch {
 	case f.Secret != "":
@@ -200,7 +201,8 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 	return sending{ask.GetPath(), version, data}, ""
 }
 
-// wantedFile is the file of a path that has a content, a bundle included; nil if there is none.
+// wantedFile returns the file of a path that has a content, a bundle included; nil if there is
+// none.
 func wantedFile(rec *store.Instance, path string) *store.File {
 	for i := range rec.Spec.Files {
 		f := &rec.Spec.Files[i]
@@ -214,8 +216,8 @@ func wantedFile(rec *store.Instance, path string) *store.File {
 	return nil
 }
 
-// fileReports are the files of a report as they are stored. An agent that knows nothing of files
-// tells nothing of them, and has not taken over a configuration that has any.
+// fileReports are the files of a report as they are stored. An agent that does not support files
+// reports none, and has not applied a configuration with files.
 func (s *session) fileReports(r *protocol.Report, rec *store.Report) {
 	if wants := s.filesRecord(); wants != nil && s.spoken < protocol.ManagedFiles {
 		rec.Config = ""

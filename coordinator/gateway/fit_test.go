@@ -18,7 +18,7 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// anyReport is what checks, workloads and clouds may make an agent want to say.
+// anyReport returns what checks, workloads and clouds may make an agent want to say.
 func anyReport(t *rapid.T) *protocol.Report {
 	text := func(most int) *rapid.Generator[string] {
 		return rapid.Custom(func(t *rapid.T) string {

@@ -126,7 +126,7 @@ func (h *hub) record(id string) {
 	})
 }
 
-// papers are an instance's TLS.
+// papers returns an instance's TLS.
 func (h *hub) papers(id string) *tls.Config {
 	h.record(id)
 	own, err := papersOf(h.ca, id)
@@ -136,7 +136,7 @@ func (h *hub) papers(id string) *tls.Config {
 	return identity.ClientConfig(shardID, own, h.ca.Trust())
 }
 
-// papersOf is a certificate for an instance's agent.
+// papersOf returns a certificate for an instance's agent.
 func papersOf(ca *pki.Authority, id string) (*tls.Certificate, error) {
 	key, err := identity.NewKey()
 	if err != nil {

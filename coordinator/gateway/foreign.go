@@ -19,9 +19,9 @@ func versionsOf(s speaker) protocol.Versions {
 	return protocol.VersionsOf(s.GetProtocol(), s.GetNewestProtocol())
 }
 
-// foreign is the refusal of an agent that speaks no version in common with us.
+// foreign returns the refusal of an agent that shares no protocol version with us.
 func foreign(theirs protocol.Versions) guard.Refusal {
-	ours := protocol.Spoken()
+	ours := protocol.SupportedVersions()
 	f := guard.Refusal{
 		Rule: "DET-18", What: "stream refused",
 		Why: "its protocol is older than any that is spoken here",
@@ -50,9 +50,9 @@ func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 	return &protocol.Refused{Reason: protocol.Refused_PROTOCOL, Message: f.Detail}
 }
 
-// noteForeign writes that the agent is there and refused. One that another replica serves has a
-// lease already, and one that has never been served has served no purpose: a new machine that
-// cannot speak to us is replaced like any that never registers (DET-11).
+// noteForeign writes that the agent exists and is refused. An agent that another replica serves has
+// a lease already. An agent that was never served is not noted: a new machine that cannot talk to
+// us is replaced like any machine that never registers (DET-11).
 func (s *session) noteForeign(ctx context.Context, f found, why guard.Refusal) error {
 	switch f.instance.Record.Phase {
 	case store.Checking, store.Running, store.Draining:

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// speaking is a hello of an agent that speaks these versions of the protocol.
+// speaking returns a hello of an agent that speaks these versions of the protocol.
 func speaking(instance string, epoch uint64, newest, oldest uint32) *protocol.Hello {
 	h := hello(instance, "boot1", epoch)
 	h.Protocol, h.NewestProtocol = cmp.Or(oldest, newest), newest

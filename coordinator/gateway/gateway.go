@@ -57,14 +57,13 @@ type Deps struct {
 const (
 	persistEvery   = time.Minute        // DET-16, and less often
 	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
-	mostOldNews    = 400                // where more than so many a second would be written that say nothing new
+	mostOldNews    = 400                // bounds reports without news per second
 	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine is still not an orphan
-	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
+	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
 	callTimeout    = 5 * time.Second    // one exchange with the store
-	partingTime    = 2 * time.Second    // for agents to be told that this replica stops
+	partingTime    = 2 * time.Second    // for agents to learn that this replica stops
 	restoresAtOnce = 64
-	// of streams that are late, late no more, or lost: what is to be written when something happens
-	// to all of them
+	// bounds state writes when many streams are late, on time again, or lost
 	statesAtOnce = 64
 	stateAgain   = time.Second // and up to twice that, until a late one is looked at again
 )
@@ -79,11 +78,11 @@ type Gateway struct {
 	sessions   map[string]*session // the newest of each instance
 	closing    bool
 	blind      bool                 // the cache is interrupted
-	failing    time.Time            // since when every renewal has failed; zero: they work
+	failing    time.Time            // since when every renewal has failed; zero: renewals work
 	strays     map[string]stray     // that we have noted
 	strayCount map[bool]int         // of them, by whether there is a claim
 	unnoted    map[string]time.Time // agents without a record that are too many to be noted, and when each came last
-	strayOn    store.Lease          // what they are on of late; strayTurn guards it
+	strayOn    store.Lease          // the lease that new strays are put on; strayTurn guards it
 	refused    map[string]time.Time // boot conflicts in the journal already
 
 	reports     reportWriter
@@ -100,7 +99,7 @@ type Gateway struct {
 	states      turn // of streams, that are being written
 	strayTurn   turn
 	strayPace   *rate.Limiter
-	astray      atomic.Bool      // see isAstray
+	wrongShard  atomic.Bool      // see isWrongShard
 	admission   *guard.Admission // of sessions that begin, and of agents that join
 	guesses     *guesses         // tokens that the cache does not show
 	work        sync.WaitGroup   // of sessions beyond their streams
@@ -147,8 +146,8 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	return g, nil
 }
 
-// Run watches over the sessions until ctx ends; then it sends the agents away and waits until all
-// it began has ended.
+// Run maintains the sessions until ctx ends; then it sends the agents away and waits for everything
+// that it started.
 func (g *Gateway) Run(ctx context.Context) error {
 	stop := g.deps.Cache.Listen((*watcher)(g))
 	defer stop()
@@ -200,7 +199,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 // Refusals returns the record of what this replica refuses.
 func (g *Gateway) Refusals() *guard.Refusals { return g.refusals }
 
-// Streams is how many agents are served now.
+// Streams returns how many agents are served now.
 func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -226,7 +225,8 @@ func (g *Gateway) OtherVersions(version string) (n int, some []string) {
 	return n, some
 }
 
-// ShortestLease is the shortest lease of the agents that this replica serves; 0: it serves none.
+// ShortestLease returns the shortest lease of the agents that this replica serves; 0: it serves
+// none.
 func (g *Gateway) ShortestLease() (shortest time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,7 +249,7 @@ func (g *Gateway) all() []*session {
 	return out
 }
 
-// Session is an agent's stream.
+// Session returns an agent's stream.
 func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
 	s, err := g.begun(stream)
 	if s == nil {
@@ -259,9 +259,8 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 	return s.serve()
 }
 
-// begun begins a session on another goroutine. That takes twice the stack that serving does, and a
-// stack that has grown is seldom given back: of a hundred thousand streams it would be most of all
-// memory.
+// begun begins a session on another goroutine. Beginning takes twice the stack that serving does,
+// and a grown stack is seldom given back: with a hundred thousand streams it would dominate memory.
 func (g *Gateway) begun(stream agentStream) (s *session, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -319,7 +318,7 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 	return s, nil
 }
 
-// admit makes s the session of its instance and ends the one before: the one that wrote alive
+// admit makes s the session of its instance and ends the previous one: the session that wrote alive
 // earlier.
 func (g *Gateway) admit(s *session) bool {
 	older, ok := g.enter(s)
@@ -329,7 +328,7 @@ func (g *Gateway) admit(s *session) bool {
 	return ok
 }
 
-// enter is admit, but for the end of the older of two, which it returns.
+// enter does what admit does, but returns the older session instead of ending it.
 func (g *Gateway) enter(s *session) (older *session, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -352,13 +351,13 @@ func (g *Gateway) forget(s *session) {
 	}
 }
 
-// letIn waits until a session may begin; leave must be called once it has.
+// letIn waits until a session may begin; the caller calls leave once it has begun.
 func (g *Gateway) letIn(ctx context.Context, p guard.Patience) (leave func(), err error) {
 	return g.admission.Enter(ctx, p, g.settings().ReconnectMax.D())
 }
 
-// renewed notes whether a renewal worked. When none has for a third of a lease, agents are better
-// off elsewhere (DET-14).
+// renewed records whether a renewal worked. If none has worked for a third of a lease, agents
+// should go elsewhere (DET-14).
 func (g *Gateway) renewed(ok bool, ttl time.Duration) (sendAway bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -372,20 +371,20 @@ func (g *Gateway) renewed(ok bool, ttl time.Duration) (sendAway bool) {
 	return time.Since(g.failing) >= ttl/3
 }
 
-// leaving reports whether this replica takes no agents any more.
+// leaving reports whether this replica no longer takes agents.
 func (g *Gateway) leaving() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closing
 }
 
-// settings are the shard's, as they are now.
+// settings returns the shard's, as they are now.
 func (g *Gateway) settings() store.ShardSettings {
 	settings, _ := g.known()
 	return settings
 }
 
-// known are the shard's settings, or the defaults until they have been read.
+// known returns the shard's settings, or the defaults until they have been read.
 func (g *Gateway) known() (settings store.ShardSettings, known bool) {
 	settings = store.DefaultShardSettings()
 	g.deps.Cache.View(func(c *cache.Content) {
@@ -406,7 +405,7 @@ func (g *Gateway) addresses() []string {
 func replicaAddresses(c *cache.Content) []string {
 	out := make([]string, 0, len(c.Replicas))
 	for _, r := range c.Replicas {
-		if r.Record.Address != "" { // one that waits for its shard serves no agent yet
+		if r.Record.Address != "" { // a replica that waits for its shard serves no agent yet
 			out = append(out, r.Record.Address)
 		}
 	}

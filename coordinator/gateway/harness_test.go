@@ -253,7 +253,7 @@ func (a *agent) send(msg *protocol.AgentMessage) {
 	}
 }
 
-// next is the next message, nil if the stream has ended. News of other replicas, and what is
+// next returns the next message, nil if the stream has ended. News of other replicas, and what is
 // wanted, is left out; see wanted.
 func (a *agent) next() *protocol.GatewayMessage {
 	a.t.Helper()

@@ -127,8 +127,8 @@ func memoryNow() memory {
 	return now
 }
 
-// beCallers is the agents' process: each says hello, reports twice and is silent until our input
-// ends.
+// beCallers returns the agents' process: each says hello, reports twice and is silent until our
+// input ends.
 func beCallers(of string) error {
 	var address, dir string
 	var agents, conns int

@@ -39,7 +39,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 	if g.deps.Authority == nil {
 		return nil, status.Error(codes.Unimplemented, "streams are not secured here: agents do not join")
 	}
-	if _, ok := protocol.Spoken().Common(versionsOf(req)); !ok {
+	if _, ok := protocol.SupportedVersions().Common(versionsOf(req)); !ok {
 		f := foreign(versionsOf(req))
 		f.What, f.Claimed = "join refused", req.GetInstance()
 		_, f.Address = peerOf(ctx)
@@ -117,7 +117,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	})
 }
 
-// joinable looks at the call alone.
+// joinable checks only the call.
 func (g *Gateway) joinable(who *Peer, req *protocol.JoinRequest) error {
 	switch {
 	case who == nil:
@@ -236,7 +236,7 @@ func readRecord[T any](ctx context.Context, s store.Store, key string) (store.Ve
 	return store.Decode[T](kv)
 }
 
-// How often etcd is asked for tokens that the cache does not show: tokens of machines that are
+// How often to read tokens from etcd that the cache does not show: tokens of machines that are
 // faster than our watch, and guesses (SEC-5).
 const (
 	guessRate     = 5 // a second, from one address

@@ -60,7 +60,7 @@ func (r *replica) joins(own *tls.Certificate, req *protocol.JoinRequest) (*proto
 	return c, err
 }
 
-// pair is the certificate that the machine was given.
+// pair returns the certificate that the machine was given.
 func (m *machine) pair(c *protocol.Certificate) *tls.Certificate {
 	m.t.Helper()
 	leaf, err := x509.ParseCertificate(c.GetChain()[0])
@@ -78,7 +78,7 @@ func looksRefused(err error) bool {
 	return err != nil && status.Code(err) == codes.PermissionDenied && status.Convert(err).Message() == "join refused"
 }
 
-// trust is all that is stored of tokens and of who joined.
+// trust returns all that is stored of tokens and of who joined.
 func (w *world) trust() string {
 	w.t.Helper()
 	var b strings.Builder
@@ -488,7 +488,7 @@ func TestAuthorityThatCannotIssueCostsNobodyHisToken(t *testing.T) {
 	})
 }
 
-// onlyToken is the one token that there is.
+// onlyToken returns the one token that there is.
 func (w *world) onlyToken() store.KV {
 	w.t.Helper()
 	l, err := w.store.List(context.Background(), w.keys.Of(store.KindTokens), 0)

@@ -13,7 +13,7 @@ import (
 const outputEvery = 10 * time.Second
 
 // keepOutput puts the end of a failed workload into the journal, where it outlives the instance
-// (DET-19). It is called by the session's report writer only.
+// (DET-19). Only the session's report writer calls it.
 func (s *session) keepOutput(rec *store.Report) {
 	w, before := rec.Workload, s.workload
 	s.workload = w

@@ -20,15 +20,15 @@ const (
 	buffer    = 4 << 10 // a report fits
 )
 
-// SecuredOptions are for a server each of whose connections is one agent's, and is secured: TLS has
-// a buffer of its own for what comes, and an agent that is there once needs no table of what its
-// headers say twice. Both would be kept for each connection.
+// SecuredOptions are for a server whose connections each belong to one agent and are secured: TLS
+// has its own read buffer, and an agent that sends its headers once needs no header table. Both
+// would take memory for each connection.
 func SecuredOptions() []grpc.ServerOption {
 	return append(ServerOptions(), grpc.ReadBufferSize(0), grpc.HeaderTableSize(0))
 }
 
-// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3),
-// and what one agent can take is bounded (SEC-5).
+// ServerOptions are the options that an agents' server must have: they detect silence within 15s
+// (DET-3), and limit what one agent can use (SEC-5).
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),

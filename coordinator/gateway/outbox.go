@@ -66,7 +66,7 @@ func (s *session) notify(m topic) {
 	u.wait(s)
 }
 
-// close ends the session once the agent has been told. It does not write the alive key: the
+// close ends the session once the agent has been notified. It does not write the alive key: the
 // goroutine that took over owns it.
 func (s *session) close(why error) {
 	u := &s.outbox

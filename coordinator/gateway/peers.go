@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold/leasehold/store/filetemplate"
 )
 
-// peers are the healthy instances of groups, as files name them. Changes are gathered: what a file
-// sees of its peers changes once in its settle time, at most.
+// peers are the healthy instances of groups, as files name them. Changes are batched: a file's view
+// of its peers changes at most once per settle time.
 //
-// A peer is left out only by positive evidence (SAFE-18): its record or its report says so, or a
-// note proves that its record was deleted on purpose. One whose record is lost stays.
+// A peer is removed only on positive evidence (SAFE-18): its record or its report, or a note that
+// its record was deleted on purpose. A peer with a lost record stays.
 type peers struct {
 	g *Gateway
 
@@ -46,8 +46,8 @@ type rendered struct {
 	err  error
 }
 
-// render renders a template over the peers of a group. What has a shared name is rendered once for
-// all instances. known is false if it cannot be told who the peers are.
+// render renders a template over the peers of a group. A template with a shared name is rendered
+// once for all instances. known is false if the peers cannot be determined.
 func (p *peers) render(group string, settle time.Duration, shared string,
 	do func([]filetemplate.Peer) ([]byte, error),
 ) (data []byte, known bool, err error) {
@@ -77,12 +77,12 @@ func (p *peers) render(group string, settle time.Duration, shared string,
 	return r.data, true, r.err
 }
 
-// take reads who the peers are now; false if that cannot be told. p.mu must be held.
+// take reads the current peers; false if they cannot be determined. p.mu must be held.
 func (p *peers) take(group string, v *view) (known bool) {
 	p.g.deps.Cache.View(func(c *cache.Content) {
 		hold := c.Shard.Record.Hold
 		damaged := hold != nil && (hold.Damage > 0 || hold.Extras > 0)
-		if known = !p.g.isAstray(c) && (v.list != nil || !damaged); !known {
+		if known = !p.g.isWrongShard(c) && (v.list != nil || !damaged); !known {
 			return
 		}
 		v.list = p.merge(c, group, v.list)
@@ -111,7 +111,7 @@ func (p *peers) merge(c *cache.Content, group string, before []filetemplate.Peer
 	return list
 }
 
-// changed has the views of a group taken again in time; "" is every group. The cache may be locked.
+// changed schedules a refresh of a group's views; "" is every group. The cache may be locked.
 func (p *peers) changed(group string) {
 	if _, watched := p.watched.Load(group); watched || group == "" {
 		p.g.spawn(func() { p.schedule(group) })
@@ -130,7 +130,7 @@ func (p *peers) schedule(group string) {
 	}
 }
 
-// refresh takes a view again and tells the agents whose files may be others now.
+// refresh updates a view and notifies the agents with files that may have changed.
 func (p *peers) refresh(of viewOf, v *view) {
 	users := p.users(of)
 	if !p.retake(of, v, len(users) > 0) {
@@ -141,7 +141,8 @@ func (p *peers) refresh(of viewOf, v *view) {
 	}
 }
 
-// retake reports whether the peers are others than before. A view without users is forgotten.
+// retake updates a view and reports whether the peers have changed. A view without users is
+// forgotten.
 func (p *peers) retake(of viewOf, v *view, used bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +165,7 @@ func (p *peers) retake(of viewOf, v *view, used bool) bool {
 	return true
 }
 
-// users are the sessions whose files see a view.
+// users returns the sessions whose files see a view.
 func (p *peers) users(of viewOf) []*session {
 	var out []*session
 	for _, s := range p.g.all() {

@@ -45,7 +45,7 @@ func (p *poison) Put(b *[]byte) {
 	}
 }
 
-// taken is how many buffers with a mark were given back since it was asked last.
+// taken returns how many buffers with a mark were given back since it was asked last.
 func (p *poison) taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,14 +141,15 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 	})
 }
 
-// padding is an unknown field, and makes a message large enough for a buffer that is used again.
+// padding returns an unknown field, and makes a message large enough for a buffer that is used
+// again.
 func padding() []byte {
 	const nobodys = 1000
 	return protowire.AppendBytes(protowire.AppendTag(nil, nobodys, protowire.BytesType),
 		bytes.Repeat([]byte("."), 4<<10))
 }
 
-// marked is a report that says something in every field, and so much in its checks.
+// marked returns a report that says something in every field, and so much in its checks.
 func marked(checks int) *protocol.Report {
 	r := &protocol.Report{
 		Healthy: false, Why: fmt.Sprintf("%s, with %d checks", mark, checks), ConfigHash: mark, Restarted: mark,

@@ -14,11 +14,11 @@ import (
 
 // The bounds of what a session may ask of the authority (SEC-5).
 const (
-	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
+	trustAgain = 30 * time.Second // how often trust is sent again to an agent that reports another one
 )
 
-// proof is how a session shows who is at its other end: the newest certificate of the agent that is
-// known here. s.mu guards all of it.
+// proof identifies the peer of a session: the newest certificate of the agent that this replica
+// knows. s.mu guards all of it.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
@@ -26,19 +26,19 @@ type proof struct {
 
 	renewals guard.RenewalState
 
-	told   string // digest of the trust that the agent was told of last
+	told   string // digest of the trust that was sent last
 	toldAt time.Time
-	has    string // digest of what the agent has said that it believes
+	has    string // digest of the trust that the agent reported
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
 
-// agentIdentity is the identity in the certificate of an instance's agent.
+// agentIdentity returns the identity in the certificate of an instance's agent.
 func (g *Gateway) agentIdentity(instance string) identity.Identity {
 	return identity.Identity{Shard: g.cfg.ShardID, Role: identity.Agent, Name: instance}
 }
 
-// prove compares the hello with the certificate of the connection: an agent acts as itself alone
-// (SEC-1). What does not fit is recorded.
+// prove compares the hello with the certificate of the connection: an agent can act only as itself
+// (SEC-1). A mismatch is recorded.
 func (s *session) prove() *protocol.Refused {
 	if s.g.deps.Authority == nil {
 		return nil
@@ -76,8 +76,8 @@ func (s *session) prove() *protocol.Refused {
 	return nil
 }
 
-// watch has the certificate's end noticed, and what was believed before it was listened for, until
-// rest is called.
+// watch follows the certificate's expiry and changes of trust, including those before the call,
+// until rest is called.
 func (p *proof) watch(s *session) {
 	if len(p.chain) == 0 {
 		return
@@ -100,8 +100,8 @@ func (s *session) certificateEnded() error {
 	return nil
 }
 
-// renewCertificate gives the agent another certificate on its stream (SEC-3). A request that is
-// none ends the stream; an authority that cannot issue now does not: the agent asks again.
+// renewCertificate gives the agent another certificate on its stream (SEC-3). An invalid request
+// ends the stream; an authority that cannot issue now does not: the agent asks again.
 func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	if len(s.proof.chain) == 0 {
 		return nil

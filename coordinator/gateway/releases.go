@@ -16,7 +16,7 @@ import (
 // releases are the signed agents that replicas serve, by version. They are never changed.
 type releases map[string]*served
 
-// served is a version of the agent, and where it is had.
+// served is a version of the agent, and where to get it.
 type served struct {
 	programs  []*protocol.AgentProgram // one for each platform
 	addresses []string
@@ -48,7 +48,7 @@ func releasesOf(c *cache.Content) *releases {
 	return &all
 }
 
-// upgradeFor is what an agent is told of an offer; nil: nothing, as long as no replica serves it.
+// upgradeFor returns the message about an offer; nil while no replica serves it.
 func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 	all := g.releases.Load()
 	if u == nil || u.Withdrawn || all == nil || (*all)[u.Version] == nil {
@@ -61,8 +61,8 @@ func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 	}
 }
 
-// withTimeLeft adds to a message for how long its offer stands still. That changes all the time, so
-// it is no news.
+// withTimeLeft adds to a message how long its offer is still valid. That always changes, so it is
+// not news.
 func withTimeLeft(full *protocol.Wanted, offer *store.AgentUpgrade, now time.Time) *protocol.Wanted {
 	if full.GetUpgrade() == nil || offer == nil {
 		return full

@@ -29,13 +29,13 @@ const (
 // give another one each time.
 const whyEvery = 10 * time.Second
 
-// lateRenewal is when a renewal, which takes some milliseconds, is so slow that fewer sessions may
-// begin: beginning them takes too much of etcd, or of this replica.
+// lateRenewal is the duration from which a renewal, which normally takes milliseconds, is so slow
+// that fewer sessions may begin: beginning sessions takes too much of etcd, or of this replica.
 const lateRenewal = 300 * time.Millisecond
 
-// report takes a report: it renews the lease, is acknowledged once that is renewed, and then
-// persisted if it says something new. Writing can be slow where renewing is not, as it goes through
-// etcd's log: so no acknowledgement waits for it. An error ends the stream.
+// report handles a report: it renews the lease, then acknowledges the report, then persists it if
+// it has news. A write may be slow while renewals are fast, since it goes through etcd's log: so no
+// acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
 	renewed, err := s.renewBy(&protocol.Ack{Sequence: r.GetSequence()})
 	if renewed {
@@ -45,8 +45,8 @@ func (s *session) report(r *protocol.Report) error {
 	return err
 }
 
-// heartbeat renews the lease. It asks for a report where the last one was not accepted or could not
-// be persisted.
+// heartbeat renews the lease. It requests a report if the last one was not accepted or could not be
+// persisted.
 func (s *session) heartbeat(h *protocol.Heartbeat) error {
 	_, err := s.renewBy(&protocol.Ack{
 		Sequence: h.GetSequence(),
@@ -65,11 +65,11 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
 		return false, nil
-	case errors.Is(err, errUnrecorded): // which says nothing of etcd, nor of this replica
+	case errors.Is(err, errUnrecorded): // which says nothing about etcd or this replica
 		s.g.deps.Meter.Reported(false)
 		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	case s.ctx.Err() != nil:
-		return false, nil //nolint:nilerr // the stream is gone: that says nothing of etcd
+		return false, nil //nolint:nilerr // the stream is gone: that says nothing about etcd
 	case err != nil:
 		s.g.deps.Meter.Reported(false)
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
@@ -102,9 +102,8 @@ func nack(sequence uint64, why error) *protocol.GatewayMessage {
 }
 
 // reopen writes that the stream is open. It takes less than an interval, since the next report
-// waits for it. Where too many want that, as after a moment in which no reports came through,
-// it is for the next report: else all of them would ask etcd with each report, and it would never
-// have an end.
+// waits for it. If too many sessions need it, as after a time without reports, it is left to the
+// next report: otherwise all of them would read etcd with each report, without end.
 func (s *session) reopen() {
 	if !s.g.states.tryTake() {
 		return
@@ -145,16 +144,16 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 }
 
 // renewalFailed notes a disturbance if the lease may end before it is renewed by the report after
-// the next (SAFE-1). One that has more time left loses nothing by a stall of seconds, and if it was
-// no stall, the next report will say so.
+// the next (SAFE-1). A lease with more time left loses nothing by a stall of seconds, and if it was
+// no stall, the next report will show that.
 func (s *session) renewalFailed(left time.Duration) {
 	if s.ctx.Err() == nil && left < s.ttl/2 {
 		s.g.deps.Disturbed("a renewal failed")
 	}
 }
 
-// renew extends the lease; one that is gone is replaced, as long as the instance may live. It is
-// the caller's turn.
+// renew extends the lease; a lease that is gone is replaced, as long as the instance may live. The
+// caller must have the turn.
 func (s *session) renew(ctx context.Context) error {
 	began := time.Now()
 	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
@@ -175,9 +174,9 @@ func (s *session) renew(ctx context.Context) error {
 	return s.regrant(ctx)
 }
 
-// recallReport looks at what was persisted of this instance before, so that only what is new is
-// written. The replica that served it before has written nothing since we registered it; if the
-// cache is older than that, the first report is persisted, which harms nothing.
+// recallReport reads the last persisted report of this instance, so that only news is written. The
+// replica that served it before has written nothing since we registered it; if the cache is older
+// than that, the first report is persisted, which harms nothing.
 func (s *session) recallReport(ended bool) {
 	s.recalled = true
 	var last store.Versioned[store.Report]
@@ -187,7 +186,7 @@ func (s *session) recallReport(ended bool) {
 			last = c.Reports[s.instance]
 		}
 	})
-	if !shown && ended { // a workload's last words are told once
+	if !shown && ended { // a workload's last output is reported once
 		ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval/2))
 		defer cancel()
 		last, _ = readRecord[store.Report](ctx, s.g.deps.Store, s.g.cfg.Keys.Report(s.instance))
@@ -218,8 +217,8 @@ func (s *session) persist(r *protocol.Report) {
 	s.g.reports.add(s, rec, fresh)
 }
 
-// oldNewsEvery is how often a report of the session without anything new is written. The leader has
-// no other news of the load that the size of some groups follows (AUTO-2).
+// oldNewsEvery returns how often a report of the session without news is written. For groups that
+// follow their load, these reports are the leader's only source of the load (AUTO-2).
 func (s *session) oldNewsEvery() time.Duration {
 	every, followed := s.g.oldNewsEvery(), false
 	s.g.deps.Cache.View(func(c *cache.Content) {
@@ -232,15 +231,15 @@ func (s *session) oldNewsEvery() time.Duration {
 	return every
 }
 
-// oldNewsEvery is how often a report without anything new is written, given the number of agents
-// served now. Such reports only serve readers, but each costs etcd a write and every replica a
-// read.
+// oldNewsEvery returns how often a report without anything new is written, given the number of
+// agents served now. Such reports only serve readers, but each costs etcd a write and every replica
+// a read.
 func (g *Gateway) oldNewsEvery() time.Duration {
 	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
 
-// news reports whether a report differs in what others act on. The reason why an instance is
-// unhealthy does not count: see whyEvery.
+// news reports whether a report differs in anything that others act on. The reason why an instance
+// is unhealthy does not count: see whyEvery.
 func news(old, now store.Report) bool {
 	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {
 		return true
@@ -339,7 +338,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	return rec
 }
 
-// fileReport is the state of a file, cut to its bounds.
+// fileReport returns the state of a file, cut to its bounds.
 func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
 		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
@@ -348,7 +347,7 @@ func fileReport(f *protocol.FileState) store.FileReport {
 	}
 }
 
-// moment is a time as an agent gave it, if it is one that can be written down.
+// moment returns a time from an agent, if JSON can represent it.
 func moment(t *timestamppb.Timestamp) time.Time {
 	if !t.IsValid() {
 		return time.Time{}
@@ -356,7 +355,7 @@ func moment(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// finite is a number that JSON can hold.
+// finite returns a number that JSON can represent.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

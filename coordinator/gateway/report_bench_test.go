@@ -27,8 +27,8 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// usualReport is what an agent says that is well: two checks, the host with its windows, and its
-// papers.
+// usualReport returns what an agent says that is well: two checks, the host with its windows, and
+// its papers.
 func usualReport() *protocol.Report {
 	when := timestamppb.New(time.Unix(1_800_000_000, 123_456_789))
 	r := &protocol.Report{
@@ -67,7 +67,7 @@ func newNumbered(b *testing.B, r *protocol.Report) *numbered {
 	return numberedAs(b, 2, r)
 }
 
-// newBeat is a heartbeat for the first report.
+// newBeat returns a heartbeat for the first report.
 func newBeat(b *testing.B) *numbered {
 	b.Helper()
 	return numberedAs(b, 5, &protocol.Heartbeat{Report: 1, CpuPercent: 12.5, MemoryPercent: 48.25})
@@ -98,7 +98,7 @@ type rawCodec struct{ named interface{ Name() string } }
 func (c rawCodec) Name() string { return c.named.Name() }
 
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	if data, is := v.([]byte); is {
+	if data, ok := v.([]byte); ok {
 		return mem.BufferSlice{mem.SliceBuffer(data)}, nil
 	}
 	data, err := proto.Marshal(v.(proto.Message))
@@ -204,7 +204,7 @@ func (w *wire) Send(m *protocol.GatewayMessage) error { return w.SendMsg(m) }
 func (w *wire) SendMsg(m any) error {
 	data, err := w.encoder.Marshal(m)
 	data.Free()
-	if said, is := m.(*protocol.GatewayMessage); !is || said.GetCoordinators() == nil { // those come whenever they do
+	if said, ok := m.(*protocol.GatewayMessage); !ok || said.GetCoordinators() == nil { // those come whenever they do
 		w.said <- struct{}{}
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How reports are written down. A hundred thousand agents have 1,700 to be written each second
-// though none has anything new (DET-16): etcd takes those many times more cheaply together.
+// How reports are written. A hundred thousand agents without news cause 1,700 writes a second
+// (DET-16): batches are many times cheaper for etcd.
 const (
 	reportsPerTxn = store.MaxOps / 2       // reports in a transaction: each compares two keys
 	reportBytes   = 512 << 10              // and so many bytes, or one report: etcd takes no more than 1.5 MiB
@@ -20,9 +20,9 @@ const (
 	reportTries   = 5
 )
 
-// notes writes reports down, many agents' in one transaction. A report with something new
-// is written at once, together with what waits; while all writers are busy the newest of each agent
-// waits, and no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
+// notes writes reports of many agents in one transaction. A report with news is written at once,
+// together with the reports that wait; while all writers are busy, only the newest report of each
+// agent waits. So no agent waits for a slow etcd, and memory is bounded.
 type reportWriter struct {
 	g *Gateway
 
@@ -33,7 +33,7 @@ type reportWriter struct {
 	writers int
 }
 
-// note is what of one session's reports is to be written down. The lock of notes guards it.
+// note is one session's pending report. The lock of notes guards it.
 type pendingReport struct {
 	due     *store.Report // not written yet
 	queue   reportQueue   // in which the session waits
@@ -59,7 +59,7 @@ type entry struct {
 	tries int
 }
 
-// add has a report written, in the place of one that still waits.
+// add queues a report, in place of one that still waits.
 func (w *reportWriter) add(s *session, rec *store.Report, news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *reportWriter) add(s *session, rec *store.Report, news bool) {
 	}
 }
 
-// enqueue has a session's report taken by a writer. The caller has the lock.
+// enqueue queues a session's report for a writer. The caller has the lock.
 func (w *reportWriter) enqueue(s *session, news bool) {
 	switch {
 	case news && s.unwrittenReport.queue != queuedSoon:
@@ -143,8 +143,8 @@ func (w *reportWriter) take() []entry {
 }
 
 // commit writes the first of a batch, as many as fit into a transaction, and returns how many those
-// were. Each as long as its alive is as its session wrote it: what a stream that was overtaken says
-// late has nothing new. Those that may not be written keep no others from it.
+// were. Each is written only if its alive is as its session wrote it: a late report of a replaced
+// stream is no news. A report that may not be written does not keep others from being written.
 func (w *reportWriter) commit(batch []entry) int {
 	size, fit := 0, 0
 	for i := range batch {
@@ -185,13 +185,13 @@ func (w *reportWriter) overtaken(e entry, gone bool) {
 		w.done(e, true) // a write of ours came between
 		return
 	}
-	// No other session took alive over, else the stream would end: a write of ours that we gave up has
-	// landed. The next report puts it right.
+	// No other session took over alive, else the stream would end: an abandoned write of ours has
+	// taken effect. The next report corrects that.
 	e.s.doubtful.Store(true)
 	w.written(e, store.ErrConflict)
 }
 
-// written notes what became of a report.
+// written records the outcome of a report's write.
 func (w *reportWriter) written(e entry, err error) {
 	if err != nil {
 		w.g.deps.Logger.Debug("report not persisted", "instance", e.s.instance, "error", err)
@@ -202,7 +202,7 @@ func (w *reportWriter) written(e entry, err error) {
 	w.done(e, false)
 }
 
-// done has the session's next report written, or this one again if there is none.
+// done queues the session's next report, or this one again if there is none.
 func (w *reportWriter) done(e entry, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

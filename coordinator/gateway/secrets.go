@@ -17,7 +17,7 @@ type SecretKeys interface {
 	Ring() sealed.Ring
 }
 
-// Why an agent is not told the value of a secret.
+// Why an agent does not get the value of a secret.
 const (
 	secretMissing   = "there is no such secret: leasehold secret set"
 	secretOpen      = "the stream to the agent is not secured, so that no value is sent over it"
@@ -27,7 +27,7 @@ const (
 	secretUnfitting = "it cannot be decrypted: "
 )
 
-// secretsWanted are the secrets of a record, without values, in the order of their variables.
+// secretsWanted returns the secrets of a record, without values, in the order of their variables.
 func secretsWanted(names map[string]string) []*protocol.Secret {
 	var list []*protocol.Secret
 	for _, variable := range slices.Sorted(maps.Keys(names)) {
@@ -36,8 +36,8 @@ func secretsWanted(names map[string]string) []*protocol.Secret {
 	return list
 }
 
-// filled is what an agent is to be told, with the values of its secrets, and without them: the one
-// is sent and forgotten, the other one is kept.
+// filled returns the message for an agent, with the values of its secrets and without them: the
+// first is sent and forgotten, the second is kept.
 func (s *session) filled(group string, w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	if len(w.GetSecrets()) == 0 {
 		return w, w
@@ -84,14 +84,14 @@ func (s *session) value(name string) (value []byte, revision uint64, problem str
 	return value, uint64(rec.Modified), ""
 }
 
-// SecretsChanged has every agent told that has secrets: what is new for none is sent to none.
+// SecretsChanged notifies every agent that has secrets: only news is sent.
 func (g *Gateway) SecretsChanged() {
 	for _, s := range g.all() {
 		s.secretsChanged("")
 	}
 }
 
-// secretsChanged has the agent told again if it has this secret; "": any.
+// secretsChanged notifies the agent if it has this secret; "": any.
 func (s *session) secretsChanged(name string) {
 	w := &s.wanted
 	w.mu.Lock()

@@ -158,7 +158,7 @@ func TestAnAgentThatTricklesIsSilent(t *testing.T) {
 	})
 }
 
-// stream is an agent's that has said hello, over a connection of the test's making.
+// stream returns an agent's that has said hello, over a connection of the test's making.
 func (r *replica) stream(instance string, over func(net.Conn) net.Conn,
 	options ...grpc.DialOption,
 ) (stream protocol.Gateway_SessionClient, hangUp func()) {

@@ -37,12 +37,12 @@ type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.Gate
 type session struct {
 	g        *Gateway
 	stream   timedStream
-	ctx      context.Context         // ends with the stream, which the gateway can have end
-	cancel   context.CancelCauseFunc // has it end
+	ctx      context.Context         // ends with the stream; the gateway can end it
+	cancel   context.CancelCauseFunc // ends ctx
 	instance string
 	bootID   string
 	epoch    uint64
-	hello    *protocol.Hello // until the agent is served: a hundred thousand of them are not kept
+	hello    *protocol.Hello // until the agent is served, to save memory
 	agent    string          // its version
 	started  time.Time       // when the agent began
 	began    time.Time       // when the stream did
@@ -59,13 +59,13 @@ type session struct {
 	// stream's goroutine or a sender. Until the welcome the stream's goroutine holds it.
 	mu       sync.Mutex
 	muted    bool              // only the stream's goroutine may send
-	goodbye  *protocol.Goodbye // what the agent has said of its leaving
+	goodbye  *protocol.Goodbye // the agent's goodbye
 	sequence uint64            // of the last report or heartbeat
 	reported uint64            // sequence of the last report
 	held     uint64            // sequence of the last report that was accepted
 
 	// turn is held over each exchange with the store, so that what a session writes is written in
-	// order. A caller that waits for it waits no longer than for the store itself.
+	// order. Waiting for it takes no longer than waiting for the store itself.
 	turn       turn
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written
@@ -80,15 +80,15 @@ type session struct {
 	lastReport store.Report // as last persisted
 	recalled   bool         // what was persisted before this session
 	overdue    *time.Timer
-	unrecorded bool      // there was no record when it was looked for last: nothing is renewed
+	unrecorded bool      // the last read found no record: nothing is renewed
 	looked     time.Time // when that was
 
 	unwrittenReport pendingReport
-	unwritten       atomic.Bool         // what was to be written down last was not
+	unwritten       atomic.Bool         // the last write failed
 	doubtful        atomic.Bool         // alive may not be as state says
 	missing         atomic.Bool         // the cache shows no record before deleting
 	workload        *store.WorkloadExit // of the report that was written last; the writer's, as is
-	outputKept      time.Time           // when a workload's last words went into the journal
+	outputKept      time.Time           // when a workload's last output went into the journal
 
 	seen struct { // copies for those who must not wait for their turn
 		sync.Mutex
@@ -107,14 +107,14 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 	s.rate.Init()
 	s.proof.renewals.Init()
 	s.proof.peer, _ = peerOf(s.ctx)
-	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
+	if version, ok := protocol.SupportedVersions().Common(versionsOf(hello)); ok {
 		s.spoken = version
 	}
 	s.speaks = cmp.Or(s.spoken, versionsOf(hello).Newest)
 	return s
 }
 
-// from is where the agent calls from.
+// from returns the agent's address.
 func (s *session) from() string {
 	_, address := peerOf(s.ctx)
 	return address
@@ -176,7 +176,7 @@ func refusedMessage(reason protocol.Refused_Reason, message string, epoch uint64
 	}}}
 }
 
-// greet tells the agent what it has to know first. From then on others may have something said.
+// greet sends the agent its first messages. From then on other goroutines may send.
 func (s *session) greet() error {
 	if err := s.welcome(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *session) greet() error {
 	return nil
 }
 
-// serve answers the agent until the stream ends, and then writes down how it ended.
+// serve answers the agent until the stream ends, and then records how it ended.
 func (s *session) serve() error {
 	end := s.listen()
 	s.mute()
@@ -216,7 +216,7 @@ func (s *session) serve() error {
 // ending is why a stream is over.
 type ending struct {
 	err error
-	// theirs: it came from the other side, and may be an offence.
+	// theirs: it came from the other side, and may be a violation.
 	theirs bool
 }
 
@@ -297,7 +297,7 @@ func (s *session) hear(msg received) (wait time.Duration, end ending) {
 	return wait, ending{err: err}
 }
 
-// closed writes down that the gateway itself has ended the stream.
+// closed records that the gateway itself has ended the stream.
 func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 	switch {
 	case errors.Is(why, errSuperseded):
@@ -345,8 +345,8 @@ func (s *session) openedAt() store.Revision {
 }
 
 // openedAfter reports whether a session was registered after another one of the same instance.
-// Revisions say so where both were being registered at the same time. Between streams that followed
-// each other they say nothing: etcd may have lost its data in between, and count from 1 again.
+// Revisions decide if both were registered at the same time. Between consecutive streams they do
+// not: etcd may have lost its data in between, and count from 1 again.
 func (s *session) openedAfter(other *session) bool {
 	if other.began.After(s.entered) {
 		return false
@@ -381,8 +381,8 @@ func (s *session) welcome() error {
 	}}})
 }
 
-// ended writes down that the stream is gone: with a goodbye it left, without one it was lost
-// (DET-3, DET-8).
+// ended records that the stream is gone: with a goodbye it left, without one it was lost (DET-3,
+// DET-8).
 func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	s.stopTimer()
 	if goodbye != nil {
@@ -405,7 +405,7 @@ func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	s.lost(why)
 }
 
-// leave writes the agent's goodbye down at once, so that what follows on the machine is no alarm.
+// leave records the agent's goodbye at once, so that what follows on the machine raises no alarm.
 func (s *session) leave(b *protocol.Goodbye) {
 	state, kind := store.StreamLeft, store.GoodbyeRestart
 	switch b.GetKind() {
@@ -415,7 +415,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 		kind = store.GoodbyeEvacuating
 	case protocol.Goodbye_MOVING:
 		state, kind = store.StreamMoved, store.GoodbyeMoving
-	default: // an agent that knows other kinds than we do is taken to come back
+	default: // an agent with an unknown kind of goodbye is expected to return
 	}
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
@@ -429,7 +429,7 @@ func (s *session) stopTimer() {
 	}
 }
 
-// turn is a lock that can be waited for no longer than a context lasts.
+// turn is a lock; waiting for it ends with a context.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {

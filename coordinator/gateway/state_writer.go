@@ -14,10 +14,10 @@ const (
 	stateWriters = 2                // transactions at the same time: what comes meanwhile goes into the next
 )
 
-// together writes what many sessions want written at the same moment in one transaction, such as
-// when all agents of a replica that is gone come here: etcd takes those many times more cheaply.
-// Each keeps its own conditions, and what does not hold for one keeps no other from being written.
-// A state that comes alone is written alone, at once.
+// together writes the states of many sessions in one transaction, for example when all agents of a
+// dead replica connect here: batches are many times cheaper for etcd. Each part keeps its own
+// conditions, and one that does not hold does not keep others from being written. A single state is
+// written alone, at once.
 type stateWriter struct {
 	g *Gateway
 
@@ -26,7 +26,7 @@ type stateWriter struct {
 	writers int
 }
 
-// part is what one session wants written to one key, and what became of it.
+// part is one session's write to one key, and its result.
 type part struct {
 	store.BatchPart
 	done chan struct{} // closed when the part has its result

@@ -8,8 +8,8 @@ import (
 )
 
 // noteStopped notes that an agent has stopped its workload for the record that ended its instance.
-// No provider can tell when a machine that was set up by hand is done, so that the agent's word
-// ends the record (PROV-9). An agent says so in each hello: an attempt that fails is followed by
+// No provider knows when a machine that was set up by hand has stopped, so the agent's statement
+// ends the record (PROV-9). An agent repeats it in each hello, so a failed attempt is followed by
 // another.
 func (s *session) noteStopped(ctx context.Context, end *retired) {
 	if !end.byHand || s.hello.GetStopped() != int64(end.revision) {

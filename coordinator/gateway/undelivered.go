@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// How much is logged of what agents do not get.
+// Limits on logging what agents do not get.
 const (
 	undeliveredEvery = time.Minute // how often those after the first are summed up
 	mostUndelivered  = 1000        // causes that are counted one by one
 )
 
-// undelivered logs the files and secrets that agents do not get. One missing secret keeps a file
-// from every instance of a group, and each of them is told again with each change: so the first is
-// logged at once, and the others are counted, by group, file and cause.
+// undelivered logs the files and secrets that agents do not get. One missing secret affects every
+// instance of a group, and repeats with each change: so the first is logged at once, and the others
+// are counted, by group, file and cause.
 type undelivered struct {
 	log *slog.Logger
 

@@ -51,8 +51,8 @@ func (r *retired) refused(instance string) *protocol.Refused {
 	}
 }
 
-// unknown is the refusal of an agent without a record. It comes again after about the longest wait,
-// each at a time of its own: there may be a hundred thousand.
+// unknown returns the refusal of an agent without a record. It comes again after about the longest
+// wait, each at a time of its own: there may be a hundred thousand.
 func (s *session) unknown(why error) *protocol.Refused {
 	longest := s.g.settings().ReconnectMax.D()
 	return &protocol.Refused{
@@ -65,8 +65,8 @@ func (s *session) unknown(why error) *protocol.Refused {
 // an earlier life of the instance. It is more than replicas' clocks may differ (SAFE-13).
 const staleNote = 5 * time.Minute
 
-// absent reads etcd to find what became of an instance without a record: it returns *retired if a
-// note says that it was deleted on purpose, else errUnrecorded.
+// absent reads etcd to find out what happened to an instance without a record: it returns *retired
+// if a note says that it was deleted on purpose, else errUnrecorded.
 func (s *session) absent(ctx context.Context) error {
 	keys := s.g.cfg.Keys
 	kv, err := s.g.deps.Store.Get(ctx, keys.Gone(keys.Instance(s.instance)))
@@ -78,7 +78,7 @@ func (s *session) absent(ctx context.Context) error {
 	}
 	note, err := store.Decode[store.Gone](kv)
 	if err != nil || note.Record.Revision <= 0 || note.Record.Revision < s.recordedAt() {
-		return errUnrecorded // no evidence, or of a record before the one that we know of
+		return errUnrecorded // no evidence, or evidence about an earlier record than the one that we know
 	}
 	if c := s.shownClaim(); c != nil && c.Since.After(note.Record.At.Add(staleNote)) {
 		return errUnrecorded
@@ -86,8 +86,8 @@ func (s *session) absent(ctx context.Context) error {
 	return s.confirm(ctx, &retired{revision: note.Record.Revision, phase: protocol.PhaseGone})
 }
 
-// confirm is the last check before an agent is told to stop: what was read must belong to our
-// shard, not to another one that was put in its place.
+// confirm makes the last check before an agent is ordered to stop: the data must belong to our
+// shard, not to another one in its place.
 func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Shard())
 	switch {
@@ -109,7 +109,7 @@ const lookAgain = 30 * time.Second
 // recorded returns nil if the session's instance has a record, so that a report may renew its
 // lease. It rarely reads etcd. The caller must hold the turn.
 func (s *session) recorded(ctx context.Context) error {
-	if s.g.astray.Load() {
+	if s.g.wrongShard.Load() {
 		s.unrecorded = true
 		return errNoShard
 	}
@@ -147,15 +147,15 @@ func (g *Gateway) hasRecord(c *cache.Content, instance string) bool {
 	return shown && i.Record.Phase != store.Deleting
 }
 
-// lose takes note that the record of an agent with an open stream was lost. The stream stays;
-// nothing is renewed on it. It is the caller's turn.
+// lose records that the record of an agent with an open stream was lost. The stream stays; its
+// lease is not renewed. The caller must have the turn.
 func (s *session) lose(ctx context.Context) {
 	s.unrecorded, s.looked = true, time.Now()
 	s.g.noteStray(ctx, s)
 }
 
-// found takes back what lose has noted. Leases were not renewed for a while, which is not the
-// machines' doing. It is the caller's turn.
+// found reverts lose. Leases were not renewed for a while, which is not the machines' fault. The
+// caller must have the turn.
 func (s *session) found() {
 	if !s.unrecorded {
 		return
@@ -169,8 +169,8 @@ func (s *session) found() {
 	s.g.forgetStray(s.instance)
 }
 
-// doubt makes a session check etcd if the cache shows no record, or one that is being deleted: the
-// cache alone never stops an agent.
+// doubt makes a session check etcd if the cache shows no record, or a record that is being deleted:
+// the cache alone never stops an agent.
 func (g *Gateway) doubt(s *session) {
 	s.missing.Store(true)
 	g.goDo(func(ctx context.Context) {
@@ -189,7 +189,7 @@ func (s *session) judge(ctx context.Context) {
 		return
 	}
 	defer s.turn.give()
-	if s.ctx.Err() != nil || s.closing() != nil || s.g.astray.Load() {
+	if s.ctx.Err() != nil || s.closing() != nil || s.g.wrongShard.Load() {
 		return
 	}
 	switch _, err := s.read(ctx); {
@@ -202,9 +202,9 @@ func (s *session) judge(ctx context.Context) {
 	}
 }
 
-// isAstray reports whether the shard's key is absent, or another shard's. Then etcd is not what
-// this replica serves: nothing is written, and no agent is retired.
-func (g *Gateway) isAstray(c *cache.Content) bool {
+// isWrongShard reports whether the shard's key is absent, or another shard's. Then this etcd does
+// not hold this replica's shard: nothing is written, and no agent is retired.
+func (g *Gateway) isWrongShard(c *cache.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""
 	}

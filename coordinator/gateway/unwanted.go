@@ -16,10 +16,10 @@ type stray struct {
 	claimed bool // with a claim
 }
 
-// What agents without a record, and boots that are not wanted, can make us write (SEC-5).
+// Limits on what agents without a record, and unwanted boots, can make us write (SEC-5).
 const (
 	mostStrays    = 1000    // that have no record
-	mostClaimed   = 200_000 // who have a claim: they are machines of ours, and all records may be lost
+	mostClaimed   = 200_000 // with a claim: they are our machines, and all records may be lost
 	strayRate     = 500     // a second; the others come again
 	strayBurst    = 1000
 	strayAgain    = 24 * time.Hour // until one is noted again, on a lease that lasts for longer
@@ -34,8 +34,8 @@ const (
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	noted := false
 	g.deps.Cache.View(func(c *cache.Content) {
-		rec, is := c.Strays[s.instance]
-		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
+		rec, ok := c.Strays[s.instance]
+		noted = ok && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
 			(rec.Record.Claim != nil || !s.hasClaim())
 	})
 	if noted {
@@ -60,7 +60,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.from(), "claim", known != nil)
 }
 
-// countStray counts an agent among those without a record, unless that are too many.
+// countStray counts an agent without a record, unless there are too many.
 func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,8 +104,8 @@ func (g *Gateway) countUnnoted(instance string) bool {
 	return !known
 }
 
-// Unnoted is how many agents without a record have come lately and are not noted below strays/,
-// because there are too many.
+// Unnoted returns how many agents without a record have come lately and are not noted below
+// strays/, because there are too many.
 func (g *Gateway) Unnoted() int {
 	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each comes again within half of that
 	g.mu.Lock()
@@ -134,7 +134,7 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 	return err
 }
 
-// strayLease is a lease for strays that are noted now.
+// strayLease returns a lease for strays that are noted now.
 func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
 	if err := g.strayTurn.take(ctx); err != nil {
 		return 0, err
@@ -151,8 +151,8 @@ func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
 	return lease.ID, nil
 }
 
-// forgetStray takes back that an agent has no record, once it has one. Should that fail, its lease
-// ends.
+// forgetStray deletes the note about an agent without a record, once it has one. If that fails, the
+// note's lease ends.
 func (g *Gateway) forgetStray(instance string) {
 	shown := false
 	g.deps.Cache.View(func(c *cache.Content) { _, shown = c.Strays[instance] })
@@ -176,7 +176,8 @@ func (g *Gateway) forgetStray(instance string) {
 	})
 }
 
-// noteConflict puts a second boot into the journal, once in a while for each (DET-18).
+// noteConflict writes a journal entry about a second boot, at most once per conflictEvery for each
+// (DET-18).
 func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive) {
 	key := s.instance + "/" + s.bootID
 	g.mu.Lock()

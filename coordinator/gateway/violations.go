@@ -64,7 +64,7 @@ func cutOffMessage(cutOff time.Duration, why error) *protocol.GatewayMessage {
 		0)
 }
 
-// recordCutOff names an agent that is refused for a while because of a violation (SEC-5).
+// recordCutOff records that an agent is refused for a while because of a violation (SEC-5).
 func (s *session) recordCutOff(violation guard.Violation, detail string, cutOff time.Duration) {
 	s.g.refusals.Add(guard.Refusal{
 		Rule: "SEC-5", What: "agent cut off", Why: violation.Error(),
@@ -74,7 +74,7 @@ func (s *session) recordCutOff(violation guard.Violation, detail string, cutOff 
 }
 
 // refuseHello returns the refusal of an instance that is cut off or says hello too often, nil if
-// the hello may go on. Such a hello costs nothing but the memory of it, and the refusal is delayed.
+// the hello may go on. Such a hello costs only a little memory, and the refusal is delayed.
 func (s *session) refuseHello() *protocol.GatewayMessage {
 	decision, cutOff := s.g.clients.Hello(s.instance, time.Now())
 	var answer *protocol.GatewayMessage

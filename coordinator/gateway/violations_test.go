@@ -21,14 +21,14 @@ func (a *agent) raw(data []byte) {
 	}
 }
 
-// rawMessage is a message whose fields are all unknown on this side: they travel as they are.
+// rawMessage returns a message whose fields are all unknown on this side: they travel as they are.
 func rawMessage(data []byte) proto.Message {
 	m := &protocol.AgentMessage{}
 	m.ProtoReflect().SetUnknown(data)
 	return m
 }
 
-// emptyParts is a report with so many empty parts in it.
+// emptyParts returns a report with so many empty parts in it.
 func emptyParts(n int) []byte {
 	var parts []byte
 	for range n {
@@ -38,7 +38,7 @@ func emptyParts(n int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), parts)
 }
 
-// entriesOf are the entries of the journal under a rule, once what was to be written is.
+// entriesOf returns the entries of the journal under a rule, once what was to be written is.
 func (r *replica) entriesOf(rule string) []store.JournalEntry {
 	pass(time.Millisecond)
 	var out []store.JournalEntry

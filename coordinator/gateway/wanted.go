@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted is what an agent has to be told. Only the newest counts, so nothing of it waits in a queue
-// or is dropped.
+// wanted is the wanted state to send to an agent. Only the newest counts, so no version waits in a
+// queue or is dropped.
 type wanted struct {
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
@@ -26,9 +26,9 @@ type wanted struct {
 	drill  *store.Instance     // the record that now's drill is from; nil: there is none
 }
 
-// want updates what an instance's record wants of its agent. An older record than the known one is
-// ignored: the cache may be behind what the session has read. A drill that may not begin now
-// is left out.
+// want updates the wanted state from an instance's record. An older record than the known one is
+// ignored: the cache may be behind what the session has read. A drill that may not begin now is
+// left out.
 func (s *session) want(i store.Versioned[store.Instance], noDrill bool) {
 	w := &s.wanted
 	w.mu.Lock()
@@ -60,8 +60,8 @@ func (s *session) want(i store.Versioned[store.Instance], noDrill bool) {
 	}
 }
 
-// releasesChanged has the agent told anew what it is offered: the record of an offer may come
-// before the records of the replicas that serve it.
+// releasesChanged sends the agent its offer again: the record of an offer may arrive before the
+// records of the replicas that serve it.
 func (s *session) releasesChanged() {
 	w := &s.wanted
 	w.mu.Lock()
@@ -73,7 +73,7 @@ func (s *session) releasesChanged() {
 	if proto.Equal(offered, w.now.GetUpgrade()) {
 		return
 	}
-	w.now = proto.CloneOf(w.now) // it may be on its way
+	w.now = proto.CloneOf(w.now) // it may be in use by a send
 	w.now.Upgrade = offered
 	s.notify(topicWanted)
 }
@@ -90,7 +90,7 @@ func (s *session) forgetRevision(back store.Revision) {
 	}
 }
 
-// sendWanted sends what is wanted of the agent, unless that was sent last. s.mu must be held.
+// sendWanted sends the wanted state, unless it was sent last. s.mu must be held.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	s.endLateDrill()
@@ -148,7 +148,7 @@ func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
 		c.Unreadable[g.cfg.Keys.Group(rec.Group)] != ""
 }
 
-// wantedBy is what a record wants of the instance's agent.
+// wantedBy returns what a record wants of the instance's agent.
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
@@ -163,15 +163,15 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	if n := i.Spec.Notices; n.Watched() {
 		w.Notices = &protocol.NoticeSource{Source: n.Source, File: n.File, Endpoint: n.Endpoint}
 	}
-	// one that was only lost may come back: DET-15
+	// a lost instance may return (DET-15)
 	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" && !d.Lost {
 		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
 	}
 	return w
 }
 
-// drillFor is the failure that an agent is to cause (DAY-6). It is told soon after the order, and
-// on one stream alone: an agent that comes back, to whichever replica, does not fail again.
+// drillFor returns the failure that an agent must cause (DAY-6). It is sent soon after the order,
+// and on one stream only: an agent that reconnects, to any replica, does not fail again.
 func drillFor(i store.Instance, epoch uint64, now time.Time) *protocol.Drill {
 	d := i.Drill
 	if !i.Drilled(now) || d.Kind == store.DrillMachine || d.Epoch != epoch || i.Phase != store.Running ||

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted is what the agent was told is wanted of it, each in a line, since the last call. Other
-// messages are passed over.
+// wanted returns what the agent was told is wanted of it, each in a line, since the last call.
+// Other messages are passed over.
 func (a *agent) wanted() []string {
 	a.t.Helper()
 	synctest.Wait()

@@ -19,7 +19,7 @@ func (w *watcher) Listed(c *cache.Content) {
 	blind := g.blind
 	g.blind = false
 	g.mu.Unlock()
-	g.astray.Store(g.isAstray(c))
+	g.wrongShard.Store(g.isWrongShard(c))
 	g.releases.Store(releasesOf(c)) // before the offers of them
 	sessions := g.all()
 	if blind {
@@ -63,10 +63,10 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 					s.notify(topicFiles)
 				}
 			}
-			was := g.astray.Swap(g.isAstray(c))
-			if was && !g.astray.Load() {
+			was := g.wrongShard.Swap(g.isWrongShard(c))
+			if was && !g.wrongShard.Load() {
 				for _, s := range g.all() {
-					g.check(c, s) // what was left alone meanwhile
+					g.check(c, s) // skipped while the shard was wrong
 				}
 			}
 		case store.KindReports:
@@ -123,7 +123,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 	}
 	g.checkReport(c, s)
 	switch {
-	case g.isAstray(c):
+	case g.isWrongShard(c):
 		// What is listed here is not of our shard.
 	case !g.hasRecord(c, s.instance):
 		if c.Revision >= s.openedAt() {
@@ -131,7 +131,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 		}
 	case c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
 		if c.Revision > s.wroteAt() {
-			g.restore(s, c.Revision) // whatever it said, this stream is open: it is rewritten (SAFE-16)
+			g.restore(s, c.Revision) // this stream is open, so the key is rewritten, whatever it contained (SAFE-16)
 		}
 	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record):
 		// an older value was read by our own write
@@ -153,8 +153,8 @@ func (g *Gateway) checkReport(c *cache.Content, s *session) {
 	}
 }
 
-// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new
-// lease.
+// restore writes a key again that was deleted under its open stream, as seen at a revision, on a
+// new lease.
 func (g *Gateway) restore(s *session, seen store.Revision) {
 	g.goDo(func(ctx context.Context) {
 		select {
@@ -169,8 +169,8 @@ func (g *Gateway) restore(s *session, seen store.Revision) {
 
 // recheck compares a session's key with what etcd has, after a List that is older than its last
 // write: the List began before that write, or etcd was restored from older data, in which the
-// session's revisions mean nothing. Then the key would seem to be as it was written until etcd's
-// revision had caught up, and would not be put back before.
+// session's revisions mean nothing. Otherwise the key would seem unchanged until etcd's revision
+// had caught up, and would not be restored before.
 func (g *Gateway) recheck(s *session) {
 	g.goDo(func(ctx context.Context) {
 		select {

@@ -13,29 +13,29 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// How agents are admitted that arrive all at once.
+// How agents that arrive at the same time are admitted.
 const (
 	admitAtOnce = 64 // sessions that begin at the same time; others wait in the queue
 	admitLeast  = 4  // the same while renewals are late
 	// the longest wait of an agent that cannot be told that it waits: it soon gives up
 	silentWait = 3 * time.Second
-	tellAfter  = time.Second // when an agent is told that it waits, if it understands that
+	tellAfter  = time.Second // when an agent is notified that it waits, if it understands that
 	waitSpare  = time.Second // how much longer than announced an agent should expect to wait
 	// assumed time between two admissions before any is measured; rather too short, since a waiting
 	// agent has no coordinator
 	firstInterval = 500 * time.Microsecond
 	leastInterval = 100 * time.Microsecond // the shortest time between two admissions
-	// without progress for this long, the interval grows; the first of a crowd take that long
+	// without progress for this long, the interval grows; the first of many agents take that long
 	// anyway
 	stallTime = time.Second
 	slowAgain = 500 * time.Millisecond // how often Slower takes effect
 )
 
 // Admission decides when a session may begin. When a replica fails, thousands of agents connect to
-// the next one at once. Each needs several exchanges with etcd, while agents that are already there
-// must go on renewing. So only a limited number of sessions begin at a time, and fewer while
-// renewals are late. Agents that can be admitted soon wait in a queue. The others are told when to
-// come again, spread over time at the measured rate of admissions (SAFE-11).
+// the next one at once. Each needs several exchanges with etcd, while agents that are already
+// connected must keep renewing. So only a limited number of sessions begin at a time, and fewer
+// while renewals are late. Agents that can be admitted soon wait in a queue. The others get a time
+// to retry, spread at the measured rate of admissions (SAFE-11).
 type Admission struct {
 	mu       sync.Mutex
 	running  int
@@ -47,7 +47,7 @@ type Admission struct {
 	done     int           // admissions completed since …
 	since    time.Time     // … this time, from which on at least one was always waiting or running
 	progress time.Time     // when an admission last began on an idle replica, or completed
-	booked   time.Time     // the latest time at which an agent was told to come again
+	booked   time.Time     // the latest retry time that was given to an agent
 	slowed   time.Time
 }
 

@@ -1,5 +1,6 @@
-// Package guard bounds what a client of the agents' server can take, and decides what happens to
-// one that takes more (SEC-5). The gateway speaks the agents' protocol and asks this package.
+// Package guard limits what a client of the agents' server can use, and decides what happens to a
+// client that exceeds the limits (SEC-5). The gateway speaks the agents' protocol and asks this
+// package.
 //
 //	connections.go  which connections may stay: the connection guard
 //	handshakes.go   which TLS handshake computes next
@@ -34,7 +35,7 @@
 //     closed. So a client that leaves connections open loses them, and later clients get in.
 //   - Fewer handshakes compute at once than there are processors, so established agents are
 //     answered during a flood. A handshake that waits for its client does not count. Sources take
-//     turns, so a newcomer waits for one stranger of each other source.
+//     turns, so a new client waits for one handshake of each other source.
 //   - A handshake that has begun goes before new ones. One that has waited for half its time
 //     without beginning is closed. So under overload those that begin also finish, and the others
 //     retry.

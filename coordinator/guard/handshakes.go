@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// handshakes hands out permits to handshakes that compute. Sources take turns, so a stranger with
-// many connections delays others by one source's share of the processors. Handshakes that have held
-// a permit go before new ones, so that the work already done for them is not wasted.
+// handshakes hands out permits to handshakes that compute. Sources take turns, so a client with
+// many connections delays others only by one source's share of the processors. Handshakes that have
+// held a permit go before new ones, so that the work already done for them is not wasted.
 type handshakes struct {
 	mu    sync.Mutex
 	free  int

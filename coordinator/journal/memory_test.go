@@ -62,12 +62,12 @@ func (b *book) until(m *journal.Memory, what string, so func([]journal.Entry, ti
 	b.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
-		moved, is := m.Moved(), false
+		moved, ok := m.Moved(), false
 		var last string
 		m.View(func(entries []journal.Entry, since time.Time) {
-			is, last = so(entries, since), fmt.Sprint(whats(entries), since)
+			ok, last = so(entries, since), fmt.Sprint(whats(entries), since)
 		})
-		if is {
+		if ok {
 			return
 		}
 		select {

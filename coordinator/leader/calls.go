@@ -12,18 +12,18 @@ import (
 // callsAtOnce bounds the concurrent calls of one kind to one provider.
 const callsAtOnce = 8
 
-// haltWait is how long the end of a machine for a drill may wait in its queue: the plan that asked
-// for it has seen that nothing else was wrong in the group (DAY-6).
+// haltWait is how long the kill of a drill may wait in its queue: the plan that ordered it has
+// checked that nothing else was wrong in the group (DAY-6).
 const haltWait = 2 * time.Second
 
 // Calls holds the provider calls of a term that are to be made: bounded in number and rate, with
 // jitter, the urgent first (REC-9). Its contents follow from the records, so nothing is lost with
-// it. Each kind has a queue of its own, so removals do not wait for the rate of creations; so has
-// each provider, so one that hangs delays no other.
+// it. Each kind has its own queue, so removals do not wait for the rate of creations; each provider
+// has its own queues, so a hanging provider delays no other.
 type Calls struct {
-	queues    []*queue
-	creations *pace
-	line      []*queue // queues whose next call waits for the rate: they take turns (REC-9)
+	queues      []*queue
+	creations   *pace
+	rateLimited []*queue // queues whose next call waits for the rate: they take turns (REC-9)
 }
 
 // queue holds the calls of one kind to one provider.
@@ -82,36 +82,36 @@ func (c *Calls) Begin(now time.Time, settings store.ShardSettings) (begun []Begu
 		for q.ready() && q.kind != plan.CallCreate {
 			begun = append(begun, q.begin(now))
 		}
-		c.standInLine(q)
+		c.waitForRate(q)
 	}
-	for len(c.line) > 0 {
+	for len(c.rateLimited) > 0 {
 		if !c.creations.pass(now, settings) {
 			return begun, c.creations.at
 		}
-		q := c.line[0]
-		c.line = c.line[1:]
+		q := c.rateLimited[0]
+		c.rateLimited = c.rateLimited[1:]
 		q.inLine = false
-		begun = append(begun, q.begin(now)) // chosen only now: a more urgent one may have arrived
-		c.standInLine(q)
+		begun = append(begun, q.begin(now)) // chosen only now: a more urgent call may have arrived
+		c.waitForRate(q)
 	}
 	return begun, time.Time{}
 }
 
-// standInLine makes a queue of creations wait for the rate, behind those that wait already.
-func (c *Calls) standInLine(q *queue) {
+// waitForRate makes a queue of creations wait for the rate, behind the queues that wait already.
+func (c *Calls) waitForRate(q *queue) {
 	if q.kind == plan.CallCreate && q.ready() && !q.inLine {
 		q.inLine = true
-		c.line = append(c.line, q)
+		c.rateLimited = append(c.rateLimited, q)
 	}
 }
 
 // End records that a call has ended, with any outcome.
 func (c *Calls) End(call plan.Call) { c.queueOf(call).running-- }
 
-// ready reports whether a call waits and may run beside those that run.
+// ready reports whether a call waits and may run beside the running ones.
 func (q *queue) ready() bool { return q.running < callsAtOnce && len(q.waiting) > 0 }
 
-// begin takes out the most urgent call. There must be one.
+// begin removes and returns the most urgent call. There must be one.
 func (q *queue) begin(now time.Time) Begun {
 	next, _ := heap.Pop(&q.waiting).(queued) // it holds nothing else
 	q.running++

@@ -162,7 +162,7 @@ func TestADrillThatWaitedIsLookedAtAgain(t *testing.T) {
 		if again := take[leader.Compute](s); !slices.Contains(again.Groups, "web") {
 			t.Errorf("%s: planned are %q", name, again.Groups)
 		}
-		if !s.evidence.Busy("web-8") {
+		if !s.evidence.MarkBusy("web-8") {
 			t.Errorf("%s: the call has not ended", name)
 		}
 	}

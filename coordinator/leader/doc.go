@@ -15,11 +15,11 @@
 //
 // # Invariants
 //
-//   - One round at a time, and within it one transaction at a time. What happens meanwhile is
-//     planned in the next round.
+//   - One round at a time, and within it one transaction at a time. Later events are planned in the
+//     next round.
 //   - Every transaction compares the fence (SAFE-7).
 //   - A creation or a restart is recorded before it is called. A removal is recorded as a phase;
-//     what it rests on is verified before it begins (SAFE-8).
+//     its evidence is verified before it begins (SAFE-8).
 //   - One operation per instance at a time (SAFE-8).
 //
 // A Leader is not safe for concurrent use. The evidence that it works on is.

@@ -96,7 +96,7 @@ func (Queried) event()          {}
 type Command interface{ command() }
 
 type (
-	// Recall reads what unreadable keys said before into the evidence (SAFE-16). Answered by
+	// Recall reads the former values of unreadable keys into the evidence (SAFE-16). Answered by
 	// Recalled, whether that succeeded or not.
 	Recall struct{ Keys []evidence.Spoilt }
 	// Compute makes the plan of a snapshot. Answered by Planned.
@@ -215,5 +215,5 @@ const (
 	Stop
 	Delete
 	RemoveCopy
-	Halt // Stop at once, without time to end in order
+	Halt // stop at once, without a graceful shutdown
 )

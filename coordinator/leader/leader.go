@@ -137,7 +137,7 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 // Next returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
 // means that only another event can change anything.
 func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
-	tick = earlier(earlier(l.pass, l.queued), earlier(l.nextMemberList(), l.nextQuery()))
+	tick = plan.Sooner(plan.Sooner(l.pass, l.queued), plan.Sooner(l.nextMemberList(), l.nextQuery()))
 	for _, name := range l.names {
 		if at, ok := l.lists[name].Next(); ok && at.Before(tick) {
 			tick = at
@@ -160,14 +160,6 @@ func (l *Leader) Pressing() bool {
 	return !l.queued.IsZero() || slices.ContainsFunc(l.names,
 		func(name string) bool { return l.lists[name].Requested() }) || slices.ContainsFunc(l.traffic.names,
 		func(name string) bool { return l.traffic.of[name].lists.Requested() })
-}
-
-// earlier returns the earlier of two times, of which each may be zero for never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (l *Leader) do(c Command) { l.commands = append(l.commands, c) }
@@ -330,7 +322,7 @@ func (l *Leader) ask(now time.Time, call plan.Call) {
 		l.cfg.Evidence.Removed(call.Instance, unknown)
 	case !l.calls.Known(call):
 		l.cfg.Evidence.Failed(call.Instance, unknown)
-	case l.cfg.Evidence.Busy(call.Instance):
+	case l.cfg.Evidence.MarkBusy(call.Instance):
 		l.calls.Add(call, now)
 	}
 }

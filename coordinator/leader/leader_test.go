@@ -128,7 +128,7 @@ func (s *script) planToCommit() leader.Commit {
 // commitAll carries out all transactions of a round.
 func (s *script) commitAll() {
 	for {
-		i := slices.IndexFunc(s.commands, func(c leader.Command) bool { _, is := c.(leader.Commit); return is })
+		i := slices.IndexFunc(s.commands, func(c leader.Command) bool { _, ok := c.(leader.Commit); return ok })
 		if i < 0 {
 			return
 		}
@@ -154,7 +154,7 @@ func (s *script) settle() {
 	s.t.Helper()
 	for range 20 {
 		s.step(leader.Wake{})
-		i := slices.IndexFunc(s.commands, func(c leader.Command) bool { _, is := c.(leader.Compute); return is })
+		i := slices.IndexFunc(s.commands, func(c leader.Command) bool { _, ok := c.(leader.Compute); return ok })
 		if i < 0 {
 			return
 		}

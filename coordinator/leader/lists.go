@@ -53,8 +53,8 @@ func (l *Lists) Begin(now time.Time) {
 	l.prompted, l.requested = l.requested, false
 }
 
-// End records that the running List has ended, and how. A provider that throttles is left alone for
-// as long as it says.
+// End records that the running List has ended, and how. A provider that throttles is not listed for
+// as long as it asks.
 func (l *Lists) End(now time.Time, settings store.ShardSettings, err error) {
 	wait := settings.ProviderPoll.D()
 	if wait < shortestPoll {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// operation is a provider call under way, with everything that belongs to it.
+// operation is a provider call in progress, with its state.
 type operation struct {
 	number int
 	call   plan.Call
@@ -34,16 +34,16 @@ func (l *Leader) beginCalls(now time.Time, v View) {
 	}
 }
 
-// beginCall looks at the record once more as the call leaves the queue. A creation and a restart
+// beginCall checks the record once more when the call leaves the queue. A creation and a restart
 // are recorded before they begin; a removal is not, because the record already says that the
-// machine has to go, so what it rests on is compared with etcd.
+// machine must be removed, so its evidence is compared with etcd.
 func (l *Leader) beginCall(now time.Time, v View, begun Begun) {
 	call := begun.Call
 	in, there := v.Content.Instances[call.Instance]
 	if !there || in.Modified != call.Record || v.Content.Shard.Record.Hold != nil ||
 		call.Kind == plan.CallRestart && bootedSince(v, in.Record) ||
 		call.Kind == plan.CallHalt && haltIsOld(now, in.Record.Drill, begun.Waited) {
-		l.cfg.Evidence.Dropped(call.Instance) // it is planned again on the present state
+		l.cfg.Evidence.Dropped(call.Instance) // it is planned again on the current state
 		l.calls.End(call)
 		return
 	}
@@ -64,14 +64,14 @@ func (l *Leader) beginCall(now time.Time, v View, begun Begun) {
 	}
 }
 
-// haltIsOld reports whether a drill has waited in the queue for so long that the plan must look
-// again at what the group can bear, or may not begin any more (DAY-6).
+// haltIsOld reports whether a drill has waited in the queue so long that the plan must check the
+// group again, or may not begin any more (DAY-6).
 func haltIsOld(now time.Time, drill *store.Drill, waited time.Duration) bool {
 	return drill == nil || waited > haltWait || !now.Before(drill.At.Add(store.DrillBegins))
 }
 
-// bootedSince reports whether there is nothing to restart: no restart is wanted any more, or a boot
-// other than the one to end reports already.
+// bootedSince reports whether there is nothing to restart: no restart is wanted any more, or
+// another boot than the one to end already reports.
 func bootedSince(v View, rec store.Instance) bool {
 	if rec.Restart == nil {
 		return true
@@ -135,8 +135,8 @@ func (l *Leader) recordCopy(op *operation, key string) Record {
 	})
 }
 
-// recordHalt writes that the machine is about to be ended for a drill, so that it is asked for at
-// most once: a call whose answer is lost is not repeated (DAY-6).
+// recordHalt writes that the machine is about to be killed for a drill, so that the call is made at
+// most once: a call with a lost answer is not repeated (DAY-6).
 func (l *Leader) recordHalt(op *operation, key string) Record {
 	mark := *op.record.Drill
 	mark.Asked = true
@@ -149,7 +149,7 @@ func (l *Leader) recordHalt(op *operation, key string) Record {
 	})
 }
 
-// recordCall writes that a call for a machine that is there is about to be made, with its journal
+// recordCall writes that a call for an existing machine is about to be made, with its journal
 // entry.
 func (l *Leader) recordCall(op *operation, key string, e store.JournalEntry) Record {
 	rec := &op.record
@@ -186,7 +186,7 @@ func (l *Leader) recorded(now time.Time, e Recorded) {
 	l.invoke(now, op, method, l.deadline(op))
 }
 
-// verified begins a removal if what it rests on holds. The machine is stopped in order first
+// verified begins a removal if its conditions hold. The machine is first stopped gracefully
 // (HEAL-14).
 func (l *Leader) verified(now time.Time, e Verified) {
 	op := l.operations[e.Operation]
@@ -210,7 +210,7 @@ func (l *Leader) invoke(now time.Time, op *operation, method Method, deadline ti
 	})
 }
 
-// answered takes up a provider's answer.
+// answered handles a provider's answer.
 func (l *Leader) answered(now time.Time, e Answered) {
 	op := l.operations[e.Operation]
 	switch {
@@ -220,7 +220,7 @@ func (l *Leader) answered(now time.Time, e Answered) {
 		l.cfg.Evidence.Restarted(op.record.ID, op.record.Restart.Token, e.Err)
 		l.requestList(op.call.Provider) // earlier Lists show the previous boot
 	case op.method == Halt:
-		l.cfg.Evidence.Dropped(op.record.ID) // what came of it the next List says
+		l.cfg.Evidence.Dropped(op.record.ID) // the next List shows its result
 	case op.method == RemoveCopy:
 		l.cfg.Evidence.CopyRemoved(op.record.ID, e.Err)
 		l.requestList(op.call.Provider)

@@ -54,7 +54,7 @@ func (p *pace) pass(now time.Time, settings store.ShardSettings) bool {
 	return false
 }
 
-// keepUp adopts the present settings.
+// keepUp applies the current settings.
 func (p *pace) keepUp(now time.Time, settings store.ShardSettings) {
 	if r := rate.Limit(settings.CreateRate); r != p.limit.Limit() {
 		p.limit.SetLimitAt(now, r)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/query"
 )
 
@@ -96,7 +97,7 @@ func (l *Leader) queried(now time.Time, e Queried) {
 func (l *Leader) nextQuery() (next time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running {
-			next = earlier(next, a.due)
+			next = plan.Sooner(next, a.due)
 		}
 	}
 	return next

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// traffic is a term's work with load balancers. Each has its own queue and its own Lists, so that
-// one that hangs delays no other (LB-3).
+// traffic is a term's work with load balancers. Each has its own queue and its own Lists, so that a
+// hanging one delays no other (LB-3).
 type traffic struct {
 	names []string // in order
 	of    map[string]*members
@@ -33,8 +33,8 @@ func newTraffic(of map[string]balancer.Capabilities) traffic {
 	return t
 }
 
-// askMembers queues the calls of a plan and has the load balancers listed soon for which it waits.
-// Calls for one member never overlap.
+// askMembers queues the calls of a plan, and makes Lists due soon for the load balancers that the
+// plan waits for. Calls for one member never overlap.
 func (l *Leader) askMembers(p *plan.Plan) {
 	for _, call := range p.MemberCalls {
 		if m := l.traffic.of[call.Balancer]; m != nil && l.cfg.Evidence.BusyMember(call) {
@@ -62,7 +62,7 @@ func (l *Leader) beginMemberLists(now time.Time, v View) {
 	}
 }
 
-// beginMemberCalls begins the calls whose turn it is. One whose record has changed since it was
+// beginMemberCalls begins the calls whose turn it is. A call whose record has changed since it was
 // planned is dropped: it is planned again.
 func (l *Leader) beginMemberCalls(now time.Time, v View) {
 	for _, name := range l.traffic.names {
@@ -80,8 +80,8 @@ func (l *Leader) beginMemberCalls(now time.Time, v View) {
 	}
 }
 
-// balancerListed takes up the outcome of a List. While a target does not answer it is asked again
-// soon: what it forgot is put back as soon as it is there again.
+// balancerListed handles the outcome of a List. While a target does not answer, Lists repeat soon:
+// what it forgot is restored as soon as it answers.
 func (l *Leader) balancerListed(now time.Time, v View, e BalancerListed) {
 	m := l.traffic.of[e.Balancer]
 	whole := l.cfg.Evidence.BalancerListed(e.Balancer, e.Begun, e.Listing, e.Err, v.Content)
@@ -91,7 +91,7 @@ func (l *Leader) balancerListed(now time.Time, v View, e BalancerListed) {
 	m.lists.End(now, v.settings(), e.Err)
 }
 
-// balancerAnswered takes up the outcome of a call. Only a List shows what came of it.
+// balancerAnswered handles the outcome of a call. Only a List shows its effect.
 func (l *Leader) balancerAnswered(e BalancerAnswered) {
 	m := l.traffic.of[e.Call.Balancer]
 	m.running--
@@ -101,7 +101,7 @@ func (l *Leader) balancerAnswered(e BalancerAnswered) {
 	}
 }
 
-// nextMemberList is when the next List is to begin, or zero.
+// nextMemberList returns when the next List is to begin, or zero.
 func (l *Leader) nextMemberList() (next time.Time) {
 	for _, name := range l.traffic.names {
 		if at, ok := l.traffic.of[name].lists.Next(); ok && (next.IsZero() || at.Before(next)) {

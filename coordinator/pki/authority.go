@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
-// Authority is the agents' authority at work in a coordinator. It may be used by several
-// goroutines.
+// Authority is the agents' authority, as a coordinator uses it. It is safe for concurrent use.
 type Authority struct {
 	followed *reload.Files[raw, Files]
 	log      *slog.Logger
@@ -42,7 +41,7 @@ func Open(dir string, log *slog.Logger) (*Authority, error) {
 	}, nil
 }
 
-// forAgents is the agents' authority of these files, with what a coordinator needs of it.
+// forAgents returns the agents' authority in these files, as a coordinator needs it.
 func forAgents(dir string, source raw) (Files, error) {
 	files, err := source.parse()
 	if err != nil {
@@ -56,7 +55,7 @@ func forAgents(dir string, source raw) (Files, error) {
 		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it",
 			"%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
 	}
-	// The operators' may not be on this host, and what is wrong with it is no matter of ours.
+	// The operators' authority may not be on this host, and its problems do not concern us.
 	if other, err := readStable(filepath.Join(dir, string(Operators))); err == nil {
 		if operators, err := other.certificates(caCert); err == nil && oneOf(files.Trust().Authorities, operators) {
 			return files, problem(nil, "give each an authority of its own: leasehold pki init --only agents",
@@ -80,7 +79,7 @@ func (a *Authority) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// takeUp takes up files that have changed.
+// takeUp applies changed files.
 func (a *Authority) takeUp() {
 	files := a.followed.Latest()
 	a.mu.Lock()

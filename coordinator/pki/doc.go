@@ -15,9 +15,9 @@
 // # The two authorities
 //
 // The agents' authority signs both ends of agents' streams; coordinators have its key. The
-// operators' authority signs those who speak to etcd and the servers that operators reach; its key
-// is needed where certificates are issued by hand, and nowhere else. They are never one: what an
-// agent or a coordinator can get for itself must open nothing in etcd.
+// operators' authority signs clients of etcd and the servers that operators use; its key is needed
+// only where certificates are issued by hand. The two are always separate: certificates that an
+// agent or a coordinator can get by itself must give no access to etcd.
 //
 // # Invariants
 //
@@ -25,13 +25,12 @@
 //   - A certificate has the one use of its role, and agents' and coordinators' have no subject: it
 //     cannot be taken for a user's name.
 //   - Of a request only the key is used. The caller chooses the name in the certificate.
-//   - Files that cannot be read, or do not fit together, change nothing: what was in force stays
-//     so.
-//   - A key that others than its owner may read is refused.
+//   - Files that cannot be read, or do not match each other, change nothing.
+//   - A key that users other than its owner may read is refused.
 //
 // # What it does not do
 //
-// It knows nothing of etcd: whether a step of a rotation would cut a machine or replica off, its
-// caller must know. It revokes nothing: what must not be believed any longer ends, or its authority
-// goes.
+// It knows nothing about etcd: its caller must know whether a step of a rotation would disconnect a
+// machine or replica. It revokes nothing: a certificate loses its trust when it expires, or when
+// its authority is removed.
 package pki

@@ -56,14 +56,14 @@ func problem(err error, next, format string, args ...any) *Problem {
 	return &Problem{What: fmt.Sprintf(format, args...), Next: next, Err: err}
 }
 
-// Signer is a certificate authority, with its key where that is at hand.
+// Signer is a certificate authority, with its key if the key is available.
 type Signer struct {
 	Certificate *x509.Certificate
 	Above       []*x509.Certificate // what the file holds after it: the authorities that have signed it
 	Key         crypto.Signer       // nil: not here
 }
 
-// Ends is when the first of the certificates ends: nothing that is issued may be used longer.
+// Ends returns when the first of the certificates ends: nothing that is issued may be used longer.
 func (s Signer) Ends() time.Time {
 	ends := s.Certificate.NotAfter
 	for _, c := range s.Above {
@@ -81,8 +81,8 @@ func (s Signer) Fingerprint() string { return identity.Fingerprint(s.Certificate
 type Files struct {
 	Dir    string // the directory of this authority
 	Issuer Signer
-	Next   *Signer             // introduced: believed, and issues nothing yet
-	Old    []*x509.Certificate // believed, and issue nothing any more
+	Next   *Signer             // introduced: trusted, but does not issue yet
+	Old    []*x509.Certificate // trusted, but no longer issuing
 	// Unfinished is set if the step in which next becomes the issuer was begun and not completed.
 	// The state that it left is valid.
 	Unfinished bool
@@ -126,8 +126,8 @@ type rawFile struct {
 	text  string
 }
 
-// readStable reads the files twice: files in the middle of an exchange are no state that was ever
-// meant.
+// readStable reads the files twice, because files in the middle of an exchange are not an intended
+// state.
 func readStable(dir string) (raw, error) {
 	last, err := readRaw(dir)
 	for range 10 {
@@ -193,7 +193,7 @@ func (r raw) file(name string) (rawFile, string) {
 	return rawFile{}, ""
 }
 
-// parse makes sense of the files, or says which of them makes none.
+// parse parses the files, or returns which of them is wrong.
 func (r raw) parse() (Files, error) {
 	f := Files{Dir: r.dir}
 	ca, err := r.certificates(caCert)

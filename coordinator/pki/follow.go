@@ -8,9 +8,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
-// settle is for how long changed files must have stood as they are before they count: files are
-// copied to a host one after the other, and an authority that is missing in the meantime must not
-// count as one that is no longer trusted.
+// settle is how long changed files must be stable before they count: files are copied to a host one
+// after the other, and an authority that is missing meanwhile must not count as no longer trusted.
 const settle = 2 * time.Second
 
 // follow reads the files of an authority for the first time, to read them again when they change.

@@ -17,22 +17,22 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// What init makes lasts for years: the agents' authority can be exchanged while everything runs,
-// the operators' is needed by hand alone.
+// The authorities of init last for years: the agents' authority can be rotated while everything
+// runs, and the operators' is only used by hand.
 const (
 	AgentsLifetime    = 5 * 365 * 24 * time.Hour
 	OperatorsLifetime = 10 * 365 * 24 * time.Hour
 )
 
-// begins is how far back an authority begins: nothing was issued before, so that this is harmless,
-// and an agent whose clock is behind still believes it; so does a coordinator whose clock is.
+// begins is how far in the past an authority's validity begins, so that agents and coordinators
+// with slow clocks trust it. Nothing was issued before, so this is harmless.
 const begins = 2 * clocks
 
 // ErrExists is the error of Init for an authority that is there already.
 var ErrExists = errors.New("there is a certificate authority already")
 
-// Init makes an authority of each kind in the directory, and the directory. What is there already
-// it leaves alone, and fails with [ErrExists] before it makes anything.
+// Init creates the directory and an authority of each kind in it. If one exists already, it fails
+// with [ErrExists] before it creates anything.
 func Init(dir string, lifetimes map[Kind]time.Duration) error {
 	kinds := []Kind{Agents, Operators}
 	for _, kind := range kinds {
@@ -61,8 +61,8 @@ func Init(dir string, lifetimes map[Kind]time.Duration) error {
 	return nil
 }
 
-// InitWorkloads makes an authority for workloads' certificates in the directory. One that is there
-// it leaves alone, and fails with [ErrExists].
+// InitWorkloads creates an authority for workloads' certificates in the directory. If one exists
+// already, it fails with [ErrExists].
 func InitWorkloads(dir, name string, lifetime time.Duration) error {
 	if !identity.IsName(name) || strings.HasPrefix(name, ".") {
 		return problem(nil, "leasehold pki init --workloads web",
@@ -88,8 +88,8 @@ func makeDirs(dirs ...string) error {
 	return nil
 }
 
-// initOne makes an authority in a directory of another name first: one whose making was interrupted
-// is none.
+// initOne first creates an authority in a directory with another name, so that an interrupted
+// creation leaves no authority.
 func initOne(dir string, kind Kind, lifetime time.Duration) error {
 	made, err := newSigner(kind, lifetime)
 	if err != nil {
@@ -99,7 +99,7 @@ func initOne(dir string, kind Kind, lifetime time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("make certificate authority: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(staged) }() // it has its name by then
+	defer func() { _ = os.RemoveAll(staged) }() // by then it is renamed
 	if err := made.write(filepath.Join(staged, caCert), filepath.Join(staged, caKey)); err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (s Signer) write(certificate, key string) error {
 		0o644)
 }
 
-// newSigner makes an authority. Its name has a random part, so that two of them can be told apart
-// wherever only names are shown.
+// newSigner makes an authority. Its name has a random part, so that two authorities can be
+// distinguished where only names are shown.
 func newSigner(kind Kind, lifetime time.Duration) (Signer, error) {
 	if lifetime < time.Second {
 		return Signer{}, fmt.Errorf("make certificate authority: a lifetime of %s", lifetime)

@@ -192,7 +192,7 @@ func TestHandshake(t *testing.T) {
 	})
 }
 
-// tomorrow is an agent's certificate that begins in an hour.
+// tomorrow returns an agent's certificate that begins in an hour.
 func tomorrow(t *testing.T, s Signer) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()

@@ -38,7 +38,7 @@ type Issued struct {
 	File, Key   string
 }
 
-// Name is the certificate's common name.
+// Name returns the certificate's common name.
 func (i Issued) Name() string { return i.Certificate.Subject.CommonName }
 
 // Server reports whether it serves too.
@@ -155,7 +155,7 @@ func (o Order) check() error {
 	return nil
 }
 
-// template is the certificate that is asked for.
+// template returns the certificate that is asked for.
 func (o Order) template() (*x509.Certificate, error) {
 	c := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: o.Name},
@@ -177,8 +177,8 @@ func (o Order) template() (*x509.Certificate, error) {
 	return c, nil
 }
 
-// between is what a server needs to be shown beside a certificate, if it believes a root above this
-// authority: the authorities up to it.
+// between returns what a server needs to be shown beside a certificate, if it believes a root above
+// this authority: the authorities up to it.
 func (s Signer) between() (chain []*x509.Certificate) {
 	for _, c := range append([]*x509.Certificate{s.Certificate}, s.Above...) {
 		if !bytes.Equal(c.RawIssuer, c.RawSubject) {

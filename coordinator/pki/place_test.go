@@ -49,7 +49,7 @@ func load(t *testing.T, dir string, kind Kind) Files {
 	return f
 }
 
-// agentCertificate is a certificate that an authority has issued to an agent.
+// agentCertificate returns a certificate that an authority has issued to an agent.
 func agentCertificate(t *testing.T, s Signer, to identity.Identity, lifetime time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()
@@ -106,7 +106,8 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// serves is how a coordinator takes streams, with its certificate and its trust of this moment.
+// serves returns how a coordinator takes streams, with its certificate and its trust of this
+// moment.
 func serves(t *testing.T, a *Authority) *tls.Config {
 	t.Helper()
 	own, err := a.Certificate(replica)

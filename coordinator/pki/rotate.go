@@ -21,7 +21,7 @@ const (
 	Promoted   Stage = "promoted"   // the next issues; the old one is believed still
 )
 
-// Stage is how far a rotation has come.
+// Stage returns how far a rotation has come.
 func (f Files) Stage() Stage {
 	switch {
 	case f.Next != nil, f.Unfinished:

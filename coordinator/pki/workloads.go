@@ -21,7 +21,7 @@ type Workloads struct {
 	log      *slog.Logger
 }
 
-// WorkloadsKind is the authority of a name for workloads, in a directory of certificates.
+// WorkloadsKind returns the authority of a name for workloads, in a directory of certificates.
 func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
 
 // OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's

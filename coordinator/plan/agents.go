@@ -65,7 +65,7 @@ func (d *agents) follow() {
 	if old != nil && old.Version == wanted {
 		wave = *old
 	} else {
-		wave.Forgiven = d.takenBack(wanted) // by an earlier wave to the same version
+		wave.Forgiven = d.reportedBack(wanted) // by an earlier wave to the same version
 	}
 	wave.Done, wave.Of = 0, 0
 	d.wave = &wave
@@ -188,8 +188,8 @@ func (d *agents) forgive(m *member) {
 	}
 }
 
-// takenBack are the offers of a version of which agents report that they went back.
-func (d *agents) takenBack(version string) (all []string) {
+// reportedBack are the offers of a version of which agents report that they went back.
+func (d *agents) reportedBack(version string) (all []string) {
 	for _, m := range d.members {
 		if r := m.Report.Record.Upgrade; r != nil && r.Version == version && r.Result == store.UpgradeBack {
 			all = append(all, forgivenAs(m, r))
@@ -403,7 +403,7 @@ func (d *agents) retry(r store.Versioned[store.Request]) bool {
 		}
 	}
 	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
-	d.wave.Forgiven = d.takenBack(d.wave.Version)
+	d.wave.Forgiven = d.reportedBack(d.wave.Version)
 	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
 	if !d.orders.mayRetry(d.order) {
 		d.orders.settled = append(d.orders.settled, r)

@@ -48,17 +48,17 @@ func (d *analysis) follow() {
 		}
 		switch {
 		case !known:
-			d.lacks(a.From, "no number: "+reading.Missing())
+			d.waitFor(a.From, "no number: "+reading.Missing())
 			continue
 		case a.Holds(value):
-			if d.outrun(reading) {
-				d.lacks(a.From, "no answer yet since the last instance was done")
+			if d.predatesLastStep(reading) {
+				d.waitFor(a.From, "no answer yet since the last instance was done")
 			}
 			continue
 		}
 		says := fmt.Sprintf("it is %v, and %s is allowed", value, a.Bounds())
-		d.lacks(a.From, says)
-		if doubted || !d.tried() || !d.mayAct() || d.now.Before(d.s.GraceEnd) {
+		d.waitFor(a.From, says)
+		if doubted || !d.hasNewInstance() || !d.mayAct() || d.now.Before(d.s.GraceEnd) {
 			continue
 		}
 		doubted = true
@@ -77,15 +77,15 @@ func (d *analysis) follow() {
 	}
 }
 
-// outrun reports whether a number is older than the last step of a roll that canaries do not, or no
-// longer, hold up: it says nothing of that step. Progress that another leader's clock has put into
-// our future holds nothing up.
-func (d *analysis) outrun(reading query.Reading) bool {
+// predatesLastStep reports whether a number is older than the last step of a roll that canaries do
+// not, or no longer, hold up: it says nothing of that step. Progress that another leader's clock
+// has put into our future holds nothing up.
+func (d *analysis) predatesLastStep(reading query.Reading) bool {
 	return !d.stages.testsCanaries() && d.roll.rollout.Done > 0 && reading.Asked.Before(d.roll.rollout.Progress) &&
 		!d.roll.rollout.Progress.After(d.now)
 }
 
-func (d *analysis) lacks(source, why string) {
+func (d *analysis) waitFor(source, why string) {
 	if d.awaits == nil {
 		d.awaits = &awaited{source: source, why: why}
 	}
@@ -101,9 +101,9 @@ func (d *analysis) doubt(a *store.Analysis) time.Time {
 	return d.ends(known, store.TimerDoubt, r.Doubt)
 }
 
-// tried reports whether an instance has the new template and is up: before that no number is about
-// it.
-func (d *analysis) tried() bool {
+// hasNewInstance reports whether an instance has the new template and is up: before that no number
+// is about it.
+func (d *analysis) hasNewInstance() bool {
 	return d.roll.rollout.Doubt != nil || slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Managed && m.Record.Template == d.roll.rollout.Template && m.phase == store.Running
 	})
@@ -116,7 +116,7 @@ func (d *analysis) passes(since time.Time) bool {
 	}
 	for i := range d.spec.Rollout.Analysis {
 		if a := &d.spec.Rollout.Analysis[i]; d.g.Readings[a.From].Asked.Before(since) {
-			d.lacks(a.From, "no answer yet since the canaries have been healthy for long enough")
+			d.waitFor(a.From, "no answer yet since the canaries have been healthy for long enough")
 		}
 	}
 	return d.awaits == nil

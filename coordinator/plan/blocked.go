@@ -120,14 +120,6 @@ func (d *draft) block(rule string, what task, why store.BlockedKind, of store.Bl
 	d.blocked = append(d.blocked, b)
 }
 
-// number returns how many there are of something, as one would.
-func number(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
-}
-
 // counterfactual is what would have prevented a decision: every entry of the journal tells it.
 func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
 	if c, ok := without[rule]; ok {

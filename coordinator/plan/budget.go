@@ -20,7 +20,7 @@ type budget struct {
 // counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It
 // is kept up to date with every step, so that no decision has to count again.
 type counts struct {
-	standing int // that are there, and not dead: see expansion
+	machines int // that are there, and not dead: see expansion
 	filled   int // slots
 	up       int // slots with an instance that has fully booted and is not down
 	well     int // slots with a healthy instance
@@ -34,8 +34,8 @@ func (f *fleet) add(m *member, by int) {
 		return
 	}
 	c, sl := &f.counts, m.slot
-	if m.standing() {
-		c.standing += by
+	if m.countsAsMachine() {
+		c.machines += by
 	}
 	if m.comingUp() {
 		c.creating += by
@@ -59,12 +59,12 @@ func (f *fleet) add(m *member, by int) {
 	f.countZone(sl)
 }
 
-// standing reports whether a member counts against size and max_expansion: it has a machine, or may
-// soon have one. A member that is being deleted counts until it is gone (REC-18), even if only this
-// plan deletes it: that action may fail on a changed key while the next one succeeds. The dead do
-// not count, nor does a leaving member that a notice has doomed: it cannot be kept, so its
+// countsAsMachine reports whether a member counts against size and max_expansion: it has a machine,
+// or may soon have one. A member that is being deleted counts until it is gone (REC-18), even if
+// only this plan deletes it: that action may fail on a changed key while the next one succeeds. The
+// dead do not count, nor does a leaving member that a notice has doomed: it cannot be kept, so its
 // replacement waits for no budget (SPOT-2).
-func (m *member) standing() bool {
+func (m *member) countsAsMachine() bool {
 	switch m.Record.Phase {
 	case store.Draining:
 		return !m.dead() && !m.noticed()
@@ -138,7 +138,7 @@ func (f *fleet) proven(m *member) bool {
 
 // expansion is how many instances exist above size, once the slots that are missing are filled:
 // healing does not use the room that they need (HEAL-10).
-func (d *budget) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
+func (d *budget) expansion() int { return d.counts.machines - min(d.spec.Size, d.counts.filled) }
 
 // bounds are how much of the budgets may be in use for a kind of work to begin.
 type bounds struct{ expansion, down int }
@@ -163,11 +163,11 @@ func (d *budget) mostFor(sl *slot) int {
 
 // atCapacity reports whether no machine may be made in a slot.
 func (d *budget) atCapacity(sl *slot) bool {
-	standing := d.counts.standing
+	machines := d.counts.machines
 	if v := sl.Record.Vacated; v != nil && !v.Roll {
-		standing -= d.finishing()
+		machines -= d.finishing()
 	}
-	return standing >= d.mostFor(sl)
+	return machines >= d.mostFor(sl)
 }
 
 // unavailable is how many of the wanted slots have no instance that has fully booted.
@@ -299,5 +299,5 @@ func (d *budget) takeTurns() {
 
 // allWell reports whether every slot has its one healthy instance, and nothing else is going on.
 func (d *budget) allWell() bool {
-	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
+	return d.counts.well >= d.spec.Size && d.counts.machines == d.spec.Size && d.counts.leaving == 0
 }

@@ -39,7 +39,7 @@ func TestWhoStands(t *testing.T) {
 		if c.is != nil {
 			c.is(&m.Record)
 		}
-		if m.standing() != c.want {
+		if m.countsAsMachine() != c.want {
 			t.Errorf("%s: it counts: %t", name, !c.want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestWhatANewTemplateForgets(t *testing.T) {
 	} {
 		sl := &slot{retry: epoch, giveUp: epoch}
 		sl.Record = c.slot
-		draftWith(func(d *draft) { d.spec, d.hash = &store.Group{}, "new" }).renew(sl)
+		draftWith(func(d *draft) { d.spec, d.hash = &store.Group{}, "new" }).resetForNewTemplate(sl)
 		r := &sl.Record
 		over := len(r.Failures) == 0 && r.Flapping == 0 && r.Retry == nil && r.GiveUp == nil && r.Errored == "" &&
 			r.Template == "" && sl.retry.IsZero() && sl.giveUp.IsZero()

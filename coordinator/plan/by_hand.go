@@ -76,8 +76,8 @@ func (d *removals) endedByHand(m *member) *ending {
 	}
 }
 
-// vouchedGone ends an instance by the word of an operator, who vouches that its machine is gone.
-func (d *orders) vouchedGone(r store.Versioned[store.Request], m *member) {
+// endByOrder ends an instance by the word of an operator, who vouches that its machine is gone.
+func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
 	switch {
 	case !m.byHand():
 		d.actions = append(d.actions, refuse(r, "a provider keeps its machine, and its word decides"))

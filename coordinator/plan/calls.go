@@ -126,7 +126,7 @@ func rank(kind CallKind, m *member) int {
 		return removing
 	case kind == CallHalt:
 		return growing
-	case kind == CallRestart && m.healed(),
+	case kind == CallRestart && m.restartedToHeal(),
 		kind == CallCreate && (made == store.PurposeHeal || made == store.PurposeNotice):
 		return healing
 	case kind == CallCreate && (made == store.PurposeSize || m.Record.Replaces == ""):

@@ -45,12 +45,9 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 		rec.Hold.Seen >= newest {
 		return Action{}, false
 	}
-	are := fmt.Sprintf("%d records are", len(names))
-	if len(names) == 1 {
-		are = "1 record is"
-	}
 	why := fmt.Sprintf("%s lost or cannot be read, and not deleted on purpose: %s; "+
-		"leasehold repair restores them, or look at the machines and release the hold", are, listed(names))
+		"leasehold repair restores them, or look at the machines and release the hold",
+		reason.Counted(len(names), "record is", "records are"), reason.Names(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
 		hold = *rec.Hold
@@ -97,7 +94,7 @@ func (d *damage) follow() {
 			if sl.damaged == nil {
 				sl.filled++
 				d.counts.filled++
-				d.counts.standing++
+				d.counts.machines++
 			}
 			sl.damaged = x
 		}

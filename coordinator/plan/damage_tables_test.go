@@ -416,17 +416,3 @@ func TestWhatIsNotedOfDeletions(t *testing.T) {
 		t.Errorf("the note is %+v", got)
 	}
 }
-
-// Names in a sentence are ten at most, and the others are counted.
-func TestNamesInASentence(t *testing.T) {
-	names := strings.Split("a b c d e f g h i j k l", " ")
-	for n, want := range map[int]string{
-		1: "a", 2: "a, b", mostNamed: "a, b, c, d, e, f, g, h, i, j",
-		mostNamed + 1: "a, b, c, d, e, f, g, h, i, j and 1 more",
-		mostNamed + 2: "a, b, c, d, e, f, g, h, i, j and 2 more",
-	} {
-		if got := listed(names[:n]); got != want {
-			t.Errorf("%d: %q", n, got)
-		}
-	}
-}

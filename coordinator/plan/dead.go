@@ -4,12 +4,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// buryAll takes up the dead first: they wait for no budget, but use it.
-func (d *healing) buryAll() {
+// removeAllDead takes up the dead first: they wait for no budget, but use it.
+func (d *healing) removeAllDead() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			if m.dead() && !m.gone() && m.phase != store.Draining && m.phase != store.Finished {
-				d.bury(sl, m)
+				d.removeDead(sl, m)
 			}
 		}
 	}
@@ -24,17 +24,17 @@ func (d *healing) withdrawFailed() {
 	}
 }
 
-// bury removes a dead member at once, and in the same transaction records who takes its place;
-// under the policy restart it is restarted instead, if its machine exists (DET-4).
-func (d *healing) bury(sl *slot, m *member) {
+// removeDead removes a dead member at once, and in the same transaction records who takes its
+// place; under the policy restart it is restarted instead, if its machine exists (DET-4).
+func (d *healing) removeDead(sl *slot, m *member) {
 	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
 		return
 	}
 	surplus := d.surplus() // in a surplus it goes all the same (REC-4)
-	if d.spared(m) || !surplus && d.leftAlone(m) {
+	if d.protectedFromHealing(m) || !surplus && d.notToBeHealed(m) {
 		return
 	}
-	if !surplus && d.revive(sl, m) {
+	if !surplus && d.restartDead(sl, m) {
 		return
 	}
 	flaps := d.flapping.fail(sl, m)
@@ -57,9 +57,9 @@ func (d *healing) bury(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// revive restarts a dead machine in its place, if that is the policy and it may help. Beside
+// restartDead restarts a dead machine in its place, if that is the policy and it may help. Beside
 // another one in the slot it only would be one too many.
-func (d *healing) revive(sl *slot, m *member) bool {
+func (d *healing) restartDead(sl *slot, m *member) bool {
 	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() ||
 		len(d.others(m, (*member).fills)) > 0 {
 		return false

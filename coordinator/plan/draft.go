@@ -143,7 +143,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 		sl.Versioned, sl.number, sl.waited = *v, v.Record.Number, v.Record.Vacated != nil
 		sl.retry = d.ends(g.SlotDue[sl.number], store.TimerRetry, v.Record.Retry)
 		sl.giveUp = d.ends(g.SlotDue[sl.number], store.TimerGiveUp, v.Record.GiveUp)
-		d.renew(sl)
+		d.resetForNewTemplate(sl)
 		d.slots.set(sl.number, sl)
 		d.order = append(d.order, sl)
 	}
@@ -166,9 +166,9 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 
 func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
-// renew has a slot start over on a new template (FLAP-7). It is written with the slot's next
-// change; until then every leader comes to the same.
-func (v *view) renew(sl *slot) {
+// resetForNewTemplate has a slot start over on a new template (FLAP-7). It is written with the
+// slot's next change; until then every leader comes to the same.
+func (v *view) resetForNewTemplate(sl *slot) {
 	r := &sl.Record
 	if v.spec == nil || r.Template == "" || r.Template == v.hash {
 		return

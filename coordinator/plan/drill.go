@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -56,7 +57,7 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	}
 	first := members[0]
 	mark.At = d.now.UTC()
-	what := "drill: " + number(len(members), "machine") + " to be ended"
+	what := "drill: " + reason.Number(len(members), "machine") + " to be ended"
 	if mark.Kind != store.DrillMachine {
 		mark.Asked, mark.Epoch = true, first.Alive.Record.Epoch
 		what = "drill: its " + string(mark.Kind) + " to be killed"
@@ -111,7 +112,7 @@ func (d *drills) cannotBear(members []*member) string {
 		return "the group has no instance there"
 	}
 	if len(members) > mostDrilled {
-		return fmt.Sprintf("%s at once are more than a drill ends (%d)", number(len(members), "instance"), mostDrilled)
+		return fmt.Sprintf("%s at once are more than a drill ends (%d)", reason.Number(len(members), "instance"), mostDrilled)
 	}
 	for _, m := range members {
 		switch {
@@ -146,7 +147,7 @@ func (d *drills) cannotBear(members []*member) string {
 	case !d.budget.allWell():
 		return "not all of its instances are healthy"
 	case len(members) >= d.spec.Size:
-		return fmt.Sprintf("it would leave none of %s", number(d.spec.Size, "instance"))
+		return fmt.Sprintf("it would leave none of %s", reason.Number(d.spec.Size, "instance"))
 	case len(members) > down:
 		return fmt.Sprintf("%d would be down, and budget.max_unavailable allows %d", len(members), down)
 	case d.budget.shared != nil && !d.budget.shared.bears(len(members)):

@@ -34,7 +34,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	}
 	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the "+
 		"machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s",
-		seen, s.Recorded, listed(names))
+		seen, s.Recorded, reason.Names(names))
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
@@ -53,7 +53,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	for _, x := range extras {
 		known := x.Since.Add(3 * s.Shard.Record.Settings.ProviderPoll.D()) // see holdForExtras
 		if !x.mayGo() || x.Paused {
-			next = sooner(next, laterOf(now, known))
+			next = Sooner(next, laterOf(now, known))
 			continue
 		}
 		due := x.Since.Add(grace)
@@ -66,7 +66,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			due = later(due, s.UnnotedUntil)
 		}
 		if now.Before(due) {
-			next = sooner(next, sooner(due, laterOf(now, known)))
+			next = Sooner(next, Sooner(due, laterOf(now, known)))
 			continue
 		}
 		why := store.Cause{

@@ -67,7 +67,7 @@ func (f *fleet) slot(n int) *slot {
 
 func (f *fleet) wake(at time.Time) {
 	if !at.IsZero() && at.After(f.now) {
-		f.next = sooner(f.next, at)
+		f.next = Sooner(f.next, at)
 	}
 }
 

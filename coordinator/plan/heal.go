@@ -60,19 +60,19 @@ func (d *healing) healSlot(sl *slot) {
 	case len(good) > 0 && len(good)+len(bad) > 1:
 		d.settling.settle(sl, good, bad)
 	case len(bad) > 1:
-		d.thinOut(sl, bad)
+		d.keepOne(sl, bad)
 	case len(bad) == 1:
-		d.mend(sl, bad[0])
+		d.healMember(sl, bad[0])
 	}
 }
 
-// leftAlone reports whether a member must not be healed, and records why.
-func (d *healing) leftAlone(m *member) bool {
+// notToBeHealed reports whether a member must not be healed, and records why.
+func (d *healing) notToBeHealed(m *member) bool {
 	what := m.task(store.WorkReplace)
 	switch {
 	case !m.failing() || m.Record.Condemned != nil:
 		return false
-	case d.spared(m):
+	case d.protectedFromHealing(m):
 		return true
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
 		// else its place is taken: it need not be healed
@@ -86,9 +86,9 @@ func (d *healing) leftAlone(m *member) bool {
 	return d.storms.holds(m)
 }
 
-// spared reports whether a member is protected from healing, and records that. An order to go is
-// stronger.
-func (d *healing) spared(m *member) bool {
+// protectedFromHealing reports whether a member is protected from healing, and records that. An
+// order to go is stronger.
+func (d *healing) protectedFromHealing(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
 	}
@@ -97,9 +97,9 @@ func (d *healing) spared(m *member) bool {
 	return true
 }
 
-// mend begins the healing of a slot whose only member has failed, is condemned or doomed.
-func (d *healing) mend(sl *slot, m *member) {
-	if sl.touched || d.leftAlone(m) || !m.failing() && d.doomedAsMade(m) > 0 { // saveNoticed has told why
+// healMember begins the healing of a slot whose only member has failed, is condemned or doomed.
+func (d *healing) healMember(sl *slot, m *member) {
+	if sl.touched || d.notToBeHealed(m) || !m.failing() && d.doomedAsMade(m) > 0 { // replaceNoticed has told why
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
@@ -109,7 +109,7 @@ func (d *healing) mend(sl *slot, m *member) {
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
 			if what := m.task(store.WorkRestart); !d.budget.overShared(what, m) && d.budget.mayDelete(what, m) {
-				d.mendByRestart(sl, m, level)
+				d.healByRestart(sl, m, level)
 			} else {
 				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
 			}
@@ -119,8 +119,8 @@ func (d *healing) mend(sl *slot, m *member) {
 	d.replace(sl, m)
 }
 
-// mendByRestart restarts a failed member in its place (HEAL-1, HEAL-3).
-func (d *healing) mendByRestart(sl *slot, m *member, level string) {
+// healByRestart restarts a failed member in its place (HEAL-1, HEAL-3).
+func (d *healing) healByRestart(sl *slot, m *member, level string) {
 	if d.flapping.fail(sl, m) {
 		d.flapping.note(sl, m)
 		return
@@ -201,7 +201,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return true, d.budget.mayDelete(m.task(store.WorkRemove), m)
 	}
 	if !d.budget.roomToCreate() && m.failing() && len(d.zones()) > 0 {
-		if leaving := d.roll.giveWay(m, (*member).comingUp); leaving != "" {
+		if leaving := d.roll.makeRoom(m, (*member).comingUp); leaving != "" {
 			d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{Other: leaving})
 			return false, false
 		}
@@ -214,7 +214,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return false, true
 	}
 	if d.mustKeep(m) && !limited {
-		of := d.usedUp(m, b, d.budget.unavailable())
+		of := d.budgetUse(m, b, d.budget.unavailable())
 		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
@@ -226,7 +226,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return false, false
 	}
 	if used {
-		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, b, d.budget.unavailable()))
+		d.block("HEAL-2", what, store.BlockedByBudget, d.budgetUse(m, b, d.budget.unavailable()))
 		return false, false
 	}
 	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
@@ -235,9 +235,9 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	return true, true
 }
 
-// usedUp returns the use of both budgets, and has an instance of a roll make room for a member that
-// has failed.
-func (d *healing) usedUp(m *member, b bounds, used int) store.BlockedFacts {
+// budgetUse returns the use of both budgets, and has an instance of a roll make room for a member
+// that has failed.
+func (d *healing) budgetUse(m *member, b bounds, used int) store.BlockedFacts {
 	if b == (bounds{}) {
 		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
 	}
@@ -245,7 +245,7 @@ func (d *healing) usedUp(m *member, b bounds, used int) store.BlockedFacts {
 		Expansion: b.expansion, ExpansionUsed: max(0, d.budget.expansion()), Down: b.down, DownUsed: used,
 	}
 	if b.expansion > 0 && m.failing() && m.phase.Fills() {
-		of.Other = d.roll.giveWay(m, (*member).standing)
+		of.Other = d.roll.makeRoom(m, (*member).countsAsMachine)
 	}
 	return of
 }
@@ -275,10 +275,10 @@ func (m *member) grounds(rule string) motive {
 	return why
 }
 
-// thinOut leaves one of several members that failed or are condemned: a replacement that failed
+// keepOne leaves one of several members that failed or are condemned: a replacement that failed
 // must not take the room of the next one (HEAL-13). One that works stays if there is one, else one
 // that has fully booted (HEAL-5), else the oldest.
-func (d *healing) thinOut(sl *slot, bad []*member) {
+func (d *healing) keepOne(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
 		if d.use(m) > d.use(keep) {
@@ -287,7 +287,7 @@ func (d *healing) thinOut(sl *slot, bad []*member) {
 	}
 	for _, m := range bad {
 		switch {
-		case m == keep, d.spared(m):
+		case m == keep, d.protectedFromHealing(m):
 			continue
 		case keep.healthy() && !d.proven(keep) && d.booted(m):
 			d.block("ROLL-3", m.task(store.WorkRemove), store.BlockedByStartup, store.BlockedFacts{Other: keep.ID()})
@@ -359,9 +359,9 @@ func (d *zoning) moveZone(m *member) {
 	d.countZone(m.slot)
 }
 
-// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained
-// by waiting (SPOT-2).
-func (d *healing) saveNoticed() {
+// replaceNoticed replaces and drains at once what a notice has doomed: there is nothing to be
+// gained by waiting (SPOT-2).
+func (d *healing) replaceNoticed() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending ||

@@ -106,7 +106,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 		return
 	case n == 0 && stopped:
 		d.roll.rollout.Failed = false
-		absolve(d.roll.rollout)
+		clearBlame(d.roll.rollout)
 		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
 		d.roll.advance()
 		d.settled = append(d.settled, r)
@@ -117,7 +117,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	case !more && !stopped:
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
-	a.What = number(n, "slot") + " to start over"
+	a.What = reason.Number(n, "slot") + " to start over"
 	d.actions = append(d.actions, a)
 }
 
@@ -161,7 +161,7 @@ func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	case m.touched:
 		return // decided on the next cache
 	case r.Record.Kind == store.RequestGone:
-		d.vouchedGone(r, m)
+		d.endByOrder(r, m)
 		return
 	case m.gone():
 		d.actions = append(d.actions, refuse(r, "it is being deleted already"))
@@ -169,7 +169,7 @@ func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	}
 	switch r.Record.Kind {
 	case store.RequestReplace, store.RequestDelete, store.RequestDrain:
-		d.condemn(r, m)
+		d.orderToLeave(r, m)
 	case store.RequestRestart:
 		d.restartOrdered(r, m)
 	case store.RequestDrained:
@@ -193,8 +193,8 @@ func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	}
 }
 
-// condemn notes that an instance has to go: with a replacement first, or now.
-func (d *orders) condemn(r store.Versioned[store.Request], m *member) {
+// orderToLeave notes that an instance has to go: with a replacement first, or now.
+func (d *orders) orderToLeave(r store.Versioned[store.Request], m *member) {
 	order := store.Condemned{
 		By: r.Record.By, Why: reason.Short(orderedBy(r.Record.By)), At: d.now.UTC(),
 		Now: r.Record.Kind != store.RequestReplace,
@@ -214,11 +214,13 @@ func (d *orders) condemn(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "it is on demand and is never replaced; delete it, and create another"))
 		return
 	}
-	d.obey(r, m, what, func(rec *store.Instance) { rec.Condemned = &order })
+	d.changeAsOrdered(r, m, what, func(rec *store.Instance) { rec.Condemned = &order })
 }
 
-// obey changes a record as ordered.
-func (d *orders) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
+// changeAsOrdered changes a record as ordered.
+func (d *orders) changeAsOrdered(r store.Versioned[store.Request], m *member, what string,
+	change func(*store.Instance),
+) {
 	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), requested(r), change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
@@ -253,7 +255,7 @@ func (d *orders) acknowledge(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "it does not drain"))
 		return
 	}
-	d.obey(r, m, "drained", func(rec *store.Instance) {
+	d.changeAsOrdered(r, m, "drained", func(rec *store.Instance) {
 		drain := *rec.Drain
 		drain.Done = "acknowledged by " + r.Record.By
 		rec.Drain = &drain

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
@@ -152,7 +151,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 		for name := range d.traffic.watched {
 			p.Watched[name] = true
 		}
-		p.Next = sooner(p.Next, d.next)
+		p.Next = Sooner(p.Next, d.next)
 		p.Due[d.g.Name] = d.next
 		if len(d.status.held) > 0 {
 			p.Held[d.g.Name] = d.status.held
@@ -165,7 +164,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	actions, next := planShard(&s, now)
 	p.Actions = append(p.Actions, actions...)
 	p.MemberCalls = append(p.MemberCalls, removeStrays(&s)...)
-	p.Next = sooner(p.Next, next)
+	p.Next = Sooner(p.Next, next)
 	p.Due[""] = next
 	noteDeletions(&s, p.Actions, now)
 	return p
@@ -244,10 +243,10 @@ func (d *draft) bringToSize() {
 func (d *draft) reconcile() {
 	d.sizing.cleanSlots()
 	d.flapping.giveUpLong()
-	d.healing.buryAll()
-	d.healing.saveNoticed()
+	d.healing.removeAllDead()
+	d.healing.replaceNoticed()
 	d.removals.removeFinished()
-	d.removals.restFinished()
+	d.removals.releaseBesideFinished()
 	d.healing.withdrawFailed()
 	d.sizing.scaleDown()
 	d.expiry.expire(true)
@@ -282,7 +281,8 @@ func (d *draft) blockAll() {
 	}
 }
 
-func sooner(a, b time.Time) time.Time {
+// Sooner returns the earlier of two times, of which each may be zero for never.
+func Sooner(a, b time.Time) time.Time {
 	switch {
 	case a.IsZero():
 		return b
@@ -291,25 +291,6 @@ func sooner(a, b time.Time) time.Time {
 	default:
 		return b
 	}
-}
-
-// mostNamed bounds the instances that one sentence names.
-const mostNamed = 10
-
-// listed names them as one would in a sentence.
-func listed(names []string) string {
-	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
-	if more := len(names) - mostNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "1 instance is"
-	}
-	return number(n, "instance") + " are"
 }
 
 // planShard decides what concerns no group alone: orders for the shard, orders that concern nothing

@@ -30,13 +30,13 @@ func (d *progress) follow() {
 			}
 		case store.Running:
 			if !d.finished(m) && !d.rebooted(m) {
-				d.remember(m)
+				d.forgetOldFailures(m)
 			}
 		default: // goes on by what others decide
 		}
 		if m.Record.Phase != store.Deleting {
 			d.endProtection(m)
-			d.hear(m)
+			d.recordNotice(m)
 			d.locate(m)
 		}
 	}
@@ -148,8 +148,9 @@ func (d *progress) locate(m *member) {
 	a.NoJournal = m.Record.Address == ""
 }
 
-// remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).
-func (d *progress) remember(m *member) {
+// forgetOldFailures forgets the failures of a slot whose instance has been healthy for long enough
+// (FLAP-4).
+func (d *progress) forgetOldFailures(m *member) {
 	if !m.Record.Managed || !m.healthy() {
 		return
 	}
@@ -158,7 +159,7 @@ func (d *progress) remember(m *member) {
 		return
 	}
 	sl := m.slot
-	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched || d.standsIn(m) {
+	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched || d.othersFailedHere(m) {
 		return
 	}
 	if due := d.forgetFrom(m, sl); d.now.Before(due) {
@@ -168,9 +169,9 @@ func (d *progress) remember(m *member) {
 	d.forget(sl, "FLAP-4", store.Cause{Kind: store.CauseCalm, Other: m.ID(), For: d.spec.Flap.Reset}, m.Unchanged())
 }
 
-// standsIn reports whether a member has to go and that others have failed in its place, on what is
-// wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
-func (d *progress) standsIn(m *member) bool {
+// othersFailedHere reports whether a member has to go and that others have failed in its place, on
+// what is wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
+func (d *progress) othersFailedHere(m *member) bool {
 	if !d.leaving(m) && !m.unwantedOrdered() {
 		return false
 	}
@@ -223,10 +224,10 @@ func (v *view) since(m *member) time.Duration {
 	return v.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
 }
 
-// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be
-// gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves less
-// time.
-func (d *progress) hear(m *member) {
+// recordNotice records a notice, or an agent's word that its machine is to be emptied: what said so
+// may be gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves
+// less time.
+func (d *progress) recordNotice(m *member) {
 	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
 		return
 	}

@@ -209,7 +209,7 @@ func (tr *trial) event() {
 	case "spoil":
 		tr.spoil()
 	case "mend":
-		tr.mend()
+		tr.repairSpec()
 	default:
 		tr.operate(kind)
 	}
@@ -232,8 +232,8 @@ func (tr *trial) spoil() {
 	tr.edit(func(g *store.Group) { g.Lifecycle = "nonsense" })
 }
 
-// mend puts a right spec in the place of a spoilt one.
-func (tr *trial) mend() {
+// repairSpec puts a right spec in the place of a spoilt one.
+func (tr *trial) repairSpec() {
 	accepted := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record.Accepted
 	if accepted != nil && (!tr.spec().Present() || tr.spec().Record.Lifecycle == "nonsense") {
 		tr.put(tr.keys.Group(tr.group), *accepted)
@@ -273,7 +273,7 @@ func (tr *trial) operate(kind string) {
 func (tr *trial) comesRight() {
 	tr.chance.quiet = true
 	tr.note("NOTHING GOES WRONG ANY MORE")
-	tr.mend()
+	tr.repairSpec()
 	tr.noRoom, tr.stale = map[string]bool{}, ""
 	for _, a := range tr.agents {
 		a.refuses = false

@@ -20,7 +20,7 @@ func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 			r.Record.For, store.Duration(store.MostProtection))))
 		return
 	case mode == store.ProtectOff:
-		d.obey(r, m, "protected no more", unprotected)
+		d.changeAsOrdered(r, m, "protected no more", unprotected)
 		return
 	case mode == store.ProtectHeal:
 		what = "protected, also from healing"
@@ -34,7 +34,7 @@ func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 		p.Ends = &t
 		what += " for " + r.Record.For.String()
 	}
-	d.obey(r, m, what, func(rec *store.Instance) { rec.Protected, rec.Protection = mode, &p })
+	d.changeAsOrdered(r, m, what, func(rec *store.Instance) { rec.Protected, rec.Protection = mode, &p })
 }
 
 func unprotected(rec *store.Instance) { rec.Protected, rec.Protection = "", nil }

@@ -153,9 +153,9 @@ func (d *removals) empty(rule, how string) {
 // mostSlotsAtOnce keeps a transaction below store.MaxOps.
 const mostSlotsAtOnce = 50 // each is deleted with a note
 
-// restFinished lets everybody else in the slot of a finished task go: what a roll or a failure had
-// made in its place has nothing left to do (REC-12).
-func (d *removals) restFinished() {
+// releaseBesideFinished lets everybody else in the slot of a finished task go: what a roll or a
+// failure had made in its place has nothing left to do (REC-12).
+func (d *removals) releaseBesideFinished() {
 	for _, sl := range d.order {
 		done := sl.finished()
 		if done == nil || len(sl.members) == 1 {
@@ -238,7 +238,7 @@ func (d *removals) removeOnDemand() {
 		if c := m.Record.Condemned; c != nil {
 			why = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}
 		} else if why.rule == "" || m.Record.Protected != "" {
-			d.toldDoomed(m)
+			d.showDoomed(m)
 			continue
 		} else if d.expiry.tooEarly(m, m.task(store.WorkExpire)) {
 			continue
@@ -250,9 +250,9 @@ func (d *removals) removeOnDemand() {
 	}
 }
 
-// toldDoomed shows that an instance on demand will end or has to go, and that only its
+// showDoomed shows that an instance on demand will end or has to go, and that only its
 // operator does anything about it.
-func (d *removals) toldDoomed(m *member) {
+func (d *removals) showDoomed(m *member) {
 	if m.doom.rule != "" {
 		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Cause: m.doom.cause})
 	}

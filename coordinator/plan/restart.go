@@ -16,17 +16,18 @@ func (d *healing) nextRestart(m *member) string {
 	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
 		return ""
-	case m.healed() && m.Record.Restart.Level == store.RestartMachine:
+	case m.restartedToHeal() && m.Record.Restart.Level == store.RestartMachine:
 		return ""
-	case m.healed(), !m.reachable():
+	case m.restartedToHeal(), !m.reachable():
 		return store.RestartMachine
 	default:
 		return store.RestartWorkload
 	}
 }
 
-// healed reports whether it was restarted because it had failed, and has not been healthy since.
-func (m *member) healed() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
+// restartedToHeal reports whether it was restarted because it had failed, and has not been healthy
+// since.
+func (m *member) restartedToHeal() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
 
 // reachable reports whether its agent runs a workload and can be told to restart it.
 func (m *member) reachable() bool {

@@ -146,18 +146,18 @@ func (d *roll) rolls(m, old *member) bool {
 		old.healthy() && !old.unwanted() && old.age.rule == ""
 }
 
-// giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest
-// of them, for a member that has failed and waits for the room that it takes: its slot has one that
-// serves, the other has none (HEAL-8). It returns who leaves: that may be one that drains or is
-// deleted since an earlier plan, and whose room comes.
-func (d *roll) giveWay(m *member, takesRoom func(*member) bool) string {
+// makeRoom withdraws an instance that a roll has made and that has not got healthy yet, the
+// youngest of them, for a member that has failed and waits for the room that it takes: its slot has
+// one that serves, the other has none (HEAL-8). It returns who leaves: that may be one that drains
+// or is deleted since an earlier plan, and whose room comes.
+func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
 			if !takesRoom(o) {
 				continue
 			}
-			if o.givesWay() {
+			if o.leavesForRoom() {
 				return o.ID()
 			}
 			if first := sl.members[0]; !o.touched && !first.touched && d.rolls(o, first) &&
@@ -175,8 +175,8 @@ func (d *roll) giveWay(m *member, takesRoom func(*member) bool) string {
 	return young.ID()
 }
 
-// givesWay reports whether it leaves already to make room for a failed one.
-func (m *member) givesWay() bool {
+// leavesForRoom reports whether it leaves already to make room for a failed one.
+func (m *member) leavesForRoom() bool {
 	leaves := m.Record.Phase == store.Draining || m.Record.Phase == store.Deleting
 	return leaves && m.Record.LeavesBecause() == store.PurposeRoom
 }
@@ -307,7 +307,7 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 	if !d.traffic.quieted(m, why) {
 		return false
 	}
-	level, heals := store.RestartMachine, m.healed()
+	level, heals := store.RestartMachine, m.restartedToHeal()
 	// healing is never set back by a roll (HEAL-1)
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {
 		level = store.RestartWorkload
@@ -335,7 +335,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		return true
 	}
 	if b.down == 0 || m.healthy() && d.budget.unwell() >= b.down || d.booted(m) && d.budget.unavailable() >= b.down {
-		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.usedUp(m, b, d.budget.unwell()))
+		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.budgetUse(m, b, d.budget.unwell()))
 		return false
 	}
 	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {

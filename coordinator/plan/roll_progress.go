@@ -108,7 +108,7 @@ func (d *roll) follow(r *store.Rollout) {
 	case done > most:
 		r.Progress = d.now.UTC()
 		if !r.Failed {
-			absolve(r)
+			clearBlame(r)
 		}
 		d.advance()
 	case r.Stalls == nil && r.Stalled == "":
@@ -158,7 +158,7 @@ func (d *roll) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 && !r.Failed {
-		absolve(r) // the operator has had the slots start over
+		clearBlame(r) // the operator has had the slots start over
 	}
 	if r.Blamed != "" || d.count.strange == 0 || failures < blameAfter ||
 		slots < min(blameAfter, d.spec.Size, d.stages.reach()) {
@@ -169,7 +169,7 @@ func (d *roll) blame() {
 	d.tell("FLAP-5", "roll stopped", why)
 }
 
-func absolve(r *store.Rollout) { r.Blamed, r.BlamedCause = "", store.Cause{} }
+func clearBlame(r *store.Rollout) { r.Blamed, r.BlamedCause = "", store.Cause{} }
 
 // failedSince counts the slots in which the new template has failed since a time, and how often.
 func (d *roll) failedSince(since time.Time) (slots, failures int) {

@@ -103,7 +103,7 @@ func TestWhatIsThereForARollAlone(t *testing.T) {
 		if c.drain != "" {
 			m.Record.Drain = &store.Drain{Rule: c.drain}
 		}
-		if m.givesWay() != c.want {
+		if m.leavesForRoom() != c.want {
 			t.Errorf("%s: it gives way already: %t", name, !c.want)
 		}
 	}

@@ -65,7 +65,7 @@ func (d *sizing) scaleUp() {
 	}
 	if full {
 		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,
-			store.BlockedFacts{Count: d.counts.standing, Limit: limit})
+			store.BlockedFacts{Count: d.counts.machines, Limit: limit})
 	}
 }
 

@@ -17,7 +17,7 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 		return
 	}
 	for _, m := range bad {
-		if d.healing.spared(m) || d.sweptAway(m) {
+		if d.healing.protectedFromHealing(m) || d.lostInStorm(m) {
 			continue
 		}
 		d.releaseFailed(sl, m, keep, m.grounds("HEAL-2").succeeded(keep))
@@ -57,8 +57,10 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 	}
 }
 
-// sweptAway reports whether a member is lost in a storm, and so not replaced.
-func (d *settling) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.storms.holds(m) }
+// lostInStorm reports whether a member is lost in a storm, and so not replaced.
+func (d *settling) lostInStorm(m *member) bool {
+	return m.missed() && !d.probing() && d.storms.holds(m)
+}
 
 // probing reports whether a storm has lasted for probe_after. From then on a lost member whose
 // replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
@@ -71,10 +73,10 @@ func (d *settling) probing() bool {
 func (d *settling) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
-		case d.healing.spared(m):
+		case d.healing.protectedFromHealing(m):
 		case m.goesNow():
 			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, "deleting")
-		case d.sweptAway(m):
+		case d.lostInStorm(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not
 			// take the room of the next.
@@ -87,7 +89,7 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 		}
 	}
 	for _, m := range good {
-		if first := sl.members[0]; m != first && d.inVain(m) {
+		if first := sl.members[0]; m != first && d.failsInVain(m) {
 			d.release(m, first, motive{
 				store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why},
 			}, "withdrawn")
@@ -100,10 +102,10 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 // has arrived, nor lets it go.
 func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
 
-// inVain reports whether a replacement fails on a template that is not wanted any more: the next is
-// made from another, and need not wait for as long as DET-10 gives this one. One that has not been
-// checked yet may be there first.
-func (d *settling) inVain(m *member) bool {
+// failsInVain reports whether a replacement fails on a template that is not wanted any more: the
+// next is made from another, and need not wait for as long as DET-10 gives this one. One that has
+// not been checked yet may be there first.
+func (d *settling) failsInVain(m *member) bool {
 	if m.phase != store.Checking || !d.templates.obsolete(m) || m.Record.Protected != "" || d.roll.blamed() ||
 		!reportIsCurrent(m.Instance) {
 		return false

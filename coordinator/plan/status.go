@@ -94,7 +94,7 @@ func (d *status) write(old, st *store.Status) {
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
 		tell(Note{Rule: "REC-1", What: "spec accepted", Cause: store.Cause{
-			Kind: store.CauseSpec, Count: d.spec.Size, Name: d.hash, Other: standing(d.spec),
+			Kind: store.CauseSpec, Count: d.spec.Size, Name: d.hash, Other: setBeside(d.spec),
 		}})
 		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.AcceptedRevision}}
 	case len(d.notes) > 0:
@@ -113,8 +113,8 @@ func (d *status) write(old, st *store.Status) {
 	d.actions = append([]Action{a}, d.actions...) // what follows from it comes after it in the journal
 }
 
-// standing is what an operator has set besides.
-func standing(g *store.Group) string {
+// setBeside returns what an operator has set besides the spec: a pause, a stop or a deletion.
+func setBeside(g *store.Group) string {
 	switch {
 	case g.Deleting:
 		return reason.SpecDeleting

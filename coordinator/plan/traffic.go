@@ -133,9 +133,9 @@ func (d *traffic) judge(m *member) {
 	}
 }
 
-// deaf names a load balancer that has to answer before an instance in it is taken out as planned;
-// "" if all do.
-func (d *traffic) deaf(m *member) (name string, of *Balancer) {
+// silentBalancer names a load balancer that has to answer before an instance in it is taken out as
+// planned; "" if all do.
+func (d *traffic) silentBalancer(m *member) (name string, of *Balancer) {
 	if d.spec == nil || d.spec.Deleting || d.spec.Stopped || m.failing() || m.noticed() || m.goesNow() {
 		return "", nil
 	}
@@ -150,7 +150,7 @@ func (d *traffic) deaf(m *member) (name string, of *Balancer) {
 // mayLeave reports whether an instance may be taken out of its load balancers as planned: while one
 // does not answer, none is (LB-2).
 func (d *traffic) mayLeave(what task, m *member) bool {
-	name, b := d.deaf(m)
+	name, b := d.silentBalancer(m)
 	if name == "" {
 		return true
 	}

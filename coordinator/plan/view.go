@@ -63,8 +63,8 @@ func (v *view) orphaned() *store.InvalidSpec {
 	}
 	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
 		"%s left as they are and not healed: %s; apply the group again to have them looked after: "+
-		"leasehold group apply -f FILE", isAre(len(left)),
-		listed(left))}
+		"leasehold group apply -f FILE", reason.Counted(len(left), "instance is", "instances are"),
+		reason.Names(left))}
 }
 
 // settleSize has the group planned with the size in force, which load or an operator may have

@@ -9,7 +9,7 @@ import (
 // answer is the same for all groups.
 type Key struct{ Source, Group string }
 
-// Settings say how a source is asked.
+// Settings define how a source is queried.
 type Settings struct {
 	Every    time.Duration // from one question to the next
 	Timeout  time.Duration // of one question
@@ -23,12 +23,12 @@ const (
 	LongestEvery   = time.Minute
 	DefaultTimeout = 5 * time.Second
 	LongestTimeout = 30 * time.Second
-	// Fresh is for how long an answer counts, from when it was asked for: three questions of the
-	// slowest source may go unanswered.
+	// Fresh is how long an answer counts, from when it was requested: the slowest source may leave
+	// three requests unanswered.
 	Fresh = 3 * time.Minute
 )
 
-// Key is what a group asks a source for.
+// Key returns what a group asks a source for.
 func (s Settings) Key(source, group string) Key {
 	if !s.PerGroup {
 		group = ""
@@ -36,7 +36,7 @@ func (s Settings) Key(source, group string) Key {
 	return Key{Source: source, Group: group}
 }
 
-// Reading is what is known of a number.
+// Reading is the state of a number.
 type Reading struct {
 	Value float64
 	Asked time.Time // when the last answer was asked for, on our clock; zero: there was none
@@ -54,7 +54,7 @@ func (r Reading) Fresh(now time.Time) (value float64, known bool) {
 	return r.Value, true
 }
 
-// Missing is why the number is not known.
+// Missing returns why the number is not known.
 func (r Reading) Missing() string {
 	switch {
 	case r.Problem != "":
@@ -66,7 +66,7 @@ func (r Reading) Missing() string {
 	}
 }
 
-// Next is the reading after a question that was asked at a time.
+// Next returns the reading after a question that was asked at a time.
 func (r Reading) Next(asked time.Time, value float64, err error) Reading {
 	if err == nil {
 		return Reading{Value: value, Asked: asked}
@@ -99,7 +99,7 @@ type Error struct {
 
 func (e *Error) Error() string { return string(e.Kind) + ": " + e.Message }
 
-// KindOf is the kind of an error; "" if it has none.
+// KindOf returns the kind of an error; "" if it has none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

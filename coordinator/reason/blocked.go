@@ -123,7 +123,7 @@ func decidedBefore(of *store.BlockedFacts) string {
 	var parts []string
 	add := func(n int, what string) {
 		if n > 0 {
-			parts = append(parts, number(n, what))
+			parts = append(parts, Number(n, what))
 		}
 	}
 	add(of.Creations, "creation")
@@ -165,28 +165,16 @@ func also(text, separator, more string) string {
 	return text + separator + more
 }
 
-func number(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
-}
-
 // connections counts them as the planner rounds them.
 func connections(n int) string {
 	if n > 10 {
 		return fmt.Sprintf("at most %d connections", n)
 	}
-	return number(n, "connection")
+	return Number(n, "connection")
 }
 
 // machines counts the machines that wait.
-func machines(n int) string {
-	if n == 1 {
-		return "1 machine waits"
-	}
-	return fmt.Sprintf("%d machines wait", n)
-}
+func machines(n int) string { return Counted(n, "machine waits", "machines wait") }
 
 // frozenBy says whose freeze it is.
 func frozenBy(of *store.BlockedFacts) string {
@@ -196,9 +184,4 @@ func frozenBy(of *store.BlockedFacts) string {
 	return "the shard by " + of.Name
 }
 
-func canaries(n int) string {
-	if n == 1 {
-		return "1 canary is"
-	}
-	return fmt.Sprintf("%d canaries are", n)
-}
+func canaries(n int) string { return Counted(n, "canary is", "canaries are") }

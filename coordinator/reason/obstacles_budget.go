@@ -65,7 +65,7 @@ var budgetObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByUnhealthy: {
 		why: func(b *store.Blocked) string {
-			why := number(b.Of.Count, "slot") + " without a healthy instance"
+			why := Number(b.Of.Count, "slot") + " without a healthy instance"
 			if !b.Of.Flag {
 				why += ", and healing comes first"
 			}
@@ -92,7 +92,7 @@ var budgetObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByNoSpot: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("there was no spot capacity for %s: %s", number(b.Of.Count, "instance"), b.Of.Text)
+			return fmt.Sprintf("there was no spot capacity for %s: %s", Number(b.Of.Count, "instance"), b.Of.Text)
 		},
 		until: waited,
 	},

@@ -56,7 +56,7 @@ var shardObstacles = map[store.BlockedKind]obstacle{
 			if b.Of.Count == 0 {
 				return reached
 			}
-			return fmt.Sprintf("%s, and %s without an instance come first", reached, number(b.Of.Count, "slot"))
+			return fmt.Sprintf("%s, and %s without an instance come first", reached, Number(b.Of.Count, "slot"))
 		},
 		until: always("an instance is gone, or the limit is raised: leasehold config set"),
 	},

@@ -85,7 +85,7 @@ var instanceObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByFlapping: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("slot %d flaps: %s", b.Of.Slot, number(b.Of.Count, "failure"))
+			return fmt.Sprintf("slot %d flaps: %s", b.Of.Slot, Number(b.Of.Count, "failure"))
 		},
 		until: waited,
 	},

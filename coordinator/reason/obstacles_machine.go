@@ -32,7 +32,7 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByCopies: {
 		why: func(b *store.Blocked) string {
 			return fmt.Sprintf("the provider lists %s more with its tags, which none of our calls made: %s",
-				number(b.Of.Count, "machine"), b.Of.Text)
+				Number(b.Of.Count, "machine"), b.Of.Text)
 		},
 		until: always("the tags are taken off what is not the instance, or the machine is removed at the provider"),
 	},

@@ -19,7 +19,7 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByConfirmations: {
 		why: func(b *store.Blocked) string {
-			return number(b.Of.Count, "instance") + " still to confirm the last update"
+			return Number(b.Of.Count, "instance") + " still to confirm the last update"
 		},
 		until: always("one of them confirms it"),
 	},

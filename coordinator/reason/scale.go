@@ -35,9 +35,9 @@ func numbers(list []store.ScaleNumber, since time.Duration) string {
 		if n.Fresh > 0 {
 			told = figure(n.Value)
 		}
-		of := fmt.Sprintf("on average of %s", number(n.Fresh, "instance"))
+		of := fmt.Sprintf("on average of %s", Number(n.Fresh, "instance"))
 		if n.Fresh < n.Of || n.Of == 0 {
-			of = fmt.Sprintf("from %d of %s", n.Fresh, number(n.Of, "instance"))
+			of = fmt.Sprintf("from %d of %s", n.Fresh, Number(n.Of, "instance"))
 		}
 		parts = append(parts, fmt.Sprintf("%s %s %s, target %s", n.Metric, told, of, figure(n.Target)))
 	}

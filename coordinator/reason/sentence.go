@@ -67,7 +67,7 @@ func Sentence(c store.Cause) string {
 		if c.Name == "" {
 			return c.Text
 		}
-		return fmt.Sprintf("%s above size %d, and %s", number(c.Count, "slot"), c.Limit, whyFirst[c.Name])
+		return fmt.Sprintf("%s above size %d, and %s", Number(c.Count, "slot"), c.Limit, whyFirst[c.Name])
 	case store.CauseGroupEnds:
 		switch c.Name {
 		case GroupDeleted:
@@ -209,7 +209,7 @@ func ofGroup(c store.Cause) string {
 	case store.CauseManyFail:
 		return fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", c.Count, c.Limit)
 	case store.CauseSomeOutdated:
-		return number(c.Count, "instance") + " to be brought up to date"
+		return Number(c.Count, "instance") + " to be brought up to date"
 	case store.CauseUpdated:
 		return fmt.Sprintf("%d of %d are healthy and up to date", c.Count, c.Limit)
 	case store.CauseNoProgress:
@@ -224,7 +224,7 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
 			"the template is taken for the cause", c.Name, c.Count, c.Limit)
 	case store.CauseCanariesHealthy:
-		return fmt.Sprintf("%s of %s have been healthy for %s", number(c.Count, "canary instance"), c.Name, c.For)
+		return fmt.Sprintf("%s of %s have been healthy for %s", Number(c.Count, "canary instance"), c.Name, c.For)
 	case store.CauseStateBefore:
 		return "it was " + c.Name
 	case store.CauseHoldEnded:

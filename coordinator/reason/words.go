@@ -41,6 +41,24 @@ func Counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// Number formats a number with a noun whose plural ends in s.
+func Number(n int, of string) string { return Counted(n, of, of+"s") }
+
+// mostNames bounds the names in one sentence.
+const mostNames = 10
+
+// Names lists the first names of many, as in a sentence.
+func Names(names []string) string { return FirstNames(names, mostNames) }
+
+// FirstNames lists at most so many names, and counts the others.
+func FirstNames(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // OneLine makes a text safe for one cell of one row: it removes all control characters.
 func OneLine(s string) string {
 	clean := func(r rune) rune {

@@ -134,8 +134,8 @@ func (p *play) changes() map[string]int {
 	n, last := map[string]int{}, map[string]int{}
 	for i := range p.entries {
 		e := &p.entries[i]
-		size, is := review.SizeOf(e)
-		if !is {
+		size, ok := review.SizeOf(e)
+		if !ok {
 			continue
 		}
 		if before := last[e.Group]; before != 0 && before != size && !e.At.Before(p.tape.from) {

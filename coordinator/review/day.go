@@ -16,8 +16,8 @@ const (
 	mostRolls    = 50
 )
 
-// Slim is what summaries, reports and replays need of an entry. The rest is text for people, of
-// which a shard may have very much.
+// Slim returns what summaries, reports and replays need of an entry. The rest is text for people,
+// of which a shard may have very much.
 func Slim(e store.JournalEntry) store.JournalEntry {
 	return store.JournalEntry{
 		At: e.At, Rule: e.Rule, Group: e.Group, Instance: e.Instance, Kind: e.Kind,

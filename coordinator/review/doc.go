@@ -1,6 +1,6 @@
-// Package review computes from the journal how well groups were kept in a span of time: how
-// available they were, what cost time, how soon failures were seen and repaired, and why machines
-// were made (DAY-5). The command line, the page and the API can show it.
+// Package review computes from the journal how groups did in a span of time: availability, causes
+// of lost time, times to detect and repair failures, and why machines were created (DAY-5). The
+// command line, the page and the API can show it.
 //
 //	review.go   what a review has
 //	walk.go     goes through the journal, entry by entry
@@ -17,8 +17,8 @@
 //   - It has no clock and does no I/O: entries, records and times in, a value out.
 //   - A slot counts from the first sign that it was wanted until its last instance leaves because
 //     the group is smaller, stopped or gone. Instances on demand do not count.
-//   - A slot is served while an instance in it is running and not judged dead, lost or failing.
-//     What was only suspected, and came back, was served. What became dead or lost was not served
-//     since it was first suspected.
-//   - Whatever the journal cannot know is said in the report.
+//   - A slot is served while an instance in it is running and not judged dead, lost or failing. An
+//     instance that was only suspected, and returned, counts as serving. An instance that became
+//     dead or lost counts as not serving since it was first suspected.
+//   - The report says what the journal cannot know.
 package review

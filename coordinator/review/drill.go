@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// DrillSeen is what the journal says of a drill so far (DAY-6).
+// DrillSeen is what the journal has of a drill so far (DAY-6).
 type DrillSeen struct {
 	Order     string          `json:"order"`
 	Kind      store.DrillKind `json:"kind,omitempty"`
@@ -20,10 +20,10 @@ type DrillSeen struct {
 	Others []string `json:"others,omitempty"`
 }
 
-// DrilledSeen is what became of one instance. Times are zero until then.
+// DrilledSeen is the outcome for one instance. Times are zero until then.
 type DrilledSeen struct {
 	Instance string    `json:"instance"`
-	Ended    time.Time `json:"ended,omitzero"` // the provider was asked, or the agent was to be told
+	Ended    time.Time `json:"ended,omitzero"` // when the provider was called, or the agent ordered
 	// Verdict is the last one before it was replaced or came back, and Seen when it got the first:
 	// of an agent that was killed, a suspicion counts.
 	Verdict     store.Verdict `json:"verdict,omitempty"`
@@ -43,7 +43,7 @@ func (d DrillSeen) Over() bool {
 		func(i DrilledSeen) bool { return i.Served.IsZero() })
 }
 
-// Drills finds the drills that the entries of a group tell of, the oldest first.
+// Drills finds the drills in the entries of a group, oldest first.
 func Drills(entries []store.JournalEntry) (all []DrillSeen) {
 	seen := map[string]bool{}
 	for i := range entries {
@@ -61,7 +61,7 @@ func Drills(entries []store.JournalEntry) (all []DrillSeen) {
 	return all
 }
 
-// SeenOfDrill finds out what became of the drill with this order.
+// SeenOfDrill returns the state of the drill with this order.
 func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 	d := DrillSeen{Order: order, Instances: []DrilledSeen{}}
 	entries = slices.Clone(entries)

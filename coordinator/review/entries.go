@@ -42,7 +42,7 @@ func (d *DayEntries) Take(e store.JournalEntry) {
 	d.note(&e)
 }
 
-// note takes down of which instances an entry says something.
+// note records the instances in an entry.
 func (d *DayEntries) note(e *store.JournalEntry) {
 	if saysState(e) {
 		d.seen[e.Instance] = true

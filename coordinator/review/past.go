@@ -28,7 +28,7 @@ type Failure struct {
 	At   time.Time
 	Kind store.FailureKind
 	Slot int
-	For  time.Duration // 0: until the coordinator mended it
+	For  time.Duration // 0: until the coordinator repaired it
 }
 
 // life is what the journal has said of an instance.
@@ -50,7 +50,7 @@ type pasts struct {
 	more     int
 }
 
-// pastsOf finds out what happened between two times. Entries after the second one say how long it
+// pastsOf computes what happened between two times. Entries after the second one say how long it
 // lasted.
 func pastsOf(entries []store.JournalEntry, from, to time.Time) *pasts {
 	p := &pasts{from: from, to: to, groups: map[string]*past{}, lives: map[string]*life{}}
@@ -79,7 +79,7 @@ func (p *pasts) group(name string) *past {
 	return g
 }
 
-// SizeOf is the size that comes into force by an entry; false if none does.
+// SizeOf returns the size that comes into force by an entry; false if none does.
 func SizeOf(e *store.JournalEntry) (int, bool) {
 	switch e.Cause.Kind {
 	case store.CauseSpec:
@@ -95,8 +95,8 @@ func SizeOf(e *store.JournalEntry) (int, bool) {
 
 // spec follows size and template.
 func (p *pasts) spec(e *store.JournalEntry) {
-	size, is := SizeOf(e)
-	if !is {
+	size, ok := SizeOf(e)
+	if !ok {
 		return
 	}
 	g := p.group(e.Group)
@@ -174,7 +174,7 @@ func (p *pasts) instance(e *store.JournalEntry) {
 	default:
 	}
 	if e.From == store.Running && e.To != store.Running && e.To != "" && l.failure == 0 && !l.noticed {
-		// The verdict was one of those that the journal has the number of alone.
+		// The journal has only the number of such verdicts.
 		if kind := failureOf(e.Verdict); kind != "" {
 			p.fail(g, l, e, kind, e.At)
 		}
@@ -214,7 +214,7 @@ func (p *pasts) verdict(g *past, l *life, e *store.JournalEntry) {
 		}
 		if n := l.failure - 1; n >= 0 && e.Verdict != store.Unhealthy {
 			if n < len(g.failures) {
-				g.failures[n].Kind = failureOf(e.Verdict) // it went on to become worse
+				g.failures[n].Kind = failureOf(e.Verdict) // it became worse
 			}
 			return
 		}
@@ -238,7 +238,7 @@ func (p *pasts) verdict(g *past, l *life, e *store.JournalEntry) {
 // outside is the number of a failure that did not begin in the span.
 const outside = 1 << 40
 
-// fail notes a failure.
+// fail records a failure.
 func (p *pasts) fail(g *past, l *life, e *store.JournalEntry, kind store.FailureKind, at time.Time) {
 	if !p.within(at) {
 		l.failure = outside

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Promise is what a group promises of a drill, beside what was seen (DAY-6).
+// Promise is what a group promises for a drill, and what was observed (DAY-6).
 type Promise struct {
 	What     string `json:"what"`
 	Promised string `json:"promised"`
@@ -58,7 +58,7 @@ func (i *DrilledSeen) promises(g store.Group, kind store.DrillKind) []Promise {
 		lines = append(lines, Promise{
 			i.Instance + " restarted", "at once (HEAL-1)", Took(later) + " later", later <= seenLag,
 		})
-	case kind == store.DrillAgent: // it counts from the last sign of life: the suspicion alone replaces nothing
+	case kind == store.DrillAgent: // counted from the last sign of life: suspicion alone replaces nothing
 		replace := i.Replaced.Sub(i.Ended)
 		lines = append(lines, Promise{
 			i.Instance + " replaced", "within " + Took(bound) + ", if it is not back (DET-2, DET-4)",

@@ -27,7 +27,7 @@ type Input struct {
 	Days []store.Day
 }
 
-// Report is how well the groups of a shard were kept.
+// Report is how the groups of a shard did.
 type Report struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
@@ -36,7 +36,7 @@ type Report struct {
 	Unknown []string `json:"unknown"`
 }
 
-// Group is how well one group was kept.
+// Group is how one group did.
 type Group struct {
 	Name string `json:"group"`
 	// Available is the part of the wanted time in which slots were served, in percent.
@@ -58,7 +58,7 @@ type Cause = store.Cost
 // Made is how many machines were requested for a reason.
 type Made = store.Made
 
-// Total is how many machines were requested.
+// Total returns how many machines were requested.
 func (g Group) Total() (n int) {
 	for _, m := range g.Made {
 		n += m.Count

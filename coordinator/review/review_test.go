@@ -13,7 +13,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-// entry is an entry about an instance of group web, so long after the start.
+// entry returns an entry about an instance of group web, so long after the start.
 func entry(after time.Duration, instance string, e store.JournalEntry) store.JournalEntry {
 	var slot int
 	if _, err := fmt.Sscanf(instance, "web-%d-", &slot); err != nil {
@@ -31,7 +31,7 @@ func moves(after time.Duration, instance string, from, to store.Phase, why store
 	return entry(after, instance, store.JournalEntry{From: from, To: to, Cause: store.Cause{Kind: why}})
 }
 
-// death is a machine that died and its replacement, healthy after 20 seconds.
+// death returns a machine that died and its replacement, healthy after 20 seconds.
 func death(after time.Duration, old, heir string) []store.JournalEntry {
 	return []store.JournalEntry{
 		verdict(after, old, store.Suspect), verdict(after+2*time.Second, old, store.Dead),

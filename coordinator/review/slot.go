@@ -57,7 +57,7 @@ func (g *group) want(n int, at time.Time, why string) {
 	}
 }
 
-// serve says that an instance serves in the slot from now on.
+// serve records that an instance serves in the slot from now on.
 func (g *group) serve(n int, id string, at time.Time) {
 	g.want(n, at, Earlier)
 	s := g.slot(n)
@@ -74,7 +74,7 @@ func (g *group) serve(n int, id string, at time.Time) {
 	}
 }
 
-// leave says that an instance serves no more, since a time that may be a little in the past.
+// leave records that an instance no longer serves, since a time that may be slightly in the past.
 func (g *group) leave(n int, id string, at time.Time, why string) {
 	s := g.slot(n)
 	if !s.serving[id] {
@@ -117,7 +117,7 @@ func (g *group) lose(s *slot, until time.Time) {
 
 func (g *group) within(at time.Time) bool { return !at.Before(g.from) && !at.After(g.to) }
 
-// clip is the part of a time that is in the span.
+// clip returns the part of a time that is in the span.
 func (g *group) clip(from, to time.Time) time.Duration {
 	if from.Before(g.from) {
 		from = g.from

@@ -23,7 +23,7 @@ type sample struct {
 	instance string
 }
 
-// weighted are times of which each may stand for several.
+// weighted are times with a weight each.
 type weighted struct {
 	times int
 	all   []weight

@@ -76,7 +76,7 @@ func (s *sum) order() {
 	})
 }
 
-// group is the sum.
+// group returns the sum as the group's report.
 func (s *sum) group(name string) Group {
 	s.order()
 	out := Group{
@@ -115,12 +115,12 @@ func earlier(all []store.Day, from, reach time.Time) (days []store.Day, begin ti
 	return days, begin
 }
 
-// after is when the last of these days has ended.
+// after returns when the last of these days has ended.
 func after(days []store.Day) time.Time { return beginOf(days[len(days)-1].Day).Add(dayLong) }
 
 const dayLong = 24 * time.Hour
 
-// beginOf is when a day begins; the zero time if it is none.
+// beginOf returns when a day begins; the zero time if it is none.
 func beginOf(day string) time.Time {
 	at, _ := time.Parse(store.DayLayout, day) // what cannot be read is before everything else
 	return at

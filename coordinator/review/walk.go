@@ -12,7 +12,7 @@ type walk struct {
 	from, to  time.Time
 	groups    map[string]*group
 	instances map[string]*instance
-	more      int // entries that stand for several verdicts
+	more      int // further verdicts in summed-up entries
 }
 
 // instance is what the journal has said of an instance so far.
@@ -82,7 +82,7 @@ func (p *walk) begin(entries []store.JournalEntry, records []store.Instance) {
 	}
 }
 
-// concerns reports whether an entry says what became of an instance in a slot.
+// concerns reports whether an entry records a change of an instance in a slot.
 func concerns(e *store.JournalEntry) bool {
 	return e.Group != "" && e.Instance != "" && e.Slot != nil && !e.Claimed
 }
@@ -108,7 +108,7 @@ func (p *walk) take(e *store.JournalEntry) {
 	case e.Rule == RuleDrill:
 		m.drill = e.At
 	case m.serves && !e.At.Before(m.drill.Add(store.DrillTime)):
-		m.drill = time.Time{} // it has come through, and what fails now fails by itself
+		m.drill = time.Time{} // it has recovered; a later failure is not the drill's
 	}
 	why := whyOf(e)
 	if m.drilled() {
@@ -160,14 +160,15 @@ func (p *walk) judged(g *group, m *instance, e *store.JournalEntry, why string) 
 		g.failed(*e.Slot, e, m)
 	case e.Verdict == store.Live:
 		m.suspect = time.Time{}
-		if m.failed { // it came back by itself
+		if m.failed { // it recovered by itself
 			m.serves, m.failed = true, false
 			g.serve(*e.Slot, e.Instance, e.At)
 		}
 	}
 }
 
-// suspectIf is since when the instance was suspected, if that was the first sign of the verdict.
+// suspectIf returns since when the instance was suspected, if that was the first sign of the
+// verdict.
 func (m *instance) suspectIf(v store.Verdict) time.Time {
 	if v == store.Dead || v == store.Lost {
 		return m.suspect

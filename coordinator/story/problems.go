@@ -132,10 +132,7 @@ func recordsAre(n int) string {
 
 // FewNames lists the first of many names.
 func FewNames(ids []string) string {
-	if len(ids) <= MostNamed {
-		return strings.Join(ids, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(ids[:MostNamed], ", "), len(ids)-MostNamed)
+	return reason.FirstNames(ids, MostNamed)
 }
 
 // heldProblem reports work that is held, for one instance or several.

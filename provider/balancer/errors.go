@@ -16,7 +16,8 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.kind }
 
-// Errorf is an error of a kind. The scope is what it is about: a backend, a setting, an account.
+// Errorf returns an error of a kind. The scope is what it is about: a backend, a setting, an
+// account.
 func Errorf(kind provider.Kind, scope, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	return &problem{

@@ -36,8 +36,8 @@ func Each(names []string, do func(i int) Target) []Target {
 	return out
 }
 
-// Listed is what a List returns of its targets: an error if the call's context has ended, or if
-// none of them answered.
+// Listed returns what a List returns of its targets: an error if the call's context has ended, or
+// if none of them answered.
 func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	l := Listing{Targets: targets}
 	if err := ctx.Err(); err != nil {
@@ -49,8 +49,8 @@ func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	return l, nil
 }
 
-// Failure is the error of all targets that did not answer, or nil. A call to several targets fails
-// with it if one of them does.
+// Failure returns the error of all targets that did not answer, or nil. A call to several targets
+// fails with it if one of them does.
 func Failure(targets []Target) error {
 	var errs []error
 	for _, t := range targets {
@@ -61,7 +61,7 @@ func Failure(targets []Target) error {
 	return errors.Join(errs...)
 }
 
-// Silent are the targets that did not answer.
+// Silent returns the targets that did not answer.
 func (l Listing) Silent() (names []string) {
 	for _, t := range l.Targets {
 		if t.Err != nil {
@@ -71,9 +71,9 @@ func (l Listing) Silent() (names []string) {
 	return names
 }
 
-// Has are the members of an instance as the targets have them, at whatever address, each once. A
-// caller that wants all of an instance gone removes each of them: Remove of the member as recorded
-// leaves one at another address alone.
+// Has returns the members of an instance as the targets have them, at whatever address, each once.
+// A caller that wants all of an instance gone removes each of them: Remove of the member as
+// recorded leaves one at another address alone.
 func (l Listing) Has(instance string) (members []Member) {
 	for _, t := range l.Targets {
 		for _, st := range t.Members {
@@ -113,7 +113,7 @@ type Standing struct {
 	Weight      bool // all that have it give it the weight wanted
 }
 
-// Of is how an instance stands. The member is as the caller has recorded it.
+// Of returns how an instance stands. The member is as the caller has recorded it.
 func (l Listing) Of(m Member) Standing {
 	s := Standing{Weight: true}
 	for _, t := range l.Targets {

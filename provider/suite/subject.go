@@ -34,7 +34,7 @@ type findings struct {
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
 
-// instance is the ID of a machine of this case: no provider has seen it before.
+// instance returns the ID of a machine of this case: no provider has seen it before.
 func (s *subject) instance(n int) string { return fmt.Sprintf("%s-%d", s.word, n) }
 
 func (s *subject) zone() string {
@@ -44,7 +44,7 @@ func (s *subject) zone() string {
 	return s.p.Capabilities().Zones[0]
 }
 
-// ofAnotherShard is the same provider for a shard that has nothing to do with this one.
+// ofAnotherShard returns the same provider for a shard that has nothing to do with this one.
 func (s *subject) ofAnotherShard() *subject {
 	other := *s
 	other.shard = "sh" + word()
@@ -67,7 +67,7 @@ func (s *subject) clear(shard string) {
 	}
 }
 
-// ctx is the context of one call.
+// ctx returns the context of one call.
 func (s *subject) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(s.base, s.p.Capabilities().CallTimeout)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *subject) request(instance string) provider.CreateRequest {
 	return Request(s.shard, instance, s.zone(), s.Template)
 }
 
-// Request is a plausible request for a machine.
+// Request returns a plausible request for a machine.
 func Request(shard, instance, zone string, t provider.Template) provider.CreateRequest {
 	return provider.CreateRequest{
 		Template: t,
@@ -125,7 +125,7 @@ func (s *subject) list() []provider.Machine {
 	return machines
 }
 
-// listed is the machine as List has it now.
+// listed returns the machine as List has it now.
 func (s *subject) listed(instance string) (provider.Machine, bool) {
 	for _, m := range s.list() {
 		if m.Instance == instance {

@@ -56,7 +56,7 @@ var promises = []struct {
 	{"EndedContext", endedContext},
 }
 
-// Promises are the names of what the suite proves, in order.
+// Promises returns the names of what the suite proves, in order.
 func Promises() []string {
 	names := make([]string, len(promises))
 	for i, p := range promises {

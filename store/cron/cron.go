@@ -21,7 +21,7 @@ var errForm = errors.New("must have five fields: minute, hour, day of the month,
 
 // Parse reads an expression.
 func Parse(text string) (Times, error) {
-	if t, is := known.Load(text); is {
+	if t, ok := known.Load(text); ok {
 		return t.(Times), nil //nolint:errcheck // nothing else is stored
 	}
 	if len(strings.Fields(text)) != 5 || len(text) > 200 || strings.HasPrefix(text, "@") {
@@ -39,7 +39,7 @@ func Parse(text string) (Times, error) {
 	return t, nil
 }
 
-// After is the first time after another one; zero if there is none.
+// After returns the first time after another one; zero if there is none.
 func (t Times) After(wall time.Time) time.Time {
 	expr := *t.expr // Next writes to it, and others read the same expression
 	return expr.Next(wall)
@@ -51,7 +51,7 @@ var spans = []time.Duration{
 	8 * 24 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour, 9 * 366 * 24 * time.Hour,
 }
 
-// Before is the last time before another one; zero if there was none in nine years.
+// Before returns the last time before another one; zero if there was none in nine years.
 func (t Times) Before(wall time.Time) (last time.Time) {
 	for _, span := range spans {
 		for at := t.After(wall.Add(-span)); !at.IsZero() && at.Before(wall); at = t.After(at) {

@@ -27,7 +27,7 @@ type attempt struct {
 	Error   string
 }
 
-// startOnSpoiled is a process that starts on spoiled data. As in the programs, it ends after a
+// startOnSpoiled returns a process that starts on spoiled data. As in the programs, it ends after a
 // start that failed: etcd gives up halfway and leaves goroutines behind, one of which goes on
 // making files in the data directory.
 func startOnSpoiled(dir string) int {

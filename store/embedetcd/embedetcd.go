@@ -230,7 +230,7 @@ func startEtcd(e *embed.Config) (etcd *embed.Etcd, err error) {
 	return embed.StartEtcd(e)
 }
 
-// Endpoint is the address for clients, as host:port.
+// Endpoint returns the address for clients, as host:port.
 func (s *Server) Endpoint() string { return s.endpoint }
 
 // Stopped is closed when the member has stopped, by Close or by itself.
@@ -272,7 +272,7 @@ func (s *Server) stop() {
 	s.etcd.Close()
 }
 
-// dialable is the address at which a client on this machine reaches the listener.
+// dialable returns the address at which a client on this machine reaches the listener.
 func dialable(host, port string) string {
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -280,7 +280,7 @@ func dialable(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// dbPath is the file that an etcd locks while it runs on a data directory.
+// dbPath returns the file that an etcd locks while it runs on a data directory.
 func dbPath(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
 // HasData reports whether an etcd has run on this data directory.

@@ -19,7 +19,7 @@ import (
 // denied: etcd refused who we are or what we asked for.
 func denied(err error) bool { return denial(err) != nil }
 
-// denial is which refusal it is; nil if it is none.
+// denial returns which refusal it is; nil if it is none.
 func denial(err error) error {
 	etcdErr := rpctypes.Error(err)
 	is := func(e error) bool { return errors.Is(etcdErr, e) }

@@ -134,7 +134,7 @@ func (c *cluster) stop(i int) {
 	c.members[i] = nil
 }
 
-// leader is the member that the running ones agree leads.
+// leader returns the member that the running ones agree leads.
 func (c *cluster) leader(t *testing.T) int {
 	t.Helper()
 	leader := -1

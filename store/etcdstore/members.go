@@ -151,7 +151,7 @@ func ask(ctx context.Context, cfg Config, address string) answer {
 	return a
 }
 
-// host is an endpoint without its scheme.
+// host returns an endpoint without its scheme.
 func host(endpoint string) string {
 	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
 		return u.Host

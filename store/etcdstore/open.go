@@ -216,7 +216,7 @@ func reason(err error) string {
 	return oneLine(err.Error())
 }
 
-// lastConnectionError is why gRPC could not connect, if that is what the error says.
+// lastConnectionError returns why gRPC could not connect, if that is what the error says.
 func lastConnectionError(err error) string {
 	msg := err.Error()
 	_, desc, found := strings.Cut(msg, `connection error: desc = "`)

@@ -64,7 +64,7 @@ func (s *Store) listOnce(ctx context.Context, prefix string, at store.Revision) 
 	return listing, nil
 }
 
-// ListPart is one of the requests that List makes.
+// ListPart returns one of the requests that List makes.
 func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	resp, err := s.page(ctx, prefix, from, most, at)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) page(ctx context.Context, prefix, from string, most int, at stor
 	return resp, nil
 }
 
-// behind is where the page after this one begins, if there is one.
+// behind returns where the page after this one begins, if there is one.
 func behind(resp *clientv3.GetResponse) (from string, more bool) {
 	if !resp.More || len(resp.Kvs) == 0 {
 		return "", false
@@ -110,7 +110,7 @@ func behind(resp *clientv3.GetResponse) (from string, more bool) {
 	return string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00", true
 }
 
-// rangeOf is what etcd calls the keys below a prefix. The empty prefix is every key.
+// rangeOf returns what etcd calls the keys below a prefix. The empty prefix is every key.
 func rangeOf(prefix string) (from, end string) {
 	if prefix == "" {
 		return "\x00", "\x00"

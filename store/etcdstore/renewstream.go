@@ -99,7 +99,7 @@ func (s *renewStream) leave(w *waiter) {
 // run keeps a stream open until ctx ends, then fails everybody who still waits.
 func (s *renewStream) run(ctx context.Context) {
 	var watchdog sync.WaitGroup
-	watchdog.Go(func() { s.watch(ctx) })
+	watchdog.Go(func() { s.watchStalls(ctx) })
 	defer watchdog.Wait()
 
 	pause := minRenewPause
@@ -186,17 +186,17 @@ func (s *renewStream) session(parent context.Context, to *pin) error {
 	s.begin(end)
 	defer s.setBroken(nil)
 
-	var both sync.WaitGroup
-	defer both.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer end(nil)
-	both.Go(func() { // an unused session must move, too
+	running.Go(func() { // an unused session must move, too
 		select {
 		case <-to.moved:
 			end(errMoved)
 		case <-ctx.Done():
 		}
 	})
-	both.Go(func() { s.send(ctx, stream) })
+	running.Go(func() { s.send(ctx, stream) })
 
 	var resp pb.LeaseKeepAliveResponse
 	for {
@@ -349,8 +349,8 @@ func (s *renewStream) shut() {
 	}
 }
 
-// watch looks for stalls until ctx ends.
-func (s *renewStream) watch(ctx context.Context) {
+// watchStalls looks for stalls until ctx ends.
+func (s *renewStream) watchStalls(ctx context.Context) {
 	tick := time.NewTicker(s.stall / 8)
 	defer tick.Stop()
 	for {

@@ -57,7 +57,7 @@ func (r *Rights) Enabled(ctx context.Context) (bool, error) {
 	return st.Enabled, nil
 }
 
-// RolesOf are the roles of a user. The error wraps store.ErrNotFound if there is no such user.
+// RolesOf returns the roles of a user. The error wraps store.ErrNotFound if there is no such user.
 func (r *Rights) RolesOf(ctx context.Context, user string) ([]string, error) {
 	u, err := r.client.UserGet(ctx, user)
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrUserNotFound) {
@@ -69,7 +69,7 @@ func (r *Rights) RolesOf(ctx context.Context, user string) ([]string, error) {
 	return u.Roles, nil
 }
 
-// Users are all users with their roles.
+// Users returns all users with their roles.
 func (r *Rights) Users(ctx context.Context) (map[string][]string, error) {
 	list, err := r.client.UserList(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Rights) Users(ctx context.Context) (map[string][]string, error) {
 	return all, nil
 }
 
-// Roles are all roles with what they permit.
+// Roles returns all roles with what they permit.
 func (r *Rights) Roles(ctx context.Context) (map[string][]store.Permission, error) {
 	list, err := r.client.RoleList(ctx)
 	if err != nil {

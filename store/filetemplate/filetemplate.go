@@ -133,7 +133,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// sample is the data of an imagined instance.
+// sample returns the data of an imagined instance.
 func sample(vars map[string]string, peers int) Data {
 	d := Data{Vars: vars, Facts: map[string]any{
 		"address": "192.0.2.1:20001", "group": "group", "instance": "group-0-0000000", "slot": 0, "zone": "zone",
@@ -208,7 +208,7 @@ func readError(err error) *Error {
 	return e
 }
 
-// errorAt is an error at a position of the text.
+// errorAt returns an error at a position of the text.
 func (t *Template) errorAt(at parse.Pos, what string) *Error {
 	before := t.text[:min(int(at), len(t.text))]
 	line := 1 + strings.Count(before, "\n")

@@ -137,8 +137,8 @@ func TestWhatATemplateUses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for name, is := range map[string]bool{"var": p.UsesVar("greeting")} {
-			if is {
+		for name, ok := range map[string]bool{"var": p.UsesVar("greeting")} {
+			if ok {
 				got = append(got, name)
 			}
 		}

@@ -40,7 +40,7 @@ type ManualClock struct {
 // NewManualClock makes a clock that shows start.
 func NewManualClock(start time.Time) *ManualClock { return &ManualClock{now: start} }
 
-// Now is the time that the clock shows.
+// Now returns the time that the clock shows.
 func (c *ManualClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

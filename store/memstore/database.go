@@ -101,7 +101,7 @@ func (db *Database) apply(writes []store.Write) store.Revision {
 	return db.history.revision
 }
 
-// commit is a transaction as the server does it. db.mu is held.
+// commit returns a transaction as the server does it. db.mu is held.
 func (db *Database) commit(txn store.Txn) (store.Revision, error) {
 	var failed []string
 	for _, c := range txn.Conditions {

@@ -7,7 +7,7 @@ import (
 // DatabaseFaults are what can happen to the servers. They strike all clients.
 type DatabaseFaults struct{ db *Database }
 
-// Faults are the database's.
+// Faults returns the database's.
 func (db *Database) Faults() DatabaseFaults { return DatabaseFaults{db} }
 
 // Freeze stops the servers as a stalled VM does: calls hang until Thaw or the end of their

@@ -31,7 +31,7 @@ func newHistory() history {
 	return history{revision: 1, first: 2, versions: map[string][]version{}}
 }
 
-// get is the key now, or false.
+// get returns the key now, or false.
 func (h *history) get(key string) (store.KV, bool) {
 	vs := h.versions[key]
 	if len(vs) == 0 || vs[len(vs)-1].deleted {
@@ -40,8 +40,8 @@ func (h *history) get(key string) (store.KV, bool) {
 	return vs[len(vs)-1].kv, true
 }
 
-// list is what a prefix held at a revision: the first keys that do not sort before from, no more
-// than most.
+// list returns what a prefix held at a revision: the first keys that do not sort before from, no
+// more than most.
 func (h *history) list(prefix, from string, most int, at store.Revision) (store.Part, error) {
 	switch {
 	case at == 0:
@@ -71,7 +71,7 @@ func (h *history) list(prefix, from string, most int, at store.Revision) (store.
 	return part, nil
 }
 
-// at is a key at a revision, or false.
+// at returns a key at a revision, or false.
 func (h *history) at(key string, at store.Revision) (store.KV, bool) {
 	for _, v := range slices.Backward(h.versions[key]) {
 		if v.kv.Modified <= at {
@@ -171,7 +171,7 @@ func (h *history) compact(rev store.Revision) error {
 	return nil
 }
 
-// copied is a KV whose value the receiver may do with as it likes.
+// copied returns a KV whose value the receiver may do with as it likes.
 func copied(kv store.KV) store.KV {
 	kv.Value = bytes.Clone(kv.Value)
 	return kv

@@ -86,7 +86,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// next is the batch that is due, or false.
+// next returns the batch that is due, or false.
 func (w *watch) next() (store.Batch, bool) {
 	db := w.store.db
 	db.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // model is the store as a map, too simple to be wrong.
 type model map[string]store.KV
 
-// failing are the keys whose conditions do not hold, in order.
+// failing returns the keys whose conditions do not hold, in order.
 func (m model) failing(conditions []store.Condition) []string {
 	failed := map[string]bool{}
 	for _, c := range conditions {
@@ -32,7 +32,7 @@ func (m model) failing(conditions []store.Condition) []string {
 	return slices.Sorted(maps.Keys(failed))
 }
 
-// after is the model once the writes happened at rev.
+// after returns the model once the writes happened at rev.
 func (m model) after(writes []store.Write, rev store.Revision) model {
 	next := maps.Clone(m)
 	for _, w := range writes {
@@ -151,7 +151,7 @@ func testModel(b *bench) {
 	})
 }
 
-// events is how many changes the writes make.
+// events returns how many changes the writes make.
 func (m model) events(writes []store.Write) int {
 	n := 0
 	for _, w := range writes {

@@ -138,7 +138,7 @@ func (b *bench) grant(ttl time.Duration) store.Lease {
 	return lease
 }
 
-// next is the next batch of a watch that must have one.
+// next returns the next batch of a watch that must have one.
 func (b *bench) next(watch <-chan store.Batch) store.Batch {
 	b.Helper()
 	select {
@@ -186,7 +186,7 @@ func (b *bench) upTo(watch <-chan store.Batch, rev store.Revision) []store.Event
 	return events
 }
 
-// replay is what a listing becomes by events.
+// replay returns what a listing becomes by events.
 func replay(kvs []store.KV, events []store.Event) map[string]store.KV {
 	state := map[string]store.KV{}
 	for _, kv := range kvs {

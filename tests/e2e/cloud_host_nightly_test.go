@@ -185,7 +185,7 @@ func (h *cloudHost) guests() []string {
 	}
 	var out []string
 	for _, one := range all {
-		if server, is := strings.CutPrefix(one.Name, "guest-"); is {
+		if server, ok := strings.CutPrefix(one.Name, "guest-"); ok {
 			out = append(out, server)
 		}
 	}

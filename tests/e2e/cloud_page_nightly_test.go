@@ -47,15 +47,15 @@ func newCloudPage(t *testing.T, name string) *cloudPage {
 // adapt replaces what the page says with what it is here, in its commands and files.
 func (p *cloudPage) adapt(edits map[string]string) {
 	p.t.Helper()
-	for was, is := range edits {
+	for was, ok := range edits {
 		if !strings.Contains(p.text, was) {
 			p.t.Fatalf("the page does not say %q", was)
 		}
-		p.text = strings.ReplaceAll(p.text, was, is)
+		p.text = strings.ReplaceAll(p.text, was, ok)
 		for i, s := range p.steps {
-			p.steps[i].command = strings.ReplaceAll(s.command, was, is)
+			p.steps[i].command = strings.ReplaceAll(s.command, was, ok)
 			for n, line := range s.prints {
-				p.steps[i].prints[n] = strings.ReplaceAll(line, was, is)
+				p.steps[i].prints[n] = strings.ReplaceAll(line, was, ok)
 			}
 		}
 	}

@@ -35,8 +35,8 @@ func documentOf(data string) ([]byte, error) {
 	var config struct {
 		Files []struct{ Path, Content string } `json:"write_files"`
 	}
-	text, is := strings.CutPrefix(data, "#cloud-config\n")
-	if err := json.Unmarshal([]byte(text), &config); err != nil || !is || len(config.Files) == 0 {
+	text, ok := strings.CutPrefix(data, "#cloud-config\n")
+	if err := json.Unmarshal([]byte(text), &config); err != nil || !ok || len(config.Files) == 0 {
 		return nil, fmt.Errorf("user data are no cloud-config with files: %w", err)
 	}
 	return []byte(config.Files[0].Content), nil

@@ -38,10 +38,10 @@ func New(t testing.TB, name string) *Authority {
 	return &Authority{Cert: parsed(t, template, template, &key.PublicKey, key), key: key}
 }
 
-// Key is the key with which it signs.
+// Key returns the key with which it signs.
 func (a *Authority) Key() *ecdsa.PrivateKey { return a.key }
 
-// Print is its fingerprint.
+// Print returns its fingerprint.
 func (a *Authority) Print() string { return identity.Fingerprint(a.Cert) }
 
 // Certify signs a certificate over the key, for the use that the role has.
@@ -70,7 +70,7 @@ func (a *Authority) Issue(t testing.TB, request []byte, to identity.Identity, li
 	return a.Certify(t, key, to, now, now.Add(lifetime))
 }
 
-// Own is a key and its certificate, valid for the given time from an hour ago on.
+// Own returns a key and its certificate, valid for the given time from an hour ago on.
 func (a *Authority) Own(t testing.TB, who identity.Identity, lifetime time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()
@@ -84,7 +84,7 @@ func (a *Authority) Own(t testing.TB, who identity.Identity, lifetime time.Durat
 	}
 }
 
-// Trust believes these authorities; the last one issues.
+// Trust trusts these authorities; the last one issues.
 func Trust(all ...*Authority) identity.Trust {
 	var t identity.Trust
 	for _, a := range all {

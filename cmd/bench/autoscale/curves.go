@@ -33,7 +33,7 @@ const (
 	warmup    = 2 * time.Minute
 )
 
-// Curves are the loads that are compared.
+// Curves returns the loads that are compared.
 func Curves() []Curve {
 	saw := Curve{Name: "sawtooth", Length: 2 * time.Hour, Steps: []Step{{Load: 500}}}
 	for at := 20 * time.Minute; at < saw.Length; at += 6 * time.Minute {
@@ -68,7 +68,7 @@ func Curves() []Curve {
 	}
 }
 
-// at is how high the load is.
+// at returns how high the load is.
 func (c *Curve) at(clock time.Duration) float64 {
 	load, from := 0.0, 0.0
 	for _, s := range c.Steps {
@@ -96,7 +96,7 @@ func (c *Curve) silent(clock time.Duration) bool {
 
 func (c *Curve) boot() time.Duration { return max(c.Boot, usualBoot) }
 
-// scenario is the curve as a file for simulate.
+// scenario returns the curve as a file for simulate.
 func (c *Curve) scenario() string {
 	var text strings.Builder
 	// An agent joins within some seconds of its machine's start, and its checks pass twice.

@@ -35,7 +35,7 @@ func (f *fleet) set(size int) {
 	f.started = f.started[:f.size]
 }
 
-// mean is the load of each serving machine over a time that ended some time ago, in percent.
+// mean returns the load of each serving machine over a time that ended some time ago, in percent.
 func (f *fleet) mean(span, ago time.Duration) (percent float64, known bool) {
 	end := len(f.history) - int(ago/tick)
 	begin := max(0, end-int(span/tick))

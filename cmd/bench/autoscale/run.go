@@ -62,7 +62,7 @@ func leasehold(ctx context.Context, c *Curve) (o Outcome, err error) {
 	}, nil
 }
 
-// Table is the comparison as the page has it, in Markdown.
+// Table returns the comparison as the page has it, in Markdown.
 func Table(rows []Row) string {
 	var out strings.Builder
 	out.WriteString("| Load | Minutes below target: Leasehold | Target tracking | HPA | Machine-minutes: Leasehold | " +

@@ -74,7 +74,7 @@ type standing struct {
 // step passes an event, or the time alone, to the agent's session and carries out its commands.
 func (a *agent) step(now time.Time, ev session.Event) {
 	if a.quiet != nil {
-		if over, is := ev.(session.Ended); is {
+		if over, ok := ev.(session.Ended); ok {
 			a.heard = append(a.heard, over)
 		}
 		return

@@ -201,7 +201,7 @@ func (p *plaza) until(count func(*counts) uint64, each uint64) {
 	}
 }
 
-// processor is what the process has had of processors: others may want them too.
+// processor returns what the process has had of processors: others may want them too.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

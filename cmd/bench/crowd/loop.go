@@ -149,7 +149,7 @@ func (l *loop) close() {
 
 // named returns the stored copy of a text that many agents share.
 func (l *loop) named(text string) string {
-	if one, is := l.names[text]; is {
+	if one, ok := l.names[text]; ok {
 		return one
 	}
 	l.names[text] = text

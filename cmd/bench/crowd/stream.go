@@ -64,7 +64,7 @@ func (s *stream) begin(now time.Time) error {
 // hello returns the first message of a stream.
 func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 	c := a.loop.crowd
-	spoken := protocol.Spoken()
+	spoken := protocol.SupportedVersions()
 	h := &protocol.Hello{
 		Protocol: spoken.Oldest, NewestProtocol: spoken.Newest, Shard: c.cfg.ShardID, Instance: a.id, BootId: c.bootID,
 		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started),

@@ -102,7 +102,7 @@ func (a *agent) takeWork(now time.Time, s *protocol.Signed) (news bool) {
 	return true
 }
 
-// states are what is reported of the files.
+// states returns what is reported of the files.
 func (w *workCertificate) states() (out []*protocol.FileState) {
 	if w == nil {
 		return nil

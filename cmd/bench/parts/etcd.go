@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
-// Etcd is the part that runs an etcd with one member, on a free port of this machine, with its data
-// below dir.
+// Etcd returns the part that runs an etcd with one member, on a free port of this machine, with its
+// data below dir.
 func Etcd(ctx context.Context, dir string, log io.Writer, ready func(Ready) error) error {
 	server, err := embedetcd.Start(ctx, embedetcd.Config{
 		DataDir: filepath.Join(dir, "etcd"), Listen: "127.0.0.1:0", Logger: slog.New(slog.NewJSONHandler(log, nil)),

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is what a part does that a test has started.
+// play returns what a part does that a test has started.
 func play(ctx context.Context, as string, ready func(Ready) error) error {
 	switch as {
 	case "etcd":
@@ -146,7 +146,7 @@ func runs(pid int) bool {
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadString('\n')
-		if state, is := strings.CutPrefix(line, "State:"); is {
+		if state, ok := strings.CutPrefix(line, "State:"); ok {
 			return !strings.HasPrefix(strings.TrimSpace(state), "Z")
 		}
 		if err != nil {

@@ -39,8 +39,8 @@ type ReplicaOrder struct {
 // sessionTTL is the product's own default.
 const sessionTTL = 3 * time.Second
 
-// Replica is the part that runs a replica: the product's own command, with the bench's provider
-// added.
+// Replica returns the part that runs a replica: the product's own command, with the bench's
+// provider added.
 func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error {
 	self, err := os.Executable()
 	if err != nil {

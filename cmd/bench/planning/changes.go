@@ -88,7 +88,7 @@ type kind struct {
 	wait   time.Duration
 }
 
-// kinds are the kinds that are measured, the cheapest first.
+// kinds returns the kinds that are measured, the cheapest first.
 func kinds() []kind {
 	return []kind{
 		{what: "a report with new numbers", event: func(t *trial, n int) store.Event {

@@ -61,7 +61,7 @@ func groupOf(name string, size int) store.Group {
 	return g
 }
 
-// made is the record of a healthy instance.
+// made returns the record of a healthy instance.
 func made(g *store.Group, spec store.InstanceSpec, template, config string, slot int) store.Instance {
 	id := instanceID(g.Name, slot)
 	return store.Instance{
@@ -120,7 +120,7 @@ func reportOf(id, config string, healthy bool) store.Report {
 	return r
 }
 
-// listed is the machine of an instance, as its provider lists it.
+// listed returns the machine of an instance, as its provider lists it.
 func listed(group, id string) provider.Machine {
 	return provider.Machine{
 		Instance: id, Group: group, State: provider.StateRunning, Ref: "i-0" + id,

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Ready is the processor time that a new leader needs from etcd's list until it has planned every
-// group once.
+// Ready returns the processor time that a new leader needs from etcd's list until it has planned
+// every group once.
 func (r *Result) Ready() time.Duration {
 	return r.Cache.CPU + r.Seen.CPU + r.Plan.CPU
 }
 
-// Rate is how many changes per second one processor plans, if all are of the most expensive
+// Rate returns how many changes per second one processor plans, if all are of the most expensive
 // measured kind.
 func (r *Result) Rate() float64 {
 	dearest := r.dearest()

@@ -164,7 +164,7 @@ func (r *Rival) Declared(ctx context.Context) (Declared, error) {
 	return d.Declared, err
 }
 
-// Dir is the directory of the logs.
+// Dir returns the directory of the logs.
 func (r *Rival) Dir() string { return r.dir }
 
 // End stops everything. It keeps the logs after a failure.

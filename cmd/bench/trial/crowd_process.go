@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
-// ServeCrowd is the part that runs a crowd. It receives the crowd's configuration at its socket,
-// once.
+// ServeCrowd runs a crowd as a part of a trial. It receives the crowd's configuration at its
+// socket, once.
 func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) error) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {

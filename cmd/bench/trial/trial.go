@@ -248,8 +248,8 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 // descriptors of a process.
 const mostConnections = 15_000
 
-// MostOwnConnections is how many agents can have a connection of their own to one replica: each
-// uses a descriptor of it.
+// MostOwnConnections returns how many agents can have a connection of their own to one replica:
+// each uses a descriptor of it.
 func MostOwnConnections() (int, error) {
 	descriptors, err := guard.Descriptors()
 	return guard.DefaultBounds(descriptors).Total, err
@@ -407,7 +407,7 @@ func (t *Trial) clear(failed error) error {
 	return err
 }
 
-// Logs is the directory of the parts' logs.
+// Logs returns the directory of the parts' logs.
 func (t *Trial) Logs() string { return t.dir }
 
 // of formats how many of all.

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/seed"
 )
 
-// carried is a trial in which all went as promised, on a machine that could carry four times as
-// many by its processors, and forty times by its memory.
+// carried returns a trial in which all went as promised, on a machine that could carry four times
+// as many by its processors, and forty times by its memory.
 func carried() Agents {
 	const agents, failures = 1000, 10
 	return Agents{

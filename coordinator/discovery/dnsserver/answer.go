@@ -16,11 +16,11 @@ import (
 const (
 	// ttl is for how long an answer may be kept, found or not: a change is seen everywhere soon after.
 	ttl = 5 * time.Second
-	// mostUDP is the longest answer by UDP, whatever a client offers. Longer ones are fragmented on
-	// the way, and serve those who send queries in the name of others (see dnsflagday.net/2020).
+	// mostUDP is the longest answer by UDP, whatever a client offers. Longer answers are fragmented,
+	// and help attackers who spoof addresses (see dnsflagday.net/2020).
 	mostUDP = 1232
-	// At most so many records are made for an answer, so that a query for a large group costs no more
-	// than one for a small one. More do not fit, except A by TCP.
+	// At most so many records are built for an answer, so that a query for a large group costs no more
+	// than a query for a small group. More do not fit, except A by TCP.
 	mostByUDP = 100
 	mostByTCP = 2000
 )
@@ -38,7 +38,7 @@ type zone struct {
 	directory directory
 }
 
-// answer returns what is sent for a query.
+// answer returns the reply to a query.
 func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 	reply := new(dns.Msg).SetReply(query)
 	reply.Authoritative = true
@@ -97,7 +97,7 @@ func explain(reply *dns.Msg, code uint16, text string) {
 	}
 }
 
-// size is the longest answer that a client takes.
+// size returns the longest answer that a client takes.
 func size(offered *dns.OPT, udp bool) int {
 	switch {
 	case !udp:
@@ -108,10 +108,10 @@ func size(offered *dns.OPT, udp bool) int {
 	return min(max(int(offered.UDPSize()), dns.MinMsgSize), mostUDP)
 }
 
-// fit makes a reply as long as its client takes. Addresses that come along with others' names go
-// first, and nothing is said of it (RFC 2181, section 9). If more goes, a client that asked by UDP
-// is told to ask by TCP; by TCP there is no more than fits, so each answer is another part of the
-// whole.
+// fit shortens a reply to what its client accepts. Additional addresses are dropped first, without
+// a mark (RFC 2181, section 9). If answers are dropped too, a UDP reply is marked as truncated, so
+// that the client retries by TCP; over TCP, each reply has as much as fits, and a different part of
+// the whole.
 func fit(reply *dns.Msg, size, extras int, cut bool) {
 	reply.Compress = true
 	if extras > 0 && reply.Len() > size {
@@ -124,9 +124,9 @@ func fit(reply *dns.Msg, size, extras int, cut bool) {
 	reply.Truncated = reply.Truncated || cut
 }
 
-// records are what a zone has for a question.
+// records is a zone's answer to a question.
 type records struct {
-	exists bool // the name is there, perhaps with other types only
+	exists bool // the name exists, perhaps only with other types
 	answer []dns.RR
 	extra  []dns.RR // addresses of the names in answer
 	more   bool     // there are more than were asked for
@@ -179,8 +179,8 @@ type asks struct {
 	most int
 }
 
-// ofGroup answers with all instances of a group. Where it begins is drawn anew for each answer, so
-// that clients that take the first, and answers that do not hold all, spread over them.
+// ofGroup answers with all instances of a group. The first one is random for each answer, so that
+// clients that use the first record, and answers that do not hold all, are spread over them.
 func (a asks) ofGroup(name string, valid, service bool) records {
 	g, there := a.zone.directory.Find(name)
 	if !there || !valid {
@@ -225,7 +225,7 @@ func (a asks) ofInstance(id, group string) records {
 	return records{}
 }
 
-// add adds what an instance has of the type that is asked for.
+// add adds an instance's records of the requested type.
 func (a asks) add(out *records, e discovery.Endpoint) {
 	at, numeric := e.IP()
 	switch a.q.Qtype {
@@ -233,7 +233,7 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 		if rr := address(a.q.Name, at, numeric); rr != nil && rr.Header().Rrtype == a.q.Qtype {
 			out.answer = append(out.answer, rr)
 		}
-	case dns.TypeANY: // one kind of what there is will do (RFC 8482)
+	case dns.TypeANY: // one kind of record is enough (RFC 8482)
 		if rr := address(a.q.Name, at, numeric); rr != nil && len(out.answer) == 0 {
 			out.answer = append(out.answer, rr)
 		}
@@ -244,7 +244,7 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 		}
 		target, named := hostName(e)
 		switch {
-		case port == 0 || !numeric && !named: // not an address that a record could hold
+		case port == 0 || !numeric && !named: // not an address that a record can hold
 			return
 		case numeric:
 			target = e.Instance + "." + e.Group + "." + a.zone.name
@@ -256,7 +256,7 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 	}
 }
 
-// hostName is the name at which an instance is reached, if its provider gives one.
+// hostName returns the name at which an instance is reached, if its provider gives one.
 func hostName(e discovery.Endpoint) (string, bool) {
 	if _, numeric := e.IP(); numeric {
 		return "", false
@@ -268,7 +268,7 @@ func hostName(e discovery.Endpoint) (string, bool) {
 	return dns.Fqdn(host), true
 }
 
-// address is the record of an address; nil: there is none.
+// address returns the record of an address; nil: there is none.
 func address(owner string, at netip.AddrPort, numeric bool) dns.RR {
 	switch {
 	case !numeric:
@@ -279,7 +279,7 @@ func address(owner string, at netip.AddrPort, numeric bool) dns.RR {
 	return &dns.AAAA{Hdr: header(owner, dns.TypeAAAA), AAAA: at.Addr().AsSlice()}
 }
 
-// soa is the zone's start of authority. What is not there may be kept as not there for its Minttl.
+// soa returns the zone's start of authority. Negative answers may be cached for its Minttl.
 func (z zone) soa(owner string) dns.RR {
 	seconds := uint32(ttl / time.Second)
 	return &dns.SOA{

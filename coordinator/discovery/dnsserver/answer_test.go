@@ -42,7 +42,8 @@ var some = known{groups: map[string][]discovery.Endpoint{
 
 func ask(name string, kind uint16) *dns.Msg { return new(dns.Msg).SetQuestion(name, kind) }
 
-// told is an answer in one line: its code, its records in order, and the addresses that come along.
+// told returns an answer in one line: its code, its records in order, and the addresses that come
+// along.
 func told(m *dns.Msg) string {
 	line := func(rrs []dns.RR) string {
 		var all []string
@@ -163,7 +164,7 @@ func TestQueriesThatAreNone(t *testing.T) {
 	}
 }
 
-// reasons are the Extended DNS Errors of an answer.
+// reasons returns the Extended DNS Errors of an answer.
 func reasons(m *dns.Msg) string {
 	var all []string
 	if opt := m.IsEdns0(); opt != nil {
@@ -203,7 +204,7 @@ func TestOldAndMissingPicture(t *testing.T) {
 	}
 }
 
-// many is a group of so many instances.
+// many returns a group of so many instances.
 func many(n int) known {
 	var all []discovery.Endpoint
 	for i := range n {

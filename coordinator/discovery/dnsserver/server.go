@@ -19,14 +19,14 @@ import (
 
 // Config are the values that a server needs.
 type Config struct {
-	Listen string // by UDP and TCP; port 0 takes one that is free for both
+	Listen string // by UDP and TCP; port 0 picks a port that is free for both
 	Zone   string // the name that all others are below
 	// Allow are the networks whose queries are answered; empty: Private.
 	Allow []netip.Prefix
 }
 
-// Private returns the networks that are not routed on the Internet. A server that answers all would
-// serve those who send queries in the name of others (amplification), and tell strangers what runs
+// Private returns the networks that are not routed on the Internet. A server that answers all
+// clients would help attackers who spoof addresses (amplification), and show outsiders what runs
 // here.
 func Private() []netip.Prefix {
 	var all []netip.Prefix
@@ -39,7 +39,7 @@ func Private() []netip.Prefix {
 	return all
 }
 
-// The bounds of what clients can have us spend.
+// Limits on what clients can make us spend.
 const (
 	mostConnections = 128 // by TCP, at once
 	mostQueries     = 128 // on one of them
@@ -104,13 +104,13 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// Address is where the server listens.
+// Address returns where the server listens.
 func (s *Server) Address() string { return s.udp.LocalAddr().String() }
 
-// Zone is the name that all others are below, with its final dot.
+// Zone returns the name that all others are below, with its final dot.
 func (s *Server) Zone() string { return s.zone.name }
 
-// Close gives the address up. It is for a server that does not run.
+// Close releases the address. It is for a server that does not run.
 func (s *Server) Close() error { return errors.Join(s.udp.Close(), s.tcp.Close()) }
 
 // Run serves until ctx ends. Listen comes before.
@@ -146,7 +146,7 @@ func (s *Server) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	for _, server := range servers {
-		_ = server.ShutdownContext(end) // one that has ended says so; slow readers are not waited for
+		_ = server.ShutdownContext(end) // an error means that it has ended; slow readers are not waited for
 	}
 	_ = s.Close() // of a server that had not started yet
 	if ctx.Err() != nil {
@@ -169,7 +169,7 @@ func (s *Server) handler(udp bool) dns.Handler {
 	})
 }
 
-// admits reports whether an address is answered.
+// admits reports whether an address gets answers.
 func (s *Server) admits(from net.Addr) bool {
 	at, err := netip.ParseAddrPort(from.String())
 	if err != nil {

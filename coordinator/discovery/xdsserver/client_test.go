@@ -85,7 +85,7 @@ func (s *shard) put(id, group, zone, address string, phase store.Phase) {
 	})))
 }
 
-// backend is a gRPC server, and returns its address.
+// backend returns a gRPC server, and returns its address.
 func backend(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func backend(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// bootstrap is the example of docs/discovery.md for gRPC, with the server's address.
+// bootstrap returns the example of docs/discovery.md for gRPC, with the server's address.
 func (s *shard) bootstrap() []byte {
 	s.t.Helper()
 	page, err := os.ReadFile("../../../docs/discovery.md")
@@ -134,7 +134,7 @@ func (s *shard) dial(target string) *grpc.ClientConn {
 	return conn
 }
 
-// reached are the addresses that answer some calls, in order; and the last error.
+// reached returns the addresses that answer some calls, in order; and the last error.
 func reached(t testing.TB, conn *grpc.ClientConn) string {
 	seen := map[string]bool{}
 	for range 12 {

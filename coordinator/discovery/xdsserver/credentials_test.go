@@ -59,7 +59,7 @@ func pair(t *testing.T, issued pki.Issued) *tls.Certificate {
 	return &pair
 }
 
-// agentPair is what an agent has got for itself.
+// agentPair returns what an agent has got for itself.
 func agentPair(t *testing.T, dir string) *tls.Certificate {
 	t.Helper()
 	a, err := pki.Open(dir, slog.New(slog.DiscardHandler))

@@ -1,5 +1,5 @@
-// Package xdsserver tells the instances in service to clients that speak xDS, such as gRPC and
-// Envoy (LB-4).
+// Package xdsserver serves the instances in service by xDS, to clients such as gRPC and Envoy
+// (LB-4).
 //
 //	server.go     where it listens, which clients it answers, how much anything may cost
 //	services.go   the services that clients use
@@ -8,10 +8,10 @@
 //
 // # Invariants
 //
-//   - Answers come from a discovery.Directory alone: streams stay open while etcd is away, and
-//     nothing is taken from them.
-//   - Until the shard has been read no stream is served: clients go to another replica, and none is
-//     told that a group does not exist.
+//   - Answers come only from a discovery.Directory: streams stay open while etcd is away, and no
+//     endpoint is withdrawn.
+//   - Until the shard has been read, no stream is served: clients go to another replica, and no
+//     group is reported as missing.
 //   - A change of a group is encoded once, and sent to the subscribers of that group alone.
-//   - A client that reads slowly waits alone, and gets the newest state when it reads on.
+//   - A client that reads slowly delays only itself, and gets the newest state when it continues.
 package xdsserver

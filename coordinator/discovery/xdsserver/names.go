@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/discovery"
 )
 
-// How many names with a port there may be. Each is kept encoded, and clients make them up.
+// Limits on names with a port. Each is kept encoded, and clients choose them.
 const (
 	mostPortsOfGroup = 16
 	mostPorts        = 4096
@@ -27,8 +27,8 @@ type directory interface {
 	Names() []string
 }
 
-// catalog holds the resources of all groups: under GROUP with the ports that the provider tells,
-// and under GROUP:PORT for each port that a client has asked for.
+// catalog holds the resources of all groups: under GROUP with the provider's ports, and under
+// GROUP:PORT for each port that a client has requested.
 type catalog struct {
 	directory directory
 	log       *slog.Logger
@@ -41,8 +41,8 @@ type catalog struct {
 	listeners, clusters, endpoints *cachev3.LinearCache
 }
 
-// newCatalog makes a catalog whose versions begin with a prefix that no other replica uses: a
-// client that comes from another one is told everything.
+// newCatalog makes a catalog whose versions begin with a prefix that no other replica uses, so that
+// a client that comes from another replica gets everything.
 func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
 	of := func(kind string) *cachev3.LinearCache {
 		return cachev3.NewLinearCache(kind, cachev3.WithVersionPrefix(prefix))
@@ -53,7 +53,7 @@ func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
 	}
 }
 
-// caches are the resources as the server of the protocol reads them.
+// caches returns the resources as the server of the protocol reads them.
 func (c *catalog) caches() cachev3.Cache {
 	return &cachev3.MuxCache{
 		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },
@@ -71,7 +71,7 @@ func (c *catalog) isReady() bool {
 	return c.ready
 }
 
-// changed takes up what the directory says of some groups.
+// changed updates some groups from the directory.
 func (c *catalog) changed(groups []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *catalog) changed(groups []string) {
 	c.ready = true
 }
 
-// ask takes note of the ports in the names that a client asks for.
+// ask records the ports in the names that a client requests.
 func (c *catalog) ask(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,14 +100,14 @@ func (c *catalog) ask(names []string) {
 	}
 }
 
-// rejected logs what a client says of an answer that it does not take.
+// rejected logs why a client rejected an answer.
 func (c *catalog) rejected(why string) {
 	if why != "" {
 		c.log.Warn("xds client rejects an answer", "error", why)
 	}
 }
 
-// update encodes groups under some of their ports, or takes them out. c.mu must be held.
+// update encodes groups under some of their ports, or removes them. c.mu must be held.
 func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 	set := map[string]types.Resource{} // endpoints
 	newListeners, newClusters := map[string]types.Resource{}, map[string]types.Resource{}
@@ -133,7 +133,7 @@ func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 			newListeners[name], newClusters[name] = l, clusterOf(name)
 		}
 	}
-	// What is named comes before what names it, and goes after it.
+	// A resource is added before those that refer to it, and removed after them.
 	err := c.endpoints.UpdateResources(set, nil)
 	if err == nil && len(newClusters)+len(gone) > 0 {
 		err = c.clusters.UpdateResources(newClusters, nil)
@@ -151,7 +151,7 @@ func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 	}
 }
 
-// parse takes a name apart. The port is 0 if it has none.
+// parse splits a name. The port is 0 if it has none.
 func parse(name string) (group string, port uint16) {
 	group, text, has := strings.Cut(name, ":")
 	n, err := strconv.ParseUint(text, 10, 16)

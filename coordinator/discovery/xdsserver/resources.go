@@ -19,9 +19,9 @@ import (
 	"github.com/leasehold/leasehold/coordinator/discovery"
 )
 
-// endpointsOf are a group's instances by zone. An instance without a numeric address, or without a
-// port if none is given, is left out: xDS cannot say where it is. Of two at one address one is left
-// out, because gRPC refuses the whole otherwise.
+// endpointsOf returns a group's instances by zone. An instance without a numeric address, or
+// without a port if none is given, is left out: xDS cannot say where it is. Of two instances at one
+// address, one is left out, because gRPC would refuse the whole resource.
 func endpointsOf(name string, all []discovery.Endpoint, port uint16) *endpoint.ClusterLoadAssignment {
 	zones := map[string][]*endpoint.LbEndpoint{}
 	taken := map[netip.AddrPort]bool{}
@@ -58,7 +58,7 @@ func endpointsOf(name string, all []discovery.Endpoint, port uint16) *endpoint.C
 	return out
 }
 
-// clusterOf is a cluster whose endpoints come over the same stream.
+// clusterOf returns a cluster whose endpoints come over the same stream.
 func clusterOf(name string) *cluster.Cluster {
 	return &cluster.Cluster{
 		Name:                 name,
@@ -71,8 +71,8 @@ func clusterOf(name string) *cluster.Cluster {
 	}
 }
 
-// listenerOf is what a gRPC client looks up first. Its routes are part of it: everything goes to
-// the group.
+// listenerOf returns what a gRPC client looks up first. Its routes are part of it: everything goes
+// to the group.
 func listenerOf(name string) (*listener.Listener, error) {
 	filter, err := anypb.New(&router.Router{})
 	if err != nil {

@@ -69,8 +69,8 @@ func New(cfg Config, d *discovery.Directory, log *slog.Logger) (*Server, error) 
 	return s, err
 }
 
-// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and
-// it is not made for them.
+// Listen opens the address. It fails with an access.UnsafeError if outsiders could reach it without
+// authentication.
 func (s *Server) Listen(ctx context.Context) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Address is where the server listens.
+// Address returns where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Run serves until ctx ends. Listen comes before.
@@ -120,7 +120,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// admit lets a stream in.
+// admit accepts a stream.
 func (s *Server) admit(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	ctx := stream.Context()
 	var handshake *tls.ConnectionState

@@ -50,7 +50,7 @@ func (s *services) DeltaEndpoints(stream endpointv3.EndpointDiscoveryService_Del
 	return s.delta.DeltaStreamHandler(stream, resource.EndpointType)
 }
 
-// asks has the catalog know of the names that clients ask for before they are looked up.
+// asks adds the names that clients request to the catalog before they are looked up.
 type asks struct{ catalog *catalog }
 
 func (a asks) OnStreamRequest(_ int64, r *discoveryv3.DiscoveryRequest) error {

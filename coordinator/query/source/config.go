@@ -44,8 +44,8 @@ type Remote struct {
 	CACert    string `json:"cacert"` // certificate authority of the server; empty: the system's
 }
 
-// groupMark stands for the group's name in a URL or a query. Names have nothing in them that a URL
-// or a query could take for its own: a-z, 0-9 and -.
+// groupMark is replaced by the group's name in a URL or a query. Names need no escaping: they
+// consist of a-z, 0-9 and -.
 const groupMark = "${group}"
 
 // remote asks for documents.

@@ -9,7 +9,7 @@
 // # Invariants
 //
 //   - A request follows no redirect and reaches no link-local address.
-//   - What is read of an answer is bounded. An answer that hangs or floods harms its own question
-//     alone.
+//   - Answers are read up to a limit. An answer that hangs or is too large affects only its own
+//     request.
 //   - Errors hold neither URLs nor tokens: they reach the journal.
 package source

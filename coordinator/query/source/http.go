@@ -67,7 +67,7 @@ func (d *document) ask(ctx context.Context, group string) (float64, error) {
 	return numberOf(found[0])
 }
 
-// numberOf is a number, or a text that is one: some APIs write numbers so.
+// numberOf returns a number, or a text that is one: some APIs write numbers so.
 func numberOf(value any) (float64, error) {
 	switch v := value.(type) {
 	case float64:
@@ -105,7 +105,7 @@ func (r *remote) get(ctx context.Context, address string, to any) error {
 		return unreachable(ctx, err)
 	}
 	defer answer.Body.Close()
-	// The reason in the status line is the server's: as long as it likes, and it may repeat our token.
+	// The reason in the status line comes from the server: it may be long, and may repeat our token.
 	said := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
 	switch {

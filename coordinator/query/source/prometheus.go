@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// PrometheusConfig is a source that answers PromQL: Prometheus, Thanos, Mimir and their like.
+// PrometheusConfig is a source that answers PromQL, such as Prometheus, Thanos or Mimir.
 type PrometheusConfig struct {
-	Remote // its URL is what stands before /api/v1/query
+	Remote // its URL is the part before /api/v1/query
 	Pace
 	Query string `json:"query"`
 }
@@ -57,7 +57,7 @@ func (p *prometheus) ask(ctx context.Context, group string) (float64, error) {
 	if err := p.get(ctx, address, &v); err != nil {
 		return 0, err
 	}
-	if len(v.Warnings) > 0 { // Thanos answers so when some of its stores do not
+	if len(v.Warnings) > 0 { // Thanos warns if some of its stores do not answer
 		return 0, &query.Error{
 			Kind: query.NoValue, Message: "the answer has warnings, so it may be of a part only: " + program.Clip(v.Warnings[0]),
 		}

@@ -24,8 +24,8 @@ type SecretUser interface {
 	UseSecrets(lookup func(name string) (string, error))
 }
 
-// atOnce is how many questions one source is asked at once. The rest wait for their turn within
-// their time.
+// atOnce is how many requests to one source run at the same time. The rest wait, within their
+// timeout.
 const atOnce = 4
 
 // Set is the sources of a replica, by name. A nil one has none.
@@ -63,7 +63,7 @@ func (s *Set) Settings() map[string]query.Settings {
 	return all
 }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets where the values of the shard's secrets are.
 func (s *Set) UseSecrets(lookup func(name string) (string, error)) {
 	for _, name := range s.Names() {
 		if user, ok := s.by[name].Source.(SecretUser); ok {
@@ -112,7 +112,7 @@ func (s *Set) Ask(ctx context.Context, key query.Key) (float64, error) {
 	return value, nil
 }
 
-// unreachable is the error of a request that got no answer. Its cause holds no URL.
+// unreachable returns the error of a request that got no answer. Its cause holds no URL.
 func unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &query.Error{Kind: query.Unreachable, Message: "no answer within its time"}

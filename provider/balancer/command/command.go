@@ -75,7 +75,7 @@ func (b *Balancer) describe(ctx context.Context) error {
 	return nil
 }
 
-// Capabilities are what the program said of itself.
+// Capabilities returns what the program said of itself.
 func (b *Balancer) Capabilities() balancer.Capabilities { return b.capabilities }
 
 // Validate checks weights, and settings against the program's schema.

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// scripted is a balancer whose program describes itself and answers every other call with a script;
-// $dir is a directory of the test's own.
+// scripted returns a balancer whose program describes itself and answers every other call with a
+// script; $dir is a directory of the test's own.
 func scripted(t *testing.T, capabilities, script string) (b *command.Balancer, dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -47,7 +47,7 @@ const (
 	unnamed = `{"api": 1, "call_timeout": 2}`
 )
 
-// listing is a script that lists these targets.
+// listing returns a script that lists these targets.
 func listing(targets string) string {
 	return `echo '{"result": {"complete": true, "targets": [` + targets + `]}}'`
 }

@@ -113,7 +113,7 @@ func (b *Balancer) readOptions(words []string) error {
 }
 
 func readSocket(s string) (*target, error) {
-	if path, is := strings.CutPrefix(s, "unix:"); is {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") || len(path) > 107 {
 			return nil, errors.New("must be unix:/PATH, with at most 107 bytes of path")
 		}

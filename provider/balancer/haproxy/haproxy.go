@@ -114,8 +114,8 @@ func (b *Balancer) each(ctx context.Context, do func(context.Context, *target) b
 	return balancer.Each(names, func(i int) balancer.Target { return do(ctx, b.targets[i]) })
 }
 
-// find are the servers of a member at the address that was named, those in maintenance left out of
-// slots: they are free. There is one at most, unless two coordinators have taken a slot each.
+// find returns the servers of a member at the address that was named, those in maintenance left out
+// of slots: they are free. There is one at most, unless two coordinators have taken a slot each.
 func (b *Balancer) find(servers []server, shard string, m balancer.Member) (found []server) {
 	name := b.serverName(shard, m.Instance)
 	for _, s := range servers {
@@ -151,7 +151,7 @@ func (b *Balancer) drain(ctx context.Context, t *target, shard string, m balance
 	})
 }
 
-// set is a command that changes a server.
+// set returns a command that changes a server.
 func (b *Balancer) set(name, what string) string {
 	return "set server " + b.backend + "/" + name + " " + what
 }
@@ -169,7 +169,7 @@ func (b *Balancer) verify(ctx context.Context, t *target, said string, done func
 	return nil
 }
 
-// refusal is the error of commands that had no effect.
+// refusal returns the error of commands that had no effect.
 func (b *Balancer) refusal(said string) error {
 	scope := "backend " + b.backend
 	switch {

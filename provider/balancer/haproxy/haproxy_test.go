@@ -34,7 +34,7 @@ func open(t *testing.T, c haproxy.Config) *haproxy.Balancer {
 // machine is down for a moment.
 const quickChecks = "check inter 2s fastinter 50ms downinter 50ms rise 2 fall 3"
 
-// behindRelay is what the suite is told of a HAProxy behind a relay.
+// behindRelay returns what the suite is told of a HAProxy behind a relay.
 func behindRelay(t *testing.T, p *haproxytest.Process, c haproxy.Config) suite.Harness {
 	r := haproxytest.NewRelay(t, p)
 	c.Sockets, c.Timeout = []string{"unix:" + r.Socket}, "2s"
@@ -101,7 +101,7 @@ func TestSlotsKeepTheContract(t *testing.T) {
 	balancertest.Run(t, h)
 }
 
-// member is an instance at a server that answers.
+// member returns an instance at a server that answers.
 func member(t *testing.T, instance string) balancer.Member {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

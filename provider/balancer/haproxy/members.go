@@ -13,15 +13,15 @@ import (
 // none of the parts has a colon.
 const namePrefix = "lh:"
 
-// serverName is the name of an instance's server.
+// serverName returns the name of an instance's server.
 func (b *Balancer) serverName(shard, instance string) string {
 	return namePrefix + shard + ":" + b.name + ":" + instance
 }
 
 func (b *Balancer) listServers(servers []server, shard string) (out balancer.Target) {
 	for _, s := range servers {
-		instance, is := strings.CutPrefix(s.name, b.serverName(shard, ""))
-		if !is || instance == "" || strings.Contains(instance, ":") {
+		instance, ok := strings.CutPrefix(s.name, b.serverName(shard, ""))
+		if !ok || instance == "" || strings.Contains(instance, ":") {
 			out.Foreign++
 			continue
 		}
@@ -52,7 +52,7 @@ func (b *Balancer) addServer(ctx context.Context, t *target, shard string, m bal
 	})
 }
 
-// adding are the commands for a server that is there or not.
+// adding returns the commands for a server that is there or not.
 func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands []string) {
 	switch {
 	case s == nil:
@@ -119,8 +119,8 @@ func named(servers []server, name string) *server {
 	return nil
 }
 
-// endpoint is a member's address and port. HAProxy takes the last colon for the port's.
+// endpoint returns a member's address and port. HAProxy takes the last colon for the port's.
 func endpoint(m balancer.Member) string { return fmt.Sprintf("%s:%d", m.Address, m.Port) }
 
-// address is the part of a command that sets a member's address.
+// address returns the part of a command that sets a member's address.
 func address(m balancer.Member) string { return fmt.Sprintf("addr %s port %d", m.Address, m.Port) }

@@ -15,7 +15,7 @@ import (
 
 const shard = "sh1"
 
-// standing is how a member stands; every target is named in the listing.
+// standing returns how a member stands; every target is named in the listing.
 func standing(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.Standing {
 	t.Helper()
 	l, err := b.List(t.Context(), shard, []balancer.Member{m})

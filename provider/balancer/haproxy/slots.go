@@ -12,13 +12,13 @@ import (
 
 // isSlot reports whether a server is a slot: the prefix and a number.
 func (b *Balancer) isSlot(s server) bool {
-	number, is := strings.CutPrefix(s.name, b.slots)
-	return is && number != "" && strings.Trim(number, "0123456789") == ""
+	number, ok := strings.CutPrefix(s.name, b.slots)
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// astray reports whether a server has no address. A reload restores a slot's port and state, and
-// its address only where the server-template has a name and init-addr last.
-func (s server) astray() bool { return s.address == "0.0.0.0" || s.address == "::" }
+// lostAddress reports whether a server has no address. A reload restores a slot's port and state,
+// and its address only where the server-template has a name and init-addr last.
+func (s server) lostAddress() bool { return s.address == "0.0.0.0" || s.address == "::" }
 
 func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out balancer.Target) {
 	of := map[string]string{} // instances by where they are
@@ -28,7 +28,7 @@ func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out 
 	for _, s := range servers {
 		instance := of[endpoint(balancer.Member{Address: s.address, Port: s.port})]
 		switch {
-		case b.isSlot(s) && (s.maintenance || s.astray()):
+		case b.isSlot(s) && (s.maintenance || s.lostAddress()):
 		case b.isSlot(s) && instance != "":
 			out.Members = append(out.Members, s.status(instance))
 		default:
@@ -49,7 +49,7 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	// One that lost its address in a reload sends requests nowhere.
 	var commands []string
 	for i := range servers {
-		if s := &servers[i]; b.isSlot(*s) && s.astray() && !s.maintenance {
+		if s := &servers[i]; b.isSlot(*s) && s.lostAddress() && !s.maintenance {
 			commands = append(commands, b.set(s.name, "state maint"))
 			s.maintenance = true
 		}
@@ -101,7 +101,7 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	return err
 }
 
-// freeSlot is a slot in maintenance: one that had this address before, or else one without
+// freeSlot returns a slot in maintenance: one that had this address before, or else one without
 // connections.
 func (b *Balancer) freeSlot(servers []server, m balancer.Member) (free server, err error) {
 	slots, found := 0, false

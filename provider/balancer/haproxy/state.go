@@ -74,7 +74,7 @@ func (b *Balancer) read(ctx context.Context, t *target) ([]server, error) {
 	return found, nil
 }
 
-// noBackend is the error of a backend that HAProxy does not have.
+// noBackend returns the error of a backend that HAProxy does not have.
 func noBackend(backend string) error {
 	return balancer.Errorf(provider.Invalid, "backend "+backend,
 		"HAProxy has no such backend: name one of its configuration")
@@ -82,8 +82,8 @@ func noBackend(backend string) error {
 
 // whole returns the lines of an answer. HAProxy ends each answer with an empty line.
 func whole(text string) ([]string, error) {
-	body, is := strings.CutSuffix(text, "\n\n")
-	if !is {
+	body, ok := strings.CutSuffix(text, "\n\n")
+	if !ok {
 		return nil, errors.New("the answer was cut off")
 	}
 	return strings.Split(body, "\n"), nil
@@ -102,8 +102,8 @@ func readState(text, backend string) ([]server, error) {
 	if lines[0] != stateVersion || len(lines) < 2 {
 		return nil, fmt.Errorf("the answer begins with %q, not with version %s", clip(lines[0]), stateVersion)
 	}
-	names, is := strings.CutPrefix(lines[1], "# ")
-	if !is {
+	names, ok := strings.CutPrefix(lines[1], "# ")
+	if !ok {
 		return nil, fmt.Errorf("there are no names of fields, but %q", clip(lines[1]))
 	}
 	columns := map[string]int{}
@@ -131,8 +131,8 @@ func readServer(fields []string, columns map[string]int, backend string) (s serv
 		return s, fmt.Errorf("a line has %d fields and not %d", len(fields), len(columns))
 	}
 	text := func(name string) string {
-		i, is := columns[name]
-		if !is {
+		i, ok := columns[name]
+		if !ok {
 			err = errors.Join(err, fmt.Errorf("there is no field %s", name))
 			return ""
 		}
@@ -167,8 +167,8 @@ func readStatistics(text, backend string, servers []server) error {
 	if err != nil {
 		return err
 	}
-	names, is := strings.CutPrefix(lines[0], "# ")
-	if !is {
+	names, ok := strings.CutPrefix(lines[0], "# ")
+	if !ok {
 		return fmt.Errorf("the answer begins with %q, not with names of fields", clip(lines[0]))
 	}
 	r := csv.NewReader(strings.NewReader(names + "\n" + strings.Join(lines[1:], "\n")))
@@ -187,7 +187,7 @@ func readStatistics(text, backend string, servers []server) error {
 		"pxname", "svname", "scur", "qcur", "status", "check_status", "check_rise",
 		"check_fall",
 	} {
-		if _, is := columns[name]; !is {
+		if _, ok := columns[name]; !ok {
 			return fmt.Errorf("there is no field %s", name)
 		}
 	}
@@ -202,8 +202,8 @@ func readStatistics(text, backend string, servers []server) error {
 		return errChanged
 	}
 	for i := range servers {
-		row, is := of[servers[i].name]
-		if !is {
+		row, ok := of[servers[i].name]
+		if !ok {
 			return errChanged
 		}
 		if err := servers[i].addStatistics(row, columns); err != nil {
@@ -237,7 +237,7 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 	return nil
 }
 
-// healthOf is the server's health. One that was added or enabled begins at rise, where HAProxy
+// healthOf returns the server's health. One that was added or enabled begins at rise, where HAProxy
 // calls it up; only the next check that passes takes it beyond.
 func (s server) healthOf() balancer.Health {
 	switch {

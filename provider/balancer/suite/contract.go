@@ -93,7 +93,7 @@ func addTwice(s *subject) {
 	}
 }
 
-// another is the balancer as another coordinator has it.
+// another returns the balancer as another coordinator has it.
 func (s *subject) another() balancer.Balancer {
 	b, err := s.Open()
 	if err != nil {

@@ -66,7 +66,7 @@ func endedContext(s *subject) {
 	}
 }
 
-// broken is the case of one way to fail: calls fail in time, and nothing is concluded.
+// broken returns the case of one way to fail: calls fail in time, and nothing is concluded.
 //
 // proves LB-2, LB-3
 func broken(way Way) func(*subject) {

@@ -59,14 +59,14 @@ func (s *subject) clear() {
 	}
 }
 
-// records are all members that were ever recorded.
+// records returns all members that were ever recorded.
 func (s *subject) records() []balancer.Member {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return slices.Collect(maps.Values(s.recorded))
 }
 
-// member is an instance of this case at a backend.
+// member returns an instance of this case at a backend.
 func (s *subject) member(n int, at *backend) balancer.Member {
 	return balancer.Member{Instance: fmt.Sprintf("%s-%d", s.word, n), Address: s.Host, Port: at.port, Use: s.Use}
 }
@@ -77,7 +77,7 @@ func (s *subject) record(m balancer.Member) {
 	s.recorded[fmt.Sprintf("%s %s %d", m.Instance, m.Address, m.Port)] = m
 }
 
-// ctx is the context of one call.
+// ctx returns the context of one call.
 func (s *subject) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(s.base, s.b.Capabilities().CallTimeout+s.Patience)
 	s.later(cancel)

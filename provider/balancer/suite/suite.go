@@ -73,7 +73,7 @@ var promises = []struct {
 	{"WhenItRefuses", broken(Refuses)},
 }
 
-// Promises are the names of what the suite proves, in order.
+// Promises returns the names of what the suite proves, in order.
 func Promises() []string {
 	names := make([]string, len(promises))
 	for i, p := range promises {

@@ -112,8 +112,8 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 			return balancer.Target{Err: err}
 		}
 		for _, t := range found {
-			instance, is := instances[t.at]
-			if !is {
+			instance, ok := instances[t.at]
+			if !ok {
 				out.Foreign++
 				continue
 			}
@@ -259,5 +259,5 @@ func targetOf(m balancer.Member) types.TargetDescription {
 	return types.TargetDescription{Id: aws.String(m.Address), Port: aws.Int32(int32(m.Port))}
 }
 
-// nameOf is the name of a group in its ARN.
+// nameOf returns the name of a group in its ARN.
 func nameOf(arn string) string { return strings.Split(arn, "/")[1] }

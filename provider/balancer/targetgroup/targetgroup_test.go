@@ -30,7 +30,7 @@ const (
 	other = "arn:aws:elasticloadbalancing:test-1:123456789012:targetgroup/api/0123456789abcdef"
 )
 
-// account is what the server of most tests has.
+// account returns what the server of most tests has.
 func account() targetgrouptest.Config {
 	return targetgrouptest.Config{
 		Region: "test-1", Keys: map[string]string{"AKIATEST": "s3cret"}, Groups: map[string]targetgrouptest.Group{

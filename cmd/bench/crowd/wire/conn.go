@@ -119,8 +119,8 @@ func New(raw net.Conn, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("HTTP/2 settings: %w", err)
 	}
-	settings, is := first.(*http2.SettingsFrame)
-	if !is || settings.IsAck() {
+	settings, ok := first.(*http2.SettingsFrame)
+	if !ok || settings.IsAck() {
 		return nil, fmt.Errorf("HTTP/2 settings: the first frame is %s", first.Header())
 	}
 	c.mu.Lock()
@@ -170,7 +170,7 @@ func (c *Conn) Close(why error) {
 
 // Break resets the connection without a goodbye, as a machine that vanishes does.
 func (c *Conn) Break(why error) {
-	if tcp, is := bare(c.raw).(*net.TCPConn); is {
+	if tcp, ok := bare(c.raw).(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // otherwise the kernel would close it in order
 	}
 	c.Close(why)
@@ -179,8 +179,8 @@ func (c *Conn) Break(why error) {
 // bare returns the connection below TLS.
 func bare(c net.Conn) net.Conn {
 	for {
-		within, is := c.(interface{ NetConn() net.Conn })
-		if !is {
+		within, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
 			return c
 		}
 		c = within.NetConn()

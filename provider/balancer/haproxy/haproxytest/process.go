@@ -133,7 +133,7 @@ func (p *Process) Reload() {
 	p.await(before)
 }
 
-// pid is the worker's.
+// pid returns the worker's.
 func (p *Process) pid() string {
 	info, _ := p.Ask("show info")
 	_, rest, _ := strings.Cut(info, "\nPid: ")

@@ -81,7 +81,7 @@ func (s *Server) Close() {
 	s.checks.Wait()
 }
 
-// Requests are how often each action was asked for.
+// Requests returns how often each action was asked for.
 func (s *Server) Requests(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,14 +186,14 @@ func (s *Server) act(form url.Values) (any, *amazontest.Fault) {
 }
 
 func (s *Server) group(arn string) (Group, *amazontest.Fault) {
-	g, is := s.config.Groups[arn]
-	if !is {
+	g, ok := s.config.Groups[arn]
+	if !ok {
 		return g, amazontest.Refuse("TargetGroupNotFound", "Target groups '%s' not found", arn)
 	}
 	return g, nil
 }
 
-// chosen are the group and the targets that a request names.
+// chosen returns the group and the targets that a request names.
 func (s *Server) chosen(q *amazontest.Query) (arn string, g Group, places []netip.AddrPort, f *amazontest.Fault) {
 	arn = q.Text("TargetGroupArn")
 	if g, f = s.group(arn); f != nil {
