@@ -300,7 +300,8 @@ func (c *connections) connect(address string, bare bool) (*grpc.ClientConn, erro
 
 // join asks a replica for the first certificate, on a connection of its own.
 func (c *connections) join(ctx context.Context, address string, r *protocol.JoinRequest) (*protocol.Certificate,
-	error) {
+	error,
+) {
 	conn, err := c.connect(address, true)
 	if err != nil {
 		return nil, err

@@ -98,7 +98,8 @@ func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
 
 // validateDirectories validates the groups in all files, and reports all mistakes at once.
 func (s *Session) validateDirectories(ctx context.Context, named []string,
-	files []*groupfile.File) ([]fileGroup, error) {
+	files []*groupfile.File,
+) ([]fileGroup, error) {
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file.File
