@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ $# -gt 0 ] || set -- ./...
+export GOFLAGS=${GOFLAGS:--trimpath -gcflags=all=-dwarf=false} # as in the Makefile
 tier=${TIER:-everyday}
 tags=()
 case $tier in
@@ -88,8 +89,8 @@ in_list() { # list flag…
 }
 
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
-in_list_plain() { CGO_ENABLED=0 in_list "$@" -trimpath; }
-in_list_raced() { CGO_ENABLED=1 in_list "$@" -race -trimpath; }
+in_list_plain() { CGO_ENABLED=0 in_list "$@"; }
+in_list_raced() { CGO_ENABLED=1 in_list "$@" -race; }
 # Tests that start real programs are never answered from the cache, which does not know the programs.
 in_list_clusters() { in_list_plain "$@" -count=1; }
 in_list_clusters_raced() { in_list_raced "$@" -count=1; }
@@ -109,31 +110,41 @@ unseen() {
 test_files() { go list "${tags[@]}" -f '{{join .TestGoFiles "\n"}}{{"\n"}}{{join .XTestGoFiles "\n"}}' "$@" | sed '/^$/d' | sort; }
 
 # The programs under test are built once, for all packages.
-prepare() { CGO_ENABLED=0 go run -trimpath ./tests/stage/prepare "$work/programs"; }
+prepare() { CGO_ENABLED=0 go run ./tests/stage/prepare "$work/programs"; }
 if [ -n "$(both "$packages" "$(below 'tests/(detect|e2e|secrets|attack|senses|faults)')")" ]; then
 	phase 'build the programs' prepare
 	export LEASEHOLD_TEST_PROGRAMS=$work/programs
 fi
 
 # Tests that compute run at idle priority beside clusters of programs, which wait for most of their time: so no processor
-# idles, and no lease starves. What they print is shown when they have ended.
-computing() {
-	chrt --idle --pid 0 "$BASHPID"
+# idles, and no lease starves. They go in two lanes, since each waits at times as well: for an etcd, or for the last
+# package of a phase. What they print is shown when they have ended.
+lane_of_virtual_time() {
 	[ -z "$bubbles" ] || phase 'virtual time, raced' in_list_raced "$bubbles" -cpu 1
-	[ -z "$plain" ] || phase 'not raced' in_list_plain "$plain" -p 4 # half of them wait for an etcd
 	[ -z "$raced" ] || phase 'what the race detector must not see' unseen
 }
-set -m # it gets a process group of its own, so that it ends whole when this is interrupted
-computing >"$work/computing" 2>&1 &
-computing=$!
-set +m
+lane_of_plain() {
+	[ -z "$plain" ] || phase 'not raced' in_list_plain "$plain" -p 4 # half of them wait for an etcd
+}
+start_lane() { # name: its process ID is in $!
+	set -m # it gets a process group of its own, so that it ends whole when this is interrupted
+	(
+		chrt --idle --pid 0 "$BASHPID"
+		"$1"
+	) >"$work/$1" 2>&1 &
+	set +m
+}
+start_lane lane_of_virtual_time
+virtual=$!
+start_lane lane_of_plain
+unraced=$!
 
 others=$(minus "$raced" "$bubbles")
 if [ "$tier" = everyday ]; then
 	together=$(printf '%s\n' "$attack" "$senses" "$programs" | sed '/^$/d') # the longest first
 	[ -z "$together" ] || phase 'attack, senses and programs end to end' in_list_clusters "$together" -p 4
 else
-	wait "$computing" || true # at night nothing is in a hurry
+	wait "$virtual" "$unraced" || true # at night nothing is in a hurry
 	[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
 	# End to end includes packages, built twice for each architecture, on an empty cache for some twenty minutes.
 	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3 -timeout 75m
@@ -141,8 +152,8 @@ else
 fi
 [ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m
 [ -z "$others" ] || phase 'raced' in_list_raced "$others"
-wait "$computing" || true
-cat "$work/computing"
+wait "$virtual" "$unraced" || true
+cat "$work/lane_of_virtual_time" "$work/lane_of_plain"
 
 printf '\n%s tier, wall time of each phase:\n' "$tier"
 touch "$work/phases"

@@ -33,7 +33,6 @@ func routeAll(gateway [4]byte) error {
 	r := route{flags: routeIsUp | routeHasGateway}
 	r.destination.Family, r.within.Family = unix.AF_INET, unix.AF_INET
 	r.gateway = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: gateway}
-	//nolint:gosec // the kernel takes the struct by its address
 	if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCADDRT, uintptr(unsafe.Pointer(&r))); no != 0 {
 		return fmt.Errorf("add a route: %w", no)
 	}
