@@ -177,6 +177,35 @@ func TestLateWritesOfAnOldEpochNeverOverwrite(t *testing.T) {
 	})
 }
 
+// A report that reaches the old replica after the lease has ended is refused. etcd has answered, so
+// that this is no disturbance.
+//
+// proves DET-18, SAFE-1
+func TestLateReportOfAnOldEpochIsNoDisturbance(t *testing.T) {
+	inWorld(t, func(w *world) {
+		one, two := w.serve("one"), w.serve("two")
+		defer one.stop()
+		defer two.stop()
+		w.record("web-0", store.Running)
+		a := one.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		pass(leaseTTL * 2 / 3)
+		one.store.Faults().StallWatches() // it does not see what follows, for 3s
+		w.db.Faults().DropLease(w.alive("web-0").Lease)
+		b := two.welcomed(hello("web-0", "boot1", 2))
+		defer b.hangUp()
+		b.reports()
+		disturbed := one.troubles()
+		if m := a.report(&protocol.Report{Healthy: true}); m.GetRefused().GetReason() != protocol.Refused_SUPERSEDED {
+			t.Errorf("the report is answered with %v", m)
+		}
+		if n := one.troubles(); n != disturbed {
+			t.Errorf("%d disturbances were noted, and %d before", n, disturbed)
+		}
+		w.shows("web-0", "two", 2, store.StreamOpen)
+	})
+}
+
 // Two replicas, both of which believe that the agent is theirs, put a deleted key back: the newer
 // session has it in the end.
 //
@@ -335,9 +364,10 @@ func TestAgentOfARecordThatGoesIsRetired(t *testing.T) {
 	})
 }
 
-// A replica that sees nothing renews no lease of a retired instance once that has ended.
+// A replica that sees nothing renews no lease of a retired instance once that has ended. etcd has
+// answered, so that this is no disturbance.
 //
-// proves DET-18
+// proves DET-18, SAFE-1
 func TestLeaseOfARetiredInstanceIsNotGrantedAnew(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -345,11 +375,16 @@ func TestLeaseOfARetiredInstanceIsNotGrantedAnew(t *testing.T) {
 		w.record("web-0", store.Running)
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
+		pass(leaseTTL * 2 / 3)
 		r.store.Faults().StallWatches()
 		w.record("web-0", store.Deleting)
 		w.db.Faults().DropLease(w.alive("web-0").Lease)
+		disturbed := r.troubles()
 		if m := a.report(&protocol.Report{Healthy: true}); m.GetRefused().GetReason() != protocol.Refused_RETIRED {
 			t.Errorf("the report is answered with %v", m)
+		}
+		if n := r.troubles(); n != disturbed {
+			t.Errorf("%d disturbances were noted, and %d before", n, disturbed)
 		}
 		if w.alive("web-0").Present() {
 			t.Error("it got another lease")

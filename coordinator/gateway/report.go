@@ -131,6 +131,9 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 			s.lose(ctx)
 			return lease, false, err
 		}
+		if errors.Is(err, errSuperseded) || errors.Is(err, errRetired) { // etcd has answered: this stream is over
+			return lease, false, err
+		}
 		s.renewalFailed(time.Until(s.lease.Ends()))
 		return lease, false, err
 	}
