@@ -24,6 +24,7 @@ type keeper struct {
 	late   *time.Timer // ends the last target's patience; the loop's alone
 
 	mu        sync.Mutex
+	turn      int                // counts the targets
 	restarted string             // token of the last restart that was carried out
 	cut       context.CancelFunc // has what is under way end at once
 	callOff   context.CancelFunc // has a start that is under way start nothing
@@ -60,20 +61,27 @@ func (k *keeper) want(w target) {
 	if k.late != nil {
 		k.late.Stop()
 	}
-	if !w.by.IsZero() {
-		k.late = time.AfterFunc(time.Until(w.by), func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.cut()
-		})
-	}
 	k.mu.Lock()
+	k.turn++
+	if turn := k.turn; !w.by.IsZero() {
+		k.late = time.AfterFunc(time.Until(w.by), func() { k.expire(turn) })
+	}
 	k.rests, k.halts = false, !w.run
 	if k.halts {
 		k.callOff() // it may wait for the disk, for longer than a lease lasts
 	}
 	k.mu.Unlock()
 	k.wanted <- w
+}
+
+// expire ends what is under way, unless its target is not the last any more: its time may end as
+// another one takes its place, which is not cut short.
+func (k *keeper) expire(turn int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turn == turn {
+		k.cut()
+	}
 }
 
 // resting reports whether nothing runs, as the last target was.
@@ -83,7 +91,7 @@ func (k *keeper) resting() bool {
 	return k.rests
 }
 
-// run follows the wishes until conclude.
+// run follows the targets until conclude.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
 	for w := range k.wanted {

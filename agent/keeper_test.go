@@ -33,6 +33,28 @@ func TestAStartThatTheDiskHoldsUp(t *testing.T) {
 	})
 }
 
+// The time of a target that ends as another one takes its place cuts nothing short for that.
+//
+// proves SAFE-9
+func TestATimeThatEndsAsTheLeaseReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(true)
+		m.opens = make(chan struct{})
+		k := newKeeper(m, slog.New(slog.DiscardHandler))
+		go k.run(t.Context())
+		k.want(target{by: time.Now().Add(time.Hour)})
+		synctest.Wait()
+		fenced := k.turn
+		k.want(target{run: true})
+		synctest.Wait()
+		k.expire(fenced) // its timer could not be stopped any more
+		close(m.opens)
+		synctest.Wait()
+		m.is(t, "the lease is renewed", true, 1, 0)
+		k.conclude(t.Context(), false)
+	})
+}
+
 // A part that hangs does not keep the agent from ending.
 //
 // proves DET-8
