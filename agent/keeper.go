@@ -169,17 +169,45 @@ func (k *keeper) carried(token string) {
 }
 
 // conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
-// kept and may run.
+// kept and may run. A start that the disk holds up is called off, and not waited for.
 func (k *keeper) conclude(ctx context.Context, keep bool) {
+	keep = keep && k.last.run
 	select {
 	case <-k.wanted:
 	default:
 	}
 	close(k.wanted)
-	<-k.ended
-	if keep && k.last.run {
-		k.workload.Release()
-		return
+	if !keep {
+		k.startNothing()
 	}
-	k.workload.Stop(ctx)
+	concluded := make(chan struct{})
+	go func() {
+		defer close(concluded)
+		<-k.ended
+		if keep {
+			k.workload.Release()
+		} else {
+			k.workload.Stop(ctx)
+		}
+	}()
+	for {
+		select {
+		case <-concluded:
+			return
+		case <-time.After(leaveWait):
+		}
+		if !k.workload.State().Running { // else it is being stopped, which may take longer
+			k.startNothing()
+			k.log.Warn("workload is neither started nor stopped in time: the disk is slow")
+			return
+		}
+	}
+}
+
+// startNothing calls off a start that is under way, and those to come.
+func (k *keeper) startNothing() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.halts = true
+	k.callOff()
 }
