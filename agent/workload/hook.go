@@ -47,6 +47,9 @@ var (
 	errLeft      = errors.New("the next agent takes it up")
 )
 
+// readAgain is how soon the record is read again that cannot be read.
+const readAgain = time.Second
+
 // loggedOutput is how much of a hook's last words stands in the log; the file has more.
 const loggedOutput = 2 << 10
 
@@ -164,12 +167,9 @@ func (h *Hook) tell(token string) {
 // follow carries a drain out, and reports whether its hook has ended. Without a token it only ends
 // what an earlier agent left running.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
-	if ctx.Err() != nil {
+	old, known, err := h.recall(ctx)
+	if err != nil {
 		return false
-	}
-	old, known := h.recall()
-	if ctx.Err() != nil {
-		return false // the disk has hung until it was called off
 	}
 	if known && (old.Token != d.Token || old.Boot != h.cfg.Boot) {
 		h.discard(old)
@@ -192,7 +192,6 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 		return true
 	default:
 		old = hookRecord{Token: d.Token, Begun: time.Now()}
-		var err error
 		if p, err = h.launch(ctx, d); ctx.Err() != nil && p == nil {
 			return false
 		}
@@ -213,13 +212,23 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	return true
 }
 
-// recall reads what an earlier agent, or an earlier drain, left.
-func (h *Hook) recall() (hookRecord, bool) {
-	r, known, err := h.records.read()
-	if err != nil {
-		h.log.Warn("drain hook of an earlier agent is not known", "error", err)
+// recall reads what an earlier agent, or an earlier drain, left. While that cannot be read a hook
+// may run, so it tries again until ctx ends; that is the only error.
+func (h *Hook) recall(ctx context.Context) (r hookRecord, known bool, err error) {
+	for said := ""; ctx.Err() == nil; {
+		if r, known, err = h.records.read(); err == nil {
+			return r, known, ctx.Err() // the disk may have hung until it was called off
+		}
+		if why := err.Error(); why != said {
+			h.log.Warn("drain hook of an earlier agent is not known, and may run", "error", err)
+			said = why
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readAgain):
+		}
 	}
-	return r, known
+	return r, false, ctx.Err()
 }
 
 // discard ends what is recorded, if it still runs.

@@ -3,6 +3,7 @@ package workload
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -55,7 +56,7 @@ func nextHook(t *testing.T, cfg Config) hookTest {
 	}
 	t.Cleanup(func() {
 		h.Close(false)
-		if r, known := h.recall(); known {
+		if r, known, _ := h.records.read(); known {
 			h.discard(r)
 		}
 	})
@@ -96,7 +97,7 @@ func (h hookTest) says(text string) int {
 	h.eventually("hook says "+text, func() bool { return strings.Contains(h.output(), text) })
 	var pid int
 	h.eventually("hook is recorded", func() bool {
-		r, known := h.recall()
+		r, known, _ := h.records.read()
 		pid = r.PID
 		return known && lives(pid)
 	})
@@ -185,7 +186,7 @@ func TestHookIsKilledWhenItsTimeIsOver(t *testing.T) {
 	d.Timeout = 50 * time.Millisecond
 	h.Want(d)
 	h.ends("d1")
-	r, known := h.recall()
+	r, known, _ := h.records.read()
 	if !known || lives(r.PID) {
 		t.Errorf("recorded: %t, lives: %t", known, lives(r.PID))
 	}
@@ -255,7 +256,7 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 		"another drain":     {then: func(h hookTest, _ int) { h.Want(&Drain{Token: "d2"}); h.ends("d2") }},
 		"its time is over": {
 			then: func(h hookTest, _ int) {
-				r, _ := h.recall()
+				r, _, _ := h.records.read()
 				r.Begun = time.Now().Add(-2 * time.Hour)
 				if err := writeRecord(h.records.path, r); err != nil {
 					h.Fatal(err)
@@ -287,6 +288,31 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 	}
 }
 
+// While the record cannot be read, no hook is run: that of an earlier agent may run.
+//
+// proves DRAIN-1
+func TestAHookWaitsForARecordThatCannotBeRead(t *testing.T) {
+	first := newHookTest(t)
+	d := order(t, "d1", "stubborn")
+	first.Want(d)
+	pid := first.says("ready")
+	first.Close(true)
+	path := first.records.path
+	if err := errors.Join(os.Rename(path, path+".kept"), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	next := nextHook(t, first.cfg)
+	next.Want(d)
+	next.eventually("it is tried", func() bool { return strings.Contains(next.log.String(), "is not known, and may run") })
+	if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
+		t.Fatal(err)
+	}
+	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "taken up again") })
+	if strings.Contains(next.log.String(), "drain hook started") || !lives(pid) {
+		t.Errorf("lives: %t, log:\n%s", lives(pid), next.log)
+	}
+}
+
 // proves DRAIN-1
 func TestNextBootRunsTheHookAgain(t *testing.T) {
 	first := newHookTest(t)
@@ -299,7 +325,7 @@ func TestNextBootRunsTheHookAgain(t *testing.T) {
 	next := nextHook(t, cfg)
 	next.Want(d)
 	next.eventually("hook runs again", func() bool {
-		r, known := next.recall()
+		r, known, _ := next.records.read()
 		return known && r.Boot == "boot-2" && r.PID != pid && lives(r.PID)
 	})
 	if lives(pid) {
