@@ -53,7 +53,8 @@ const readAgain = time.Second
 // loggedOutput is how much of a hook's last words stands in the log; the file has more.
 const loggedOutput = 2 << 10
 
-// hookRecord is what a later agent must know of a hook.
+// hookRecord is what a later agent must know of a hook. Without a process ID it was about to be
+// started.
 type hookRecord struct {
 	record
 	Token string    `json:"token"`
@@ -184,6 +185,9 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	case known && old.runs():
 		h.log.Info("drain hook taken up again", "token", d.Token, "pid", old.PID)
 		p = &process{record: old.record}
+	case known && old.PID == 0:
+		h.log.Warn("drain hook may run: its agent ended as it started it", "token", d.Token)
+		return past(ctx, d.left(old.Begun))
 	case known:
 		h.log.Warn("drain hook ended", "token", d.Token, "why", "it ended while no agent was there to see how")
 		return true
@@ -191,25 +195,59 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 		h.log.Info("drain has no hook", "token", d.Token)
 		return true
 	default:
-		old = hookRecord{Token: d.Token, Begun: time.Now()}
-		if p, err = h.launch(ctx, d); ctx.Err() != nil && p == nil {
-			return false
-		}
-		if err != nil {
-			h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
-			return true
+		old = hookRecord{record: record{Boot: h.cfg.Boot}, Token: d.Token, Begun: time.Now()}
+		if p, err = h.begin(ctx, d, old); err != nil {
+			return ctx.Err() == nil // else it was called off
 		}
 		old.record = p.record
-		begun := old
-		h.records.put(&begun)
+		h.put(old)
 		h.log.Info("drain hook started", "token", d.Token, "pid", p.PID, "timeout", d.Timeout.String())
 	}
-	exit := h.await(ctx, p, min(d.Timeout, d.Timeout-time.Since(old.Begun)))
+	exit := h.await(ctx, p, d.left(old.Begun))
 	if exit == nil {
 		return false
 	}
 	h.conclude(old, exit)
 	return true
+}
+
+// begin starts the hook once the disk has it that it does: an agent that is killed from here on is
+// followed by none that runs the hook again.
+func (h *Hook) begin(ctx context.Context, d Drain, first hookRecord) (*process, error) {
+	h.put(first)
+	if written := h.records.written(); written != nil {
+		select {
+		case <-written: // or the disk refuses it, which keeps no machine from being drained
+		case <-ctx.Done():
+		}
+	}
+	p, err := h.launch(ctx, d)
+	if err != nil {
+		h.records.put(nil)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
+	}
+	return p, err
+}
+
+func (h *Hook) put(r hookRecord) { h.records.put(&r) }
+
+// left returns what is left of a drain's time.
+func (d Drain) left(begun time.Time) time.Duration {
+	return min(d.Timeout, d.Timeout-time.Since(begun))
+}
+
+// past waits until a time has passed, and reports whether it has.
+func past(ctx context.Context, left time.Duration) bool {
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // recall reads what an earlier agent, or an earlier drain, left. While that cannot be read a hook
@@ -243,6 +281,9 @@ func (h *Hook) discard(old hookRecord) {
 
 // launch starts the hook, unless its drain is called off while the disk hangs.
 func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	argv, err := Expand("drain.hook", d.Run, d.Vars, h.cfg.Facts)
 	if err != nil {
 		return nil, err
@@ -312,7 +353,7 @@ func (h *Hook) conclude(r hookRecord, exit *Exit) {
 		exit.Output = h.out.saidSoon(h.cfg.Secrets)
 	}
 	r.Exit = exit
-	h.records.put(&r)
+	h.put(r)
 	level := slog.LevelInfo
 	if exit.Code != 0 {
 		level = slog.LevelWarn

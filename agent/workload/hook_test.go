@@ -2,8 +2,6 @@ package workload
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -288,31 +286,6 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 	}
 }
 
-// While the record cannot be read, no hook is run: that of an earlier agent may run.
-//
-// proves DRAIN-1
-func TestAHookWaitsForARecordThatCannotBeRead(t *testing.T) {
-	first := newHookTest(t)
-	d := order(t, "d1", "stubborn")
-	first.Want(d)
-	pid := first.says("ready")
-	first.Close(true)
-	path := first.records.path
-	if err := errors.Join(os.Rename(path, path+".kept"), os.Mkdir(path, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	next := nextHook(t, first.cfg)
-	next.Want(d)
-	next.eventually("it is tried", func() bool { return strings.Contains(next.log.String(), "is not known, and may run") })
-	if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
-		t.Fatal(err)
-	}
-	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "taken up again") })
-	if strings.Contains(next.log.String(), "drain hook started") || !lives(pid) {
-		t.Errorf("lives: %t, log:\n%s", lives(pid), next.log)
-	}
-}
-
 // proves DRAIN-1
 func TestNextBootRunsTheHookAgain(t *testing.T) {
 	first := newHookTest(t)
@@ -352,90 +325,6 @@ func TestHookThatCannotRunHoldsNothingUp(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A disk that hangs delays neither the kill of a hook nor the report that it ended, nor the agent's
-// own end; and what it lets through too late is not run.
-//
-// proves DRAIN-1, SAFE-9
-func TestADiskThatHangsDelaysNoHook(t *testing.T) {
-	h := newHookTest(t)
-	hung, works := context.WithCancel(t.Context())
-	t.Cleanup(works)
-	h.records.save = func(path string, r *hookRecord) error {
-		<-hung.Done()
-		return saveRecord(path, r)
-	}
-	h.Want(order(t, "d1", "stubborn"))
-	pid := h.says("ready")
-	h.Want(nil)
-	h.idle()
-	if lives(pid) {
-		t.Error("the hook lives")
-	}
-
-	h.Want(order(t, "d2", "stubborn"))
-	pid = h.says("ready")
-	answer := hang(t, h.out.path)
-	kill(t, pid)
-	select {
-	case <-h.Changed():
-	case <-time.After(patience):
-		t.Fatal("the end is not told")
-	}
-	if h.Ended() != "d2" || !strings.Contains(h.log.String(), "was not read") {
-		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
-	}
-
-	d3 := order(t, "d3", "stubborn")
-	h.Want(d3) // its output cannot be opened
-	h.Close(false)
-	answer()
-	works()
-	h.tasks.Wait()
-	if strings.Contains(h.log.String(), "started token=d3") || h.Ended() != "d2" {
-		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
-	}
-}
-
-// A cut of the output that hangs until another drain's hook is wanted takes away nothing of that
-// hook's output.
-//
-// proves DRAIN-1
-func TestACutThatHangsTakesAwayNothingOfTheNextHook(t *testing.T) {
-	h := newHookTest(t)
-	h.out.limit = 100
-	if err := os.WriteFile(h.out.path, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.out.earlier(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	answer := hang(t, h.out.earlier())
-	cut := make(chan error, 1)
-	go func() { cut <- h.out.cut() }()
-	h.eventually("it is being cut", h.out.busy)
-	if got := string(h.out.saidSoon(nil)); got != lateOutput {
-		t.Errorf("half cut, the output is %q", got)
-	}
-	h.Want(order(t, "d1", "stubborn"))
-	answer()
-	if err := <-cut; err != nil {
-		t.Error(err)
-	}
-	h.says("ready")
-	if h.output() != "ready\n" {
-		t.Errorf("output is %q", h.output())
-	}
-}
-
-// busy reports whether the disk holds up who cuts, opens or reads the output.
-func (o *output) busy() bool {
-	if !o.mu.TryLock() {
-		return true
-	}
-	o.mu.Unlock()
-	return false
 }
 
 func TestHookEndsWithTheAgent(t *testing.T) {
