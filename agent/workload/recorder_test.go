@@ -82,9 +82,17 @@ func TestAnEndIsReportedWithoutOutput(t *testing.T) {
 // proves SAFE-9
 func TestAStartThatIsCalledOff(t *testing.T) {
 	r := begin(t, "serve", nil)
-	off, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.Start(off); !errors.Is(err, ErrWaits) {
+	if err := os.WriteFile(r.out.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := hang(t, r.out.path)
+	ctx, callOff := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() { started <- r.Start(ctx) }()
+	r.eventually("its output is being opened", r.out.busy)
+	callOff()
+	answer()
+	if err := <-started; !errors.Is(err, ErrWaits) {
 		t.Errorf("start: %v", err)
 	}
 	if s := r.State(); s.Running || s.Exit != nil {
