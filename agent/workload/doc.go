@@ -9,10 +9,10 @@
 //     of starting a second one.
 //   - It is started at most once per boot, unless it was stopped on purpose: when it ends by
 //     itself, the coordinator decides what happens to the machine, not the agent.
-//   - Its record, and those of a hook that runs, are written in the background, and the last output
-//     is read for a moment only: a disk that hangs delays no kill and no report of an end. What the
-//     disk lets through too late starts nothing. An agent that is killed before it is recorded that
-//     the workload was started is followed by one that starts a second.
+//   - Its record, and the record of a hook that runs, are written in the background, and the last
+//     output is read for a moment only: a disk that hangs delays no kill and no report of an end.
+//     What the disk lets through too late starts nothing. If an agent is killed before the record
+//     of a workload that it started is written, the next one starts a second.
 //   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over
 //     for that long.
 //   - A record that cannot be read may name a process that runs: nothing is started beside it, and

@@ -208,7 +208,7 @@ func (o *output) busy() bool {
 	return false
 }
 
-// While the record cannot be read, no hook is run: that of an earlier agent may run.
+// While the record cannot be read, no hook is run: the one of an earlier agent may run.
 //
 // proves DRAIN-1
 func TestAHookWaitsForARecordThatCannotBeRead(t *testing.T) {

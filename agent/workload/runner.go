@@ -195,8 +195,9 @@ func (r *Runner) Changed() <-chan struct{} { return r.changed }
 // Start starts the workload, or takes over what an earlier agent left: the process if it still
 // runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
 // workload that ended by itself stays ended. State has a failure as well, as an exit; missing
-// secrets are not a failure, but ErrWaits. Nor is a record that cannot be read: see State.Unread. The
-// disk may hang: once ctx has ended, nothing is started any more, and that is ErrWaits, too.
+// secrets are not a failure, but ErrWaits, and neither is a record that cannot be read: see
+// State.Unread. The disk may hang: once ctx has ended, nothing is started any more, and that is
+// ErrWaits, too.
 func (r *Runner) Start(ctx context.Context) error {
 	if r.run != nil {
 		return nil
