@@ -21,15 +21,20 @@ type keeper struct {
 	ended  chan struct{}
 	last   target
 	up     bool        // it was started, and not stopped since; run's alone
+	why    string      // the last start failed; run's alone
 	late   *time.Timer // ends the last target's patience; the loop's alone
 
 	mu        sync.Mutex
+	turn      int                // counts the targets
 	restarted string             // token of the last restart that was carried out
 	cut       context.CancelFunc // has what is under way end at once
 	callOff   context.CancelFunc // has a start that is under way start nothing
 	halts     bool               // nothing is to run, as the last target is
 	rests     bool               // that is carried out
 }
+
+// readAgain is how soon the record of an earlier agent's workload is read again.
+const readAgain = 5 * time.Second
 
 // target is what is to become of the workload.
 type target struct {
@@ -60,20 +65,27 @@ func (k *keeper) want(w target) {
 	if k.late != nil {
 		k.late.Stop()
 	}
-	if !w.by.IsZero() {
-		k.late = time.AfterFunc(time.Until(w.by), func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.cut()
-		})
-	}
 	k.mu.Lock()
+	k.turn++
+	if turn := k.turn; !w.by.IsZero() {
+		k.late = time.AfterFunc(time.Until(w.by), func() { k.expire(turn) })
+	}
 	k.rests, k.halts = false, !w.run
 	if k.halts {
 		k.callOff() // it may wait for the disk, for longer than a lease lasts
 	}
 	k.mu.Unlock()
 	k.wanted <- w
+}
+
+// expire ends what is under way, unless its target is not the last any more: its time may end as
+// another one takes its place, which is not cut short.
+func (k *keeper) expire(turn int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turn == turn {
+		k.cut()
+	}
 }
 
 // resting reports whether nothing runs, as the last target was.
@@ -83,13 +95,32 @@ func (k *keeper) resting() bool {
 	return k.rests
 }
 
-// run follows the wishes until conclude.
+// run follows the targets until conclude. While it is not known whether a workload runs, it tries
+// again.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
-	for w := range k.wanted {
+	var w target
+	var again <-chan time.Time
+	for {
+		open := true
+		select {
+		case w, open = <-k.wanted:
+		case <-again:
+			select {
+			case w, open = <-k.wanted: // the former target no longer counts
+			default:
+			}
+		}
+		if !open {
+			return
+		}
 		did := k.follow(ctx, w)
+		unread := k.workload.State().Unread
+		if again = nil; unread {
+			again = time.After(readAgain)
+		}
 		k.mu.Lock()
-		k.rests = !w.run && len(k.wanted) == 0
+		k.rests = !w.run && !unread && len(k.wanted) == 0
 		k.mu.Unlock()
 		if !did {
 			continue
@@ -123,12 +154,12 @@ func (k *keeper) follow(ctx context.Context, w target) bool {
 		k.workload.Stop(ctx)
 		k.up = false
 	case w.restart != "" && w.restart != k.carriedOut():
-		k.log.Info("workload is restarted", "token", w.restart)
 		k.workload.Stop(ctx)
 		k.up = false
-		if len(k.wanted) > 0 {
+		if len(k.wanted) > 0 || k.workload.State().Unread {
 			return true // it may no longer be wanted; a restart that is still wanted is carried out then
 		}
+		k.log.Info("workload is restarted", "token", w.restart)
 		k.start(starting)
 		k.carried(w.restart)
 	case !k.up:
@@ -141,9 +172,14 @@ func (k *keeper) follow(ctx context.Context, w target) bool {
 
 func (k *keeper) start(ctx context.Context) {
 	err := k.workload.Start(ctx)
+	why := ""
 	if err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != k.why {
 		k.log.Warn("workload was not started", "error", err)
 	}
+	k.why = why
 	k.up = !errors.Is(err, workload.ErrWaits) // else the next target tries again
 }
 
@@ -161,17 +197,45 @@ func (k *keeper) carried(token string) {
 }
 
 // conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
-// kept and may run.
+// kept and may run. A start that the disk holds up is called off, and not waited for.
 func (k *keeper) conclude(ctx context.Context, keep bool) {
+	keep = keep && k.last.run
 	select {
 	case <-k.wanted:
 	default:
 	}
 	close(k.wanted)
-	<-k.ended
-	if keep && k.last.run {
-		k.workload.Release()
-		return
+	if !keep {
+		k.startNothing()
 	}
-	k.workload.Stop(ctx)
+	concluded := make(chan struct{})
+	go func() {
+		defer close(concluded)
+		<-k.ended
+		if keep {
+			k.workload.Release()
+		} else {
+			k.workload.Stop(ctx)
+		}
+	}()
+	for {
+		select {
+		case <-concluded:
+			return
+		case <-time.After(leaveWait):
+		}
+		if !k.workload.State().Running { // else it is being stopped, which may take longer
+			k.startNothing()
+			k.log.Warn("workload is neither started nor stopped in time: the disk is slow")
+			return
+		}
+	}
+}
+
+// startNothing calls off a start that is under way, and those to come.
+func (k *keeper) startNothing() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.halts = true
+	k.callOff()
 }

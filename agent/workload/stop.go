@@ -20,10 +20,11 @@ const (
 
 // Stop ends the workload in order: it sends SIGTERM to the process group, and SIGKILL to what is
 // left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
-// starts the workload again.
+// starts the workload again. If the record of an earlier agent cannot be read, it ends nothing: see
+// State.Unread.
 func (r *Runner) Stop(ctx context.Context) {
-	if r.run == nil {
-		r.resume()
+	if r.run == nil && !r.resume() {
+		return // the record is kept: what it names may run
 	}
 	p := r.run
 	if p == nil {
@@ -108,15 +109,17 @@ func endOf(tasks *sync.WaitGroup) <-chan struct{} {
 }
 
 // resume takes up what an earlier agent left running, to be stopped: it may have been killed while
-// it did just that.
-func (r *Runner) resume() {
+// it did just that. It reports whether that is known.
+func (r *Runner) resume() bool {
 	old, known, err := r.records.read()
 	if err != nil {
-		r.log.Warn("workload of an earlier agent is not known", "error", err)
+		r.setUnread(err)
+		return false
 	}
 	if known && old.runs() {
 		r.watch(&process{record: old})
 	}
+	return true
 }
 
 func (r *Runner) signal(p *process, sig syscall.Signal) {
