@@ -259,17 +259,18 @@ func (m *Manager) Settled(config string) bool {
 // Missing returns which files the workload waits for; "": none. Those that were delivered once and
 // are there still are waited for no more, whatever has happened to them since.
 func (m *Manager) Missing() string {
-	return m.missing(func(look func() string) string { return look() })
+	why, _ := m.missing(func(look func() string) (string, bool) { return look(), true })
+	return why
 }
 
-// MissingNow is Missing as far as the disk answers soon: a report waits for that, and no answer
-// proves nothing.
-func (m *Manager) MissingNow() string { return m.missing(m.lookSoon) }
+// MissingSoon is Missing for a report, which waits only briefly for the disk. It returns false if
+// the disk has not answered: then it is not known which files are missing.
+func (m *Manager) MissingSoon() (why string, known bool) { return m.missing(m.lookSoon) }
 
 // missing asks the disk only before a coordinator has told of files.
-func (m *Manager) missing(ask func(look func() string) string) string {
+func (m *Manager) missing(ask func(look func() string) (string, bool)) (why string, known bool) {
 	if m == nil {
-		return ""
+		return "", true
 	}
 	m.mu.Lock()
 	told, expect, vars := m.told, m.expect, m.vars
@@ -277,16 +278,16 @@ func (m *Manager) missing(ask func(look func() string) string) string {
 	m.mu.Unlock()
 	switch {
 	case told:
-		return m.undelivered()
+		return m.undelivered(), true
 	case !expect:
-		return ""
+		return "", true
 	case config == "":
-		return "no coordinator has told its files yet"
+		return "no coordinator has told its files yet", true
 	}
 	const untold = ": no coordinator has told its content yet"
 	for path, f := range remembered {
 		if !f.Delivered {
-			return path + untold
+			return path + untold, true
 		}
 	}
 	return ask(func() string {
@@ -306,9 +307,9 @@ type retrospect struct {
 	found string // once it is over
 }
 
-// lookSoon returns what a look finds, or nothing if the disk does not answer. There is one such
-// look at a time.
-func (m *Manager) lookSoon(look func() string) string {
+// lookSoon returns what a look finds, or false if the disk does not answer in time. There is one
+// such look at a time.
+func (m *Manager) lookSoon(look func() string) (found string, known bool) {
 	m.mu.Lock()
 	l := m.back
 	if l == nil {
@@ -327,9 +328,9 @@ func (m *Manager) lookSoon(look func() string) string {
 	defer late.Stop()
 	select {
 	case <-l.over:
-		return l.found
+		return l.found, true
 	case <-late.C:
-		return ""
+		return "", false
 	}
 }
 
