@@ -94,8 +94,10 @@ type Manager struct {
 	orders map[string]*order // certificates that were asked for, by path
 	back   *retrospect       // that is under way; nil: none is
 
-	// of Run alone
+	// memory is written by Run alone, with mu held. Run reads it without mu, all others with it.
 	memory remembered
+
+	// of Run alone
 	known  map[string]found
 	tries  map[string]try
 	writes map[string]write
