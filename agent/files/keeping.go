@@ -92,7 +92,7 @@ type Manager struct {
 	// ready has the paths whose content was as it was wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // certificates that were asked for, by path
-	back   *retrospect       // that is under way; nil: none is
+	back   *pastLook         // that is under way; nil: none is
 
 	// memory is written by Run alone, with mu held. Run reads it without mu, all others with it.
 	memory remembered
@@ -302,8 +302,8 @@ func (m *Manager) missing(ask func(look func() string) (string, bool)) (why stri
 	})
 }
 
-// retrospect is a look at what an earlier run of the agent has left.
-type retrospect struct {
+// pastLook is a look at what an earlier run of the agent has left.
+type pastLook struct {
 	began time.Time
 	over  chan struct{}
 	found string // once it is over
@@ -315,7 +315,7 @@ func (m *Manager) lookSoon(look func() string) (found string, known bool) {
 	m.mu.Lock()
 	l := m.back
 	if l == nil {
-		l = &retrospect{began: time.Now(), over: make(chan struct{})}
+		l = &pastLook{began: time.Now(), over: make(chan struct{})}
 		m.back = l
 		go func() { // ends when the disk answers
 			l.found = look()
