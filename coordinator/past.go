@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// knownPast is the time that is past even if this replica's clock is ahead. It goes on from what the
-// previous leader knew, with the time in which leaders have worked, so that a replica whose clock is
-// ahead gains nothing by leading. That leaves out the times without a leader. So what a clock shows
-// is a claim, which becomes known once leaders have worked for a day and no clock has contradicted
-// it: not this one by being put back, nor that of another replica or of the next leader. The first
-// leader of a shard, and a note of a release without such claims, are taken at their word.
+// knownPast is the time that is past even if this replica's clock is ahead. It goes on from what
+// the previous leader knew, with the time in which leaders have worked, so that a replica whose
+// clock is ahead gains nothing by leading. That leaves out the times without a leader. So what a
+// clock shows is a claim, which becomes known once leaders have worked for a day and no clock has
+// contradicted it: not this one by being put back, nor another replica's or the next leader's. The
+// first leader of a shard, and a note of a release without such claims, are taken at their word.
 type knownPast struct {
 	mu      sync.Mutex
 	at      time.Time     // when the next three were last moved on; zero: the last note is not read yet
@@ -52,8 +52,8 @@ func (p *knownPast) compare(now time.Time, apart bool) {
 // claim begins a new claim. p.mu must be held.
 func (p *knownPast) claim(now time.Time) { p.claimed, p.even, p.ahead = now, 0, 0 }
 
-// until returns the time that is past, by a clock that shows now. False if the last note is not read
-// yet.
+// until returns the time that is past, by a clock that shows now. False if the last note is not
+// read yet.
 func (p *knownPast) until(now time.Time, apart bool) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -177,8 +177,8 @@ type Served struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// KnownPast returns the latest time that is known to have been past when this was written. A note of
-// an older release, without Past, is taken at its word.
+// KnownPast returns the latest time that is known to have been past when this was written. A note
+// of an older release, without Past, is taken at its word.
 func (s Served) KnownPast() time.Time {
 	if s.Past.IsZero() || s.At.Before(s.Past) {
 		return s.At

@@ -157,9 +157,10 @@ func (h *Holder) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// timely returns an error if a renewal is valid neither by this machine's clock nor by the time that
-// coordinators have told and that is proven: the clock of the one that answers has jumped. With such
-// a certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
+// timely returns an error if a renewal is valid neither by this machine's clock nor by the time
+// that coordinators have told and that is proven: the clock of the one that answers has jumped.
+// With such a certificate no other one, nor that one with a right clock, would let the machine in
+// (SAFE-13).
 func (h *Holder) timely(c *x509.Certificate) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
