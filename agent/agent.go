@@ -389,8 +389,8 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.connections.close()
 }
 
-// end waits for what ends with the agent, unless it hangs, as on a disk: an agent that does not end
-// is followed by no other one.
+// end waits for what ends with the agent, unless it hangs, as on a disk: the next agent cannot
+// start until this one ends.
 func (a *Agent) end() {
 	ended := make(chan struct{})
 	go func() {

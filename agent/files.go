@@ -69,10 +69,11 @@ func (a *Agent) incomplete() string {
 	if a.whole || !a.assignment.Files {
 		return ""
 	}
-	if why := a.deps.Files.MissingNow(); why != "" {
+	why, known := a.deps.Files.MissingSoon()
+	if why != "" {
 		return "files: " + why
 	}
-	a.whole = true
+	a.whole = known // without an answer of the disk, the next report looks again
 	return ""
 }
 

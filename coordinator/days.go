@@ -70,7 +70,7 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	apart := d.t.clocksApart()
-	past, known := d.t.surelyPast(now, apart)
+	past, known := d.t.past.until(now, apart)
 	if !known || apart {
 		return nil // by a wrong clock a day could seem to be over
 	}

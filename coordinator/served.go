@@ -85,7 +85,7 @@ func (s *serving) note(ctx context.Context) {
 	}
 	began := time.Now()
 	rec.At = began.UTC() // other replicas compare their clocks with it
-	rec.Past, _ = s.t.surelyPast(rec.At, s.t.clocksApart())
+	rec.Past, rec.Claimed, rec.Even = s.t.past.record(began, s.t.clocksApart())
 	_, err := s.t.r.deps.Store.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{s.t.fence.Condition()},
 		Writes:     []store.Write{store.Put(s.t.r.keys.Served(), store.Encode(rec))},
@@ -132,48 +132,14 @@ func (s *serving) takeUp(ctx context.Context) bool {
 		s.since = time.Now().UTC()
 	}
 	s.read, s.counted = true, time.Now()
-	s.t.agreeOn(v.Record.SurelyPast(), s.counted)
+	s.t.past.takeUp(v.Record, s.counted)
 	return true
-}
-
-// agreeOn takes up when a leader was last at work, by that leader's clock.
-func (t *term) agreeOn(last, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.lastServed, t.readServed, t.steady = last, now, now; last.IsZero() {
-		t.lastServed = now // no leader ever worked here
-	}
 }
 
 // clocksApart reports whether the replicas' clocks differ by too much to rely on one.
 func (t *term) clocksApart() (apart bool) {
 	t.r.cache.View(func(c *cache.Content) { apart = evidence.ClocksApart(c) >= plan.ClocksApart })
 	return apart
-}
-
-// surelyPast returns a time that is past even if this replica's clock is ahead: it is no later than
-// what the previous leader knew to be past with its last note, and the time since then. So it does
-// not help a replica whose clock is ahead to lead twice. False if that note is not read yet. That
-// leaves out the time without a leader, so a clock that has gone evenly for a day of this term,
-// while no other one differed from it, counts alone.
-func (t *term) surelyPast(now time.Time, apart bool) (time.Time, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.readServed.IsZero() {
-		return time.Time{}, false
-	}
-	gone := time.Since(t.readServed) // which no change of the clock moves
-	moved := now.Round(0).Sub(t.readServed.Round(0)) - gone
-	if apart || (moved-t.moved).Abs() >= plan.ClocksApart {
-		t.moved, t.steady = moved, time.Now()
-	}
-	if time.Since(t.steady) >= dayLong {
-		return now, true
-	}
-	if past := t.lastServed.Add(gone); past.Before(now) {
-		return past.UTC(), true
-	}
-	return now, true
 }
 
 // heldSoon is how soon after a restore the shard is put on hold for it.

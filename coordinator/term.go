@@ -38,19 +38,13 @@ type term struct {
 	beats    chan struct{}  // taken by the loop: it turns
 	work     sync.WaitGroup // commands under way
 	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
+	past     knownPast
 
 	mu     sync.Mutex
 	tokens map[int]joinToken // of creations that are recorded, by operation
 	// dead machines whose console output is in the journal, until they are removed
 	consoles map[string]bool
 	silent   []store.Silent // providers and load balancers whose last List failed
-	// lastServed is what the previous leader knew to be past when it was last at work, and readServed
-	// when this one read that.
-	lastServed, readServed time.Time
-	// steady is since when this replica's clock has gone evenly, and moved by how much it was changed
-	// before, since readServed.
-	steady time.Time
-	moved  time.Duration
 
 	unanswered map[query.Key]query.Kind // numbers from outside whose last question failed
 

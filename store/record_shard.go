@@ -143,9 +143,13 @@ type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
 	Replica string    `json:"replica"`
-	// Past is no later than At, and was surely past then, also if that leader's clock was ahead. Zero:
-	// not known.
+	// Past is no later than At, and was past then even if that leader's clock was ahead. Zero: not
+	// known.
 	Past time.Time `json:"past,omitzero"`
+	// Claimed was past then if a leader's clock was right at the beginning of Even, the time in which
+	// leaders have worked since.
+	Claimed time.Time `json:"claimed,omitzero"`
+	Even    Duration  `json:"even,omitempty"`
 	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is
 	// another past (SAFE-12).
 	Cluster  string   `json:"cluster,omitempty"`
@@ -173,8 +177,9 @@ type Served struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// SurelyPast returns the latest time that is known to have been past when this was written.
-func (s Served) SurelyPast() time.Time {
+// KnownPast returns the latest time that is known to have been past when this was written. A note
+// of an older release, without Past, is taken at its word.
+func (s Served) KnownPast() time.Time {
 	if s.Past.IsZero() || s.At.Before(s.Past) {
 		return s.At
 	}

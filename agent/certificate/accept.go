@@ -158,20 +158,22 @@ func (h *Holder) accept(answer *protocol.Certificate) error {
 }
 
 // timely returns an error if a renewal is valid neither by this machine's clock nor by the time
-// that coordinators have told before: the clock of the one that answers has jumped. With such a
-// certificate no other one, nor that one with a right clock, would let the machine in (SAFE-13).
+// that coordinators have told and that is proven: the clock of the one that answers has jumped.
+// With such a certificate no other one, nor that one with a right clock, would let the machine in
+// (SAFE-13).
 func (h *Holder) timely(c *x509.Certificate) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.draft.key == nil || !h.clock.live {
 		return nil
 	}
-	for _, now := range h.clock.times(time.Now()) {
+	here := time.Now()
+	for _, now := range []time.Time{here, h.clock.proven(here).now(here)} {
 		if !now.Before(c.NotBefore) && !now.After(c.NotAfter) {
 			return nil
 		}
 	}
-	return fmt.Errorf("the coordinator's clock has jumped: %w", untimely(c, time.Now()))
+	return fmt.Errorf("the coordinator's clock has jumped: %w", untimely(c, here))
 }
 
 // trustOf returns the authorities to trust after an answer: those in the answer, or the present

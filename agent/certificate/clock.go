@@ -10,20 +10,59 @@ import (
 // must still be able to reconnect (SAFE-13). So certificates are also checked against the last time
 // received from a coordinator.
 type clock struct {
-	told time.Time // zero: none was received
-	at   time.Time // when, by our own clock
-	live bool      // received in this run; else read from disk, and of unknown age
+	reading
+	live bool // received in this run; else read from disk, and of unknown age
+	// before is the earlier reading that the present one contradicts, and moved is since when, by our
+	// own clock. Zero: none does.
+	before reading
+	moved  time.Time
 }
 
+// reading is a coordinator's time.
+type reading struct {
+	told time.Time // zero: none was received
+	at   time.Time // when, by our own clock
+}
+
+// now returns what the coordinator's clock shows now.
+func (r reading) now(now time.Time) time.Time { return r.told.Add(now.Sub(r.at)) }
+
+const (
+	// sameTime is by how much two readings may differ: the clocks of replicas do by seconds.
+	sameTime = time.Minute
+	// movedFor is how long a reading that contradicts an earlier one must hold to prove anything: by
+	// then an operator or NTP has set a clock that has jumped.
+	movedFor = 24 * time.Hour
+)
+
 // tell records the time that a coordinator has just sent.
-func (c *clock) tell(told, now time.Time) { *c = clock{told: told.Round(0), at: now, live: true} }
+func (c *clock) tell(told, now time.Time) {
+	next := clock{reading: reading{told.Round(0), now}, live: true}
+	differs := func(r reading) bool { return r.now(now).Sub(told).Abs() > sameTime }
+	if old := c.proven(now); c.live && differs(old) {
+		next.before, next.moved = old, c.moved
+		if c.moved.IsZero() || differs(c.reading) {
+			next.moved = now
+		}
+	}
+	*c = next
+}
+
+// proven returns the reading to measure a coordinator by. Its own welcome is no proof of its time,
+// so a reading that contradicts an earlier one is none until it has held for a day.
+func (c clock) proven(now time.Time) reading {
+	if !c.moved.IsZero() && now.Sub(c.moved) < movedFor {
+		return c.before
+	}
+	return c.reading
+}
 
 // now returns the coordinators' time if one was received in this run, else the machine's time.
 func (c clock) now(now time.Time) time.Time {
 	if !c.live {
 		return now
 	}
-	return c.told.Add(now.Sub(c.at))
+	return c.reading.now(now)
 }
 
 // times returns every time that it may be now. A time read from disk is of unknown age, but may
@@ -32,7 +71,7 @@ func (c clock) times(now time.Time) []time.Time {
 	if c.told.IsZero() {
 		return []time.Time{now}
 	}
-	return []time.Time{now, c.told.Add(now.Sub(c.at))}
+	return []time.Time{now, c.reading.now(now)}
 }
 
 // Now returns the coordinators' time if one was received in this run, else the machine's.

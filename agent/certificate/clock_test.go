@@ -92,11 +92,19 @@ func TestAClockThatIsWrongHarmsNothing(t *testing.T) {
 }
 
 // A coordinator whose clock has jumped by more than a day takes no good certificate from a machine:
-// the one that it issues would be of no use once its clock is right, nor with other coordinators.
+// the one that it issues would be of no use once its clock is right, nor with other coordinators. A
+// welcome of that coordinator proves nothing about its clock, however often the machine returns.
 //
 // proves SAFE-13, SEC-3
 func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
-	for name, by := range map[string]time.Duration{"ahead": 2 * month, "behind": -2 * month} {
+	for name, jump := range map[string]struct {
+		by       time.Duration
+		welcomes int
+	}{
+		"ahead": {2 * month, 0}, "behind": {-2 * month, 0},
+		"ahead, on a stream since then": {2 * month, 1}, "behind, on a stream since then": {-2 * month, 1},
+		"ahead, on the second stream": {2 * month, 2}, "by two days, on a stream since then": {48 * time.Hour, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
 				<-time.After(3 * month) // there is a time before
@@ -123,18 +131,66 @@ func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
 					synctest.Wait()
 				}
 				<-time.After(month / 2)
-				renew(by)
-				if got := h.Status().Ends; !got.Equal(ends) || time.Since(h.Now()).Abs() > time.Second {
-					t.Errorf("it ends %s, not %s, and it is %s", got, ends, h.Now())
+				for range jump.welcomes {
+					h.Tell(timestamppb.New(time.Now().Add(jump.by)))
+					<-time.After(time.Minute)
+				}
+				renew(jump.by)
+				if got := h.Status().Ends; !got.Equal(ends) {
+					t.Errorf("it ends %s, not %s", got, ends)
+				}
+				if off := time.Since(h.Now()).Abs(); jump.welcomes == 0 && off > time.Second {
+					t.Errorf("the answer has moved the time by %s", off)
 				}
 				if h.log.count("clock has jumped") != 1 {
 					t.Errorf("log %s", h.log.all())
+				}
+				if jump.welcomes > 0 {
+					h.Tell(timestamppb.Now()) // another coordinator
 				}
 				renew(0)
 				if got := h.Status().Ends; !got.After(ends) {
 					t.Errorf("it is not renewed: it ends %s", got)
 				}
 			})
+		})
+	}
+}
+
+// Of two times that differ, the earlier one counts until the later one has held for a day.
+//
+// proves SAFE-13
+func TestATimeThatContradictsAnEarlierOneCountsAfterADay(t *testing.T) {
+	const day = 24 * time.Hour
+	here := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // the machine's time, which is wrong
+	type word struct {
+		after, off time.Duration
+	}
+	for name, c := range map[string]struct {
+		words []word
+		after time.Duration // after the last word
+		want  time.Duration
+	}{
+		"one":                          {[]word{{0, month}}, day, month},
+		"nearly the same":              {[]word{{0, month}, {day, month + time.Second}}, 0, month + time.Second},
+		"another":                      {[]word{{0, month}, {day, 0}}, day - time.Second, month},
+		"another, for a day":           {[]word{{0, month}, {day, 0}}, day, 0},
+		"another, again and again":     {[]word{{0, month}, {0, 0}, {day / 2, 0}}, day / 2, 0},
+		"another, and the first again": {[]word{{0, month}, {0, 0}, {day / 2, month}}, day, month},
+		"another, and again later":     {[]word{{0, month}, {0, 0}, {day / 2, month}, {day / 2, 0}}, day / 2, month},
+		"two others, then a day":       {[]word{{0, month}, {0, 0}, {day / 2, -month}}, day, -month},
+		"two others, then half a day":  {[]word{{0, month}, {0, 0}, {day / 2, -month}}, day / 2, month},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, k := here, clock{}
+			for _, w := range c.words {
+				now = now.Add(w.after)
+				k.tell(now.Add(w.off), now)
+			}
+			now = now.Add(c.after)
+			if got := k.proven(now).now(now).Sub(now); got != c.want {
+				t.Errorf("what counts is %s off, want %s", got, c.want)
+			}
 		})
 	}
 }

@@ -213,8 +213,7 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 	}
 }
 
-// A file that the disk does not give is left as it is: a machine that has joined could not join
-// again.
+// A file that cannot be read is left as it is: a machine that has joined could not join again.
 //
 // proves SEC-2
 func TestAFileThatCannotBeReadStays(t *testing.T) {

@@ -75,8 +75,8 @@ type Holder struct {
 }
 
 // Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
-// token is still valid. One that the disk does not give is an error: it may be as good as ever, and
-// a token counts once.
+// token is still valid. One that cannot be read is an error: it may be as good as ever, and a token
+// counts once.
 func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {
@@ -114,7 +114,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 	if p.draft.key == nil {
 		p.draft.trust = trust
 	}
-	p.clock = clock{told: p.draft.issued, at: now}
+	p.clock = clock{reading: reading{told: p.draft.issued, at: now}}
 	if made, err := time.Parse(time.RFC3339, b.Made); err == nil && p.clock.told.IsZero() {
 		p.clock.told = made
 	}
@@ -129,7 +129,7 @@ func (h *Holder) read() (papers, error) {
 		return papers{}, nil
 	}
 	if err != nil {
-		return papers{}, fmt.Errorf("read certificate: %w; next: see to the disk and start the agent again", err)
+		return papers{}, fmt.Errorf("read certificate: %w; next: check the disk and start the agent again", err)
 	}
 	found, err := decode(data, h.identity.Shard, h.identity.Name)
 	if err != nil {
@@ -274,7 +274,7 @@ func (h *Holder) wrote(err error, next papers, n int) error {
 	if err != nil {
 		if h.news("disk", err.Error()) {
 			h.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
-				"path", h.path, "error", err, "next", "see to the disk; it is tried again every "+diskRetry.String())
+				"path", h.path, "error", err, "next", "check the disk; it is tried again every "+diskRetry.String())
 		}
 	} else if h.forget("disk") {
 		h.log.Info("certificate and trust are written again", "path", h.path)

@@ -92,10 +92,12 @@ type Manager struct {
 	// ready has the paths whose content was as it was wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // certificates that were asked for, by path
-	back   *retrospect       // that is under way; nil: none is
+	back   *pastLook         // that is under way; nil: none is
+
+	// memory is written by Run alone, with mu held. Run reads it without mu, all others with it.
+	memory remembered
 
 	// of Run alone
-	memory remembered
 	known  map[string]found
 	tries  map[string]try
 	writes map[string]write
@@ -259,17 +261,18 @@ func (m *Manager) Settled(config string) bool {
 // Missing returns which files the workload waits for; "": none. Those that were delivered once and
 // are there still are waited for no more, whatever has happened to them since.
 func (m *Manager) Missing() string {
-	return m.missing(func(look func() string) string { return look() })
+	why, _ := m.missing(func(look func() string) (string, bool) { return look(), true })
+	return why
 }
 
-// MissingNow is Missing as far as the disk answers soon: a report waits for that, and no answer
-// proves nothing.
-func (m *Manager) MissingNow() string { return m.missing(m.lookSoon) }
+// MissingSoon is Missing for a report, which waits only briefly for the disk. It returns false if
+// the disk has not answered: then it is not known which files are missing.
+func (m *Manager) MissingSoon() (why string, known bool) { return m.missing(m.lookSoon) }
 
 // missing asks the disk only before a coordinator has told of files.
-func (m *Manager) missing(ask func(look func() string) string) string {
+func (m *Manager) missing(ask func(look func() string) (string, bool)) (why string, known bool) {
 	if m == nil {
-		return ""
+		return "", true
 	}
 	m.mu.Lock()
 	told, expect, vars := m.told, m.expect, m.vars
@@ -277,16 +280,16 @@ func (m *Manager) missing(ask func(look func() string) string) string {
 	m.mu.Unlock()
 	switch {
 	case told:
-		return m.undelivered()
+		return m.undelivered(), true
 	case !expect:
-		return ""
+		return "", true
 	case config == "":
-		return "no coordinator has told its files yet"
+		return "no coordinator has told its files yet", true
 	}
 	const untold = ": no coordinator has told its content yet"
 	for path, f := range remembered {
 		if !f.Delivered {
-			return path + untold
+			return path + untold, true
 		}
 	}
 	return ask(func() string {
@@ -299,20 +302,20 @@ func (m *Manager) missing(ask func(look func() string) string) string {
 	})
 }
 
-// retrospect is a look at what an earlier run of the agent has left.
-type retrospect struct {
+// pastLook is a look at what an earlier run of the agent has left.
+type pastLook struct {
 	began time.Time
 	over  chan struct{}
 	found string // once it is over
 }
 
-// lookSoon returns what a look finds, or nothing if the disk does not answer. There is one such
-// look at a time.
-func (m *Manager) lookSoon(look func() string) string {
+// lookSoon returns what a look finds, or false if the disk does not answer in time. There is one
+// such look at a time.
+func (m *Manager) lookSoon(look func() string) (found string, known bool) {
 	m.mu.Lock()
 	l := m.back
 	if l == nil {
-		l = &retrospect{began: time.Now(), over: make(chan struct{})}
+		l = &pastLook{began: time.Now(), over: make(chan struct{})}
 		m.back = l
 		go func() { // ends when the disk answers
 			l.found = look()
@@ -327,9 +330,9 @@ func (m *Manager) lookSoon(look func() string) string {
 	defer late.Stop()
 	select {
 	case <-l.over:
-		return l.found
+		return l.found, true
 	case <-late.C:
-		return ""
+		return "", false
 	}
 }
 

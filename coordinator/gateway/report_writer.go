@@ -179,7 +179,7 @@ func (w *reportWriter) commit(batch []entry) int {
 	return fit
 }
 
-// overtaken sees to a report whose alive, or record, is not as it was.
+// overtaken handles a report whose alive, or record, is not as it was.
 func (w *reportWriter) overtaken(e entry, gone bool) {
 	if !gone && e.tries < reportTries && e.s.wroteAt() != e.wrote {
 		w.done(e, true) // a write of ours came between

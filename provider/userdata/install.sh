@@ -116,6 +116,7 @@ Description=Leasehold agent
 Documentation=https://github.com/leasehold/leasehold
 Wants=network-online.target
 After=network-online.target
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state

@@ -16,7 +16,7 @@ func ofTheGateway() []Mutant {
 				},
 				{
 					File: "coordinator/gateway/alive.go",
-					Old:  "// overdueAfter is when silence is worth a look: DET-6.\n",
+					Old:  "// overdueAfter returns after how much silence a report is overdue (DET-6).\n",
 					New: `// keepAlive renews the lease for as long as there is one.
 func (s *session) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(s.ttl / 3)
@@ -38,7 +38,7 @@ func (s *session) keepAlive(ctx context.Context) {
 	}
 }
 
-// overdueAfter is when silence is worth a look: DET-6.
+// overdueAfter returns after how much silence a report is overdue (DET-6).
 `,
 				},
 			},

@@ -44,8 +44,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"HEAL-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/heal.go",
-				Old:  "	if d.expansion()-d.finishing() < b.expansion && !limited {\n",
-				New:  "	if d.expansion()-d.finishing() <= b.expansion && !limited {\n",
+				Old:  "	if d.budget.expansion()-d.budget.finishing() < b.expansion && !limited {\n",
+				New:  "	if d.budget.expansion()-d.budget.finishing() <= b.expansion && !limited {\n",
 			}},
 			Likely: []string{"group-sick"},
 		},
@@ -56,13 +56,13 @@ func ofThePlanner() []Mutant {
 			Edits: []Edit{
 				{
 					File: "coordinator/plan/restart.go",
-					Old:  "d.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
-					New:  "d.unavailable() <= d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
+					Old:  "d.budget.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
+					New:  "d.budget.unavailable() <= d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)",
 				},
 				{
 					File: "coordinator/plan/heal.go",
-					Old:  "d.unavailable() >= b.down\n",
-					New:  "d.unavailable() > b.down\n",
+					Old:  "d.budget.unavailable() >= b.down\n",
+					New:  "d.budget.unavailable() > b.down\n",
 				},
 			},
 			Likely: []string{"group-sick"},
