@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dependencies returns what a file gives the replica that it makes.
+// dependencies returns what a file gives the replica that it makes, by itself or by openNamed.
 func dependencies(t *testing.T, file string) (names []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -16,13 +16,24 @@ func dependencies(t *testing.T, file string) (names []string) {
 		t.Fatal(err)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		literal, ok := n.(*ast.CompositeLit)
-		if !ok {
-			return true
-		}
-		if typ, ok := literal.Type.(*ast.SelectorExpr); ok && typ.Sel.Name == "Deps" {
-			for _, e := range literal.Elts {
-				names = append(names, e.(*ast.KeyValueExpr).Key.(*ast.Ident).Name)
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			if typ, ok := n.Type.(*ast.SelectorExpr); ok && typ.Sel.Name == "Deps" {
+				for _, e := range n.Elts {
+					names = append(names, e.(*ast.KeyValueExpr).Key.(*ast.Ident).Name)
+				}
+			}
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if field, ok := left.(*ast.SelectorExpr); ok {
+					if of, ok := field.X.(*ast.Ident); ok && of.Name == "deps" {
+						names = append(names, field.Sel.Name)
+					}
+				}
+			}
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "openNamed" {
+				names = append(names, dependencies(t, "named.go")...)
 			}
 		}
 		return true
