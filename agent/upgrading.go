@@ -45,6 +45,10 @@ func (a *Agent) upgrading() error {
 		}
 		return nil
 	}
+	t.End = upgrade.LeaveTime
+	if !a.cfg.KeepWorkload {
+		t.End += a.stopTimeout
+	}
 	switch _, ttl := a.session.Renewed(); {
 	case limited && limit < ttl/3:
 		return nil // it begins with the next renewal

@@ -32,6 +32,9 @@ type Trial struct {
 	Within time.Duration // how soon it must be acknowledged; 0: 2m
 	By     time.Time     // and by when, whatever the agent took to end for it; zero: there is none
 	Leave  time.Duration // how long it may take to leave after that; 0: 30s
+	// End is how long it may take to end in order where this process is terminated: the workload may
+	// have to end first. 0: 30s.
+	End time.Duration
 
 	place *Place
 	state state
@@ -96,9 +99,12 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	leave := t.Leave
+	leave, end := t.Leave, t.End
 	if leave <= 0 {
 		leave = LeaveTime
+	}
+	if end <= 0 {
+		end = LeaveTime
 	}
 	late, leaving := time.NewTimer(within), false
 	defer late.Stop()
@@ -120,10 +126,12 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		case <-asked:
 			asked = nil
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			late.Reset(leave)
+			if !leaving {
+				late.Reset(end)
+			}
 		case <-look.C:
-			if _, err := os.Stat(ack); err == nil && !leaving && ctx.Err() == nil {
-				leaving = true
+			if _, err := os.Stat(ack); err == nil && !leaving {
+				leaving = true // it leaves the workload running, whatever this process is asked to do
 				late.Reset(leave)
 			}
 		case <-late.C:

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -403,6 +404,59 @@ func TestATrialIsInterrupted(t *testing.T) {
 	next, err := trial.Run(ctx, nil, os.Environ(), cancel)
 	if next != "" || !errors.Is(err, context.Canceled) {
 		t.Errorf("next %q, %v", next, err)
+	}
+}
+
+// A program on trial that is terminated has the time that its workload may take to end, and not only
+// the time in which an acknowledged one has to leave.
+//
+// proves PROV-7
+func TestAnOrderlyEndOfATrialIsNotCutShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		program    string
+		leave, end time.Duration
+		orderly    bool
+	}{
+		"in order": {
+			program: "trap 'read x <PIPE; : >DONE; exit 0' TERM", leave: time.Millisecond, end: time.Hour, orderly: true,
+		},
+		"never": {program: "trap '' TERM", leave: time.Hour, end: time.Millisecond},
+		"never, though acknowledged": {
+			program: `trap '' TERM; : >"$LEASEHOLD_UPGRADE_TRIAL"`, leave: time.Millisecond, end: time.Hour,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			pipe, done, ready := filepath.Join(dir, "pipe"), filepath.Join(dir, "done"), filepath.Join(dir, "ready")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			program := strings.NewReplacer("PIPE", pipe, "DONE", done).Replace(c.program)
+			_, trial := tried(t, "#!/bin/sh\n"+program+"\n: >"+ready+"\nwhile :; do sleep 0.01; done\n")
+			trial.Leave, trial.End = c.leave, c.end
+			ctx, cancel := context.WithCancel(t.Context())
+			turns := 0 // since it was terminated
+			next, _ := trial.Run(ctx, nil, os.Environ(), func() {
+				if _, err := os.Stat(ready); err == nil {
+					cancel()
+				}
+				if ctx.Err() == nil {
+					return
+				}
+				if turns++; turns == 3 && c.orderly { // longer than an acknowledged one has
+					if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+						_, _ = f.WriteString("end\n")
+						t.Cleanup(func() { _ = f.Close() })
+					}
+				}
+			})
+			if next != "" {
+				t.Errorf("next %q", next)
+			}
+			if _, err := os.Stat(done); (err == nil) != c.orderly {
+				t.Errorf("ended in order: %t", err == nil)
+			}
+		})
 	}
 }
 
