@@ -24,6 +24,7 @@ type keeper struct {
 	late   *time.Timer // ends the last target's patience; the loop's alone
 
 	mu        sync.Mutex
+	turn      int                // counts the targets
 	restarted string             // token of the last restart that was carried out
 	cut       context.CancelFunc // has what is under way end at once
 	callOff   context.CancelFunc // has a start that is under way start nothing
@@ -60,20 +61,27 @@ func (k *keeper) want(w target) {
 	if k.late != nil {
 		k.late.Stop()
 	}
-	if !w.by.IsZero() {
-		k.late = time.AfterFunc(time.Until(w.by), func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.cut()
-		})
-	}
 	k.mu.Lock()
+	k.turn++
+	if turn := k.turn; !w.by.IsZero() {
+		k.late = time.AfterFunc(time.Until(w.by), func() { k.expire(turn) })
+	}
 	k.rests, k.halts = false, !w.run
 	if k.halts {
 		k.callOff() // it may wait for the disk, for longer than a lease lasts
 	}
 	k.mu.Unlock()
 	k.wanted <- w
+}
+
+// expire ends what is under way, unless its target is not the last any more: its time may end as
+// another one takes its place, which is not cut short.
+func (k *keeper) expire(turn int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turn == turn {
+		k.cut()
+	}
 }
 
 // resting reports whether nothing runs, as the last target was.
@@ -83,7 +91,7 @@ func (k *keeper) resting() bool {
 	return k.rests
 }
 
-// run follows the wishes until conclude.
+// run follows the targets until conclude.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
 	for w := range k.wanted {
@@ -161,17 +169,45 @@ func (k *keeper) carried(token string) {
 }
 
 // conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
-// kept and may run.
+// kept and may run. A start that the disk holds up is called off, and not waited for.
 func (k *keeper) conclude(ctx context.Context, keep bool) {
+	keep = keep && k.last.run
 	select {
 	case <-k.wanted:
 	default:
 	}
 	close(k.wanted)
-	<-k.ended
-	if keep && k.last.run {
-		k.workload.Release()
-		return
+	if !keep {
+		k.startNothing()
 	}
-	k.workload.Stop(ctx)
+	concluded := make(chan struct{})
+	go func() {
+		defer close(concluded)
+		<-k.ended
+		if keep {
+			k.workload.Release()
+		} else {
+			k.workload.Stop(ctx)
+		}
+	}()
+	for {
+		select {
+		case <-concluded:
+			return
+		case <-time.After(leaveWait):
+		}
+		if !k.workload.State().Running { // else it is being stopped, which may take longer
+			k.startNothing()
+			k.log.Warn("workload is neither started nor stopped in time: the disk is slow")
+			return
+		}
+	}
+}
+
+// startNothing calls off a start that is under way, and those to come.
+func (k *keeper) startNothing() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.halts = true
+	k.callOff()
 }

@@ -33,26 +33,69 @@ func TestAStartThatTheDiskHoldsUp(t *testing.T) {
 	})
 }
 
-// A part that hangs does not keep the agent from ending.
+// The time of a target that ends as another one takes its place cuts nothing short for that.
 //
-// proves DET-8
-func TestTheAgentEndsThoughAPartHangs(t *testing.T) {
+// proves SAFE-9
+func TestATimeThatEndsAsTheLeaseReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newShard(t, "a"), newMachine(true)
-		m.stuck = make(chan struct{})
-		r := startAgent(t, s, m, nil)
-		pass(time.Millisecond)
-		r.cancel()
-		select {
-		case err := <-r.done:
-			if err != nil {
-				t.Errorf("Run: %v", err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("it does not end")
-		}
-		close(m.stuck)
-		s.stop()
+		m := newMachine(true)
+		m.opens = make(chan struct{})
+		k := newKeeper(m, slog.New(slog.DiscardHandler))
+		go k.run(t.Context())
+		k.want(target{by: time.Now().Add(time.Hour)})
 		synctest.Wait()
+		fenced := k.turn
+		k.want(target{run: true})
+		synctest.Wait()
+		k.expire(fenced) // its timer could not be stopped any more
+		close(m.opens)
+		synctest.Wait()
+		m.is(t, "the lease is renewed", true, 1, 0)
+		k.conclude(t.Context(), false)
 	})
+}
+
+// A part that hangs does not keep the agent from ending, and a start that hangs starts nothing
+// later.
+//
+// proves DET-8, SAFE-9
+func TestTheAgentEndsThoughAPartHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		hang func(m *machine) *chan struct{}
+		keep bool
+	}{
+		"a part":                          {func(m *machine) *chan struct{} { return &m.stuck }, false},
+		"a start":                         {func(m *machine) *chan struct{} { return &m.opens }, false},
+		"a start, with the workload kept": {func(m *machine) *chan struct{} { return &m.opens }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, m := newShard(t, "a"), newMachine(true)
+				answers := make(chan struct{})
+				*c.hang(m) = answers
+				r := startAgent(t, s, m, func(cfg *Config) {
+					if c.keep {
+						cfg.Farewell, cfg.KeepWorkload = FarewellRestart, true
+					}
+				})
+				pass(time.Minute)
+				started := m.starts
+				r.cancel()
+				select {
+				case err := <-r.done:
+					if err != nil {
+						t.Errorf("Run: %v", err)
+					}
+				case <-time.After(time.Minute):
+					t.Error("it does not end")
+				}
+				close(answers)
+				s.stop()
+				synctest.Wait()
+				if m.starts != started {
+					t.Error("the workload was started by an agent that has ended")
+				}
+			})
+		})
+	}
 }

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -239,14 +238,11 @@ func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := h.out.open()
+	out, err := h.out.open(true) // what is kept is of the last drain
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	if err := out.Truncate(0); err != nil { // what is kept is of the last drain
-		return nil, fmt.Errorf("empty output of drain hook: %w", err)
-	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

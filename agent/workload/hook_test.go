@@ -372,6 +372,46 @@ func TestADiskThatHangsDelaysNoHook(t *testing.T) {
 	}
 }
 
+// A cut of the output that hangs until another drain's hook is wanted takes away nothing of that
+// hook's output.
+//
+// proves DRAIN-1
+func TestACutThatHangsTakesAwayNothingOfTheNextHook(t *testing.T) {
+	h := newHookTest(t)
+	h.out.limit = 100
+	if err := os.WriteFile(h.out.path, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.out.earlier(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := hang(t, h.out.earlier())
+	cut := make(chan error, 1)
+	go func() { cut <- h.out.cut() }()
+	h.eventually("it is being cut", h.out.busy)
+	if got := string(h.out.saidSoon(nil)); got != lateOutput {
+		t.Errorf("half cut, the output is %q", got)
+	}
+	h.Want(order(t, "d1", "stubborn"))
+	answer()
+	if err := <-cut; err != nil {
+		t.Error(err)
+	}
+	h.says("ready")
+	if h.output() != "ready\n" {
+		t.Errorf("output is %q", h.output())
+	}
+}
+
+// busy reports whether the disk holds up who cuts, opens or reads the output.
+func (o *output) busy() bool {
+	if !o.mu.TryLock() {
+		return true
+	}
+	o.mu.Unlock()
+	return false
+}
+
 func TestHookEndsWithTheAgent(t *testing.T) {
 	h := newHookTest(t)
 	h.Want(order(t, "d1", "stubborn"))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
@@ -23,22 +24,31 @@ const TailSize = 64 << 10
 type output struct {
 	path  string
 	limit int64
+	mu    sync.Mutex // held while the files are cut, opened or read, as long as the disk hangs
 }
 
-func (o output) earlier() string { return o.path + ".1" }
+func (o *output) earlier() string { return o.path + ".1" }
 
-// open returns the file for the workload to write to. It is opened for appending, so that cutting
-// it leaves no hole.
-func (o output) open() (*os.File, error) {
+// open returns the file for the workload to write to, and empties it first if it is to. It is opened
+// for appending, so that cutting it leaves no hole.
+func (o *output) open(empty bool) (*os.File, error) {
+	o.mu.Lock() // a cut that is under way would take away what is written from now on
+	defer o.mu.Unlock()
 	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("open workload output: %w", err)
+	}
+	if !empty {
+		return f, nil
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(fmt.Errorf("empty workload output: %w", err), f.Close())
 	}
 	return f, nil
 }
 
 // bound keeps the output within its limit until the context ends.
-func (o output) bound(ctx context.Context, log *slog.Logger) {
+func (o *output) bound(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -56,7 +66,9 @@ func (o output) bound(ctx context.Context, log *slog.Logger) {
 // cut moves what is there to the earlier file once it is over the limit. The workload holds the
 // file open, so it is copied and cut to nothing in place. What the workload writes between the two
 // is lost, and so is, if it wrote more than the limit since the last look, the beginning of that.
-func (o output) cut() error {
+func (o *output) cut() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	f, err := os.OpenFile(o.path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -67,7 +79,7 @@ func (o output) cut() error {
 	return errors.Join(o.shorten(f), f.Close())
 }
 
-func (o output) shorten(f *os.File) error {
+func (o *output) shorten(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("cut workload output: %w", err)
@@ -91,7 +103,7 @@ func (o output) shorten(f *os.File) error {
 }
 
 // tail returns the last of the output, TailSize at most. What cannot be read is left out.
-func (o output) tail() []byte {
+func (o *output) tail() []byte {
 	last := readEnd(o.path, TailSize)
 	if missing := TailSize - int64(len(last)); missing > 0 {
 		last = append(readEnd(o.earlier(), missing), last...)
@@ -100,7 +112,9 @@ func (o output) tail() []byte {
 }
 
 // said returns the tail without secrets.
-func (o output) said(hidden *secrets.Holder) []byte {
+func (o *output) said(hidden *secrets.Holder) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	text := hidden.VeilEnd(o.tail())
 	return text[max(0, len(text)-TailSize):]
 }
@@ -109,7 +123,7 @@ func (o output) said(hidden *secrets.Holder) []byte {
 const lateOutput = "(its last output was not read: the disk of the machine did not answer in time)\n"
 
 // saidSoon is said, unless the disk hangs: an end is reported all the same.
-func (o output) saidSoon(hidden *secrets.Holder) []byte {
+func (o *output) saidSoon(hidden *secrets.Holder) []byte {
 	read := make(chan []byte, 1)
 	go func() { read <- o.said(hidden) }() // ends when the disk answers
 	late := time.NewTimer(diskWait)

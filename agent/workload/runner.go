@@ -285,7 +285,7 @@ func (r *Runner) launch(ctx context.Context, run []string, vars map[string]strin
 	if err != nil {
 		return err
 	}
-	out, err := r.out.open()
+	out, err := r.out.open(false)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,8 @@ func TestSecretsOfHooksAndCommands(t *testing.T) {
 	if err != nil || string(exit.Output) != "it is [secret db]\n" {
 		t.Errorf("a command beside the workload says %q, %v", exit.Output, err)
 	}
-	if err := Command(t.Context(), cfg, []string{"sh", "-c", "echo it is $DB_PASSWORD."}, nil); err != nil {
+	deps, run := Deps{Logger: slog.New(slog.DiscardHandler)}, []string{"sh", "-c", "echo it is $DB_PASSWORD."}
+	if err := Command(t.Context(), cfg, deps, run, nil); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(filepath.Join(cfg.StateDir, "command.log")); err != nil || string(data) != "it is .\n" {

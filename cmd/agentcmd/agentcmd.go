@@ -127,7 +127,8 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Acknowledged: versions.acknowledged(),
 	}, agent.Deps{
 		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
-		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
+		Notices: notices, Evacuation: evacuation,
+		Fence:   fence{place: place, deps: workload.Deps{Logger: log}, processes: c.BootID != ""},
 		Secrets: hidden, Files: kept, Upgrade: versions.manager(papers, dialer(source)), Dial: dialer(source),
 		Crash: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 	})
@@ -175,7 +176,7 @@ func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logge
 	}, files.Deps{
 		Logger: log, Now: clock.Now, Reload: reload, Hide: place.Secrets.Hide, Hidden: func() { place.Secrets.Unread(false) },
 		Command: func(ctx context.Context, run []string, vars map[string]string) error {
-			return workload.Command(ctx, place, run, vars)
+			return workload.Command(ctx, place, workload.Deps{Logger: log}, run, vars)
 		},
 	})
 }

@@ -15,13 +15,14 @@ import (
 // fence powers the machine off, for an agent that could not renew its lease (SAFE-9).
 type fence struct {
 	place workload.Config
+	deps  workload.Deps
 	// processes: this machine is the agent's own processes and ends with it, as the process
 	// provider's are. They know a boot ID of their own.
 	processes bool
 }
 
 func (f fence) Command(ctx context.Context, run []string, vars map[string]string) error {
-	return workload.Command(ctx, f.place, run, vars)
+	return workload.Command(ctx, f.place, f.deps, run, vars)
 }
 
 // PowerOff syncs disks for a moment and powers the machine off: an orderly shutdown may take longer
