@@ -38,6 +38,7 @@ type Trial struct {
 
 	place *Place
 	state state
+	asked time.Time // when the program was asked to end
 }
 
 func (t *Trial) Error() string {
@@ -77,6 +78,23 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 // Undo takes back a trial that was acknowledged, because the program could not be run after all.
 func (t *Trial) Undo(why error) { t.place.save(t.state.lost(why.Error())) }
 
+func (t *Trial) end() time.Duration {
+	if t.End <= 0 {
+		return LeaveTime
+	}
+	return t.End
+}
+
+// LastStop is until when what the terminated program has left running may end in order. It had its
+// time for that, unless it ended early.
+func (t *Trial) LastStop() time.Time {
+	asked := t.asked
+	if asked.IsZero() {
+		asked = time.Now()
+	}
+	return asked.Add(t.end() + LeaveTime)
+}
+
 // judge returns why the program must not stay; nil if it may.
 func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
 	p := t.place
@@ -99,12 +117,9 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	leave, end := t.Leave, t.End
+	leave := t.Leave
 	if leave <= 0 {
 		leave = LeaveTime
-	}
-	if end <= 0 {
-		end = LeaveTime
 	}
 	late, leaving := time.NewTimer(within), false
 	defer late.Stop()
@@ -124,10 +139,10 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			}
 			return nil
 		case <-asked:
-			asked = nil
+			asked, t.asked = nil, time.Now()
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if !leaving {
-				late.Reset(end)
+				late.Reset(t.end())
 			}
 		case <-look.C:
 			if _, err := os.Stat(ack); err == nil && !leaving {

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -243,6 +244,36 @@ func TestStopOfWhatAnEarlierAgentLeft(t *testing.T) {
 	second.Stop(t.Context())
 	if lives(pid) || !strings.HasSuffix(second.output(), "ended in order\n") {
 		t.Errorf("workload lives: %t, output %q", lives(pid), second.output())
+	}
+}
+
+// What another agent has started in place of what was released is ended, too, and its record stays
+// until then.
+//
+// proves SAFE-9, PROV-7
+func TestStopOfWhatAnotherAgentRestarted(t *testing.T) {
+	for name, restarted := range map[string]bool{"restarted": true, "as it was": false} {
+		t.Run(name, func(t *testing.T) {
+			first := begin(t, "orderly", nil)
+			first.start()
+			first.says("ready")
+			first.Release()
+			second := again(t, first.cfg)
+			if restarted {
+				second.Stop(t.Context())
+			}
+			second.start()
+			second.says("ready")
+			pid := second.State().PID
+			second.Release() // it hangs from now on
+			first.StopReleased(t.Context())
+			if lives(pid) || !strings.HasSuffix(first.output(), "ended in order\n") {
+				t.Errorf("workload lives: %t, output %q", lives(pid), first.output())
+			}
+			if _, err := os.Stat(first.records.path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("record: %v", err)
+			}
+		})
 	}
 }
 

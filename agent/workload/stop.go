@@ -156,6 +156,17 @@ func (r *Runner) Release() {
 	r.settle(p)
 }
 
+// StopReleased ends what was left running, after Release. Another agent may have restarted it since:
+// its record counts, and not what this Runner remembers.
+func (r *Runner) StopReleased(ctx context.Context) error {
+	next, err := New(r.cfg, Deps{Logger: r.log})
+	if err != nil {
+		return err
+	}
+	next.Stop(ctx)
+	return nil
+}
+
 // over reports whether the leader was reaped.
 func (p *process) over() bool {
 	select {
