@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -275,6 +276,47 @@ func TestStopOfWhatAnotherAgentRestarted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was released is ended though the disk does not say what another agent has made of it.
+//
+// proves SAFE-9
+func TestStopOfWhatWasReleasedThoughTheDiskHangs(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.start()
+	r.says("ready")
+	pid := r.State().PID
+	if !r.Release() {
+		t.Error("the record is said not to be on disk")
+	}
+	hung := filepath.Join(t.TempDir(), "pipe")
+	err := errors.Join(syscall.Mkfifo(hung, 0o600), os.Remove(r.records.path), os.Link(hung, r.records.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if f, err := os.OpenFile(hung, os.O_WRONLY, 0); err == nil {
+			_ = f.Close()
+		}
+	})
+	if err := r.StopReleased(t.Context()); err != nil || lives(pid) {
+		t.Errorf("workload lives: %t, %v", lives(pid), err)
+	}
+}
+
+// The agent learns whether the next one would find the workload.
+//
+// proves SAFE-5
+func TestReleaseOfWhatIsNotRecorded(t *testing.T) {
+	r := begin(t, "serve", nil)
+	full := errors.New("no space left")
+	r.records.save = func(string, *record) error { return full }
+	r.start()
+	pid := r.State().PID
+	if r.Release() {
+		t.Error("a record that was not written is said to be on disk")
+	}
+	kill(t, pid)
 }
 
 func TestNextAgentOfTheSameBootStartsNothingThatEnded(t *testing.T) {

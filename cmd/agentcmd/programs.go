@@ -136,6 +136,7 @@ func (p programs) ended(
 	if err != nil {
 		return err
 	}
+	t.Wait() // the next program would interrupt it
 	environ := append(os.Environ(), service.Environ()...)
 	if next != "" {
 		err := become(next, append([]string{next}, args...), environ)
