@@ -199,7 +199,8 @@ func TestAStallCountsForLeasesThatItEnded(t *testing.T) {
 // proves SAFE-1
 func TestAStallIsNoticedWhileTheDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hung, stalls := make(chan struct{}), false
+		hung := make(chan struct{})
+		var stalls atomic.Bool
 		known := &knowledge{path: "known.json", now: Known{ShardID: "s"}, write: func(string, []byte) error {
 			<-hung
 			return nil
@@ -207,8 +208,7 @@ func TestAStallIsNoticedWhileTheDiskHangs(t *testing.T) {
 		r := &Replica{log: slog.New(slog.DiscardHandler), publish: make(chan struct{}, 1), known: known}
 		r.cache = cache.New(store.KeysOf("shop"))
 		r.deps = Deps{Meter: Unmetered{}, Store: &stallingStore{stall: func() {
-			if stalls {
-				stalls = false
+			if stalls.CompareAndSwap(true, false) {
 				<-time.After(30 * time.Second)
 			}
 		}}}
@@ -217,7 +217,7 @@ func TestAStallIsNoticedWhileTheDiskHangs(t *testing.T) {
 		watching.Go(func() { r.watchVitals(ctx, func() time.Duration { return time.Hour }) })
 		<-time.After(2 * knownSavedEvery)
 		synctest.Wait()
-		stalls = true // by now the disk hangs
+		stalls.Store(true) // by now the disk hangs
 		<-time.After(time.Minute)
 		synctest.Wait()
 		if r.disturbances != 1 {

@@ -114,10 +114,10 @@ func (d *draft) block(rule string, what task, why store.BlockedKind, of store.Bl
 	if what.work == store.WorkRebalance {
 		of.Zone, of.To = what.zone, what.to
 	}
-	b := store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of}
-	reason.Classify(&b)
-	reason.Fill(&b)
-	d.blocked = append(d.blocked, b)
+	d.blocked = append(d.blocked, store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of})
+	b := &d.blocked[len(d.blocked)-1] // a variable of its own would be one allocation more
+	reason.Classify(b)
+	reason.Fill(b)
 }
 
 // counterfactual is what would have prevented a decision: every entry of the journal tells it.

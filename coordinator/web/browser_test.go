@@ -30,6 +30,23 @@ func TestPagesInABrowser(t *testing.T) {
 		Rule: "REC-3", What: "deleting", Why: "it was LOST", Group: "web", Instance: "web-9-z", To: store.Deleting,
 		Verdict: store.Lost, Replacement: "web-9-y",
 	})
+	slot := 2
+	for n, e := range []store.JournalEntry{
+		{
+			Rule: "DAY-6", What: "drill", Cause: store.Cause{Kind: store.CauseOrder, By: "ada"},
+			Facts: []store.Fact{{Kind: store.FactRequest, Name: "order1", Text: string(store.DrillAgent)}},
+		},
+		{Kind: store.EntryVerdict, Rule: "DET-3", What: "suspect", Verdict: store.Suspect},
+		{Kind: store.EntryVerdict, Rule: "DET-5", What: "live", Verdict: store.Live},
+	} {
+		e.Group, e.Instance, e.Slot = "web", "web-2-a", &slot
+		x.tell(time.Duration(n-30)*time.Second, e)
+	}
+	x.tell(-20*time.Second, store.JournalEntry{Rule: "SAFE-1", What: "no instance is judged lost", Cause: store.Cause{
+		Kind: store.CauseDisturbed, Text: "etcd changed its leader", For: store.Duration(10 * time.Second),
+	}})
+	x.server.Views().Sample(x.now.Add(-2 * time.Minute))
+	x.server.Views().Sample(x.now)
 	x.shows("/events", "web-9-y")
 	b := browser.Open(t)
 	wide := browser.Look{Width: 1440, Height: 900}
@@ -39,7 +56,7 @@ func TestPagesInABrowser(t *testing.T) {
 			tab := b.Tab(t, look)
 			for _, path := range []string{
 				"/", "/g/web", "/g/api", "/g/web?show=lost", "/i/web-0-a", "/i/web-1-a", "/i/web-9-z",
-				"/events?rule=DET", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
+				"/events?rule=DET", "/report", "/report?group=web", "/g/web?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
 				"/i/web-9-z?at=" + url.QueryEscape(x.now.Format(time.RFC3339Nano)),
 			} {
 				tab.Go(x.server.URL() + path)

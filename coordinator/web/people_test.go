@@ -211,7 +211,23 @@ func TestPagesMakeHostileTextHarmless(t *testing.T) {
 		Rule: evil, What: evil, Why: evil, Group: evil, Instance: evil, Replacement: evil, Evidence: []string{evil},
 	})
 	x.tell(1, store.JournalEntry{Rule: "DET-9", What: evil, Instance: "evil", Group: "web", Evidence: []string{evil}})
+	slot := 1
+	x.tell(2, store.JournalEntry{
+		Rule: "DAY-6", What: evil, Instance: "evil", Group: "web", Slot: &slot,
+		Cause: store.Cause{Kind: store.CauseOrder, By: evil},
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: evil, Text: evil}, {Kind: store.FactInstance, Name: evil}},
+	})
+	x.tell(3, store.JournalEntry{
+		Kind: store.EntryRefusal, Rule: evil, What: evil, Why: evil, Group: "web", Instance: "evil",
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: evil, Text: evil}},
+	})
+	x.tell(4, store.JournalEntry{Rule: "SAFE-1", What: evil, Why: evil, Cause: store.Cause{
+		Kind: store.CauseDisturbed, Text: evil, For: store.Duration(time.Minute),
+	}})
+	x.server.Views().Sample(x.now)
 	x.shows("/events", "DET-9")
+	x.shows("/report?group=web", "Drills")
+	x.shows("/g/web", `class="stretch grace"`)
 	tag, value := regexp.MustCompile(`<[^>]*>`), regexp.MustCompile(`"[^"]*"`)
 	bad := regexp.MustCompile(`(?i)^<\s*(script|img)\b|\son[a-z]+\s*=`)
 	own := regexp.MustCompile(`^<script src="/page-[0-9a-f]+\.js" defer>$`)

@@ -154,6 +154,25 @@ func (x *exhibit) fair() {
 			Last: store.Decision{Rule: "ROLL-2", What: "restarting", Why: "outdated: workload.run"},
 		}})
 	}
+	x.tell(-50*time.Second, store.JournalEntry{
+		Rule: "SAFE-1", What: "no instance is judged lost",
+		Why: "for 23s agents have time to return: etcd changed its leader",
+		Cause: store.Cause{
+			Kind: store.CauseDisturbed, Text: "etcd changed its leader", For: store.Duration(23 * time.Second),
+		},
+	})
+	slot := 7
+	for n, e := range []store.JournalEntry{
+		{
+			Rule: "DAY-6", What: "drill", Cause: store.Cause{Kind: store.CauseOrder, By: "ada"},
+			Facts: []store.Fact{{Kind: store.FactRequest, Name: "order1", Text: string(store.DrillAgent)}},
+		},
+		{Kind: store.EntryVerdict, Rule: "DET-3", What: "suspect", Verdict: store.Suspect},
+		{Kind: store.EntryVerdict, Rule: "DET-5", What: "live", Verdict: store.Live},
+	} {
+		e.Group, e.Instance, e.Slot = "api", id("api", 7), &slot
+		x.tell(time.Duration(n-80)*time.Second, e)
+	}
 	x.shows("/events", "storm")
 }
 

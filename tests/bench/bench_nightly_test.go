@@ -37,6 +37,21 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// Pages are read live while a group rolls: each reader gets updates, none is dropped, and no agent
+// is harmed. What it costs is measured with more of them.
+//
+// proves WEB-1
+func TestReaders(t *testing.T) {
+	r := result[trial.Readers](t, "readers", "--agents", "40", "--readers", "5", "--for", "4s", "--periods", "2",
+		"--at-once", "4")
+	if len(r.Periods) != 2 || r.Periods[0].Readers || !r.Periods[1].Readers || r.Updates <= 0 || r.Rolled <= 0 {
+		t.Errorf("measured: %+v", r)
+	}
+	if r.Dropped != 0 || r.Lost != 0 || r.Unacknowledged != 0 {
+		t.Errorf("%d streams dropped, %d reports renewed nothing, lost: %v", r.Dropped, r.Unacknowledged, r.Wrongly)
+	}
+}
+
 // An etcd that is named is used only if it is empty, or if that was said to be meant; and is as it
 // was before when a bench was interrupted.
 func TestNamedEtcd(t *testing.T) {

@@ -116,7 +116,7 @@ func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
 	each := lasted[1] * float64(max(1, p.Readers))
 	r.Updates, r.Received = float64(heard.updates.Load())/each, float64(heard.bytes.Load())/each
 	r.Dropped = int(heard.dropped.Load())
-	r.Rolled = float64(ended.seen.removed-begun.seen.removed) / ended.at.Sub(begun.at).Seconds()
+	r.Rolled = float64(ended.seen.made-begun.seen.made) / ended.at.Sub(begun.at).Seconds()
 	r.Unacknowledged = ended.stats.Nacks - begun.stats.Nacks
 	lost := t.seen.judgedLost()
 	r.Lost, r.Wrongly = len(lost), named(lost)

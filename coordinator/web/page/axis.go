@@ -14,7 +14,6 @@ const (
 	across = 1000
 	laneAt = 26 // height of a lane
 	bandAt = 16 // height of a band
-	left   = 70 // where the columns begin
 )
 
 // axis is the time axis of a group.
@@ -86,7 +85,7 @@ func (b *builder) axisOf(group string) axis {
 			most = max(most, n)
 		}
 	}
-	const width = (across - left) / ticks
+	const width = across / ticks
 	for n, l := range v.Lanes {
 		row := lane{Name: l.Name, Y: n*laneAt + laneAt - 6}
 		for i, count := range l.Counts {
@@ -96,7 +95,7 @@ func (b *builder) axisOf(group string) axis {
 			from := v.From.Add(time.Duration(i) * v.Step)
 			height := 5 + (laneAt-9)*count/most
 			row.Ticks = append(row.Ticks, tick{
-				X: left + i*width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
+				X: i * width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
 				Label: fmt.Sprintf("%d in lane %s from %s", count, l.Name, from.UTC().Format("01-02 15:04:05")),
 				URL: link(url.Values{
 					"from": {from.UTC().Format(time.RFC3339)},
@@ -108,7 +107,7 @@ func (b *builder) axisOf(group string) axis {
 	}
 	a.Height = len(a.Lanes) * laneAt
 	x := func(at time.Time) int {
-		return left + int(float64(at.Sub(v.From))/float64(v.To.Sub(v.From))*width*ticks)
+		return int(float64(at.Sub(v.From)) / float64(v.To.Sub(v.From)) * width * ticks)
 	}
 	for _, band := range v.Bands {
 		row := stretch{Name: band.Name, Y: a.Height + 4}

@@ -81,14 +81,20 @@ func (p *Pages) group(b *builder, name string) Page {
 	page.Main = []Fragment{
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
 	}
+	table := b.fragment("table", "table", &v)
+	if b.query.Get("show") != "" { // it is what the reader looks for
+		page.Main = append(page.Main, table)
+	}
 	if v.Roll != nil || v.Calendar != nil || len(v.Turns)+len(v.Protects)+len(v.Busy) > 0 {
 		page.Main = append(page.Main, b.fragment("change", "change", v))
 	}
 	if v.Chart != nil || v.Scale != nil {
 		page.Main = append(page.Main, b.fragment("load", "load", v))
 	}
-	page.Main = append(page.Main, b.fragment("axis", "axis", v), b.fragment("recent", "recent", v),
-		b.fragment("table", "table", &v))
+	page.Main = append(page.Main, b.fragment("axis", "axis", v), b.fragment("recent", "recent", v))
+	if b.query.Get("show") == "" {
+		page.Main = append(page.Main, table)
+	}
 	return page
 }
 

@@ -1,8 +1,8 @@
 // Command guest is the first process of a virtual machine for tests, in an initial file system with
 // little else (libvirttest.Initrd). It loads the modules that are there, gives the interface the
-// address that QEMU's own network has for a guest, starts the agent if there is one, and passes on
-// the power button. What anyone sends to its port 7 it writes to the console. When the agent has
-// ended, the machine ends.
+// address and the gateway that QEMU's own network has for a guest, starts the agent if there is
+// one, and passes on the power button. What anyone sends to its port 7 it writes to the console.
+// When the agent has ended, the machine ends.
 package main
 
 import (
@@ -53,6 +53,9 @@ func run() error {
 	}
 	if _, err := net.InterfaceByName("eth0"); err == nil {
 		if err := setUp("eth0", address); err != nil {
+			return err
+		}
+		if err := routeAll([4]byte{10, 0, 2, 2}); err != nil {
 			return err
 		}
 	}
