@@ -21,6 +21,7 @@ type keeper struct {
 	ended  chan struct{}
 	last   target
 	up     bool        // it was started, and not stopped since; run's alone
+	why    string      // the last start failed; run's alone
 	late   *time.Timer // ends the last target's patience; the loop's alone
 
 	mu        sync.Mutex
@@ -31,6 +32,9 @@ type keeper struct {
 	halts     bool               // nothing is to run, as the last target is
 	rests     bool               // that is carried out
 }
+
+// readAgain is how soon the record of an earlier agent's workload is read again.
+const readAgain = 5 * time.Second
 
 // target is what is to become of the workload.
 type target struct {
@@ -91,13 +95,32 @@ func (k *keeper) resting() bool {
 	return k.rests
 }
 
-// run follows the targets until conclude.
+// run follows the targets until conclude. While it is not known whether a workload runs, it tries
+// again.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
-	for w := range k.wanted {
+	var w target
+	var again <-chan time.Time
+	for {
+		open := true
+		select {
+		case w, open = <-k.wanted:
+		case <-again:
+			select {
+			case w, open = <-k.wanted: // the former target no longer counts
+			default:
+			}
+		}
+		if !open {
+			return
+		}
 		did := k.follow(ctx, w)
+		unread := k.workload.State().Unread
+		if again = nil; unread {
+			again = time.After(readAgain)
+		}
 		k.mu.Lock()
-		k.rests = !w.run && len(k.wanted) == 0
+		k.rests = !w.run && !unread && len(k.wanted) == 0
 		k.mu.Unlock()
 		if !did {
 			continue
@@ -131,12 +154,12 @@ func (k *keeper) follow(ctx context.Context, w target) bool {
 		k.workload.Stop(ctx)
 		k.up = false
 	case w.restart != "" && w.restart != k.carriedOut():
-		k.log.Info("workload is restarted", "token", w.restart)
 		k.workload.Stop(ctx)
 		k.up = false
-		if len(k.wanted) > 0 {
+		if len(k.wanted) > 0 || k.workload.State().Unread {
 			return true // it may no longer be wanted; a restart that is still wanted is carried out then
 		}
+		k.log.Info("workload is restarted", "token", w.restart)
 		k.start(starting)
 		k.carried(w.restart)
 	case !k.up:
@@ -149,9 +172,14 @@ func (k *keeper) follow(ctx context.Context, w target) bool {
 
 func (k *keeper) start(ctx context.Context) {
 	err := k.workload.Start(ctx)
+	why := ""
 	if err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != k.why {
 		k.log.Warn("workload was not started", "error", err)
 	}
+	k.why = why
 	k.up = !errors.Is(err, workload.ErrWaits) // else the next target tries again
 }
 

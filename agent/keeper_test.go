@@ -55,6 +55,49 @@ func TestATimeThatEndsAsTheLeaseReturns(t *testing.T) {
 	})
 }
 
+// While it is not known whether a workload runs, nothing is started, the machine does not count as
+// one where nothing runs, and it is tried again.
+//
+// proves SAFE-9
+func TestAWorkloadOfWhichNothingIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(true)
+		reads := func(ok bool) {
+			m.mu.Lock()
+			m.unread = !ok
+			m.mu.Unlock()
+		}
+		k := newKeeper(m, slog.New(slog.DiscardHandler))
+		go k.run(t.Context())
+		reads(false)
+		for _, want := range []target{{run: true}, {run: true, restart: "r1"}} {
+			k.want(want)
+			pass(time.Minute)
+			m.is(t, "wanted", false, 0, 0)
+		}
+		if k.carriedOut() != "" {
+			t.Error("a restart was carried out")
+		}
+		k.want(target{})
+		pass(time.Minute)
+		if k.resting() {
+			t.Error("an unknown workload counts as stopped")
+		}
+		reads(true)
+		pass(readAgain)
+		if !k.resting() {
+			t.Error("it is not tried again")
+		}
+		reads(false)
+		k.want(target{run: true})
+		pass(time.Minute)
+		reads(true)
+		pass(readAgain)
+		m.is(t, "known", true, 1, 0)
+		k.conclude(t.Context(), false)
+	})
+}
+
 // A part that hangs does not keep the agent from ending, and a start that hangs starts nothing
 // later.
 //

@@ -34,6 +34,7 @@ type machine struct {
 	disk    chan struct{}     // the state file's, if it hangs; closed when it answers
 	opens   chan struct{}     // the file of the workload's output, if the disk hangs; closed when it answers
 	stuck   chan struct{}     // holds up the end of Run until it is closed
+	unread  bool              // the record of an earlier agent's workload cannot be read
 	starts  int
 	stops   int
 	ended   time.Time // when it was last stopped
@@ -76,6 +77,9 @@ func (m *machine) Start(ctx context.Context) error {
 	if !m.state.Wanted || m.state.Running {
 		return nil
 	}
+	if m.state.Unread = m.unread; m.unread {
+		return workload.ErrWaits
+	}
 	if why := m.hidden.Missing(); why != "" {
 		m.state.Waits = "secrets: " + why
 		return workload.ErrWaits
@@ -103,7 +107,7 @@ func (m *machine) Stop(ctx context.Context) {
 		m.ended = time.Now()
 	}
 	if m.state.Wanted {
-		m.state = workload.State{Wanted: true}
+		m.state = workload.State{Wanted: true, Unread: m.unread}
 	}
 }
 

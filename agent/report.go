@@ -114,7 +114,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 			if w.Waits != "" {
 				check.Why = "workload waits for its " + w.Waits
 			}
-			if a.stopped {
+			if a.stopped && !w.Unread {
 				check.Why = "workload is stopped for want of a lease"
 			}
 		}

@@ -9,13 +9,17 @@
 //     of starting a second one.
 //   - It is started at most once per boot, unless it was stopped on purpose: when it ends by
 //     itself, the coordinator decides what happens to the machine, not the agent.
-//   - Its record, and the hook's, are written in the background, and the last output is read for a
-//     moment only: a disk that hangs delays no kill and no report of an end. What the disk lets
-//     through too late starts nothing.
+//   - Its record, and the record of a hook that runs, are written in the background, and the last
+//     output is read for a moment only: a disk that hangs delays no kill and no report of an end.
+//     What the disk lets through too late starts nothing. If an agent is killed before the record
+//     of a workload that it started is written, the next one starts a second.
 //   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over
 //     for that long.
-//   - A drain hook is run once per drain and boot, whatever becomes of the agent meanwhile, and is
-//     killed when its time is over or its drain is called off. The workload goes on beside it.
+//   - A record that cannot be read may name a process that runs: nothing is started beside it, and
+//     nothing counts as stopped, until it can be read.
+//   - A drain hook is run at most once per drain and boot, whatever becomes of the agent meanwhile:
+//     it is recorded before it is started, unless the disk refuses that. It is killed when its time
+//     is over or its drain is called off. The workload goes on beside it.
 //
 // # What it does not do
 //

@@ -47,10 +47,14 @@ var (
 	errLeft      = errors.New("the next agent takes it up")
 )
 
+// readAgain is how soon the record is read again that cannot be read.
+const readAgain = time.Second
+
 // loggedOutput is how much of a hook's last words stands in the log; the file has more.
 const loggedOutput = 2 << 10
 
-// hookRecord is what a later agent must know of a hook.
+// hookRecord is what a later agent must know of a hook. Without a process ID it was about to be
+// started.
 type hookRecord struct {
 	record
 	Token string    `json:"token"`
@@ -166,12 +170,9 @@ func (h *Hook) tell(token string) {
 // follow carries a drain out, and reports whether its hook has ended. Without a token it only ends
 // what an earlier agent left running.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
-	if ctx.Err() != nil {
+	old, known, err := h.recall(ctx)
+	if err != nil {
 		return false
-	}
-	old, known := h.recall()
-	if ctx.Err() != nil {
-		return false // the disk has hung until it was called off
 	}
 	if known && (old.Token != d.Token || old.Boot != h.cfg.Boot) {
 		h.discard(old)
@@ -186,6 +187,9 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	case known && old.runs():
 		h.log.Info("drain hook taken up again", "token", d.Token, "pid", old.PID)
 		p = &process{record: old.record}
+	case known && old.PID == 0:
+		h.log.Warn("drain hook may run: its agent ended as it started it", "token", d.Token)
+		return past(ctx, d.left(old.Begun))
 	case known:
 		h.log.Warn("drain hook ended", "token", d.Token, "why", "it ended while no agent was there to see how")
 		return true
@@ -193,21 +197,15 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 		h.log.Info("drain has no hook", "token", d.Token)
 		return true
 	default:
-		old = hookRecord{Token: d.Token, Begun: time.Now()}
-		var err error
-		if p, err = h.launch(ctx, d); ctx.Err() != nil && p == nil {
-			return false
-		}
-		if err != nil {
-			h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
-			return true
+		old = hookRecord{record: record{Boot: h.cfg.Boot}, Token: d.Token, Begun: time.Now()}
+		if p, err = h.begin(ctx, d, old); err != nil {
+			return ctx.Err() == nil // else it was called off
 		}
 		old.record = p.record
-		begun := old
-		h.records.put(&begun)
+		h.put(old)
 		h.log.Info("drain hook started", "token", d.Token, "pid", p.PID, "timeout", d.Timeout.String())
 	}
-	exit := h.await(ctx, p, min(d.Timeout, d.Timeout-time.Since(old.Begun)))
+	exit := h.await(ctx, p, d.left(old.Begun))
 	if exit == nil {
 		return false
 	}
@@ -215,13 +213,62 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	return true
 }
 
-// recall reads what an earlier agent, or an earlier drain, left.
-func (h *Hook) recall() (hookRecord, bool) {
-	r, known, err := h.records.read()
-	if err != nil {
-		h.log.Warn("drain hook of an earlier agent is not known", "error", err)
+// begin starts the hook once the disk has it that it does: an agent that is killed from here on is
+// followed by none that runs the hook again.
+func (h *Hook) begin(ctx context.Context, d Drain, first hookRecord) (*process, error) {
+	h.put(first)
+	if written := h.records.written(); written != nil {
+		select {
+		case <-written: // or the disk refuses it, which keeps no machine from being drained
+		case <-ctx.Done():
+		}
 	}
-	return r, known
+	p, err := h.launch(ctx, d)
+	if err != nil {
+		h.records.put(nil)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
+	}
+	return p, err
+}
+
+func (h *Hook) put(r hookRecord) { h.records.put(&r) }
+
+// left returns what is left of a drain's time.
+func (d Drain) left(begun time.Time) time.Duration {
+	return min(d.Timeout, d.Timeout-time.Since(begun))
+}
+
+// past waits until a time has passed, and reports whether it has.
+func past(ctx context.Context, left time.Duration) bool {
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// recall reads what an earlier agent, or an earlier drain, left. While that cannot be read a hook
+// may run, so it tries again until ctx ends; that is the only error.
+func (h *Hook) recall(ctx context.Context) (r hookRecord, known bool, err error) {
+	for said := ""; ctx.Err() == nil; {
+		if r, known, err = h.records.read(); err == nil {
+			return r, known, ctx.Err() // the disk may have hung until it was called off
+		}
+		if why := err.Error(); why != said {
+			h.log.Warn("drain hook of an earlier agent is not known, and may run", "error", err)
+			said = why
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readAgain):
+		}
+	}
+	return r, false, ctx.Err()
 }
 
 // discard ends what is recorded, if it still runs.
@@ -236,6 +283,9 @@ func (h *Hook) discard(old hookRecord) {
 
 // launch starts the hook, unless its drain is called off while the disk hangs.
 func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	argv, err := Expand("drain.hook", d.Run, d.Vars, h.cfg.Facts)
 	if err != nil {
 		return nil, err
@@ -305,7 +355,7 @@ func (h *Hook) conclude(r hookRecord, exit *Exit) {
 		exit.Output = h.out.saidSoon(h.cfg.Secrets)
 	}
 	r.Exit = exit
-	h.records.put(&r)
+	h.put(r)
 	level := slog.LevelInfo
 	if exit.Code != 0 {
 		level = slog.LevelWarn

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -55,7 +54,7 @@ func nextHook(t *testing.T, cfg Config) hookTest {
 	}
 	t.Cleanup(func() {
 		h.Close(false)
-		if r, known := h.recall(); known {
+		if r, known, _ := h.records.read(); known {
 			h.discard(r)
 		}
 	})
@@ -96,7 +95,7 @@ func (h hookTest) says(text string) int {
 	h.eventually("hook says "+text, func() bool { return strings.Contains(h.output(), text) })
 	var pid int
 	h.eventually("hook is recorded", func() bool {
-		r, known := h.recall()
+		r, known, _ := h.records.read()
 		pid = r.PID
 		return known && lives(pid)
 	})
@@ -185,7 +184,7 @@ func TestHookIsKilledWhenItsTimeIsOver(t *testing.T) {
 	d.Timeout = 50 * time.Millisecond
 	h.Want(d)
 	h.ends("d1")
-	r, known := h.recall()
+	r, known, _ := h.records.read()
 	if !known || lives(r.PID) {
 		t.Errorf("recorded: %t, lives: %t", known, lives(r.PID))
 	}
@@ -255,7 +254,7 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 		"another drain":     {then: func(h hookTest, _ int) { h.Want(&Drain{Token: "d2"}); h.ends("d2") }},
 		"its time is over": {
 			then: func(h hookTest, _ int) {
-				r, _ := h.recall()
+				r, _, _ := h.records.read()
 				r.Begun = time.Now().Add(-2 * time.Hour)
 				if err := writeRecord(h.records.path, r); err != nil {
 					h.Fatal(err)
@@ -299,7 +298,7 @@ func TestNextBootRunsTheHookAgain(t *testing.T) {
 	next := nextHook(t, cfg)
 	next.Want(d)
 	next.eventually("hook runs again", func() bool {
-		r, known := next.recall()
+		r, known, _ := next.records.read()
 		return known && r.Boot == "boot-2" && r.PID != pid && lives(r.PID)
 	})
 	if lives(pid) {
@@ -326,90 +325,6 @@ func TestHookThatCannotRunHoldsNothingUp(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A disk that hangs delays neither the kill of a hook nor the report that it ended, nor the agent's
-// own end; and what it lets through too late is not run.
-//
-// proves DRAIN-1, SAFE-9
-func TestADiskThatHangsDelaysNoHook(t *testing.T) {
-	h := newHookTest(t)
-	hung, works := context.WithCancel(t.Context())
-	t.Cleanup(works)
-	h.records.save = func(path string, r *hookRecord) error {
-		<-hung.Done()
-		return saveRecord(path, r)
-	}
-	h.Want(order(t, "d1", "stubborn"))
-	pid := h.says("ready")
-	h.Want(nil)
-	h.idle()
-	if lives(pid) {
-		t.Error("the hook lives")
-	}
-
-	h.Want(order(t, "d2", "stubborn"))
-	pid = h.says("ready")
-	answer := hang(t, h.out.path)
-	kill(t, pid)
-	select {
-	case <-h.Changed():
-	case <-time.After(patience):
-		t.Fatal("the end is not told")
-	}
-	if h.Ended() != "d2" || !strings.Contains(h.log.String(), "was not read") {
-		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
-	}
-
-	d3 := order(t, "d3", "stubborn")
-	h.Want(d3) // its output cannot be opened
-	h.Close(false)
-	answer()
-	works()
-	h.tasks.Wait()
-	if strings.Contains(h.log.String(), "started token=d3") || h.Ended() != "d2" {
-		t.Errorf("ended: %q; log:\n%s", h.Ended(), h.log)
-	}
-}
-
-// A cut of the output that hangs until another drain's hook is wanted takes away nothing of that
-// hook's output.
-//
-// proves DRAIN-1
-func TestACutThatHangsTakesAwayNothingOfTheNextHook(t *testing.T) {
-	h := newHookTest(t)
-	h.out.limit = 100
-	if err := os.WriteFile(h.out.path, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.out.earlier(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	answer := hang(t, h.out.earlier())
-	cut := make(chan error, 1)
-	go func() { cut <- h.out.cut() }()
-	h.eventually("it is being cut", h.out.busy)
-	if got := string(h.out.saidSoon(nil)); got != lateOutput {
-		t.Errorf("half cut, the output is %q", got)
-	}
-	h.Want(order(t, "d1", "stubborn"))
-	answer()
-	if err := <-cut; err != nil {
-		t.Error(err)
-	}
-	h.says("ready")
-	if h.output() != "ready\n" {
-		t.Errorf("output is %q", h.output())
-	}
-}
-
-// busy reports whether the disk holds up who cuts, opens or reads the output.
-func (o *output) busy() bool {
-	if !o.mu.TryLock() {
-		return true
-	}
-	o.mu.Unlock()
-	return false
 }
 
 func TestHookEndsWithTheAgent(t *testing.T) {

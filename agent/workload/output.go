@@ -29,8 +29,8 @@ type output struct {
 
 func (o *output) earlier() string { return o.path + ".1" }
 
-// open returns the file for the workload to write to, and empties it first if it is to. It is opened
-// for appending, so that cutting it leaves no hole.
+// open returns the file for the workload to write to, emptied if asked. It is opened for appending,
+// so that cutting it leaves no hole.
 func (o *output) open(empty bool) (*os.File, error) {
 	o.mu.Lock() // a cut that is under way would take away what is written from now on
 	defer o.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -81,9 +82,17 @@ func TestAnEndIsReportedWithoutOutput(t *testing.T) {
 // proves SAFE-9
 func TestAStartThatIsCalledOff(t *testing.T) {
 	r := begin(t, "serve", nil)
-	off, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.Start(off); !errors.Is(err, ErrWaits) {
+	if err := os.WriteFile(r.out.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := hang(t, r.out.path)
+	ctx, callOff := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() { started <- r.Start(ctx) }()
+	r.eventually("its output is being opened", r.out.busy)
+	callOff()
+	answer()
+	if err := <-started; !errors.Is(err, ErrWaits) {
 		t.Errorf("start: %v", err)
 	}
 	if s := r.State(); s.Running || s.Exit != nil {
@@ -92,5 +101,58 @@ func TestAStartThatIsCalledOff(t *testing.T) {
 	r.start()
 	if !r.State().Running {
 		t.Error("it does not run")
+	}
+}
+
+// While the record of an earlier agent's workload cannot be read, that may run: no second one is
+// started beside it, and a stop does not forget it.
+//
+// proves SAFE-9
+func TestARecordThatCannotBeReadIsNoProof(t *testing.T) {
+	first := begin(t, "orderly", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	path := first.records.path
+	unreadable := func() (readable func()) {
+		t.Helper()
+		if err := errors.Join(os.Rename(path, path+".kept"), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			t.Helper()
+			if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	next := again(t, first.cfg)
+	readable := unreadable()
+	if err := next.Start(t.Context()); !errors.Is(err, ErrWaits) {
+		t.Errorf("start: %v", err)
+	}
+	if s := next.State(); s.Running || !s.Unread || !strings.Contains(s.Waits, path) {
+		t.Errorf("started: %+v", s)
+	}
+	next.Stop(t.Context())
+	if s := next.State(); !s.Unread || !lives(pid) {
+		t.Errorf("stopped: %+v, lives: %t", s, lives(pid))
+	}
+	readable()
+	next.start()
+	if s := next.State(); s.PID != pid || s.Unread {
+		t.Errorf("readable: %+v", s)
+	}
+	next.Release()
+
+	last := again(t, first.cfg)
+	readable = unreadable()
+	last.Stop(t.Context())
+	last.recorded()
+	readable() // nothing has removed it
+	last.Stop(t.Context())
+	if lives(pid) || last.State().Unread {
+		t.Errorf("lives: %t, state %+v", lives(pid), last.State())
 	}
 }

@@ -60,10 +60,13 @@ type State struct {
 	Since   time.Time // Running or Exit
 	Exit    *Exit     // it ended by itself, or could not be started
 	Waits   string    // why it was not started yet; the next Start tries again
+	// Unread: one of an earlier agent may run, whose record cannot be read; the next Start or Stop
+	// tries again.
+	Unread bool
 }
 
 // ErrWaits means that the workload is not started while secrets or files are missing, or the disk
-// hangs.
+// hangs or fails.
 var ErrWaits = errors.New("workload waits for its")
 
 // Runner runs the workload. Start, Stop and Release are called one at a time; the others at any
@@ -196,15 +199,17 @@ func (r *Runner) Changed() <-chan struct{} { return r.changed }
 // Start starts the workload, or takes over what an earlier agent left: the process if it still
 // runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
 // workload that ended by itself stays ended. State has a failure as well, as an exit; missing
-// secrets are not a failure, but ErrWaits. The disk may hang: once ctx has ended, nothing is
-// started any more, and that is ErrWaits, too.
+// secrets are not a failure, but ErrWaits, and neither is a record that cannot be read: see
+// State.Unread. The disk may hang: once ctx has ended, nothing is started any more, and that is
+// ErrWaits, too.
 func (r *Runner) Start(ctx context.Context) error {
 	if r.run != nil {
 		return nil
 	}
 	old, known, err := r.records.read()
 	if err != nil {
-		r.log.Warn("workload of an earlier agent is not known", "error", err)
+		r.setUnread(err)
+		return fmt.Errorf("%w record: %w", ErrWaits, err) // a second one might run beside the first
 	}
 	if known && r.takeUp(old) {
 		return nil
@@ -230,6 +235,16 @@ func (r *Runner) Start(ctx context.Context) error {
 		})
 	}
 	return err
+}
+
+// setUnread notes that it is not known whether a workload runs.
+func (r *Runner) setUnread(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.state.Unread {
+		r.log.Warn("workload of an earlier agent is not known, and may run", "error", err)
+	}
+	r.state = State{Wanted: len(r.argv) > 0, Waits: "record: " + err.Error(), Unread: true}
 }
 
 // waits returns what the workload waits for, "" if it can be started.

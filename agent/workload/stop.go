@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -21,10 +22,11 @@ const (
 
 // Stop ends the workload in order: it sends SIGTERM to the process group, and SIGKILL to what is
 // left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
-// starts the workload again.
+// starts the workload again. If the record of an earlier agent cannot be read, it ends nothing: see
+// State.Unread.
 func (r *Runner) Stop(ctx context.Context) {
-	if r.run == nil {
-		r.resume()
+	if r.run == nil && !r.resume() {
+		return // the record is kept: what it names may run
 	}
 	p := r.run
 	if p == nil {
@@ -112,15 +114,17 @@ func endOf(tasks *sync.WaitGroup) <-chan struct{} {
 }
 
 // resume takes up what an earlier agent left running, to be stopped: it may have been killed while
-// it did just that.
-func (r *Runner) resume() {
+// it did just that. It reports whether that is known.
+func (r *Runner) resume() bool {
 	old, known, err := r.recall()
 	if err != nil {
-		r.log.Warn("workload of an earlier agent is not known", "error", err)
+		r.setUnread(err)
+		return false
 	}
 	if known && old.runs() {
 		r.watch(&process{record: old})
 	}
+	return true
 }
 
 // recall reads what is recorded. It does not wait long for the disk if it knows what was left.
@@ -141,15 +145,16 @@ func (r *Runner) recall() (record, bool, error) {
 	}()
 	late := time.NewTimer(diskWait)
 	defer late.Stop()
+	a := answer{err: errors.New("the disk does not answer")}
 	select {
-	case a := <-read:
-		if a.err == nil {
-			return a.record, a.known, nil
-		}
-		return *r.left, true, a.err
+	case a = <-read:
 	case <-late.C:
-		return *r.left, true, errors.New("the disk does not answer")
 	}
+	if a.err != nil && r.left.runs() { // then nothing has taken its place
+		r.log.Warn("workload's record cannot be read: what was left is stopped", "error", a.err)
+		return *r.left, true, nil
+	}
+	return a.record, a.known, a.err
 }
 
 func (r *Runner) signal(p *process, sig syscall.Signal) {
@@ -203,6 +208,9 @@ func (r *Runner) StopReleased(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	next.Stop(ctx)
+	if s := next.State(); s.Unread {
+		return fmt.Errorf("workload may run: %s", s.Waits)
+	}
 	return nil
 }
 
