@@ -94,9 +94,10 @@ func TestWhenALeaseIsActedOn(t *testing.T) {
 				g.begin(&Lease{Lost: began.Add(lost), Kill: began.Add(kill), Act: func(kill time.Time) {
 					at, by = time.Since(began), kill.Sub(began)
 				}})
-				time.Sleep(5 * time.Second)
+				<-time.After(5 * time.Second)
 				c.happens(&g)
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
+				synctest.Wait()
 				if at != c.begin || by != c.kill {
 					t.Errorf("acted after %s until %s, want %s and %s", at, by, c.begin, c.kill)
 				}
