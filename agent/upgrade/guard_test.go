@@ -81,8 +81,10 @@ func TestWhenALeaseIsActedOn(t *testing.T) {
 		happens     func(*guard)
 		begin, kill time.Duration
 	}{
-		"nothing happens":       {func(*guard) {}, lost, kill},
-		"renewed":               {func(g *guard) { g.renewed(time.Now(), 4*time.Second) }, 13 * time.Second, 17 * time.Second},
+		"nothing happens": {func(*guard) {}, lost, kill},
+		"renewed": {
+			func(g *guard) { g.renewed(time.Now(), 4*time.Second) }, 13 * time.Second, 17 * time.Second,
+		},
 		"renewed for no longer": {func(g *guard) { g.renewed(time.Now(), time.Second) }, lost, kill},
 		"terminated":            {func(g *guard) { g.last() }, kill, kill},
 	} {

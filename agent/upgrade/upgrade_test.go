@@ -403,8 +403,8 @@ func TestATrialIsInterrupted(t *testing.T) {
 	}
 }
 
-// A program on trial that is terminated has the time that its workload may take to end, and not only
-// the time in which an acknowledged one has to leave.
+// A program on trial that is terminated has the time that its workload may take to end, and not
+// only the time in which an acknowledged one has to leave.
 //
 // proves PROV-7
 func TestAnOrderlyEndOfATrialIsNotCutShort(t *testing.T) {

@@ -195,8 +195,8 @@ func (r *Runner) Release() bool {
 	return r.settle(p)
 }
 
-// StopReleased ends what was left running, after Release. Another agent may have restarted it since:
-// its record counts, and what this Runner remembers only if the disk hangs.
+// StopReleased ends what was left running, after Release. Another agent may have restarted it
+// since: its record counts, and what this Runner remembers only if the disk hangs.
 func (r *Runner) StopReleased(ctx context.Context) error {
 	next, err := New(r.cfg, Deps{Logger: r.log})
 	if err != nil {
