@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/session"
+	"github.com/leasehold/leasehold/agent/upgrade"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -223,7 +224,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	err = a.loop(ctx, background)
 
 	a.staysBehind(err)
-	a.leave(stop)
+	whole := a.leave(stop)
+	var t *upgrade.Trial
+	if errors.As(err, &t) {
+		t.Unfinished = !whole
+	}
 	return err
 }
 
@@ -372,26 +377,28 @@ func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	}
 }
 
-// leave says goodbye, ends the workload if it is to end, and waits for everything.
-func (a *Agent) leave(stop context.CancelFunc) {
+// leave says goodbye, ends the workload if it is to end, and waits for everything. It reports
+// whether all has ended, and the next agent finds what it has to know.
+func (a *Agent) leave(stop context.CancelFunc) bool {
 	kind, why := a.goodbye()
 	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)
 	a.perform(context.Background(), a.session.Leave(kind, why))
 	close(a.over)
 	a.deps.Checks.Close()
-	a.deps.Hook.Close(a.cfg.KeepWorkload)
-	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
+	closed := a.deps.Hook.Close(a.cfg.KeepWorkload)
+	concluded := a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
 	a.noteDone() // what they have done since the loop ended
-	a.stateWriter.close()
+	written := a.stateWriter.close()
 	a.running.Wait()
 	stop()
-	a.end()
+	ended := a.end()
 	a.connections.close()
+	return closed && concluded && written && ended
 }
 
 // end waits for what ends with the agent, unless it hangs, as on a disk: the next agent cannot
-// start until this one ends.
-func (a *Agent) end() {
+// start until this one ends. It reports whether all has ended.
+func (a *Agent) end() bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -401,7 +408,9 @@ func (a *Agent) end() {
 	defer late.Stop()
 	select {
 	case <-ended:
+		return true
 	case <-late.C:
 		a.log.Warn("the agent ends before all of its parts have ended: the disk is slow")
+		return false
 	}
 }

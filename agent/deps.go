@@ -36,8 +36,10 @@ type Workload interface {
 	Start(ctx context.Context) error
 	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
 	Stop(ctx context.Context)
-	// Release leaves it running.
-	Release()
+	// Release leaves it running, and reports whether the next agent finds it.
+	Release() bool
+	// StopReleased ends what runs since Release, as Stop does, even if another agent has restarted it.
+	StopReleased(ctx context.Context) error
 	// Kill ends it at once, as a failure of its own would.
 	Kill()
 	State() workload.State
@@ -54,8 +56,9 @@ type Hook interface {
 	Ended() string
 	// Changed signals that Ended is new.
 	Changed() <-chan struct{}
-	// Close kills a hook that runs, or leaves it to the next agent, and waits.
-	Close(keep bool)
+	// Close kills a hook that runs, or leaves it to the next agent, and waits. It reports whether all
+	// of it has ended.
+	Close(keep bool) bool
 }
 
 // Notices is where the word comes from that the machine will be taken away.

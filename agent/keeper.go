@@ -197,8 +197,9 @@ func (k *keeper) carried(token string) {
 }
 
 // conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
-// kept and may run. A start that the disk holds up is called off, and not waited for.
-func (k *keeper) conclude(ctx context.Context, keep bool) {
+// kept and may run. A start that the disk holds up is called off, and not waited for. It reports
+// whether all that is done, and the next agent finds what is kept.
+func (k *keeper) conclude(ctx context.Context, keep bool) bool {
 	keep = keep && k.last.run
 	select {
 	case <-k.wanted:
@@ -208,26 +209,26 @@ func (k *keeper) conclude(ctx context.Context, keep bool) {
 	if !keep {
 		k.startNothing()
 	}
-	concluded := make(chan struct{})
+	concluded := make(chan bool, 1)
 	go func() {
-		defer close(concluded)
 		<-k.ended
 		if keep {
-			k.workload.Release()
+			concluded <- k.workload.Release()
 		} else {
 			k.workload.Stop(ctx)
+			concluded <- true
 		}
 	}()
 	for {
 		select {
-		case <-concluded:
-			return
+		case all := <-concluded:
+			return all
 		case <-time.After(leaveWait):
 		}
 		if !k.workload.State().Running { // else it is being stopped, which may take longer
 			k.startNothing()
 			k.log.Warn("workload is neither started nor stopped in time: the disk is slow")
-			return
+			return false
 		}
 	}
 }

@@ -39,9 +39,11 @@ type machine struct {
 	stops   int
 	ended   time.Time // when it was last stopped
 	kept    bool
-	changed chan struct{}
-	hidden  *secrets.Holder // nil: it has none
-	files   *files.Manager  // nil: it keeps none
+	// unrecorded: the disk has no record of what was started
+	unrecorded bool
+	changed    chan struct{}
+	hidden     *secrets.Holder // nil: it has none
+	files      *files.Manager  // nil: it keeps none
 }
 
 func newMachine(wanted bool) *machine {
@@ -109,10 +111,16 @@ func (m *machine) Stop(ctx context.Context) {
 	}
 }
 
-func (m *machine) Release() {
+func (m *machine) Release() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.kept = true
+	return !m.unrecorded
+}
+
+func (m *machine) StopReleased(ctx context.Context) error {
+	m.Stop(ctx)
+	return nil
 }
 
 func (m *machine) Kill() {
@@ -189,10 +197,11 @@ func (h *hook) Ended() string {
 
 func (h *hook) Changed() <-chan struct{} { return h.changed }
 
-func (h *hook) Close(keep bool) {
+func (h *hook) Close(keep bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed, h.kept = true, keep
+	return true
 }
 
 // oracle is a source of notices in memory.

@@ -191,10 +191,13 @@ func (s *stateWriter) run() {
 	}
 }
 
-// close ends run once everything is written, and waits as write does.
-func (s *stateWriter) close() {
+// close ends run once everything is written, and waits as write does. It
+// reports whether it is.
+func (s *stateWriter) close() bool {
 	close(s.pending)
-	s.note(!await(s.ended, diskWait))
+	written := await(s.ended, diskWait)
+	s.note(!written)
+	return written
 }
 
 // writeMemory replaces the file atomically and durably.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -35,7 +36,8 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 // that leaves or restarts its workload finishes that first.
 func (a *Agent) upgrading() error {
 	t := a.deps.Upgrade.Trial()
-	limit, limited := a.unfencedFor()
+	limit, lease := a.unfencedFor()
+	limited := lease != nil
 	if !a.mayRun || a.leaving != nil || a.fenced || a.restart != "" && a.restart != a.assignment.Restarted {
 		return nil // also if that has come up since the trial was recorded
 	}
@@ -44,6 +46,10 @@ func (a *Agent) upgrading() error {
 			a.deps.Upgrade.Begin()
 		}
 		return nil
+	}
+	t.End = upgrade.LeaveTime
+	if !a.cfg.KeepWorkload {
+		t.End += a.stopTimeout
 	}
 	switch _, ttl := a.session.Renewed(); {
 	case limited && limit < ttl/3:
@@ -54,22 +60,46 @@ func (a *Agent) upgrading() error {
 	if limited { // it renewed the lease when it was acknowledged, and may hang while it leaves
 		t.By = time.Now().Add(limit) // this agent may hang, too, and nothing guards the lease then
 		t.Leave = min(limit/2, upgrade.LeaveTime)
+		t.Lease = lease
 	}
 	return t
 }
 
-// unfencedFor is for how long the agent may be away before it has to act on its lease (SAFE-9).
-func (a *Agent) unfencedFor() (time.Duration, bool) {
+// unfencedFor returns for how long the agent may be away before its lease has to be acted on
+// (SAFE-9); nil if nothing is done on its loss.
+func (a *Agent) unfencedFor() (time.Duration, *upgrade.Lease) {
 	renewed, ttl := a.session.Renewed()
 	if a.assignment.OnLeaseLost == "" || renewed.IsZero() {
-		return 0, false
+		return 0, nil
 	}
 	stop := a.stopTimeout
 	if a.assignment.OnLeaseLost == fenceRun {
 		stop = ttl
 	}
-	begin, _ := fenceTimes(renewed, ttl, stop)
-	return time.Until(begin) - fenceMargin(ttl), true
+	begin, kill := fenceTimes(renewed, ttl, stop)
+	return time.Until(begin) - fenceMargin(ttl), &upgrade.Lease{Lost: begin, Kill: kill, Act: a.actInPlace()}
+}
+
+// actInPlace returns what is done on a lost lease in place of an agent, after this one has ended.
+func (a *Agent) actInPlace() func(kill time.Time) {
+	act, run, vars := a.assignment.OnLeaseLost, a.assignment.OnLeaseLostRun, a.assignment.Vars
+	return func(kill time.Time) {
+		a.log.Warn("lease was not renewed during the trial of a version", "on_lease_lost", act)
+		ctx, cancel := context.WithDeadline(context.Background(), kill)
+		defer cancel()
+		var err error
+		switch act {
+		case fenceRun:
+			err = a.deps.Fence.Command(ctx, run, vars)
+		case fencePowerOff:
+			err = errors.Join(a.deps.Workload.StopReleased(ctx), a.deps.Fence.PowerOff(context.Background()))
+		default:
+			err = a.deps.Workload.StopReleased(ctx)
+		}
+		if err != nil {
+			a.log.Error("lost lease was not acted on", "error", err)
+		}
+	}
 }
 
 // judged tells the judge of an agent on trial of its first acknowledgement.

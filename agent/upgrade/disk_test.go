@@ -1,11 +1,45 @@
 package upgrade
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/leasehold/leasehold/provider/durable"
 )
+
+// A trial whose offer is replaced before it is recorded is never recorded, whatever the disk does
+// first: it would be reported as taken back.
+//
+// proves PROV-7
+func TestAReplacedOfferIsNotRecordedAsATrial(t *testing.T) {
+	const program = "#!/bin/sh\nexit 0\n"
+	b := newBench(t)
+	b.serve(program)
+	var written []string
+	b.place.replace = func(_ string, data []byte) error {
+		written = append(written, string(data))
+		return nil
+	}
+	m, end := b.manager()
+	one, two := b.offer("one", b.statement("v1.1.0", program)), b.offer("two", b.statement("v0.9.0", program))
+	m.Want(&one)
+	b.await(m, "the download", m.Ready)
+	m.disk.Lock()
+	m.Begin()
+	m.Want(&two)
+	b.await(m, "the refusal", func() bool { return m.Last() != nil })
+	m.disk.Unlock()
+	end()
+	for _, s := range written {
+		if strings.Contains(s, `"trial"`) {
+			t.Errorf("written: %s", s)
+		}
+	}
+	if last := written[len(written)-1]; !strings.Contains(last, `"two"`) {
+		t.Errorf("written last: %s", last)
+	}
+}
 
 // The agent's loop reports while the disk hangs: nothing that it asks waits for what is written.
 //

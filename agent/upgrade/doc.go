@@ -5,6 +5,7 @@
 //	offers.go   takes offers: verifies, downloads, and reports how it went
 //	fetch.go    the download
 //	trial.go    runs the new program beside, as a child, and judges it
+//	guard.go    acts on the lease meanwhile, if nothing else does in time
 //
 // # How a machine gets another version
 //

@@ -226,6 +226,13 @@ func (m *Manager) present() state {
 	return m.state
 }
 
+// stateFor returns the state, and whether this offer is the one that is wanted.
+func (m *Manager) stateFor(token string) (state, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state, m.token == token
+}
+
 // keep writes the state as it is by then.
 func (m *Manager) keep() {
 	m.disk.Lock()
@@ -314,11 +321,15 @@ func (m *Manager) Begin() {
 		return
 	}
 	m.beginning = true
-	s := m.state
-	s.Trial = m.ready
+	ready := m.ready
 	m.writes.Go(func() {
 		m.disk.Lock()
-		err := m.place.begin(s)
+		s, wanted := m.stateFor(ready.Token) // as it is by now: the disk may have been busy for long
+		s.Trial = ready
+		var err error
+		if wanted {
+			err = m.place.begin(s)
+		}
 		m.disk.Unlock()
 		m.mu.Lock()
 		m.beginning = false

@@ -259,6 +259,12 @@ func (s state) lost(why string) state {
 	return s
 }
 
+// untried is the state as if there had been no trial.
+func (s state) untried() state {
+	s.Trial = nil
+	return s
+}
+
 // check reports why a program must not run in place of this one; nil if it may.
 func (p *Place) check(c *program) error {
 	if c.Over != p.Version {

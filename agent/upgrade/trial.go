@@ -32,10 +32,24 @@ type Trial struct {
 	Within time.Duration // how soon it must be acknowledged; 0: 2m
 	By     time.Time     // and by when, whatever the agent took to end for it; zero: there is none
 	Leave  time.Duration // how long it may take to leave after that; 0: 30s
+	// End is how long it may take to end in order where this process is terminated: the workload may
+	// have to end first. 0: 30s.
+	End time.Duration
+	// Unfinished: the agent that ended for it still does something, or the disk lacks what the next
+	// agent has to know.
+	Unfinished bool
+	// Lease is acted on unless the version on trial has renewed it; nil: nothing is done on its loss.
+	Lease *Lease
 
 	place *Place
 	state state
+	asked time.Time // when the program was asked to end
+	guard guard
 }
+
+// errNotTried means that the disk has taken the time which the version should have had. That is not
+// the version's fault, and its offer stands.
+var errNotTried = errors.New("too little time is left")
 
 func (t *Trial) Error() string {
 	return "the agent ends for the trial of version " + t.state.Trial.Version
@@ -49,30 +63,78 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 	defer runtime.UnlockOSThread()
 	p, s := t.place, t.state
 	p.Log.Info("new version of the agent is tried", "version", s.Trial.Version)
-	err := p.verify(&s.Trial.Program)
-	if err == nil {
-		err = t.judge(ctx, args, env, turn)
-	}
-	if ctx.Err() != nil {
+	t.guard.begin(t.Lease)
+	err := t.try(ctx, args, env, turn)
+	after, next := s.won(), p.path(s.Trial.Program.File)
+	switch {
+	case ctx.Err() != nil:
 		return "", ctx.Err() // the next start settles it
-	}
-	if err != nil {
+	case errors.Is(err, errNotTried):
+		p.Log.Warn("new version of the agent is not tried now: the disk is slow", "version", s.Trial.Version)
+		after, next = s.untried(), ""
+	case err != nil:
 		p.Log.Warn("new version of the agent is taken back", "version", s.Trial.Version, "why", err)
-		p.save(s.lost(err.Error()))
-		_ = os.Remove(p.path(ackFile)) // without it, the next start comes to the same
-		return "", nil
+		after, next = s.lost(err.Error()), ""
+	default:
+		p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
 	}
-	p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
-	if err := p.write(s.won()); err != nil {
-		p.Log.Warn("outcome of the agent upgrade is not kept: the new version will come to it", "error", err)
-	} else {
-		_ = os.Remove(p.path(ackFile))
+	return next, onDisk(ctx, turn, func() error {
+		if p.save(after) || next == "" { // if neither is done, the next start comes to the same
+			_ = os.Remove(p.path(ackFile))
+		}
+		return nil
+	})
+}
+
+// try returns why the program must not stay; nil if it may.
+func (t *Trial) try(ctx context.Context, args, env []string, turn func()) error {
+	if t.Unfinished {
+		return errNotTried
 	}
-	return p.path(s.Trial.Program.File), nil
+	err := onDisk(ctx, turn, func() error { return t.place.verify(&t.state.Trial.Program) })
+	if err != nil {
+		return err
+	}
+	return t.judge(ctx, args, env, turn)
+}
+
+// onDisk does what the disk may hold up, and gives up when ctx ends.
+func onDisk(ctx context.Context, turn func(), do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		turn()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // Undo takes back a trial that was acknowledged, because the program could not be run after all.
 func (t *Trial) Undo(why error) { t.place.save(t.state.lost(why.Error())) }
+
+func (t *Trial) end() time.Duration {
+	if t.End <= 0 {
+		return LeaveTime
+	}
+	return t.End
+}
+
+// LastStop is until when what the terminated program has left running may end in order. It had its
+// time for that, unless it ended early.
+func (t *Trial) LastStop() time.Time {
+	asked := t.asked
+	if asked.IsZero() {
+		asked = time.Now()
+	}
+	return asked.Add(t.end() + LeaveTime)
+}
 
 // judge returns why the program must not stay; nil if it may.
 func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
@@ -83,9 +145,11 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		within = defaultWithin
 	}
 	if !t.By.IsZero() {
-		if within = min(within, time.Until(t.By)); within <= 0 {
-			return errors.New("the agent took too long to end for it")
+		left := time.Until(t.By)
+		if left < within/2 {
+			return errNotTried
 		}
+		within = min(within, left)
 	}
 	cmd := exec.Command(p.path(t.state.Trial.Program.File), args...)
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
@@ -100,7 +164,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	if leave <= 0 {
 		leave = LeaveTime
 	}
-	late, leaving := time.NewTimer(within), false
+	late, leaving, missing := time.NewTimer(within), false, time.Now()
 	defer late.Stop()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -118,14 +182,23 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			}
 			return nil
 		case <-asked:
-			asked = nil
+			asked, t.asked = nil, time.Now()
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			late.Reset(leave)
-		case <-look.C:
-			if _, err := os.Stat(ack); err == nil && !leaving && ctx.Err() == nil {
-				leaving = true
-				late.Reset(leave)
+			if !leaving {
+				late.Reset(t.end())
+				t.guard.last() // it stops the workload, and is not disturbed before it has to be done
 			}
+		case now := <-look.C:
+			if leaving {
+				continue
+			}
+			if _, err := os.Stat(ack); err != nil {
+				missing = now
+				continue
+			}
+			leaving = true // it leaves the workload running, whatever this process is asked to do
+			late.Reset(leave)
+			t.guard.renewed(missing, leave)
 		case <-late.C:
 			_ = cmd.Process.Kill()
 			select {

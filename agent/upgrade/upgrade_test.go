@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -339,11 +340,9 @@ func TestTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		within  time.Duration
-		late    bool // the agent has taken too long to end for it
 		leave   time.Duration
 		why     string // "": it stays
 	}{
-		"begins too late": {program: acknowledges, late: true, why: "took too long to end"},
 		"acknowledged, and hangs while it leaves": {
 			program: strings.Replace(acknowledges, "exit 0", "exec sleep 1000", 1), leave: 50 * time.Millisecond,
 			why: "did not leave within 50ms",
@@ -364,15 +363,13 @@ func TestTrials(t *testing.T) {
 			if test.within > 0 {
 				trial.Within = test.within
 			}
-			if trial.Leave = test.leave; test.late {
-				trial.By = time.Now()
-			}
+			trial.Leave = test.leave
 			turns := 0
 			next, err := trial.Run(t.Context(), nil, os.Environ(), func() { turns++ })
 			if err != nil || (next == "") != (test.why != "") {
 				t.Fatalf("next %q, %v", next, err)
 			}
-			if turns == 0 && !test.late && test.why != "could not be started" {
+			if turns == 0 && test.why != "could not be started" {
 				t.Error("it gave no sign of life")
 			}
 			if start := b.place.Start(); start != next {
@@ -403,6 +400,59 @@ func TestATrialIsInterrupted(t *testing.T) {
 	next, err := trial.Run(ctx, nil, os.Environ(), cancel)
 	if next != "" || !errors.Is(err, context.Canceled) {
 		t.Errorf("next %q, %v", next, err)
+	}
+}
+
+// A program on trial that is terminated has the time that its workload may take to end, and not
+// only the time in which an acknowledged one has to leave.
+//
+// proves PROV-7
+func TestAnOrderlyEndOfATrialIsNotCutShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		program    string
+		leave, end time.Duration
+		orderly    bool
+	}{
+		"in order": {
+			program: "trap 'read x <PIPE; : >DONE; exit 0' TERM", leave: time.Millisecond, end: time.Hour, orderly: true,
+		},
+		"never": {program: "trap '' TERM", leave: time.Hour, end: time.Millisecond},
+		"never, though acknowledged": {
+			program: `trap '' TERM; : >"$LEASEHOLD_UPGRADE_TRIAL"`, leave: time.Millisecond, end: time.Hour,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			pipe, done, ready := filepath.Join(dir, "pipe"), filepath.Join(dir, "done"), filepath.Join(dir, "ready")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			program := strings.NewReplacer("PIPE", pipe, "DONE", done).Replace(c.program)
+			_, trial := tried(t, "#!/bin/sh\n"+program+"\n: >"+ready+"\nwhile :; do sleep 0.01; done\n")
+			trial.Leave, trial.End = c.leave, c.end
+			ctx, cancel := context.WithCancel(t.Context())
+			turns := 0 // since it was terminated
+			next, _ := trial.Run(ctx, nil, os.Environ(), func() {
+				if _, err := os.Stat(ready); err == nil {
+					cancel()
+				}
+				if ctx.Err() == nil {
+					return
+				}
+				if turns++; turns == 3 && c.orderly { // longer than an acknowledged one has
+					if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+						_, _ = f.WriteString("end\n")
+						t.Cleanup(func() { _ = f.Close() })
+					}
+				}
+			})
+			if next != "" {
+				t.Errorf("next %q", next)
+			}
+			if _, err := os.Stat(done); (err == nil) != c.orderly {
+				t.Errorf("ended in order: %t", err == nil)
+			}
+		})
 	}
 }
 

@@ -137,8 +137,8 @@ func (h *Hook) Ended() string {
 func (h *Hook) Changed() <-chan struct{} { return h.changed }
 
 // Close kills what runs, or leaves it to the next agent, and waits, unless the disk hangs. Want
-// does nothing afterwards.
-func (h *Hook) Close(keep bool) {
+// does nothing afterwards. It reports whether nothing is still done on disk.
+func (h *Hook) Close(keep bool) bool {
 	h.mu.Lock()
 	h.closed = true
 	if h.last != nil {
@@ -152,7 +152,9 @@ func (h *Hook) Close(keep bool) {
 	tasks := func() <-chan struct{} { return endOf(&h.tasks) }
 	if !inTime(killWait+diskWait, tasks, h.records.written) {
 		h.log.Warn("drain hook's record or output is not written or read in time: the disk is slow")
+		return false
 	}
+	return true
 }
 
 func (h *Hook) tell(token string) {

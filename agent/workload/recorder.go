@@ -17,6 +17,7 @@ type recorder[R any] struct {
 	changed bool          // by this agent: then last is true, whatever the disk has
 	last    *R            // nil: there is to be none
 	due     bool          // last is not written, nor being written
+	lost    bool          // what was tried last is not written
 	idle    chan struct{} // closed when all was tried; nil: nothing is under way
 }
 
@@ -68,6 +69,13 @@ func (c *recorder[R]) written() <-chan struct{} {
 	return c.idle
 }
 
+// kept reports whether the disk has the last change.
+func (c *recorder[R]) kept() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.idle == nil && !c.lost
+}
+
 // run writes until nothing is due.
 func (c *recorder[R]) run() {
 	for {
@@ -81,8 +89,12 @@ func (c *recorder[R]) run() {
 		r := c.last
 		c.due = false
 		c.mu.Unlock()
-		if err := c.save(c.path, r); err != nil {
+		err := c.save(c.path, r)
+		if err != nil {
 			c.failed(r, err)
 		}
+		c.mu.Lock()
+		c.lost = err != nil
+		c.mu.Unlock()
 	}
 }

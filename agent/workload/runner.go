@@ -91,6 +91,10 @@ type Runner struct {
 	records *recorder[record]
 
 	run *process // under watch
+
+	// left is what another Runner has released; nil: it is not known. It counts if the disk has no
+	// answer.
+	left *record
 }
 
 // process is one that an agent started, this one or an earlier one.

@@ -3,10 +3,12 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,6 +246,77 @@ func TestStopOfWhatAnEarlierAgentLeft(t *testing.T) {
 	if lives(pid) || !strings.HasSuffix(second.output(), "ended in order\n") {
 		t.Errorf("workload lives: %t, output %q", lives(pid), second.output())
 	}
+}
+
+// What another agent has started in place of what was released is ended, too, and its record stays
+// until then.
+//
+// proves SAFE-9, PROV-7
+func TestStopOfWhatAnotherAgentRestarted(t *testing.T) {
+	for name, restarted := range map[string]bool{"restarted": true, "as it was": false} {
+		t.Run(name, func(t *testing.T) {
+			first := begin(t, "orderly", nil)
+			first.start()
+			first.says("ready")
+			first.Release()
+			second := again(t, first.cfg)
+			if restarted {
+				second.Stop(t.Context())
+			}
+			second.start()
+			second.says("ready")
+			pid := second.State().PID
+			second.Release() // it hangs from now on
+			first.StopReleased(t.Context())
+			if lives(pid) || !strings.HasSuffix(first.output(), "ended in order\n") {
+				t.Errorf("workload lives: %t, output %q", lives(pid), first.output())
+			}
+			if _, err := os.Stat(first.records.path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("record: %v", err)
+			}
+		})
+	}
+}
+
+// What was released is ended though the disk does not say what another agent has made of it.
+//
+// proves SAFE-9
+func TestStopOfWhatWasReleasedThoughTheDiskHangs(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.start()
+	r.says("ready")
+	pid := r.State().PID
+	if !r.Release() {
+		t.Error("the record is said not to be on disk")
+	}
+	hung := filepath.Join(t.TempDir(), "pipe")
+	err := errors.Join(syscall.Mkfifo(hung, 0o600), os.Remove(r.records.path), os.Link(hung, r.records.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if f, err := os.OpenFile(hung, os.O_WRONLY, 0); err == nil {
+			_ = f.Close()
+		}
+	})
+	if err := r.StopReleased(t.Context()); err != nil || lives(pid) {
+		t.Errorf("workload lives: %t, %v", lives(pid), err)
+	}
+}
+
+// The agent learns whether the next one would find the workload.
+//
+// proves SAFE-5
+func TestReleaseOfWhatIsNotRecorded(t *testing.T) {
+	r := begin(t, "serve", nil)
+	full := errors.New("no space left")
+	r.records.save = func(string, *record) error { return full }
+	r.start()
+	pid := r.State().PID
+	if r.Release() {
+		t.Error("a record that was not written is said to be on disk")
+	}
+	kill(t, pid)
 }
 
 func TestNextAgentOfTheSameBootStartsNothingThatEnded(t *testing.T) {

@@ -2,6 +2,8 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -65,8 +67,9 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.settle(p)
 }
 
-// settle waits for what is still done on disk, unless it hangs. p: a process that is let go.
-func (r *Runner) settle(p *process) {
+// settle waits for what is still done on disk, unless it hangs, and reports whether all of it is
+// done. p: a process that is let go.
+func (r *Runner) settle(p *process) bool {
 	watched := func() <-chan struct{} {
 		if p == nil {
 			return nil
@@ -76,7 +79,9 @@ func (r *Runner) settle(p *process) {
 	// In this order: a watch may end with a record.
 	if !inTime(diskWait, watched, r.reading, r.records.written) {
 		r.log.Warn("workload's record or output is not written or read in time: the disk is slow")
+		return false
 	}
+	return r.records.kept()
 }
 
 // inTime waits for one after the other, each of which is closed when it is over or nil, and reports
@@ -111,7 +116,7 @@ func endOf(tasks *sync.WaitGroup) <-chan struct{} {
 // resume takes up what an earlier agent left running, to be stopped: it may have been killed while
 // it did just that. It reports whether that is known.
 func (r *Runner) resume() bool {
-	old, known, err := r.records.read()
+	old, known, err := r.recall()
 	if err != nil {
 		r.setUnread(err)
 		return false
@@ -120,6 +125,36 @@ func (r *Runner) resume() bool {
 		r.watch(&process{record: old})
 	}
 	return true
+}
+
+// recall reads what is recorded. It does not wait long for the disk if it knows what was left.
+func (r *Runner) recall() (record, bool, error) {
+	if r.left == nil {
+		return r.records.read()
+	}
+	type answer struct {
+		record
+		known bool
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		var a answer
+		a.record, a.known, a.err = r.records.read()
+		read <- a
+	}()
+	late := time.NewTimer(diskWait)
+	defer late.Stop()
+	a := answer{err: errors.New("the disk does not answer")}
+	select {
+	case a = <-read:
+	case <-late.C:
+	}
+	if a.err != nil && r.left.runs() { // then nothing has taken its place
+		r.log.Warn("workload's record cannot be read: what was left is stopped", "error", a.err)
+		return *r.left, true, nil
+	}
+	return a.record, a.known, a.err
 }
 
 func (r *Runner) signal(p *process, sig syscall.Signal) {
@@ -149,14 +184,34 @@ func (r *Runner) Kill() {
 	}
 }
 
-// Release leaves the workload running, for the next agent to take up.
-func (r *Runner) Release() {
+// Release leaves the workload running, for the next agent to take up. It reports whether the disk
+// has what that agent has to know: without it, that agent would start a second one.
+func (r *Runner) Release() bool {
 	p := r.run
 	if p != nil {
 		p.cancel()
 		r.run = nil
 	}
-	r.settle(p)
+	return r.settle(p)
+}
+
+// StopReleased ends what was left running, after Release. Another agent may have restarted it
+// since: its record counts, and what this Runner remembers only if the disk hangs.
+func (r *Runner) StopReleased(ctx context.Context) error {
+	next, err := New(r.cfg, Deps{Logger: r.log})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	if r.newest != nil {
+		next.left = &r.newest.record
+	}
+	r.mu.Unlock()
+	next.Stop(ctx)
+	if s := next.State(); s.Unread {
+		return fmt.Errorf("workload may run: %s", s.Waits)
+	}
+	return nil
 }
 
 // over reports whether the leader was reaped.

@@ -146,10 +146,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	err = a.Run(ctx)
 	end()
 	<-ended
-	return versions.ended(ctx, err, service, func() {
-		if !c.KeepWorkload {
-			runner.Stop(context.WithoutCancel(ctx))
+	return versions.ended(ctx, err, service, func(ctx context.Context) error {
+		if c.KeepWorkload {
+			return nil
 		}
+		return runner.StopReleased(ctx)
 	})
 }
 

@@ -95,8 +95,11 @@ func (p programs) acknowledged() func() error {
 
 // ended goes on where the agent's run has ended. It does not return if another version was to be
 // tried: this process becomes that one, or this program again. last is called if it was told to end
-// during the trial: the workload was left to a version that may not have ended it.
-func (p programs) ended(ctx context.Context, err error, service supervised.Service, last func()) error {
+// during the trial: the workload was left to a version that may not have ended it. What runs is
+// killed when its context ends.
+func (p programs) ended(
+	ctx context.Context, err error, service supervised.Service, last func(context.Context) error,
+) error {
 	var t *upgrade.Trial
 	switch {
 	case errors.Is(err, agent.ErrTrialOver):
@@ -126,12 +129,14 @@ func (p programs) ended(ctx context.Context, err error, service supervised.Servi
 		}
 	})
 	if ctx.Err() != nil { // the agent was told to end
-		last()
-		return nil
+		stopping, cancel := context.WithDeadline(context.WithoutCancel(ctx), t.LastStop())
+		defer cancel()
+		return last(stopping)
 	}
 	if err != nil {
 		return err
 	}
+	t.Wait() // the next program would interrupt it
 	environ := append(os.Environ(), service.Environ()...)
 	if next != "" {
 		err := become(next, append([]string{next}, args...), environ)

@@ -122,8 +122,9 @@ StartLimitIntervalSec=0
 ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state
 Restart=always
 RestartSec=1
-# The workload outlives its agent.
+# The workload outlives its agent, and has stop_timeout to end when the machine is shut down: 10m at most.
 KillMode=process
+TimeoutStopSec=12min
 
 [Install]
 WantedBy=multi-user.target

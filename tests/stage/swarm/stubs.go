@@ -23,7 +23,8 @@ type none struct{}
 func (none) Configure([]string, map[string]string) {}
 func (none) Start(context.Context) error           { return nil }
 func (none) Stop(context.Context)                  {}
-func (none) Release()                              {}
+func (none) Release() bool                         { return true }
+func (none) StopReleased(context.Context) error    { return nil }
 func (none) Kill()                                 {}
 func (none) State() workload.State                 { return workload.State{} }
 func (none) Changed() <-chan struct{}              { return nil }
@@ -34,7 +35,7 @@ type idle struct{}
 func (idle) Want(*workload.Drain)     {}
 func (idle) Ended() string            { return "" }
 func (idle) Changed() <-chan struct{} { return nil }
-func (idle) Close(bool)               {}
+func (idle) Close(bool) bool          { return true }
 
 // calm is a source without notices.
 type calm struct{}
