@@ -216,7 +216,7 @@ func (k *keeper) conclude(ctx context.Context, keep bool) bool {
 			concluded <- k.workload.Release()
 		} else {
 			k.workload.Stop(ctx)
-			concluded <- true
+			concluded <- !k.workload.State().Unread
 		}
 	}()
 	for {
