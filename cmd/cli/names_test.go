@@ -93,8 +93,10 @@ func TestSourcesOfBeforeStopNoChange(t *testing.T) {
 		return os.WriteFile(path, []byte(text("5", "  - {from: erors, value: 1}\n")), 0o600)
 	}
 	says := w.refused("group", "edit", "web")
-	for _, part := range []string{`scale.targets[1].from: no running coordinator has the metric "erors"`,
-		"use from: errors, or name it under metrics", "then leasehold group apply -f "} {
+	for _, part := range []string{
+		`scale.targets[1].from: no running coordinator has the metric "erors"`,
+		"use from: errors, or name it under metrics", "then leasehold group apply -f ",
+	} {
 		if !strings.Contains(says, part) {
 			t.Errorf("it says %s, and not %s", says, part)
 		}
