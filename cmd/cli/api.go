@@ -92,7 +92,7 @@ func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit a
 		ch, err = s.planChange(ctx, groups[0])
 	}
 	if err == nil {
-		err = s.judgePlaces(ctx, []change{ch})
+		err = s.judgeChanges(ctx, []change{ch})
 	}
 	return s.foreseen(ctx, said, ch, err)
 }

@@ -53,10 +53,7 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.judgeSources(ctx, in.changes); err != nil {
-		return err
-	}
-	if err := s.judgePlaces(ctx, in.changes); err != nil {
+	if err := s.judgeChanges(ctx, in.changes); err != nil {
 		return err
 	}
 	if c.IfRevision != nil {

@@ -34,10 +34,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.judgeSources(ctx, changes); err != nil {
-		return err
-	}
-	if err := s.judgePlaces(ctx, changes); err != nil {
+	if err := s.judgeChanges(ctx, changes); err != nil {
 		return err
 	}
 	if c.DryRun {

@@ -54,10 +54,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		}
 		changes = append(changes, ch)
 	}
-	if err := s.judgeSources(ctx, changes); err != nil {
-		return err
-	}
-	if err := s.judgePlaces(ctx, changes); err != nil {
+	if err := s.judgeChanges(ctx, changes); err != nil {
 		return err
 	}
 	if c.DryRun {

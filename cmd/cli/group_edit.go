@@ -59,9 +59,12 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 // kept returns how to continue with the text in the file, since the next edit would start over.
 func kept(err error, file, confirm string) error {
 	apply := "leasehold group apply -f " + shellWord(file)
+	var text *misspelt
 	var problems yamlfile.Problems
 	var f *Failure
 	switch {
+	case errors.As(err, &text):
+		return &misspelt{Problems: text.Problems, next: text.next + ", then " + apply, code: text.code}
 	case errors.As(err, &problems):
 		return &misspelt{Problems: problems, next: "correct " + file + ", then " + apply}
 	case errors.As(err, &f) && confirm != "":
@@ -84,7 +87,7 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 	if ch.unchanged() {
 		return s.leftAlone(ctx, ch, ch.rev())
 	}
-	if err := s.judgePlaces(ctx, []change{ch}); err != nil {
+	if err := s.judgeChanges(ctx, []change{ch}); err != nil {
 		return kept(err, file, "")
 	}
 	if ch.shrinks() {

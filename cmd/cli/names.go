@@ -1,17 +1,30 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 )
 
-// judgeSources refuses a group that names a metric which no running coordinator has: its size would
-// follow nothing (AUTO-1).
+// judgeChanges refuses what no file alone shows to be wrong: names that no coordinator knows, and
+// paths that no agent can write.
+func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
+	if err := s.judgeSources(ctx, changes); err != nil {
+		return err
+	}
+	return s.judgePlaces(ctx, changes)
+}
+
+// judgeSources refuses a change that adds a metric which no running coordinator has to a group,
+// where the name is in the file: its size would follow nothing, and its analysis would wait for
+// good (AUTO-1, ROLL-5).
 func (s *Session) judgeSources(ctx context.Context, changes []change) error {
-	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.after.Sources()) > 0 }) {
+	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.sourceFields()) > 0 }) {
 		return nil
 	}
 	replicas, err := s.replicas(ctx)
@@ -22,34 +35,65 @@ func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 	for _, r := range replicas {
 		had = append(had, r.Record.Sources...)
 	}
-	had = sorted(had)
+	slices.Sort(had)
+	had = slices.Compact(had)
+	var wrong yamlfile.Problems
+	next := ""
 	for _, ch := range changes {
-		for _, name := range ch.after.Sources() {
-			if !slices.Contains(had, name) {
-				return unknownSource(ch.name, name, had)
+		for _, f := range ch.sourceFields() {
+			if !slices.Contains(had, f.name) {
+				what, step := unknownSource(f, had)
+				wrong, next = append(wrong, ch.entry.Problem(f.field, what)), cmp.Or(next, step)
 			}
 		}
 	}
-	return nil
+	if len(wrong) == 0 {
+		return nil
+	}
+	return &misspelt{Problems: wrong, next: next}
 }
 
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
+// sourceField is a field of a group that names a source of numbers.
+type sourceField struct{ field, name, rule string }
+
+// sourceFields are the fields by which a file adds sources to a group that is to stay. What the
+// group names already is left out, as status reports it, and it must not stop another change.
+func (c *change) sourceFields() (fields []sourceField) {
+	if c.entry == nil || c.after.Deleting {
+		return nil
+	}
+	var had []string
+	if c.before != nil && c.broken == nil {
+		had = c.before.Sources()
+	}
+	add := func(name, rule, list string, i int) {
+		if name != "" && !slices.Contains(had, name) {
+			fields = append(fields, sourceField{fmt.Sprintf("%s[%d].from", list, i), name, rule})
+		}
+	}
+	if c.after.Scale != nil {
+		for i, t := range c.after.Scale.Targets {
+			add(t.From, "AUTO-1", "scale.targets", i)
+		}
+	}
+	for i := range c.after.Rollout.Analysis {
+		add(c.after.Rollout.Analysis[i].From, "ROLL-5", "rollout.analysis", i)
+	}
+	return fields
 }
 
-func unknownSource(group, name string, known []string) error {
+func unknownSource(f sourceField, known []string) (what, next string) {
 	have := "they have none"
-	next := "name it under metrics in the file of --providers of each coordinator, and start them anew"
+	next = "name it under metrics in the file of --providers of each coordinator, and start them anew"
 	if len(known) > 0 {
 		have = "they have: " + strings.Join(known, ", ")
 		var search suggest.Search
 		for _, k := range known {
-			search.Consider(name, k, k, 1)
+			search.Consider(f.name, k, k, 1)
 		}
 		if best := search.Best(); best != "" {
 			next = "use from: " + best + ", or " + next
 		}
 	}
-	return failure(Usage, next, "%s: no running coordinator has the metric %q; %s (AUTO-1)", group, name, have)
+	return fmt.Sprintf("no running coordinator has the metric %q; %s (%s)", f.name, have, f.rule), next
 }

@@ -111,9 +111,12 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	fmt.Fprintf(&b, "storms    %s\n", orNone(res.Storms))
 	for _, g := range res.Groups {
 		if l := g.Load; l != nil {
-			fmt.Fprintf(&b, "load      %s: %s above its target, %.0f machine minutes, %s of size, %s of direction, "+
-				"%d too many at most\n", g.Name, secondsText(l.Below), l.Machines, counted(l.Changes, "change", "changes"),
-				counted(l.Turns, "change", "changes"), l.Over)
+			below, over := secondsText(l.Below)+" above its target, ", fmt.Sprintf(", %d too many at most", l.Over)
+			if l.Outside { // what it needs is not known
+				below, over = "", ""
+			}
+			fmt.Fprintf(&b, "load      %s: %s%.0f machine minutes, %s of size, %s of direction%s\n", g.Name, below,
+				l.Machines, counted(l.Changes, "change", "changes"), counted(l.Turns, "change", "changes"), over)
 		}
 	}
 	writeIndented(&b, scr, "rules     ", orDash(strings.Join(rules, ", ")))

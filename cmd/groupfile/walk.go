@@ -126,7 +126,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 		}
 		return w.text(f.Path, value)
 	case "list of checks", "list of load balancers", "list of files", "list of windows", "list of targets",
-		"list of changes":
+		"list of changes", "list of analyses", "list of drills":
 		if empty {
 			return nil, false
 		}

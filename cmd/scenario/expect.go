@@ -46,6 +46,7 @@ func (r *reading) expect(f *fields, s *Scenario) {
 		s.Expect.Converged = &d
 	}
 	s.Expect.Whole = m.flagOr("converged", true, "At the end everything is as wanted.")
+	r.judgeable(m)
 	m.done()
 }
 

@@ -9,11 +9,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// loadKinds are changes of what instances have to do, and of what is known of it (AUTO-1).
+// loadKinds are changes of what instances have to do, of numbers from outside, and of what is known
+// of them (AUTO-1).
 func loadKinds() []Kind {
 	return []Kind{
 		{"load", "", "The load of a group becomes another.", readLoad},
 		{"no_load", "", "Agents tell nothing of their load.", readNoLoad},
+		{"number", "", "A number from outside becomes another.", readNumber},
+		{"no_number", "from", "A source of numbers from outside does not answer.", readNoNumber},
 	}
 }
 
@@ -63,7 +66,8 @@ func readNoLoad(f *fields) (string, time.Duration, func(*stage) string) {
 type LoadOutcome struct {
 	Below    float64 `json:"below_target_seconds"` // in which each instance had more load than the target and its tolerance
 	Machines float64 `json:"machine_minutes"`
-	Over     int     `json:"overshoot"` // instances beyond the need when it had just grown, at most
+	Over     int     `json:"overshoot"`              // instances beyond the need when it had just grown, at most
+	Outside  bool    `json:"from_outside,omitempty"` // a number from outside asks, so the need is not known
 	Changes  int     `json:"size_changes"`
 	Turns    int     `json:"size_turns"` // changes of direction
 }
@@ -74,7 +78,8 @@ func loadOutcome(w *sim.World, group string) *LoadOutcome {
 		return nil
 	}
 	return &LoadOutcome{
-		Below: seconds(l.Below), Machines: l.Machines.Minutes(), Over: l.Over, Changes: l.Changes, Turns: l.Turns,
+		Below: seconds(l.Below), Machines: l.Machines.Minutes(), Over: l.Over, Outside: l.Outside, Changes: l.Changes,
+		Turns: l.Turns,
 	}
 }
 

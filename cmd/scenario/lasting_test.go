@@ -26,6 +26,10 @@ var endings = map[string]struct{ fields, after, shows string }{
 		"percent: 100", "- {at: 3m1s, apply: scaled.yaml}\n- {at: 3m2s, load: {cpu: 550}}\n",
 		`(?m)^00:0[5-8].* AUTO-1 .*size 6 ->`,
 	},
+	"no_number": {
+		"from: queue", "- {at: 1s, apply: queued.yaml}\n- {at: 3m2s, number: {from: queue, value: 900}}\n",
+		`(?m)^00:05.* AUTO-1 .*size 6 ->`,
+	},
 	"evacuate": {"zone: a", "", `(?m)^00:05:00 .*zone a may be used again`},
 }
 

@@ -37,6 +37,11 @@ func setting() Setting {
 			}
 			web.Complete()
 			return []store.Group{web}, nil
+		case "queued.yaml":
+			web := webOf(6)
+			web.Scale = &store.ScaleSpec{Max: 12, Targets: []store.ScaleTarget{{From: "queue", Value: 100}}}
+			web.Complete()
+			return []store.Group{web}, nil
 		default:
 			return nil, fmt.Errorf("no such file")
 		}
@@ -168,6 +173,16 @@ var effects = map[string]struct{ before, event, after, shows string }{
 	"no_load": {
 		event: "percent: 100, for: 4m", before: "- {at: 1m, apply: scaled.yaml}\n- {at: 1m, load: {cpu: 290}}\n",
 		after: "- {at: 4m, load: {cpu: 550}}\n", shows: `(?m)^00:0[7-9].* AUTO-1 .*size`,
+	},
+	"number": {
+		event: "from: queue, value: 850, over: 1m", before: "- {at: 1m, apply: queued.yaml}\n",
+		shows: `(?m)^00:0[34].* AUTO-1 .*size 6 -> 9: queue `,
+	},
+	"no_number": {
+		event:  "from: queue, for: 4m",
+		before: "- {at: 1m, apply: queued.yaml}\n- {at: 2m, number: {from: queue, value: 600}}\n",
+		after:  "- {at: 4m, number: {from: queue, value: 900}}\n",
+		shows:  `(?m)^00:07.* AUTO-1 .*size 6 -> 9`,
 	},
 	// Orders.
 	"replace": {event: "slot: 1", shows: `REC-16 web-1-\w+web: replacement .* requested`},

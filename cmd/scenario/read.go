@@ -56,6 +56,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	s := &Scenario{groups: r.setting.Groups}
 	list := f.value["events"]
 	s.providers = r.learn(list)
+	s.sources, s.all = r.sources, r.groups
 	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "Seed of the random numbers: the same seed gives the same run."))
 	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is simulated.")
 	r.provider(f, s)
@@ -77,6 +78,11 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 			}
 			if !slices.Contains(providers, g.Provider) {
 				providers = append(providers, g.Provider)
+			}
+			for _, name := range g.Sources() {
+				if !slices.Contains(r.sources, name) {
+					r.sources = append(r.sources, name)
+				}
 			}
 		}
 	}

@@ -62,6 +62,7 @@ func reference() string {
 		{"Zones and providers", providerKinds()},
 		{"Coordinators and etcd", coordinatorKinds()},
 		{"Groups", groupKinds()},
+		{"Load", loadKinds()},
 		{"Orders", orderKinds()},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n| Event | What happens | Its fields |\n|---|---|---|\n", part.title)

@@ -17,6 +17,7 @@ type stage struct {
 	providers []string
 	extras    int
 	rolls     int
+	numbers   map[string]*series // from outside, by source
 }
 
 // stepsBetween is the number of steps between two checks of the context.
@@ -46,7 +47,7 @@ func newStage(s *Scenario) *stage {
 	st.rec = newRecorder(s)
 	cfg := sim.Config{
 		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups,
-		Observer: st.rec.observer(),
+		Observer: st.rec.observer(), Sources: st.sources(),
 	}
 	for _, name := range s.providers {
 		p := s.Provider
@@ -54,6 +55,7 @@ func newStage(s *Scenario) *stage {
 		cfg.Providers = append(cfg.Providers, p)
 	}
 	st.w = sim.New(cfg)
+	st.follow(s.all)
 	st.rec.attach(st.w)
 	return st
 }

@@ -19,7 +19,9 @@ type Scenario struct {
 	Expect   Expect
 
 	groups    []store.Group // groups that exist from the beginning
-	providers []string      // names of all groups that exist at any time
+	all       []store.Group // all groups that exist at any time
+	providers []string      // names, of all groups that exist at any time
+	sources   []string      // of numbers from outside that these groups name
 }
 
 // Event is one thing that happens.

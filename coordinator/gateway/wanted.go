@@ -142,10 +142,8 @@ func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
 	if !rec.Drilled(time.Now()) {
 		return false
 	}
-	kv, there := c.Groups[rec.Group]
-	group, err := store.Decode[store.Group](kv)
-	return c.Shard.Record.Hold != nil || !there || err != nil || group.Record.Paused ||
-		c.Unreadable[g.cfg.Keys.Group(rec.Group)] != ""
+	group, err := store.ReadInForce(c.Static[rec.Group].Value, c.Groups[rec.Group].Value)
+	return c.Shard.Record.Hold != nil || err != nil || group.Paused
 }
 
 // wantedBy returns what a record wants of the instance's agent.

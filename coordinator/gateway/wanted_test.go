@@ -369,6 +369,41 @@ func (w *world) webGroup(paused bool) {
 	w.put(w.keys.Group("web"), store.Encode(g))
 }
 
+// An agent is told of a drill in a static group, with or without what is set beside it.
+//
+// proves DAY-6, REC-6, REC-13
+func TestDrillIsToldInAStaticGroup(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		order := func(token string) {
+			w.workloadRecord("web-0", func(i *store.Instance) {
+				i.Drill = &store.Drill{Request: token, Kind: store.DrillWorkload, Epoch: 1, At: time.Now(), Asked: true}
+			})
+		}
+		beside := func(paused bool) {
+			o := store.Override{Schema: store.Schema, Name: "web"}
+			o.Paused = paused
+			w.put(w.keys.Group("web"), store.Encode(o))
+		}
+		g := store.DefaultGroup()
+		g.Schema, g.Name, g.Provider = store.Schema, "web", "mem"
+		w.put(w.keys.Static("web"), store.Encode(g))
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello")
+		order("r0")
+		a.wantTold("the file alone", "service c1 run [./web] greeting=hello kill its workload for r0")
+		beside(true)
+		order("r1")
+		a.wantTold("paused beside it", "service c1 run [./web] greeting=hello")
+		beside(false)
+		order("r2")
+		a.wantTold("the pause is over", "service c1 run [./web] greeting=hello kill its workload for r2")
+	})
+}
+
 // No drill is told while the shard is on hold or the group is paused, and none of that time after
 // it: the order was for another moment.
 //

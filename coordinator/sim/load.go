@@ -20,6 +20,7 @@ const (
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
+	told        bool // false: agents tell nothing, and only the size is measured
 	tick        int
 	result      LoadResult
 	last        int // size
@@ -31,6 +32,7 @@ type LoadResult struct {
 	Below    time.Duration // in which the load of each serving instance was above the target and its tolerance
 	Machines time.Duration // that there were, added up
 	Over     int           // by so many instances the size exceeded the need at most when it had just grown
+	Outside  bool          // a number from outside asked for instances: Below and Over say nothing
 	Changes  int           // of size
 	Turns    int           // changes of direction
 }
@@ -38,6 +40,20 @@ type LoadResult struct {
 // SetLoad has the load of a group become another: cpu and network of all instances together, memory
 // of each. What is left out stays as it is.
 func (w *World) SetLoad(group string, to map[string]float64, over time.Duration) {
+	l := w.followed(group)
+	l.told = true
+	now := map[string]float64{}
+	for _, metric := range []string{store.MetricCPU, store.MetricMemory, store.MetricNetwork} {
+		now[metric] = l.at(w.clock, metric)
+	}
+	l.from, l.to, l.begun, l.over = now, maps.Clone(now), w.clock, over
+	maps.Copy(l.to, to)
+}
+
+// Follow measures how the size of a group changes, whether or not the group has a load.
+func (w *World) Follow(group string) { w.followed(group) }
+
+func (w *World) followed(group string) *load {
 	if w.loads == nil {
 		w.loads = map[string]*load{}
 	}
@@ -47,12 +63,7 @@ func (w *World) SetLoad(group string, to map[string]float64, over time.Duration)
 		w.loads[group] = l
 		w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 	}
-	now := map[string]float64{}
-	for _, metric := range []string{store.MetricCPU, store.MetricMemory, store.MetricNetwork} {
-		now[metric] = l.at(w.clock, metric)
-	}
-	l.from, l.to, l.begun, l.over = now, maps.Clone(now), w.clock, over
-	maps.Copy(l.to, to)
+	return l
 }
 
 // at is how high the load is.
@@ -70,7 +81,7 @@ func (w *World) Unmeasured(id string, on bool) {
 	}
 }
 
-// LoadOf is how the size of a group followed its load so far; false if it has none.
+// LoadOf is how the size of a group followed its load so far; false if it is not measured.
 func (w *World) LoadOf(group string) (LoadResult, bool) {
 	if l := w.loads[group]; l != nil {
 		return l.result, true
@@ -94,6 +105,9 @@ func (w *World) bearLoad(group string) {
 		if machines++; w.Serves(id) {
 			serving++
 		}
+	}
+	if !l.told {
+		ids = nil
 	}
 	for i, id := range ids {
 		a := w.agents[id]
@@ -143,7 +157,8 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 	l.result.Machines += time.Duration(machines) * w.cfg.LoadEvery
 	need, below := 0, false
 	for _, t := range g.Scale.Targets {
-		if t.Metric == store.MetricMemory {
+		l.result.Outside = l.result.Outside || t.From != ""
+		if t.Metric == store.MetricMemory || t.From != "" {
 			continue
 		}
 		height := l.at(w.clock, t.Metric)
@@ -159,7 +174,7 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 		direction := 1
 		if change < 0 {
 			direction = -1
-		} else {
+		} else if !l.result.Outside {
 			l.result.Over = max(l.result.Over, size-g.Scale.Within(need))
 		}
 		if l.direction == -direction {

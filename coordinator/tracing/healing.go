@@ -171,10 +171,17 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	return spans
 }
 
+// mostKnown bounds the instances by which a healing is open: the one that failed first, and the
+// last two attempts, of which the one before may still recover and keep the slot.
+const mostKnown = 3
+
 // opens notes that a healing is about an instance.
 func (h *healings) opens(o *healing, instance string) {
 	h.open[instance] = o
-	o.known = append(o.known, instance)
+	if o.known = append(o.known, instance); len(o.known) > mostKnown {
+		delete(h.open, o.known[1])
+		o.known = slices.Delete(o.known, 1, 2)
+	}
 }
 
 // step takes what happens to the instance that a slot waits for.

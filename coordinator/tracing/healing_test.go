@@ -197,6 +197,23 @@ func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
 	}
 }
 
+// A slot that fails again and again costs no more memory with each attempt.
+//
+// proves OBS-3
+func TestFailedAttemptsAreForgotten(t *testing.T) {
+	h := newHealings("5e4d")
+	for i := range 50 {
+		h.follow(entryAt(i, fmt.Sprint("a", i), 0, verdict(store.Dead)))
+		h.follow(entryAt(i, fmt.Sprint("a", i), 0, fails(store.Dead, store.Deleting, fmt.Sprint("a", i+1))))
+		if len(h.open) > mostKnown {
+			t.Fatalf("after %d attempts %d instances are remembered", i+1, len(h.open))
+		}
+	}
+	if spans := h.follow(entryAt(51, "a50", 0, goes(store.Checking, store.Running))); len(spans) != 2 || len(h.open) != 0 {
+		t.Errorf("the end gives %d spans, and %d instances are still remembered", len(spans), len(h.open))
+	}
+}
+
 // What runs in a place is known however many places there are, until it goes.
 //
 // proves OBS-3
