@@ -33,7 +33,7 @@ const (
 	FactCheck         FactKind = "check"          // Name; Text: its report
 	FactReport        FactKind = "report"         // Rev
 	FactNotice        FactKind = "notice"         // Name: its kind
-	FactRequest       FactKind = "request"        // Name: its ID; By, if it was refused; Text: the kind of a drill, never empty if it was refused
+	FactRequest       FactKind = "request"        // Name: its ID; By, if it was refused; Text: the kind of a drill
 	FactInstance      FactKind = "instance"       // Name: another one that is decided about with it
 	FactJudged        FactKind = "judged"         // instance Name; Cause
 	FactSpec          FactKind = "spec"           // of group Name, Rev

@@ -72,7 +72,8 @@ const (
 	RequestReturn RequestKind = "return"
 )
 
-// Drill returns the name of the kind of drill that is ordered, one of DrillKinds; "" of other orders.
+// Drill returns the name of the kind of drill that is ordered, one of DrillKinds; "": it is another
+// order.
 func (k RequestKind) Drill() string {
 	switch k {
 	case RequestDrill:

@@ -43,7 +43,7 @@ func (d DrillSeen) Over() bool {
 		func(i DrilledSeen) bool { return i.Served.IsZero() })
 }
 
-// Drills finds the drills in the entries of a group, oldest first: also those that were refused. What
+// Drills finds the drills in the entries of a group, oldest first, refused ones included. What
 // happens after a drill is over is no part of it.
 func Drills(entries []*store.JournalEntry) []DrillSeen {
 	var all, open []*DrillSeen
@@ -66,8 +66,8 @@ func Drills(entries []*store.JournalEntry) []DrillSeen {
 	return seen
 }
 
-// begins returns the order of the drill that an entry begins or refuses, or "". Of refusals only
-// those of drills have a kind.
+// begins returns the order of the drill that an entry begins or refuses, or "". A refusal has a
+// kind only if a drill is refused.
 func begins(e *store.JournalEntry) string {
 	begun := e.Rule == RuleDrill && e.Kind == "" && e.Instance != ""
 	for i := range e.Facts {
