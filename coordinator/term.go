@@ -52,7 +52,7 @@ type term struct {
 	troubles    map[string]time.Time                // instances in trouble, and since when
 	held        map[string]map[string]bool          // by group: held work that was logged
 	badSettings string                              // refused settings of the shard, as last written to the journal
-	grace       time.Time                           // its end, as last written to the journal
+	grace       toldGrace
 }
 
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
@@ -266,24 +266,51 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 	})
 }
 
-// graceStep is by how much a grace must have become longer to be written to the journal again: a
-// disturbance that goes on lengthens it every second.
+// graceStep is by how much a grace must have become longer to be written to the journal again for
+// the first time, and the pause after a failed write.
 const graceStep = 10 * time.Second
+
+// toldGrace is what the journal says of the grace that goes on.
+type toldGrace struct {
+	end   time.Time // as last written
+	times int       // it was written since it began
+	retry time.Time // not before, after a failed write
+}
+
+// due reports whether the journal must say that the grace ends then. A disturbance that goes on
+// lengthens it every second: after the second entry, the next one waits until that end is reached.
+func (g *toldGrace) due(now, end time.Time) bool {
+	switch {
+	case now.Before(g.retry):
+		return false
+	case !g.end.After(now):
+		return true
+	default:
+		return g.times < 2 && !end.Before(g.end.Add(graceStep))
+	}
+}
 
 // tellGrace records in the journal until when no instance is judged lost, and why (SAFE-1).
 func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	left := s.GraceEnd.Sub(now)
-	if left <= 0 || t.grace.After(now) && s.GraceEnd.Before(t.grace.Add(graceStep)) {
+	if left <= 0 {
+		t.grace = toldGrace{}
 		return
 	}
-	t.grace = s.GraceEnd
+	if !t.grace.due(now, s.GraceEnd) {
+		return
+	}
 	cause := store.Cause{
 		Kind: store.CauseDisturbed, Text: s.GraceWhy, For: store.Duration(left.Round(100 * time.Millisecond)),
 	}
-	t.tell(ctx, store.JournalEntry{
+	if !t.tell(ctx, store.JournalEntry{
 		Rule: "SAFE-1", What: "no instance is judged lost", Why: reason.Sentence(cause), Cause: reason.Recorded(cause),
 		Revision: s.Revision,
-	})
+	}) { // a disturbance of etcd is the very time at which writes fail
+		t.grace.retry = now.Add(graceStep)
+		return
+	}
+	t.grace = toldGrace{end: s.GraceEnd, times: t.grace.times + 1}
 }
 
 // tellHeld warns once of each piece of work that is due and held back (OBS-1). The status says as

@@ -72,6 +72,21 @@ const (
 	RequestReturn RequestKind = "return"
 )
 
+// Drill returns the name of the kind of drill that is ordered, one of DrillKinds; "": it is another
+// order.
+func (k RequestKind) Drill() string {
+	switch k {
+	case RequestDrill:
+		return DrillKinds[0]
+	case RequestDrillAgent:
+		return string(DrillAgent)
+	case RequestDrillWorkload:
+		return string(DrillWorkload)
+	default:
+		return ""
+	}
+}
+
 // MostBootstrapValid is the longest Request.Valid.
 const MostBootstrapValid = 30 * 24 * time.Hour
 

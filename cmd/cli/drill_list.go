@@ -22,15 +22,20 @@ type DrillList struct {
 type listedDrill struct {
 	Group    string           `json:"group"`
 	Seen     review.DrillSeen `json:"seen"`
-	Promises []review.Promise `json:"promises"`
+	Promises []review.Promise `json:"promises"` // none while it goes on, and if it was refused
+	Outcome  review.Outcome   `json:"outcome"`
 }
 
 func (d *listedDrill) kept() string {
-	switch {
-	case slices.ContainsFunc(d.Promises, func(p review.Promise) bool { return !p.Kept }):
-		return "NO"
-	default:
+	switch d.Outcome {
+	case review.OutcomeKept:
 		return "yes"
+	case review.OutcomeBroken:
+		return "NO"
+	case review.OutcomeOpen:
+		return "-"
+	default:
+		return string(d.Outcome)
 	}
 }
 
@@ -43,11 +48,11 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	of := map[string][]store.JournalEntry{}
+	of := map[string][]*store.JournalEntry{}
 	for _, kv := range kvs {
 		e, err := store.Decode[store.JournalEntry](kv) // status names records that cannot be read
 		if err == nil && e.Record.Group != "" && (c.Group == "" || e.Record.Group == c.Group) {
-			of[e.Record.Group] = append(of[e.Record.Group], e.Record)
+			of[e.Record.Group] = append(of[e.Record.Group], &e.Record)
 		}
 	}
 	all := []listedDrill{}
@@ -62,11 +67,15 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 			continue
 		}
 		for _, seen := range drills {
-			blamed, err := s.blamedIn(ctx, name, seen)
-			if err != nil {
-				return err
+			promises := []review.Promise{}
+			if seen.Over() && seen.Refused == "" {
+				blamed, err := s.blamedIn(ctx, name, seen)
+				if err != nil {
+					return err
+				}
+				promises = seen.Promises(g.Spec, blamed)
 			}
-			all = append(all, listedDrill{name, seen, seen.Promises(g.Spec, blamed)})
+			all = append(all, listedDrill{name, seen, promises, seen.Outcome(promises)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b listedDrill) int {
@@ -88,6 +97,15 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 		for _, d := range all {
 			fmt.Fprintf(s.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
 				kindOfDrill(d.Seen.Kind), d.Seen.By)
+			switch d.Outcome {
+			case review.OutcomeRefused:
+				fmt.Fprintf(s.screen().W, "refused: %s\n", d.Seen.Refused)
+				continue
+			case review.OutcomeOpen:
+				fmt.Fprintln(s.screen().W, "it goes on")
+				continue
+			default:
+			}
 			if err := s.promiseTable(d.Promises); err != nil {
 				return err
 			}
@@ -111,7 +129,7 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 			ids = append(ids, i.Instance)
 			longest = max(longest, i.Served.Sub(i.Ended))
 		}
-		if d.Seen.Over() {
+		if d.Seen.Over() && d.Seen.Refused == "" {
 			served = review.Took(longest)
 		}
 		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, kindOfDrill(d.Seen.Kind), d.Seen.By,

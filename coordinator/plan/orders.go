@@ -153,6 +153,7 @@ func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 
 // ofInstance carries out an order for one instance.
 func (d *orders) ofInstance(r store.Versioned[store.Request]) {
+	r.Record.Group = d.g.Name // the order need not name it, and readers of a group look for refusals
 	m := d.find(r.Record.Instance)
 	switch {
 	case m == nil:
@@ -275,6 +276,7 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
 		Facts: []store.Fact{{
 			Kind: store.FactRequest, Name: fmt.Sprintf("%.60s", r.Record.ID), By: fmt.Sprintf("%.100s", r.Record.By),
+			Text: r.Record.Kind.Drill(),
 		}},
 		Conditions: []store.Condition{r.Unchanged()},
 		Writes:     []store.Write{store.Delete(r.Key)},

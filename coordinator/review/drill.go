@@ -43,81 +43,125 @@ func (d DrillSeen) Over() bool {
 		func(i DrilledSeen) bool { return i.Served.IsZero() })
 }
 
-// Drills finds the drills in the entries of a group, oldest first.
-func Drills(entries []store.JournalEntry) (all []DrillSeen) {
-	seen := map[string]bool{}
-	for i := range entries {
-		e := &entries[i]
-		if e.Rule != RuleDrill || e.Kind != "" || e.Instance == "" {
-			continue
+// Drills finds the drills in the entries of a group, oldest first, refused ones included. What
+// happens after a drill is over is no part of it.
+func Drills(entries []*store.JournalEntry) []DrillSeen {
+	var all, open []*DrillSeen
+	known := map[string]bool{}
+	for _, e := range byTime(entries) {
+		if order := begins(e); order != "" && !known[order] {
+			known[order] = true
+			d := &DrillSeen{Order: order, Instances: []DrilledSeen{}}
+			all, open = append(all, d), append(open, d)
 		}
-		for _, f := range e.Facts {
-			if f.Kind == store.FactRequest && !seen[f.Name] {
-				seen[f.Name] = true
-				all = append(all, SeenOfDrill(entries, f.Name))
-			}
+		open = slices.DeleteFunc(open, func(d *DrillSeen) bool {
+			d.take(e)
+			return d.Over()
+		})
+	}
+	seen := make([]DrillSeen, len(all))
+	for i, d := range all {
+		seen[i] = *d
+	}
+	return seen
+}
+
+// begins returns the order of the drill that an entry begins or refuses, or "". A refusal has a
+// kind only if a drill is refused.
+func begins(e *store.JournalEntry) string {
+	begun := e.Rule == RuleDrill && e.Kind == "" && e.Instance != ""
+	for i := range e.Facts {
+		f := &e.Facts[i]
+		if f.Kind == store.FactRequest && (begun || e.Kind == store.EntryRefusal && f.Text != "") {
+			return f.Name
 		}
 	}
-	return all
+	return ""
+}
+
+// byTime sorts entries by time. The journal in memory is sorted but for the differences of clocks.
+func byTime(entries []*store.JournalEntry) []*store.JournalEntry {
+	earlier := func(a, b *store.JournalEntry) int { return a.At.Compare(b.At) }
+	if slices.IsSortedFunc(entries, earlier) {
+		return entries
+	}
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, earlier)
+	return entries
 }
 
 // SeenOfDrill returns the state of the drill with this order.
 func SeenOfDrill(entries []store.JournalEntry, order string) DrillSeen {
 	d := DrillSeen{Order: order, Instances: []DrilledSeen{}}
-	entries = slices.Clone(entries)
-	slices.SortStableFunc(entries, func(a, b store.JournalEntry) int { return a.At.Compare(b.At) })
-	find := func(is func(*DrilledSeen) bool) *DrilledSeen {
-		for i := range d.Instances {
-			if is(&d.Instances[i]) {
-				return &d.Instances[i]
-			}
-		}
-		return nil
-	}
-	add := func(id string) *DrilledSeen {
-		if i := find(func(i *DrilledSeen) bool { return i.Instance == id }); i != nil {
-			return i
-		}
-		d.Instances = append(d.Instances, DrilledSeen{Instance: id, slot: -1})
-		return &d.Instances[len(d.Instances)-1]
-	}
+	all := make([]*store.JournalEntry, len(entries))
 	for i := range entries {
-		e := &entries[i]
-		ours := reason.Follows(e, order)
-		switch {
-		case ours && e.Kind == store.EntryRefusal:
-			d.Refused = e.Why
-		case ours && e.Kind == store.EntryCall && e.Slot != nil:
-			in := add(e.Instance)
-			in.Ended, in.slot = e.At, *e.Slot
-		case ours && e.Rule == RuleDrill:
-			in := add(e.Instance)
-			d.By, d.At = e.Cause.By, e.At
-			for _, f := range e.Facts {
-				switch f.Kind {
-				case store.FactInstance:
-					add(f.Name)
-				case store.FactRequest:
-					d.Kind = store.DrillKind(f.Text)
-				default:
-				}
-			}
-			if d.Kind != store.DrillMachine && e.Slot != nil {
-				in.Ended, in.slot = e.At, *e.Slot
-			}
-		case len(d.Instances) == 0 || !concerns(e):
-		default:
-			in := find(func(i *DrilledSeen) bool { return i.slot == *e.Slot && !i.Ended.IsZero() })
-			if in == nil {
-				if troubled(e.Verdict) && e.Kind == store.EntryVerdict && !slices.Contains(d.Others, e.Instance) {
-					d.Others = append(d.Others, e.Instance)
-				}
-				continue
-			}
-			in.follow(e, d.Kind)
+		all[i] = &entries[i]
+	}
+	for _, e := range byTime(all) {
+		if d.take(e); d.Over() {
+			break
 		}
 	}
 	return d
+}
+
+// take takes the next entry of the group.
+func (d *DrillSeen) take(e *store.JournalEntry) {
+	ours := reason.Follows(e, d.Order)
+	switch {
+	case ours && e.Kind == store.EntryRefusal:
+		d.Refused, d.At = e.Why, e.At
+		for _, f := range e.Facts {
+			if f.Kind == store.FactRequest {
+				d.Kind, d.By = (&store.DrillSpec{Kind: f.Text}).Of(), f.By
+			}
+		}
+	case ours && e.Kind == store.EntryCall && e.Slot != nil:
+		in := d.add(e.Instance)
+		in.Ended, in.slot = e.At, *e.Slot
+	case ours && e.Rule == RuleDrill:
+		in := d.add(e.Instance)
+		d.By, d.At = e.Cause.By, e.At
+		for _, f := range e.Facts {
+			switch f.Kind {
+			case store.FactInstance:
+				d.add(f.Name)
+			case store.FactRequest:
+				d.Kind = store.DrillKind(f.Text)
+			default:
+			}
+		}
+		if d.Kind != store.DrillMachine && e.Slot != nil {
+			in.Ended, in.slot = e.At, *e.Slot
+		}
+	case len(d.Instances) == 0 || !concerns(e):
+	default:
+		in := d.find(func(i *DrilledSeen) bool { return i.slot == *e.Slot && !i.Ended.IsZero() })
+		if in == nil {
+			if troubled(e.Verdict) && e.Kind == store.EntryVerdict && !slices.Contains(d.Others, e.Instance) {
+				d.Others = append(d.Others, e.Instance)
+			}
+			return
+		}
+		in.follow(e, d.Kind)
+	}
+}
+
+func (d *DrillSeen) find(is func(*DrilledSeen) bool) *DrilledSeen {
+	for i := range d.Instances {
+		if is(&d.Instances[i]) {
+			return &d.Instances[i]
+		}
+	}
+	return nil
+}
+
+func (d *DrillSeen) add(id string) *DrilledSeen {
+	if i := d.find(func(i *DrilledSeen) bool { return i.Instance == id }); i != nil {
+		return i
+	}
+	d.Instances = append(d.Instances, DrilledSeen{Instance: id, slot: -1})
+	return &d.Instances[len(d.Instances)-1]
 }
 
 // follow takes an entry about the slot after the failure was caused.

@@ -45,19 +45,40 @@ func TestSeenOfDrill(t *testing.T) {
 	if d := SeenOfDrill(entries, "r"); !d.Over() || len(d.Others) != 1 {
 		t.Errorf("over: %+v", d)
 	}
-	if all := Drills(entries); len(all) != 1 || all[0].Order != "r" || !all[0].Over() {
+	// What happens later is no part of it.
+	later := append(slices.Clone(entries), verdict(time.Hour, "web-2-a", store.Dead),
+		refusal(time.Hour, "r2", store.RequestDrill.Drill()), refusal(time.Hour, "r3", ""))
+	all := Drills(pointers(later))
+	if len(all) != 2 || all[0].Order != "r" || !all[0].Over() || len(all[0].Others) != 1 {
 		t.Errorf("listed: %+v", all)
+	}
+	if d := SeenOfDrill(later, "r"); len(d.Others) != 1 {
+		t.Errorf("later: %+v", d)
+	}
+	if d := all[1]; d.Order != "r2" || d.Refused != "too small" || d.By != "ada" || !d.At.Equal(at(time.Hour)) ||
+		d.Kind != store.DrillMachine || d.Outcome(nil) != OutcomeRefused {
+		t.Errorf("refused: %+v", d)
 	}
 	if d := SeenOfDrill(entries, "another"); len(d.Instances) > 0 || d.Over() {
 		t.Errorf("of another order: %+v", d)
 	}
-	refused := store.JournalEntry{
-		At: at(0), Group: "web", Rule: "REC-16", Kind: store.EntryRefusal, Why: "too small",
-		Facts: []store.Fact{{Kind: store.FactRequest, Name: "r", By: "ada"}},
-	}
-	if d := SeenOfDrill([]store.JournalEntry{refused}, "r"); d.Refused != "too small" || !d.Over() {
+	if d := SeenOfDrill([]store.JournalEntry{refusal(0, "r", "agent")}, "r"); d.Refused != "too small" || !d.Over() {
 		t.Errorf("refused: %+v", d)
 	}
+}
+
+func refusal(after time.Duration, order, kind string) store.JournalEntry {
+	return store.JournalEntry{
+		At: at(after), Group: "web", Rule: "REC-16", Kind: store.EntryRefusal, Why: "too small",
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: order, By: "ada", Text: kind}},
+	}
+}
+
+func pointers(entries []store.JournalEntry) (all []*store.JournalEntry) {
+	for i := range entries {
+		all = append(all, &entries[i])
+	}
+	return all
 }
 
 // An agent that comes back in time keeps its machine; one that does not is replaced. A workload is
@@ -107,8 +128,12 @@ func TestPromisesOfDrills(t *testing.T) {
 		d := SeenOfDrill(append([]store.JournalEntry{taken(c.kind)}, c.entries...), "r")
 		var seen []string
 		kept := true
-		for _, p := range d.Promises(g, nil) {
+		promises := d.Promises(g, nil)
+		for _, p := range promises {
 			seen, kept = append(seen, p.Seen), kept && p.Kept
+		}
+		if (d.Outcome(promises) == OutcomeKept) != c.kept || d.Outcome(nil) != OutcomeUnknown {
+			t.Errorf("%s: %s", name, d.Outcome(promises))
 		}
 		if want := append(c.want, "none", "none"); !d.Over() || d.By != "ada" || kept != c.kept || !slices.Equal(seen, want) {
 			t.Errorf("%s: kept %v, %q, want %q", name, kept, seen, want)

@@ -87,6 +87,34 @@ func listOrNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
+// Outcome is what became of a drill, as a whole.
+type Outcome string
+
+// Outcomes of drills.
+const (
+	OutcomeOpen    Outcome = "open" // it goes on: nothing is judged yet
+	OutcomeRefused Outcome = "refused"
+	OutcomeUnknown Outcome = "unknown" // what the group promised is not known
+	OutcomeKept    Outcome = "kept"    // each promise
+	OutcomeBroken  Outcome = "broken"
+)
+
+// Outcome judges the drill by its promises; none if they are not known.
+func (d DrillSeen) Outcome(promises []Promise) Outcome {
+	switch {
+	case d.Refused != "":
+		return OutcomeRefused
+	case !d.Over():
+		return OutcomeOpen
+	case len(promises) == 0:
+		return OutcomeUnknown
+	case slices.ContainsFunc(promises, func(p Promise) bool { return !p.Kept }):
+		return OutcomeBroken
+	default:
+		return OutcomeKept
+	}
+}
+
 // Blames names a slot for each failure of a drilled instance that it counts.
 func (d DrillSeen) Blames(s *store.Slot) (blamed []string) {
 	for _, f := range s.Failures {

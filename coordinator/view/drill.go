@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -13,38 +14,68 @@ import (
 // Drill is a drill with what was promised of it (DAY-6).
 type Drill struct {
 	review.DrillSeen
-	Promises []review.Promise `json:"promises"` // none while it goes on
-	Kept     bool             `json:"kept"`
+	Promises []review.Promise `json:"promises"` // none while it goes on, and if it was refused
+	Outcome  review.Outcome   `json:"outcome"`
+}
+
+// drills remembers the drills of groups until the journal in memory has more: changes of the cache
+// are far more frequent, and each has every reader that watches drills ask again.
+type drills struct {
+	mu   sync.Mutex
+	at   <-chan struct{} // the journal moves on when it is closed, and then has another one
+	seen map[string][]review.DrillSeen
+}
+
+// of returns a group's drills, the oldest first. False: the journal was not read yet.
+func (d *drills) of(group string, j *journal.Memory) (seen []review.DrillSeen, read bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := j.Moved(); d.at != at { // taken first: what comes meanwhile is read twice, not missed
+		d.at, d.seen = at, map[string][]review.DrillSeen{}
+	}
+	if seen, read = d.seen[group]; read {
+		return seen, true
+	}
+	read = j.View(func(known []journal.Entry, _ time.Time) {
+		var entries []*store.JournalEntry
+		for i := range known {
+			if known[i].Group == group {
+				entries = append(entries, &known[i].JournalEntry)
+			}
+		}
+		seen = review.Drills(entries)
+	})
+	if len(seen) > 0 { // readers may name any group
+		d.seen[group] = seen
+	}
+	return seen, read
 }
 
 // Drills are a group's drills, as far as the journal in memory tells, the newest first. False:
 // nothing was read yet.
 func (s *Source) Drills(group string) (all []Drill, read bool) {
-	var entries []store.JournalEntry
-	read = s.journal.View(func(known []journal.Entry, _ time.Time) {
-		for i := range known {
-			if known[i].Group == group {
-				entries = append(entries, known[i].JournalEntry)
-			}
-		}
-	})
-	seen := review.Drills(entries)
+	seen, known := s.drills.of(group, s.journal)
 	read = s.cache.View(func(c *cache.Content) {
 		promised := c.Status[group].Record.Accepted
+		var failed []store.Slot
+		for _, slot := range c.Slots[group] {
+			if len(slot.Record.Failures) > 0 {
+				failed = append(failed, slot.Record)
+			}
+		}
 		for _, d := range slices.Backward(seen) {
-			one := Drill{DrillSeen: d, Promises: []review.Promise{}, Kept: d.Refused == ""}
+			one := Drill{DrillSeen: d, Promises: []review.Promise{}}
 			if promised != nil && d.Over() && d.Refused == "" {
 				var blamed []string
-				for n := range c.Slots[group] {
-					slot := c.Slots[group][n].Record
-					blamed = append(blamed, d.Blames(&slot)...)
+				for i := range failed {
+					blamed = append(blamed, d.Blames(&failed[i])...)
 				}
 				slices.Sort(blamed)
 				one.Promises = d.Promises(*promised, blamed)
 			}
-			one.Kept = one.Kept && !slices.ContainsFunc(one.Promises, func(p review.Promise) bool { return !p.Kept })
+			one.Outcome = d.Outcome(one.Promises)
 			all = append(all, one)
 		}
-	}) && read
-	return all, read
+	})
+	return all, read && known
 }

@@ -25,6 +25,7 @@ type Source struct {
 	journal *journal.Memory
 	known   known
 	trends  trends
+	drills  drills
 	members atomic.Pointer[store.Members]
 }
 
