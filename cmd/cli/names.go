@@ -56,7 +56,7 @@ func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 // sourceField is a field of a group that names a source of numbers.
 type sourceField struct{ field, name, rule string }
 
-// sourceFields are the fields by which a file adds sources to a group that is to stay. What the
+// sourceFields returns the fields by which a file adds sources to a group that is to stay. What the
 // group names already is left out, as status reports it, and it must not stop another change.
 func (c *change) sourceFields() (fields []sourceField) {
 	if c.entry == nil || c.after.Deleting {
@@ -84,7 +84,7 @@ func (c *change) sourceFields() (fields []sourceField) {
 
 func unknownSource(f sourceField, known []string) (what, next string) {
 	have := "they have none"
-	next = "name it under metrics in the file of --providers of each coordinator, and start them anew"
+	next = "name it under metrics in the file of --providers of each coordinator, and restart them"
 	if len(known) > 0 {
 		have = "they have: " + strings.Join(known, ", ")
 		var search suggest.Search

@@ -21,7 +21,7 @@ type series struct {
 	fails       bool
 }
 
-// at is its value at a time since the beginning.
+// at returns its value at a time since the beginning.
 func (s *series) at(clock time.Duration) float64 {
 	if clock >= s.begun+s.over {
 		return s.to
@@ -29,7 +29,7 @@ func (s *series) at(clock time.Duration) float64 {
 	return s.from + (s.to-s.from)*float64(clock-s.begun)/float64(s.over)
 }
 
-// become makes it another value. The first value has no line that leads to it.
+// become changes the value. The first value has no line that leads to it.
 func (s *series) become(value float64, clock, over time.Duration) {
 	if !s.known {
 		over = 0
@@ -47,7 +47,7 @@ func (s *series) ask(w *sim.World) (float64, error) {
 	return s.at(w.Elapsed()), nil
 }
 
-// sources are the sources that the world asks: all that a group of the scenario names.
+// sources returns the sources that the world asks: all that a group of the scenario names.
 func (st *stage) sources() map[string]sim.Source {
 	st.numbers = map[string]*series{}
 	all := map[string]sim.Source{}
@@ -58,7 +58,7 @@ func (st *stage) sources() map[string]sim.Source {
 	return all
 }
 
-// follow has the size of each group measured that follows a number from outside.
+// follow measures the size of each group that follows a number from outside.
 func (st *stage) follow(groups []store.Group) {
 	for i := range groups {
 		if followsNumbers(&groups[i]) {
