@@ -47,5 +47,8 @@ func TestDrill(t *testing.T) {
 		strings.Contains(report, "machine died") || !strings.Contains(report, "heal     never") {
 		t.Error(report)
 	}
+	l.await("the removal of the machines that were replaced", func() bool {
+		return slices.Equal(l.h.ids("demo"), l.h.wanted("demo"))
+	})
 	l.stop(l.h.wanted("demo"), closedTerminal())
 }
