@@ -57,8 +57,8 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 	}
 }
 
-// lostData returns why a member that the cluster knows must not start: it would vote without what it
-// has confirmed to the others.
+// lostData returns why a member that the cluster knows must not start: it would vote without what
+// it has confirmed to the others.
 func (p Place) lostData(r Record) error {
 	if r.Phase != joined || embedetcd.HasLog(p.etcd()) {
 		return nil
