@@ -91,7 +91,9 @@ func TestNothingWaitsForAProviderThatIsAskedAboutASpec(t *testing.T) {
 			i := slices.IndexFunc(w.instances(), func(v store.Versioned[store.Instance]) bool { return v.Record.Group == group })
 			dead := w.instances()[i].Record.ID
 			w.provider.Crash(dead, "exit 1")
-			w.until(10*time.Second, group+" is healed", func() bool { return !slices.Contains(w.ids(), dead) && w.status(group).OK })
+			w.until(10*time.Second, group+" is healed", func() bool {
+				return !slices.Contains(w.ids(), dead) && w.status(group).OK
+			})
 		}
 		if st := w.status("web"); st.AcceptedRevision != accepted || st.Invalid != nil || st.Accepted.Size != 1 {
 			t.Errorf("while the provider is asked, the status is %+v", st)

@@ -23,8 +23,8 @@ type view struct {
 }
 
 // accept decides which spec is in force: the one in groups/ if it exists and is valid, else the
-// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10); not
-// while the provider is asked.
+// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10);
+// not while the provider is asked.
 func (v *view) accept() {
 	old := &v.g.Status.Record
 	revision := max(v.g.Spec.Modified, v.g.Spec.StaticModified)

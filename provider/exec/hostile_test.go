@@ -356,7 +356,8 @@ case $request in *small*) echo '{"error": {"code": "invalid", "message": "no suc
 	if !ok {
 		t.Fatalf("%T cannot be asked", p)
 	}
-	if err := asker.Ask(t.Context(), provider.Template{InstanceTypes: []string{"small"}}); !errors.Is(err, provider.ErrInvalid) {
+	refused := provider.Template{InstanceTypes: []string{"small"}}
+	if err := asker.Ask(t.Context(), refused); !errors.Is(err, provider.ErrInvalid) {
 		t.Errorf("Ask: %v, want the program's refusal", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
