@@ -54,9 +54,9 @@ func (c *clock) tell(told, now time.Time) {
 }
 
 // keptBy returns the coordinators' time as an earlier run leaves it: by how much this machine's
-// clock differed from theirs when the certificate was issued. It is nothing where that says that the
-// certificate is not valid now: then the machine's clock was lost or set meanwhile, and the first
-// coordinator is believed.
+// clock differed from theirs when the certificate was issued. It is nothing where that says that
+// the certificate is not valid now: then the machine's clock was lost or set meanwhile, and the
+// first coordinator is believed.
 func keptBy(p papers, now time.Time) reading {
 	if p.key == nil || p.issued.IsZero() || p.here.IsZero() {
 		return reading{}

@@ -52,8 +52,8 @@ type held struct {
 	answer *os.File
 }
 
-// hold starts a process that becomes a program once it is let go. It returns an error if there is no
-// such program.
+// hold starts a process that becomes a program once it is let go. It returns an error if there is
+// no such program.
 func (c Config) hold(argv []string, vars map[string]string, out *os.File) (_ *held, err error) {
 	program := exec.Command(argv[0])
 	if program.Err != nil {

@@ -296,10 +296,10 @@ func TestHowManyLossesAreAStorm(t *testing.T) {
 	}
 }
 
-// What falls silent in a long grace, one after the other, is lost at its end all at once. As many as
-// make a storm begin one before, though none is judged lost yet; the storm lasts until its cooldown
-// is over, so that those who have not returned by the end of the grace get that time as well. Too
-// few are replaced when the grace is over.
+// What falls silent in a long grace, one after the other, is lost at its end all at once. As many
+// as make a storm begin one before, though none is judged lost yet; the storm lasts until its
+// cooldown is over, so that those who have not returned by the end of the grace get that time as
+// well. Too few are replaced when the grace is over.
 //
 // proves SAFE-1, SAFE-2
 func TestWhatAGraceHoldsBackMakesAStorm(t *testing.T) {
