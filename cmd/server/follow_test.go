@@ -1,0 +1,39 @@
+package server
+
+import (
+	"context"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A host whose certificates keep it from the cluster makes them again, although it cannot look who
+// is in it.
+//
+// proves DAY-1
+func TestAHostThatReachesNoOtherRenewsItsCertificates(t *testing.T) {
+	p, r := first(t)
+	lost, _ := p.credentials().Of(store.RoleRoot)
+	if err := os.Remove(lost); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- new(Command).follow(ctx, &services.Host{Stderr: io.Discard}, p, r) }()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(lost); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Errorf("it was not made again: %v", err)
+			break
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
