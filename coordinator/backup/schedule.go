@@ -230,9 +230,9 @@ func splitName(name string) (shard string, at time.Time, ok bool) {
 // the lost one out.
 func (c Content) filePrefix() string { return c.Shard + "-" + c.ShardID + "-" }
 
-// drop removes the oldest files of the shard beyond those that are kept. The file of this content is
-// the newest, also where the names of others say that they are younger: those were made by a clock
-// that was ahead, and go first.
+// drop removes the oldest files of the shard beyond those that are kept. The file of this content
+// is the newest, also where the names of others say that they are younger: a clock that was ahead
+// made them, and they go first.
 func (s *Schedule) drop(c Content) error {
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
