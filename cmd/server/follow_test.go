@@ -22,14 +22,18 @@ func TestAHostThatReachesNoOtherRenewsItsCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- new(Command).follow(ctx, &services.Host{Stderr: io.Discard}, p, r) }()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(lost); err == nil {
-			break
-		} else if time.Now().After(deadline) {
-			t.Errorf("it was not made again: %v", err)
-			break
+	deadline, look := time.After(30*time.Second), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for made := false; !made; {
+		select {
+		case <-look.C:
+			_, err := os.Stat(lost)
+			made = err == nil
+		case <-deadline:
+			t.Fatal("the certificate was not made again")
 		}
 	}
 	end()

@@ -102,7 +102,7 @@ func TestReplicasThatRestartMakeNoMoreBackups(t *testing.T) {
 		}
 		for range 3 {
 			restart()
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			synctest.Wait()
 			end()
 			if made := names(t, cfg.Dir); len(made) != 1 {
@@ -110,7 +110,7 @@ func TestReplicasThatRestartMakeNoMoreBackups(t *testing.T) {
 			}
 		}
 		restart()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		end()
 		if made := names(t, cfg.Dir); len(made) != 2 {
@@ -120,7 +120,7 @@ func TestReplicasThatRestartMakeNoMoreBackups(t *testing.T) {
 		if err := os.WriteFile(ahead, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		restart()
 		synctest.Wait()
 		end()
