@@ -34,6 +34,8 @@ type world struct {
 	over     chan struct{} // closed when the test ends
 	// uncreated: the shard's record is the test's to make, and to lose.
 	uncreated bool
+	// address is where the workload of an instance is reached; nil: nowhere.
+	address func(instance string) string
 
 	mu           sync.Mutex
 	moods        map[string]mood
@@ -66,7 +68,12 @@ func inWorld(t *testing.T, config fake.Config, test func(*world)) {
 			refused: map[string]map[protocol.Refused_Reason]int{},
 		}
 		w.store = w.db.Connect()
-		w.provider = fake.NewProvider(config, fake.Inside{Run: w.runMachine})
+		w.provider = fake.NewProvider(config, fake.Inside{Run: w.runMachine, Address: func(id string) string {
+			if w.address == nil {
+				return ""
+			}
+			return w.address(id)
+		}})
 		defer w.db.Close()
 		defer w.provider.Close()
 		defer func() {

@@ -14,6 +14,7 @@ type Webhook struct {
 	// went wrong last.
 	Trying string    `json:"trying,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	Tried  Duration  `json:"tried,omitempty"` // for how long, by the clocks of the leaders that tried
 	Why    string    `json:"why,omitempty"`
 	// Missed is how many events were given up since the last delivery: the next one names it.
 	Missed int `json:"missed,omitempty"`

@@ -101,22 +101,29 @@ func (p *Place) path(name string) string { return filepath.Join(p.Dir, name) }
 
 // read reads the state. One that cannot be read is left out: the installed program runs.
 func (p *Place) read() state {
+	s, _ := p.load()
+	return s
+}
+
+// load is read, and reports whether the state is known. It is not if the file cannot be read now,
+// or a newer agent wrote it. A damaged file says nothing, and never will.
+func (p *Place) load() (s state, known bool) {
 	data, err := os.ReadFile(p.path(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}
+		return state{}, true
 	}
-	var s state
 	if err == nil {
 		err = json.Unmarshal(data, &s)
-	}
-	if err == nil && s.Schema > stateSchema {
-		err = fmt.Errorf("schema %d is newer than this agent's %d", s.Schema, stateSchema)
+		known = s.Schema <= stateSchema
+		if !known {
+			err = fmt.Errorf("schema %d is newer than this agent's %d", s.Schema, stateSchema)
+		}
 	}
 	if err != nil {
 		p.Log.Warn("state of agent upgrades is not known: the installed program runs", "error", err)
-		return state{}
+		return state{}, known
 	}
-	return s
+	return s, true
 }
 
 func (p *Place) write(s state) error {
@@ -149,9 +156,12 @@ func (p *Place) save(s state) bool {
 }
 
 // Start ends what an earlier run left unfinished, and returns the program that is to run in place
-// of this one; "" if this is the one.
+// of this one; "" if this is the one. It changes nothing if the state is not known.
 func (p *Place) Start() string {
-	before := p.read()
+	before, known := p.load()
+	if !known { // the next start may know it, and needs all files for that
+		return ""
+	}
 	s := p.settle(before)
 	run := ""
 	if s.Current != nil && !p.isSelf(s.Current) {

@@ -533,6 +533,39 @@ func TestDyingAtEachStep(t *testing.T) {
 	}
 }
 
+// A state file that cannot be read for a while, or that a newer agent wrote, costs no upgrade: once
+// it can be read, the program runs that it names.
+//
+// proves PROV-7
+func TestAStateThatCannotBeReadNow(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"a directory":    func(path string) error { return os.Mkdir(path, 0o700) },
+		"a newer schema": func(path string) error { return os.WriteFile(path, []byte(`{"schema": 2, "current": 7}`), 0o600) },
+	} {
+		b, trial := tried(t, acknowledges)
+		next, err := trial.Run(t.Context(), nil, os.Environ(), func() {})
+		if err != nil || next == "" {
+			t.Fatal(next, err)
+		}
+		file := b.place.path(stateFile)
+		if err := os.Rename(file, file+"~"); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(file); err != nil {
+			t.Fatal(err)
+		}
+		if runs := b.place.Start(); runs != "" {
+			t.Errorf("%s: %s runs, of a state that is not known", name, runs)
+		}
+		if err := errors.Join(os.Remove(file), os.Rename(file+"~", file)); err != nil {
+			t.Fatal(err)
+		}
+		if runs := b.place.Start(); runs != next {
+			t.Errorf("%s: %q runs after that, want %s", name, runs, next)
+		}
+	}
+}
+
 // A package that is installed by hand wins over what the agent was upgraded to, and so does a
 // machine that no longer trusts the key.
 //

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,23 +30,18 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	ring, err := s.keyring(path)
+	if _, _, err := c.sealing(ctx, s, path); err != nil { // before anybody types a value
+		return err
+	}
+	value, err := c.value(ctx, s)
+	if err != nil {
+		return err
+	}
+	ring, of, err := c.sealing(ctx, s, path) // that took its time: the keys may have been rotated
 	if err != nil {
 		return err
 	}
 	first, err := ring.First()
-	if err != nil {
-		return failure(Failed, "leasehold secret new-key", "%s", err)
-	}
-	of, err := s.readSealing(ctx)
-	if err != nil {
-		return err
-	}
-	again := "leasehold secret set " + c.Name
-	if without := lacking(of.replicas, first); len(without) > 0 {
-		return s.lacks(without, first, path, again)
-	}
-	value, err := c.value(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -69,7 +65,7 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 		Conditions: []store.Condition{was.Unchanged()}, Writes: []store.Write{store.Put(was.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return changedSecret(c.Name, again)
+		return changedSecret(c.Name, c.again())
 	}
 	if err != nil {
 		return err
@@ -83,6 +79,27 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 		s.secretTold(users(all)[c.Name])
 	}
 	return nil
+}
+
+func (c *SecretSet) again() string { return "leasehold secret set " + c.Name }
+
+// sealing returns the keys, and what is encrypted with them now. All coordinators have the first
+// key.
+func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (ring sealed.Ring, of sealing, err error) {
+	if ring, err = s.keyring(path); err != nil {
+		return ring, of, err
+	}
+	first, err := ring.First()
+	if err != nil {
+		return ring, of, failure(Failed, "leasehold secret new-key", "%s", err)
+	}
+	if of, err = s.readSealing(ctx); err != nil {
+		return ring, of, err
+	}
+	if without := lacking(of.replicas, first); len(without) > 0 {
+		return ring, of, s.lacks(without, first, path, c.again())
+	}
+	return ring, of, nil
 }
 
 // value returns what to store. One newline at its end is removed: editors and echo add it, and no

@@ -297,3 +297,31 @@ func TestTheKeyOfADevInAnyDirectory(t *testing.T) {
 		w.expect(code, out, err, Failed, "2>there is no key file: looked for "+keyfile.Usual)
 	})
 }
+
+// While somebody types a value, the keys are rotated and the old one is pruned: the value is
+// encrypted with a key that the coordinators have then.
+//
+// proves SEC-6
+func TestKeysAreRotatedWhileAValueIsTyped(t *testing.T) {
+	w, path := secretWorld(t)
+	code, out, err := w.set("old", "hunter1")
+	w.expect(code, out, err, Done, "old set version 1")
+	w.terminal, w.typed = true, []string{"hunter22", "hunter22"}
+	w.typing = func() {
+		w.typing = nil
+		old := w.ring(path)
+		if err := keyfile.Replace(path, old, old.With(sealed.NewKey())); err != nil {
+			t.Fatal(err)
+		}
+		w.haveKeys(path, "coord-a", "coord-b")
+		for _, rotate := range [][]string{{"secret", "rotate"}, {"secret", "rotate", "--prune"}} {
+			code, out, err := w.run(rotate...)
+			w.expect(code, out, err, Done)
+		}
+	}
+	code, out, err = w.run("secret", "set", "new")
+	w.expect(code, out, err, Done, "new set version 1")
+	if value, err := w.ring(path).Open("x1", w.secret("new")); err != nil || string(value) != "hunter22" {
+		t.Errorf("with the keys that are left it reads %q, %v", value, err)
+	}
+}

@@ -48,6 +48,7 @@ type world struct {
 	stdin    io.Reader
 	edit     func(path string) error
 	typed    []string                                                             // at the terminal, for secrets
+	typing   func()                                                               // what happens meanwhile
 	keysText string                                                               // from the environment
 	open     func(context.Context, Connection) (store.Store, func() error, error) // nil: st opens
 	orders   int
@@ -89,7 +90,9 @@ func (w *world) env(out, err io.Writer) Env {
 				return nil, errors.New("no input")
 			}
 			value := w.typed[0]
-			w.typed = w.typed[1:]
+			if w.typed = w.typed[1:]; w.typing != nil {
+				w.typing()
+			}
 			return []byte(value), nil
 		},
 	}

@@ -19,7 +19,7 @@
 //	refusals.go   what a provider refuses to all of a kind
 //	sharing.go    what groups that share a budget have down
 //	standing.go   what is shown of the shard
-//	traffic.go    what load balancers say
+//	traffic.go    what load balancers say; places.go: addresses that are used again
 //	snapshot.go   all of it, put together for the planner
 //
 // # Invariants

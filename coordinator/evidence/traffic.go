@@ -19,6 +19,7 @@ type traffic struct {
 	balancers map[string]*plan.Balancer  // replaced, never changed: snapshots have them
 	members   map[string]map[string]bool // instances whose records have an entry, by balancer
 	calls     map[membership]plan.MemberCalls
+	places    places
 }
 
 // membership is an instance at a load balancer.
@@ -27,7 +28,7 @@ type membership struct{ balancer, instance string }
 func newTraffic(of map[string]balancer.Capabilities) traffic {
 	t := traffic{
 		balancers: map[string]*plan.Balancer{}, members: map[string]map[string]bool{},
-		calls: map[membership]plan.MemberCalls{},
+		calls: map[membership]plan.MemberCalls{}, places: newPlaces(),
 	}
 	for name, c := range of {
 		t.balancers[name] = &plan.Balancer{Capabilities: c}
@@ -39,10 +40,14 @@ func newTraffic(of map[string]balancer.Capabilities) traffic {
 // seeTraffic records to which load balancers an instance's record assigns it.
 func (e *Evidence) seeTraffic(rec *store.Instance) {
 	for name, members := range e.traffic.members {
-		if slices.ContainsFunc(rec.Traffic, func(t store.Traffic) bool { return t.Balancer == name }) {
-			members[rec.ID] = true
-		} else {
+		i := slices.IndexFunc(rec.Traffic, func(t store.Traffic) bool { return t.Balancer == name })
+		if i < 0 {
 			e.dropMember(name, rec.ID)
+			continue
+		}
+		members[rec.ID] = true
+		if !e.traffic.balancers[name].Capabilities.Named {
+			e.markPlaced(e.traffic.places.see(rec.ID, &rec.Traffic[i]))
 		}
 	}
 }
@@ -57,6 +62,7 @@ func (e *Evidence) dropTraffic(id string) {
 // dropMember forgets a membership; a call under way is remembered until it has ended.
 func (e *Evidence) dropMember(name, id string) {
 	delete(e.traffic.members[name], id)
+	e.markPlaced(e.traffic.places.leave(membership{name, id}))
 	if key := (membership{name, id}); !e.traffic.calls[key].Busy {
 		delete(e.traffic.calls, key)
 	}
@@ -70,18 +76,20 @@ func (e *Evidence) memberCalls(rec *store.Instance) []plan.MemberCalls {
 	calls := make([]plan.MemberCalls, len(rec.Traffic))
 	for i, t := range rec.Traffic {
 		calls[i] = e.traffic.calls[membership{t.Balancer, rec.ID}]
+		calls[i].Taken = e.traffic.places.taken(rec.ID, placeOf(&t))
 	}
 	return calls
 }
 
 // Members returns the members of a load balancer as records have them, for a List, in order of ID.
+// Where an address belongs to another member by now, the balancer has only that one.
 func (e *Evidence) Members(name string, c *cache.Content) []balancer.Member {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []balancer.Member
 	for _, id := range slices.Sorted(maps.Keys(e.traffic.members[name])) {
 		for _, t := range c.Instances[id].Record.Traffic {
-			if t.Balancer == name {
+			if t.Balancer == name && (t.State.Wanted() || !e.traffic.places.taken(id, placeOf(&t))) {
 				out = append(out, balancer.Member{Instance: id, Address: t.Address, Port: t.Port})
 			}
 		}
@@ -108,7 +116,7 @@ func (e *Evidence) BalancerListed(name string, begun time.Time, l balancer.Listi
 	wasSilent := !old.SilentSince.IsZero() || old.Begun.IsZero()
 	now.Begun, now.SilentSince, now.Problem = begun, time.Time{}, ""
 	now.Members, now.Targets = byInstance(l)
-	now.Strays, now.Down = e.strays(&now, c), 0
+	now.Strays, now.Down = e.strays(name, &now, c), 0
 	for _, l := range now.Members {
 		if l.Of(memberOf(l)).Unhealthy() {
 			now.Down++
@@ -194,11 +202,13 @@ func sameMembers(a, b balancer.Listing) bool {
 
 // strays are members without a record that were deleted on purpose: a late call added them again. A
 // member for which that is not known may be damage, and stays (SAFE-18).
-func (e *Evidence) strays(b *plan.Balancer, c *cache.Content) (strays []balancer.Member) {
+func (e *Evidence) strays(name string, b *plan.Balancer, c *cache.Content) (strays []balancer.Member) {
 	for id, l := range b.Members {
 		key := e.cfg.Keys.Instance(id)
 		if _, gone := c.Gone[key]; gone && !e.recorded(c, id) {
-			strays = append(strays, l.Has(id)...)
+			strays = append(strays, slices.DeleteFunc(l.Has(id), func(m balancer.Member) bool {
+				return e.traffic.places.taken(id, place{name, m.Address, m.Port})
+			})...)
 		}
 	}
 	slices.SortStableFunc(strays, func(a, b balancer.Member) int { return cmp.Compare(a.Instance, b.Instance) })

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -62,6 +63,9 @@ func (l *Leader) beginMemberLists(now time.Time, v View) {
 	}
 }
 
+// errTaken is why a call is not made: the member's address belongs to another one by now.
+var errTaken = errors.New("another instance has the address")
+
 // beginMemberCalls begins the calls whose turn it is. A call whose record has changed since it was
 // planned is dropped: it is planned again.
 func (l *Leader) beginMemberCalls(now time.Time, v View) {
@@ -72,6 +76,10 @@ func (l *Leader) beginMemberCalls(now time.Time, v View) {
 			m.waiting = m.waiting[1:]
 			if v.Content.Instances[call.Member.Instance].Modified != call.Record {
 				l.cfg.Evidence.MemberAnswered(call, false, nil)
+				continue
+			}
+			if call.Record != 0 && l.cfg.Evidence.Taken(call) {
+				l.cfg.Evidence.MemberAnswered(call, false, errTaken)
 				continue
 			}
 			m.running++

@@ -70,4 +70,7 @@ type MemberCalls struct {
 	Problem string         // of the last call, if it failed
 	RetryAt time.Time      // no further call before
 	Failed  int            // calls in a row
+	// Taken: the balancer knows members by their addresses alone, and another instance's record wants
+	// that one at this address. What a call took out there would be that instance.
+	Taken bool
 }

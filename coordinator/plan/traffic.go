@@ -201,7 +201,8 @@ func (d *traffic) keepTraffic(m *member) bool {
 	}
 	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
 		e := d.entryOf(m, t.Balancer)
-		gone := e.State == store.TrafficLeaving && e.fresh && e.calls.Last == MemberRemove && e.stands.Gone()
+		gone := e.State == store.TrafficLeaving && (e.calls.Taken ||
+			e.fresh && e.calls.Last == MemberRemove && e.stands.Gone())
 		changed = changed || gone
 		return gone
 	})
@@ -241,7 +242,8 @@ func (d *traffic) mayMove() bool { return d.spec != nil && d.mayAct() }
 // askBalancer asks for what is missing. Nothing is taken out while the shard is on hold, the group
 // paused, or its state in doubt (SAFE-18); what is wanted is put back even then.
 func (d *traffic) askBalancer(m *member, e *entry) {
-	if e.seen == nil || m.phase == store.Pending || m.phase == store.Creating {
+	if e.seen == nil || m.phase == store.Pending || m.phase == store.Creating ||
+		e.calls.Taken && !e.State.Wanted() {
 		return
 	}
 	kind, of := d.missing(m, e)

@@ -87,7 +87,7 @@ func (d *traffic) ignored(e *entry) bool {
 // left reports whether the balancer begins no new connections to the instance.
 func (d *traffic) left(e *entry) bool {
 	switch {
-	case e.State == store.TrafficLeaving, d.ignored(e):
+	case e.State == store.TrafficLeaving, d.ignored(e), e.State == store.TrafficDraining && e.calls.Taken:
 		return true
 	case e.State != store.TrafficDraining || e.seen == nil:
 		return false
@@ -106,6 +106,8 @@ func (d *traffic) ended(m *member, e *entry) bool {
 		return true
 	case e.seen == nil || !d.left(e) || !e.fresh:
 		return false
+	case e.calls.Taken:
+		return true
 	}
 	return e.stands.Gone() || e.seen.Capabilities.DrainEnds && e.stands.Drained()
 }
@@ -139,7 +141,7 @@ func (d *traffic) removedFromTraffic(m *member) bool {
 		return true
 	}
 	return d.allEntries(m, func(e *entry) bool {
-		if d.ignored(e) || e.State == store.TrafficLeaving && e.calls.Last == MemberRemove {
+		if d.ignored(e) || e.State == store.TrafficLeaving && (e.calls.Last == MemberRemove || e.calls.Taken) {
 			return true
 		}
 		d.wake(e.due)

@@ -21,10 +21,7 @@ const (
 	saveEvery   = 5 * time.Second
 	// idleEvery is how often the place in the journal is recorded when nothing is sent, so that a new
 	// leader reads little.
-	idleEvery = 10 * time.Minute
-	// slack is how much earlier than its commit an entry's time may be: entries are ordered by time in
-	// etcd, and sent in the order of their commits.
-	slack           = time.Hour
+	idleEvery       = 10 * time.Minute
 	mostDeadLetters = 20
 	partSize        = 1_000 // entries that one request reads
 )
@@ -48,7 +45,11 @@ type Deliverer struct {
 func (d *Deliverer) Run(ctx context.Context) {
 	var hooks sync.WaitGroup
 	for _, h := range d.Hooks {
-		hooks.Go(func() { (&delivery{Deliverer: d, hook: h, log: d.Log.With("webhook", h.name)}).run(ctx) })
+		hooks.Go(func() {
+			(&delivery{
+				Deliverer: d, hook: h, log: d.Log.With("webhook", h.name), done: map[string]struct{}{},
+			}).run(ctx)
+		})
 	}
 	hooks.Wait()
 }
@@ -60,7 +61,12 @@ type delivery struct {
 	log    *slog.Logger
 	record store.Webhook
 	saved  time.Time
-	dirty  bool // the record is not in etcd as it is here
+	noted  time.Time // when the place in the journal was recorded last
+	dirty  bool      // the record is not in etcd as it is here
+
+	later store.KV            // the entry that is tried again
+	done  map[string]struct{} // entries of the commit under way that are done, by key
+	tried time.Time           // when the event on trial failed last in this term
 }
 
 // entry is a journal entry that passes the webhook's filters.
@@ -70,6 +76,7 @@ type entry struct {
 }
 
 func (d *delivery) run(ctx context.Context) {
+	d.noted = time.Now()
 	pause := retryFirst
 	again := func(err error) bool {
 		if ctx.Err() == nil {
@@ -105,31 +112,81 @@ func (d *delivery) run(ctx context.Context) {
 // load reads how far the leaders before have come. A webhook that is new begins with what happens
 // from now on.
 func (d *delivery) load(ctx context.Context) error {
-	kv, err := d.Store.Get(ctx, d.Keys.Webhook(d.hook.name))
-	if err == nil {
-		var v store.Versioned[store.Webhook]
-		if v, err = store.Decode[store.Webhook](kv); err == nil || errors.Is(err, store.ErrSchema) {
-			d.record = v.Record
-			return err
-		}
-		d.log.Error("webhook begins anew: its record cannot be read", "error", err)
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return err
+	kv, missing := d.Store.Get(ctx, d.Keys.Webhook(d.hook.name))
+	if missing != nil && !errors.Is(missing, store.ErrNotFound) {
+		return missing
 	}
 	vitals, err := d.Store.Vitals(ctx)
 	if err != nil {
 		return err
+	}
+	if missing == nil {
+		v, err := store.Decode[store.Webhook](kv)
+		switch {
+		case errors.Is(err, store.ErrSchema):
+			return err
+		case err != nil:
+			d.log.Error("webhook begins anew: its record cannot be read", "error", err)
+		case v.Record.Revision > vitals.Revision: // of another etcd, restored from a backup
+			d.record = v.Record
+			d.record.Revision, d.dirty = vitals.Revision, true
+			return d.save(ctx)
+		default:
+			d.record = v.Record
+			return nil
+		}
 	}
 	d.record = store.Webhook{Name: d.hook.name, Revision: vitals.Revision, At: time.Now().UTC()}
 	d.dirty = true
 	return d.save(ctx)
 }
 
-// follow sends what the journal holds that was not sent yet, and then what is added to it.
+// follow sends what is added to the journal, from where it is done with. Entries are counted by the
+// revisions of their commits: their times are of several clocks (SAFE-13). If etcd has forgotten
+// changes since, what the journal still holds of them is sent first.
 func (d *delivery) follow(ctx context.Context) error {
-	waiting, at, err := d.list(ctx)
+	if d.later.Key != "" {
+		if _, err := d.deliver(ctx, d.later, true); err != nil {
+			return err
+		}
+		d.later = store.KV{}
+	}
+	err := d.watch(ctx, d.record.Revision+1)
+	if !errors.Is(err, store.ErrCompacted) {
+		return err
+	}
+	at, err := d.catchUp(ctx)
 	if err != nil {
 		return err
+	}
+	return d.watch(ctx, at+1)
+}
+
+// watch sends what is added to the journal, from a revision on.
+func (d *delivery) watch(ctx context.Context, from store.Revision) error {
+	return store.Changes(ctx, d.Store, d.Keys.Of(store.KindEvents), from, func(b store.Batch) error {
+		for _, e := range b.Events {
+			if e.Deleted {
+				continue
+			}
+			d.reached(e.KV.Created - 1)
+			if done, err := d.deliver(ctx, e.KV, false); err != nil {
+				return err
+			} else if !done {
+				d.later = e.KV
+				return errLater
+			}
+		}
+		d.reached(b.Revision)
+		return d.save(ctx)
+	})
+}
+
+// catchUp sends what the journal holds that was not sent yet, and returns up to which revision.
+func (d *delivery) catchUp(ctx context.Context) (store.Revision, error) {
+	waiting, at, err := d.list(ctx)
+	if err != nil {
+		return 0, err
 	}
 	for _, e := range waiting {
 		d.reached(e.revision - 1)
@@ -140,28 +197,14 @@ func (d *delivery) follow(ctx context.Context) error {
 			d.dirty = true
 			continue
 		case err != nil:
-			return err
+			return 0, err
 		}
 		if _, err := d.deliver(ctx, kv, true); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	d.reached(at)
-	return store.Changes(ctx, d.Store, d.Keys.Of(store.KindEvents), at+1, func(b store.Batch) error {
-		for _, e := range b.Events {
-			if e.Deleted {
-				continue
-			}
-			d.reached(e.KV.Created - 1)
-			if done, err := d.deliver(ctx, e.KV, false); err != nil {
-				return err
-			} else if !done {
-				return errLater
-			}
-		}
-		d.reached(b.Revision)
-		return d.save(ctx)
-	})
+	return at, nil
 }
 
 // reached records that the journal is done up to a revision.
@@ -170,7 +213,8 @@ func (d *delivery) reached(revision store.Revision) {
 		return
 	}
 	d.record.Revision = revision
-	if time.Since(d.record.At) > idleEvery {
+	clear(d.done)
+	if time.Since(d.noted) > idleEvery {
 		d.record.At, d.dirty = time.Now().UTC(), true
 	}
 }
@@ -180,7 +224,7 @@ func (d *delivery) reached(revision store.Revision) {
 func (d *delivery) list(ctx context.Context) ([]entry, store.Revision, error) {
 	var found []entry
 	var at store.Revision
-	from := d.Keys.EventsFrom(d.record.At.Add(-slack))
+	from := ""
 	for {
 		part, err := d.Store.ListPart(ctx, d.Keys.Of(store.KindEvents), from, partSize, at)
 		if err != nil {
@@ -204,7 +248,8 @@ func (d *delivery) list(ctx context.Context) ([]entry, store.Revision, error) {
 // wanted returns the journal entry of a key, if it is new and passes the filters.
 func (d *delivery) wanted(kv store.KV) (store.JournalEntry, bool) {
 	v, err := store.Decode[store.JournalEntry](kv)
-	return v.Record, err == nil && kv.Created > d.record.Revision && d.hook.passes(&v.Record)
+	_, done := d.done[kv.Key]
+	return v.Record, err == nil && kv.Created > d.record.Revision && !done && d.hook.passes(&v.Record)
 }
 
 // deliver sends an entry if it is wanted, and reports whether it is done with: delivered, given up,
@@ -227,9 +272,11 @@ func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done
 		d.dirty = true
 		if failed == nil {
 			d.delivered(e.At)
+			d.done[kv.Key] = struct{}{}
 			return true, d.save(ctx)
 		}
 		if d.failed(&e, failed) {
+			d.done[kv.Key] = struct{}{}
 			return true, d.saveNow(ctx)
 		}
 		if err := d.save(ctx); err != nil || !patient {
@@ -246,23 +293,28 @@ func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done
 
 func (d *delivery) delivered(at time.Time) {
 	if d.record.Trying != "" {
-		d.log.Info("webhook takes events again", "after", time.Since(d.record.Since).Round(time.Second))
+		d.log.Info("webhook takes events again", "after", d.record.Tried.D().Round(time.Second))
 	}
 	d.record.At = at
-	d.record.Trying, d.record.Since, d.record.Why, d.record.Missed = "", time.Time{}, "", 0
+	d.record.Trying, d.record.Since, d.record.Tried, d.record.Why, d.record.Missed = "", time.Time{}, 0, "", 0
 }
 
-// failed records that an event was not taken, and reports whether it is given up.
+// failed records that an event was not taken, and reports whether it is given up. For how long it
+// has been tried is added up: the clock of the leader before may have been another one (SAFE-13).
 func (d *delivery) failed(e *Event, failed error) bool {
 	now, r := time.Now().UTC(), &d.record
+	if r.Trying == e.ID && !d.tried.IsZero() {
+		r.Tried += store.Duration(now.Sub(d.tried))
+	}
+	d.tried = now
 	if r.Trying != e.ID {
-		r.Trying, r.Since = e.ID, now
+		r.Trying, r.Since, r.Tried = e.ID, now, 0
 		d.saved = time.Time{} // a new leader goes on with the same hour
 		d.log.Warn("webhook did not take an event", "event", e.ID, "error", failed)
 	}
 	r.Why = failed.Error()
 	f := (*failure)(nil)
-	if final := errors.As(failed, &f) && f.final; !final && now.Sub(r.Since) < giveUpAfter {
+	if final := errors.As(failed, &f) && f.final; !final && r.Tried.D() < giveUpAfter {
 		return false
 	}
 	d.log.Error("webhook: event given up", "event", e.ID, "rule", e.Rule, "error", failed)
@@ -272,7 +324,7 @@ func (d *delivery) failed(e *Event, failed error) bool {
 	r.DeadLetters = r.DeadLetters[max(0, len(r.DeadLetters)-mostDeadLetters):]
 	r.DeadCount++
 	r.Missed++
-	r.At, r.Trying, r.Since = e.At, "", time.Time{}
+	r.At, r.Trying, r.Since, r.Tried = e.At, "", time.Time{}, 0
 	return true
 }
 
@@ -290,7 +342,7 @@ func (d *delivery) saveNow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("record how far the deliveries have come: %w", err)
 	}
-	d.saved, d.dirty = time.Now(), false
+	d.saved, d.noted, d.dirty = time.Now(), time.Now(), false
 	return nil
 }
 

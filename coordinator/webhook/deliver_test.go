@@ -98,6 +98,7 @@ func (r *receiver) got() []string {
 // shard is a shard with one webhook.
 type shard struct {
 	*receiver
+	db    *memstore.Database
 	st    *memstore.Store
 	keys  store.Keys
 	hook  *Hook
@@ -127,7 +128,7 @@ func inShard(t *testing.T, change func(*Config), test func(*shard)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &shard{receiver: &receiver{t: t}, st: db.Connect(), keys: store.KeysOf("shop"), hook: hook}
+		s := &shard{receiver: &receiver{t: t}, db: db, st: db.Connect(), keys: store.KeysOf("shop"), hook: hook}
 		hook.client.Transport = s.receiver
 		s.lead = func() {}
 		s.leads()
@@ -315,17 +316,22 @@ func TestMalformedEventDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// What the journal no longer has when its turn comes was missed.
+// What neither the journal nor etcd's history has when its turn comes was missed.
 //
 // proves WEB-3
 func TestJournalForgotAnEvent(t *testing.T) {
 	inShard(t, nil, func(s *shard) {
 		s.answers(func(*Event) int { return 0 })
+		s.stops()
 		s.decides(dead("web-0"))
 		e := dead("web-1")
 		e.At = time.Now().UTC()
 		s.decides(e)
 		s.decides(dead("web-2"))
+		if err := s.db.Faults().Compact(0); err != nil {
+			t.Fatal(err)
+		}
+		s.leads()
 		pass(5 * time.Second)
 		forgotten := store.Delete(s.keys.Event(e.At, "00000002"))
 		if _, err := s.st.Commit(t.Context(), store.Txn{Writes: []store.Write{forgotten}}); err != nil {
@@ -374,5 +380,100 @@ func TestNothingIsLeftOut(t *testing.T) {
 				t.Errorf("seed %d: received %d events, in this order: %v", seed, len(first), first)
 			}
 		})
+	}
+}
+
+// A leader whose clock was ahead costs the next one no event: entries are counted by their commits,
+// also if etcd has forgotten the changes since.
+//
+// proves WEB-3, SAFE-13
+func TestAClockThatWasAheadLosesNoEvent(t *testing.T) {
+	for name, compacted := range map[string]bool{"etcd has the changes": false, "etcd has forgotten them": true} {
+		inShard(t, nil, func(s *shard) {
+			pass(time.Minute)
+			s.decides(dead("web-0"))
+			pass(10 * time.Second)
+			s.stops()
+			ahead := s.record()
+			ahead.At = time.Now().Add(2 * time.Hour).UTC()
+			s.put(ahead)
+			s.decides(dead("web-1"))
+			if compacted {
+				if err := s.db.Faults().Compact(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			refused := 0
+			s.answers(func(e *Event) int {
+				if refused++; refused == 1 || e.Instance == "web-2" && refused < 6 {
+					return http.StatusServiceUnavailable
+				}
+				return http.StatusOK
+			})
+			s.leads()
+			pass(10 * time.Second)
+			early := dead("web-2") // of a replica whose clock is further behind than any list looks back
+			early.At = time.Now().Add(-3 * time.Hour).UTC()
+			s.decides(early, dead("web-3"))
+			pass(time.Minute)
+			got := slices.Compact(s.got()) // a new leader may send the last one again
+			if !slices.Equal(got, []string{"web-0", "web-1", "web-2", "web-3"}) {
+				t.Errorf("%s: received %q", name, got)
+			}
+		})
+	}
+}
+
+// For how long an event was tried is counted by the clocks of those who tried, however far apart
+// they are.
+//
+// proves WEB-3, SAFE-13
+func TestAnHourIsAnHourWhateverClocksSay(t *testing.T) {
+	for _, off := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
+		inShard(t, nil, func(s *shard) {
+			s.answers(func(*Event) int { return 0 })
+			s.decides(dead("web-0"))
+			pass(30 * time.Minute)
+			s.stops()
+			other := s.record()
+			other.Since = other.Since.Add(off)
+			s.put(other)
+			s.leads()
+			pass(25 * time.Minute)
+			if r := s.record(); r.DeadCount != 0 {
+				t.Errorf("%s: given up after 55 minutes: %+v", off, r)
+			}
+			pass(10 * time.Minute)
+			if r := s.record(); r.DeadCount != 1 {
+				t.Errorf("%s: not given up after 65 minutes: %+v", off, r)
+			}
+		})
+	}
+}
+
+// A record that a backup brought from another etcd counts revisions of that one.
+//
+// proves WEB-3
+func TestARecordOfAnotherEtcd(t *testing.T) {
+	inShard(t, nil, func(s *shard) {
+		s.stops()
+		restored := s.record()
+		restored.Revision = 1 << 40
+		s.put(restored)
+		s.leads()
+		s.decides(dead("web-0"))
+		pass(10 * time.Second)
+		if got := s.got(); !slices.Equal(got, []string{"web-0"}) {
+			t.Errorf("received %q", got)
+		}
+	})
+}
+
+// put has etcd hold another record of the webhook.
+func (s *shard) put(r store.Webhook) {
+	s.t.Helper()
+	write := store.Put(s.keys.Webhook("ops"), store.Encode(r))
+	if _, err := s.st.Commit(s.t.Context(), store.Txn{Writes: []store.Write{write}}); err != nil {
+		s.t.Fatal(err)
 	}
 }
