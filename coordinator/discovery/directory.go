@@ -16,6 +16,9 @@ import (
 type Group struct {
 	Name      string
 	Endpoints []Endpoint // in order of their instances' IDs
+	// Withheld: this replica has never known all instances of the group (see Incomplete). It has no
+	// answer, since a client would drop those that are missing from it.
+	Withheld bool
 }
 
 // Directory keeps the endpoints of each group, so that a query does not read the cache, and a
@@ -68,7 +71,7 @@ func (d *Directory) Find(name string) (*Group, bool) {
 	return g, there
 }
 
-// Names returns the names of all groups.
+// Names returns the names of all groups, withheld ones included.
 func (d *Directory) Names() []string {
 	groups := d.groups.Load()
 	if groups == nil {
@@ -126,7 +129,10 @@ func (d *Directory) update() {
 			old, had := before[name]
 			endpoints := Endpoints(c, name)
 			switch is := len(endpoints) > 0 || Knows(c, name); {
-			case is && had && slices.Equal(old.Endpoints, endpoints):
+			case is && (!had || old.Withheld) && Incomplete(c, name):
+				after[name] = &Group{Name: name, Withheld: true}
+				continue
+			case is && had && !old.Withheld && slices.Equal(old.Endpoints, endpoints):
 				after[name] = old
 				continue
 			case is:
@@ -180,10 +186,14 @@ func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
 		case store.KindShard: // an operator may have released a hold for lost records
 			all = true
 		case store.KindInstances:
-			groups = append(groups, change.Group, c.Instances[change.Name].Record.Group)
+			of := c.Instances[change.Name].Record.Group
+			groups = append(groups, change.Group, of)
+			if change.Group == "" && of == "" { // one that was never read: it may be of any group
+				all = true
+			}
 		case store.KindReports:
 			groups = append(groups, change.Group, lostGroup(c, change.Name))
-		case store.KindGone, store.KindGroups, store.KindStatic, store.KindStatus:
+		case store.KindGone, store.KindGroups, store.KindStatic, store.KindStatus, store.KindStrays:
 			groups = append(groups, change.Group)
 		}
 	}

@@ -133,7 +133,7 @@ func play(t *testing.T, events []event) string {
 		Settings: store.DefaultShardSettings(),
 	})))
 	for _, g := range groups {
-		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(3)})))
+		p.commit(store.Put(keys.Status(g), store.Encode(store.Status{Schema: 1, Group: g, Records: new(0)})))
 	}
 	running.Go(func() { _ = c.Run(ctx, p.replica) })
 	running.Go(func() { p.directory.Run(ctx) })
@@ -282,4 +282,112 @@ func TestOnlyChangedGroupsAreTold(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 	})
+}
+
+// A replica that starts after records were lost does not know whose they were. It has no answer for
+// such a group until the records are back, an operator has accepted the loss, or the leader has
+// noted that they are gone.
+//
+// proves LB-4, SAFE-18
+func TestNewReplicaWithholdsDamagedGroups(t *testing.T) {
+	instance := func(id string) store.Write {
+		return store.Put(keys.Instance(id), store.Encode(store.Instance{
+			Schema: 1, ID: id, Group: group(id), Phase: store.Running, Address: "10.0.0.1:80",
+		}))
+	}
+	status := func(records int, damaged ...store.Damaged) store.Write {
+		return store.Put(keys.Status("web"), store.Encode(store.Status{
+			Schema: 1, Group: "web", Records: &records, Counted: 1, Damaged: damaged,
+		}))
+	}
+	shard := func(reviewed store.Revision) store.Write {
+		s := store.Shard{Schema: 1, ID: "s", Settings: store.DefaultShardSettings()}
+		if reviewed > 0 {
+			s.Reviewed = &store.Reviewed{Seen: reviewed}
+		}
+		return store.Put(keys.Shard(), store.Encode(s))
+	}
+	lost := store.Damaged{Key: keys.Instance("web-0"), Instance: "web-0", What: store.DamageLost, Last: 3, Seen: 5}
+	gone := func(id string) store.Write {
+		return store.Put(keys.Gone(keys.Instance(id)), store.Encode(store.Gone{Schema: 1, Instance: id, Group: group(id)}))
+	}
+	const both = "web-0 web-1"
+	for name, test := range map[string]struct {
+		damage, mend []store.Write
+		mended       string
+	}{
+		"one is counted and not there": {
+			[]store.Write{status(2), instance("web-1")}, []store.Write{instance("web-0")}, both,
+		},
+		"all are": {
+			[]store.Write{status(2)}, []store.Write{instance("web-0"), instance("web-1")}, both,
+		},
+		"a leader has named it": {
+			[]store.Write{status(1, lost), instance("web-1")}, []store.Write{instance("web-0")}, both,
+		},
+		"it is declared gone": {
+			[]store.Write{status(2, lost), instance("web-1")}, []store.Write{gone("web-0")}, "web-1",
+		},
+		"the loss is accepted": {
+			[]store.Write{status(2, lost), instance("web-1")}, []store.Write{shard(5)}, "web-1",
+		},
+		"it cannot be read": {
+			[]store.Write{status(2), instance("web-1"), store.Put(keys.Instance("web-0"), []byte("garbage"))},
+			[]store.Write{instance("web-0")}, both,
+		},
+		"it cannot be read, and is deleted on purpose": {
+			[]store.Write{status(2), instance("web-1"), store.Put(keys.Instance("web-0"), []byte("garbage"))},
+			[]store.Write{gone("web-0"), store.Delete(keys.Instance("web-0"))}, "web-1",
+		},
+		"the status cannot be read": {
+			[]store.Write{store.Put(keys.Status("web"), []byte("garbage")), instance("web-1")}, []store.Write{status(1)},
+			"web-1",
+		},
+		"an agent claims to be of it, and there is no status": {
+			[]store.Write{store.Put(keys.Group("web"), []byte("{}")), store.Put(keys.Stray("web-0"),
+				store.Encode(store.Stray{Schema: 1, Instance: "web-0", Claim: &store.Claim{Instance: "web-0", Group: "web"}}))},
+			[]store.Write{store.Delete(keys.Stray("web-0"))}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &played{t: t, db: memstore.New(memstore.Config{}), told: map[string]bool{}}
+				defer p.db.Close()
+				p.store, p.replica = p.db.Connect(), p.db.Connect()
+				p.commit(append(test.damage, shard(0), instance("db-0"), store.Put(keys.Status("db"),
+					store.Encode(store.Status{Schema: 1, Group: "db", Records: new(1)})))...)
+				c := cache.New(keys)
+				p.directory = discovery.NewDirectory(c)
+				p.directory.OnChange(func(groups []string) {
+					for _, g := range groups {
+						p.told[g] = true
+					}
+				})
+				ctx, cancel := context.WithCancel(context.Background())
+				var running sync.WaitGroup
+				defer running.Wait()
+				defer cancel()
+				running.Go(func() { _ = c.Run(ctx, p.replica) })
+				running.Go(func() { p.directory.Run(ctx) })
+				synctest.Wait()
+				if g, there := p.directory.Find("web"); !there || !g.Withheld || p.told["web"] {
+					t.Errorf("it answers with %+v, announced: %t", g, p.told["web"])
+				}
+				if got := p.shown("db"); got != "db-0" || !p.told["db"] {
+					t.Errorf("another group has %q", got)
+				}
+				p.commit(test.mend...)
+				synctest.Wait()
+				if g, _ := p.directory.Find("web"); g.Withheld || p.shown("web") != test.mended || !p.told["web"] {
+					t.Errorf("afterwards it has %q, want %q; withheld %t, announced %t", p.shown("web"), test.mended, g.Withheld,
+						p.told["web"])
+				}
+				p.commit(status(9)) // a replica that has known all of them keeps its answer
+				synctest.Wait()
+				if g, _ := p.directory.Find("web"); g.Withheld || p.shown("web") != test.mended {
+					t.Errorf("later it has %q, withheld: %t", p.shown("web"), g.Withheld)
+				}
+			})
+		})
+	}
 }

@@ -7,6 +7,8 @@
 //   - Only positive evidence takes an instance out: its record says that it drains or is removed,
 //     or its own report says that it is unhealthy. A lost lease, a storm, a hold and lost or
 //     unreadable records take out nothing (SAFE-18).
+//   - A group of which this replica does not know all instances has no answer, rather than one
+//     that leaves them out.
 package discovery
 
 import (
@@ -80,12 +82,8 @@ func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 			add(&rec)
 		}
 	}
-	acknowledged := store.Revision(0) // up to this revision an operator knows what was lost, and has accepted it
-	if r := c.Shard.Record.Reviewed; r != nil {
-		acknowledged = r.Seen
-	}
 	for _, lost := range c.Missing {
-		if _, there := c.Instances[lost.Name]; !there && lost.Instance != nil && lost.At > acknowledged {
+		if _, there := c.Instances[lost.Name]; !there && lost.Instance != nil && lost.At > Acknowledged(c) {
 			add(lost.Instance)
 		}
 	}

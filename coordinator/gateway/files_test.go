@@ -256,3 +256,55 @@ func TestPeersInFiles(t *testing.T) {
 		}
 	})
 }
+
+// A replica that starts after a record was lost does not write a file without that peer. It does
+// once the record is back; and an operator who accepts a loss takes the peer out.
+//
+// proves FILE-1, SAFE-18
+func TestPeersThatANewReplicaHasNeverRead(t *testing.T) {
+	inWorld(t, func(w *world) {
+		settle := 5 * time.Second
+		peers := store.File{
+			Path: "/peers", Mode: "0644", Template: "{{range .Peers}}{{.Instance}} {{end}}",
+			Settle: store.Duration(settle),
+		}
+		peer := func(id string) { w.workloadRecord(id, func(i *store.Instance) { i.Address = "192.0.2.9:80" }) }
+		w.workloadRecord("web-0", withFiles(peers))
+		two := 2
+		w.put(w.keys.Status("web"), store.Encode(store.Status{
+			Schema: store.Schema, Group: "web", Records: &two, Damaged: []store.Damaged{{
+				Key: w.keys.Instance("web-2"), Instance: "web-2", What: store.DamageLost, Last: 1, Seen: 1,
+			}},
+		}))
+		r := w.serve("one")
+		defer r.stop()
+		a := r.welcomed(newest("web-0"))
+		defer a.hangUp()
+		told, _ := a.files()
+		if f := told.GetFiles()[0]; f.GetVersion() != "" || !strings.Contains(f.GetProblem(), "peers are not known") {
+			t.Fatalf("without a peer of which it knows nothing: told %v", f)
+		}
+		next := func(what, want string) {
+			t.Helper()
+			pass(2 * settle)
+			told, number := a.files()
+			if number == 0 {
+				t.Fatalf("%s: told nothing", what)
+			}
+			if got, problem := a.fetch(told.GetFiles()[0]); got != want {
+				t.Errorf("%s: the file is %q (%s), want %q", what, got, problem, want)
+			}
+		}
+		peer("web-2")
+		next("its record is back", "web-0 web-2 ")
+		w.remove(w.keys.Instance("web-2"))
+		pass(2 * settle)
+		if told, number := a.files(); number > 0 {
+			t.Errorf("its record is lost again: told %v", told)
+		}
+		w.put(w.keys.Shard(), store.Encode(store.Shard{
+			Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: 1 << 40},
+		}))
+		next("the loss is accepted", "web-0 ")
+	})
+}

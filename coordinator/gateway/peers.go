@@ -16,7 +16,8 @@ import (
 // of its peers changes at most once per settle time.
 //
 // A peer is removed only on positive evidence (SAFE-18): its record or its report, or a note that
-// its record was deleted on purpose. A peer with a lost record stays.
+// its record was deleted on purpose. A peer with a lost record stays until an operator accepts the
+// loss.
 type peers struct {
 	g *Gateway
 
@@ -34,7 +35,7 @@ type viewOf struct {
 
 // view is the peers as files see them now.
 type view struct {
-	list     []filetemplate.Peer // in order of instances
+	list     []filetemplate.Peer // in order of instances; nil: not known yet
 	taken    time.Time
 	waits    bool // a timer runs
 	rendered map[string]rendered
@@ -55,12 +56,12 @@ func (p *peers) render(group string, settle time.Duration, shared string,
 	v := p.views[viewOf{group, settle}]
 	if v == nil {
 		v = &view{}
-		if !p.take(group, v) {
-			p.mu.Unlock()
-			return nil, false, nil
-		}
 		p.views[viewOf{group, settle}] = v
-		p.watched.Store(group, true)
+		p.watched.Store(group, true) // before the cache is read: no change after that is missed
+	}
+	if v.list == nil && !p.take(group, v) {
+		p.mu.Unlock()
+		return nil, false, nil
 	}
 	if shared == "" {
 		list := v.list
@@ -82,7 +83,8 @@ func (p *peers) take(group string, v *view) (known bool) {
 	p.g.deps.Cache.View(func(c *cache.Content) {
 		hold := c.Shard.Record.Hold
 		damaged := hold != nil && (hold.Damage > 0 || hold.Extras > 0)
-		if known = !p.g.isWrongShard(c) && (v.list != nil || !damaged); !known {
+		whole := v.list != nil || !damaged && !discovery.Incomplete(c, group)
+		if known = whole && !p.g.isWrongShard(c); !known {
 			return
 		}
 		v.list = p.merge(c, group, v.list)
@@ -100,8 +102,12 @@ func (p *peers) merge(c *cache.Content, group string, before []filetemplate.Peer
 		list = append(list, filetemplate.Peer{Instance: e.Instance, Slot: e.Slot, Zone: e.Zone, Address: e.Address})
 	}
 	for _, old := range before {
+		key := p.g.cfg.Keys.Instance(old.Instance)
 		_, recorded := c.Instances[old.Instance]
-		_, deleted := c.Gone[p.g.cfg.Keys.Instance(old.Instance)]
+		_, deleted := c.Gone[key]
+		if lost, missing := c.Missing[key]; missing && lost.At <= discovery.Acknowledged(c) {
+			continue
+		}
 		listed := slices.ContainsFunc(list, func(n filetemplate.Peer) bool { return n.Instance == old.Instance })
 		if !recorded && !deleted && !listed {
 			list = append(list, old)
@@ -158,7 +164,7 @@ func (p *peers) retake(of viewOf, v *view, used bool) bool {
 	if !p.take(of.group, v) {
 		return false
 	}
-	if slices.Equal(before, v.list) {
+	if before != nil && slices.Equal(before, v.list) {
 		v.rendered = was
 		return false
 	}

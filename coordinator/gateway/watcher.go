@@ -47,7 +47,9 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	}
 	for _, change := range changes {
 		switch change.Kind {
-		case store.KindInstances, store.KindReports, store.KindGone:
+		case store.KindShard: // an operator may have accepted a loss
+			g.peers.changed("")
+		case store.KindInstances, store.KindReports, store.KindGone, store.KindStatus:
 			if change.Group != "" || change.Kind == store.KindGone {
 				g.peers.changed(change.Group)
 			}

@@ -30,12 +30,21 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var endpoints []discovery.Endpoint
-	unknown := ""
+	unknown, incomplete := "", ""
 	ready := t.replica.Cache().View(func(c *cache.Content) {
 		endpoints = discovery.Endpoints(c, groups...)
 		for _, g := range groups {
 			if !discovery.Knows(c, g) {
 				unknown = g
+			}
+		}
+		of := groups
+		if len(of) == 0 {
+			of = discovery.Groups(c)
+		}
+		for _, g := range of {
+			if discovery.Incomplete(c, g) {
+				incomplete = g
 			}
 		}
 	})
@@ -45,6 +54,10 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	case unknown != "":
 		say(w, http.StatusNotFound, "no such group")
+		return
+	case incomplete != "": // its reader would drop those that are missing from the list
+		say(w, http.StatusServiceUnavailable, "this replica does not know all instances of group "+incomplete+
+			": records are damaged")
 		return
 	}
 	list := make([]target, 0, len(endpoints))

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// proves LB-4: what Prometheus asks for is answered from memory, also while etcd is away
+// proves LB-4, SAFE-18: what Prometheus asks for is answered from memory, also while etcd is away;
+// a part of a group is no answer
 func TestTargetsForPrometheus(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
@@ -67,6 +68,19 @@ func TestTargetsForPrometheus(t *testing.T) {
 		t.Errorf("without etcd: %s, want %s", got, all)
 	}
 	conn.Faults().Mend()
+
+	// Another instance's record is lost, and this replica has never read it.
+	s.put(keys.Status("db"), store.Encode(store.Status{Schema: 1, Group: "db", Records: new(1)}))
+	eventually(t, "the loss", func() bool {
+		code, _, _ := replica.get("/discovery/prometheus")
+		return code == http.StatusServiceUnavailable
+	})
+	if got := list("/discovery/prometheus?group=web"); got != all {
+		t.Errorf("another group, while records of one are lost: %s", got)
+	}
+	if code, body, _ := replica.get("/discovery/prometheus?group=db"); code != http.StatusServiceUnavailable {
+		t.Errorf("a group of which records are lost: %d %s", code, body)
+	}
 
 	site := open(t, web.Config{Listen: loopback}, web.Deps{})
 	if code, body, _ := site.get("/discovery/prometheus"); code != http.StatusServiceUnavailable {

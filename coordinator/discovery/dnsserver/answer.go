@@ -71,6 +71,9 @@ func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 	records := z.find(strings.TrimSuffix(strings.TrimSuffix(name, z.name), "."), q, most)
 	reply.Answer, reply.Extra = records.answer, append(records.extra, reply.Extra...)
 	switch {
+	case records.withheld: // no NODATA either
+		explain(reply, dns.ExtendedErrorCodeNotReady, "this replica does not know all instances: records are damaged")
+		return refuse(reply, dns.RcodeServerFailure)
 	case !records.exists:
 		reply.Rcode = dns.RcodeNameError
 		reply.Ns = []dns.RR{z.soa(z.name)}
@@ -130,6 +133,8 @@ type records struct {
 	answer []dns.RR
 	extra  []dns.RR // addresses of the names in answer
 	more   bool     // there are more than were asked for
+	// withheld: the group exists, and this replica does not know all of its instances
+	withheld bool
 }
 
 // find looks up a name below the zone's, which may be empty:
@@ -186,7 +191,7 @@ func (a asks) ofGroup(name string, valid, service bool) records {
 	if !there || !valid {
 		return records{}
 	}
-	out := records{exists: true}
+	out := records{exists: true, withheld: g.Withheld}
 	if service && a.q.Qtype != dns.TypeSRV && a.q.Qtype != dns.TypeANY {
 		return out
 	}
@@ -207,8 +212,8 @@ func (a asks) ofGroup(name string, valid, service bool) records {
 
 func (a asks) ofInstance(id, group string) records {
 	g, there := a.zone.directory.Find(group)
-	if !there {
-		return records{}
+	if !there || g.Withheld {
+		return records{withheld: there}
 	}
 	for _, e := range g.Endpoints {
 		if e.Instance != id {

@@ -23,7 +23,7 @@ func (k known) Age() time.Duration { return k.age }
 
 func (k known) Find(name string) (*discovery.Group, bool) {
 	all, there := k.groups[name]
-	return &discovery.Group{Name: name, Endpoints: all}, there
+	return &discovery.Group{Name: name, Endpoints: all, Withheld: name == "torn"}, there
 }
 
 func at(group, id, address string) discovery.Endpoint {
@@ -38,6 +38,7 @@ var some = known{groups: map[string][]discovery.Endpoint{
 	"named": {at("named", "named-0-a", "db.example:5432")},
 	"odd":   {at("odd", "odd-0-a", "fe80::1%eth0"), at("odd", "odd-1-b", "a b")},
 	"empty": {},
+	"torn":  {}, // withheld
 }}
 
 func ask(name string, kind uint16) *dns.Msg { return new(dns.Msg).SetQuestion(name, kind) }
@@ -115,6 +116,9 @@ func TestNamesAreAnswered(t *testing.T) {
 		{"empty.main.leasehold.", dns.TypeA, "NOERROR | SOA"},
 		{"empty.main.leasehold.", dns.TypeANY, "NOERROR | SOA"},
 		{"nosuch.main.leasehold.", dns.TypeA, "NXDOMAIN | SOA"},
+		{"torn.main.leasehold.", dns.TypeA, "SERVFAIL"},
+		{"_torn._tcp.main.leasehold.", dns.TypeSRV, "SERVFAIL"},
+		{"torn-0-a.torn.main.leasehold.", dns.TypeA, "SERVFAIL"},
 		{"_nosuch._tcp.main.leasehold.", dns.TypeSRV, "NXDOMAIN | SOA"},
 		{"_web._tcp.main.leasehold.", dns.TypeA, "NOERROR | SOA"},
 		{"web._tcp.main.leasehold.", dns.TypeSRV, "NXDOMAIN | SOA"},
@@ -141,7 +145,8 @@ func TestNamesAreAnswered(t *testing.T) {
 		if told(got) != test.want {
 			t.Errorf("%s %s:\n got %s\nwant %s", test.name, dns.TypeToString[test.kind], told(got), test.want)
 		}
-		if got.Authoritative == (got.Rcode == dns.RcodeRefused) || got.RecursionAvailable || !got.Response {
+		refused := got.Rcode == dns.RcodeRefused || got.Rcode == dns.RcodeServerFailure
+		if got.Authoritative == refused || got.RecursionAvailable || !got.Response {
 			t.Errorf("%s: header %+v", test.name, got.MsgHdr)
 		}
 	}

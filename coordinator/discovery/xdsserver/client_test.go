@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/xds"
 
 	"github.com/leasehold/leasehold/coordinator/access"
@@ -173,7 +175,7 @@ func TestGRPCFindsTheInstances(t *testing.T) {
 	t.Parallel()
 	a, b, c := backend(t), backend(t), backend(t)
 	s := serve(t, "127.0.0.1:0", access.Config{})
-	s.commit(store.Put(keys.Status("web"), store.Encode(store.Status{Schema: 1, Group: "web", Records: new(2)})))
+	s.commit(store.Put(keys.Status("web"), store.Encode(store.Status{Schema: 1, Group: "web", Records: new(0)})))
 	s.put("web-0", "web", "zone-a", a, store.Running)
 	s.put("web-1", "web", "zone-b", b, store.Running)
 	s.put("web-2", "web", "zone-b", c, store.Checking)
@@ -199,4 +201,22 @@ func TestGRPCFindsTheInstances(t *testing.T) {
 	bare := s.dial("xds:///bare:" + port)
 	s.put("bare-0", "bare", "", host, store.Running)
 	s.await(bare, a)
+}
+
+// proves LB-4, SAFE-18: while a record is lost that the replica has never read, a client of that
+// group is sent to another replica, and clients of other groups are answered
+func TestGRPCIsNotToldOfAPartOfAGroup(t *testing.T) {
+	t.Parallel()
+	a := backend(t)
+	s := serve(t, "127.0.0.1:0", access.Config{})
+	s.commit(store.Put(keys.Status("web"), store.Encode(store.Status{Schema: 1, Group: "web", Records: new(1)})))
+	s.put("db-0", "db", "", a, store.Running)
+	s.await(s.dial("xds:///db"), a)
+	for _, names := range [][]string{{"web"}, {"db", "web:8080"}, {"*"}} {
+		if err := s.server.Asks(names); status.Code(err) != codes.Unavailable {
+			t.Errorf("%v: %v", names, err)
+		}
+	}
+	s.put("web-0", "web", "", a, store.Running)
+	s.await(s.dial("xds:///web"), a)
 }

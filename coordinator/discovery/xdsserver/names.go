@@ -100,6 +100,19 @@ func (c *catalog) ask(names []string) {
 	}
 }
 
+// withholds reports whether the directory withholds one of the groups that a client requests. An
+// answer without it would have the client drop it.
+func (c *catalog) withholds(names []string) bool {
+	if slices.Contains(names, "*") {
+		names = c.directory.Names()
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		group, _ := parse(name)
+		g, there := c.directory.Find(group)
+		return there && g.Withheld
+	})
+}
+
 // rejected logs why a client rejected an answer.
 func (c *catalog) rejected(why string) {
 	if why != "" {
@@ -115,6 +128,9 @@ func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 	had := c.clusters.GetResources()
 	for _, group := range groups {
 		g, there := c.directory.Find(group)
+		if there && g.Withheld {
+			continue
+		}
 		for _, port := range portsOf(group) {
 			name := nameOf(group, port)
 			if !there {

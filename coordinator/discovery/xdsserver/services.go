@@ -10,6 +10,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // services are the two that clients use: all kinds of resources on one stream, as gRPC wants, and
@@ -55,13 +57,21 @@ type asks struct{ catalog *catalog }
 
 func (a asks) OnStreamRequest(_ int64, r *discoveryv3.DiscoveryRequest) error {
 	a.catalog.rejected(r.GetErrorDetail().GetMessage())
-	a.catalog.ask(r.GetResourceNames())
-	return nil
+	return a.take(r.GetResourceNames())
 }
 
 func (a asks) OnStreamDeltaRequest(_ int64, r *discoveryv3.DeltaDiscoveryRequest) error {
 	a.catalog.rejected(r.GetErrorDetail().GetMessage())
-	a.catalog.ask(r.GetResourceNamesSubscribe())
+	return a.take(r.GetResourceNamesSubscribe())
+}
+
+// take adds the names of a request to the catalog. An error ends the stream, and the client tries
+// the next replica.
+func (a asks) take(names []string) error {
+	if a.catalog.withholds(names) {
+		return status.Error(codes.Unavailable, "this replica does not know all instances: records are damaged")
+	}
+	a.catalog.ask(names)
 	return nil
 }
 

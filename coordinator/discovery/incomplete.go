@@ -1,0 +1,97 @@
+package discovery
+
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Incomplete reports whether records of a group are lost or unreadable that this replica has never
+// read: the instances that they were of may be in service, and Endpoints leaves them out. A replica
+// that has started after the loss knows only from others that there is one (SAFE-18).
+func Incomplete(c *cache.Content, group string) bool {
+	if len(c.Unreadable) > 0 && unreadable(c, group) {
+		return true
+	}
+	status, there := c.Status[group]
+	if !there {
+		return claimed(c, group)
+	}
+	inMemory := 0 // lost, and not acknowledged
+	for _, lost := range c.Missing {
+		if lost.Instance != nil && lost.Instance.Group == group && lost.At > Acknowledged(c) {
+			inMemory++
+		}
+	}
+	return uncounted(c, group, status.Record, inMemory) || named(c, status.Record)
+}
+
+// Acknowledged returns the revision up to which an operator knows what was lost, and has accepted
+// it.
+func Acknowledged(c *cache.Content) store.Revision {
+	if r := c.Shard.Record.Reviewed; r != nil {
+		return r.Seen
+	}
+	return 0
+}
+
+// unreadable reports whether the group has, or may have, an unreadable instance of which no former
+// value is known, or an unreadable status.
+func unreadable(c *cache.Content, group string) bool {
+	for key := range c.Unreadable {
+		shard, _ := store.ShardOf(key)
+		switch kind, name, _ := store.KeysOf(shard).Split(key); kind {
+		case store.KindStatus:
+			if _, known := c.Status[name]; name == group && !known {
+				return true
+			}
+		case store.KindInstances:
+			place, ours := strings.CutPrefix(name, group+"-")
+			if _, known := c.Instances[name]; ours && !known && strings.Count(place, "-") <= 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// claimed reports whether an agent without a record says that it is of the group.
+func claimed(c *cache.Content, group string) bool {
+	for id := range c.Claiming[group] {
+		if _, recorded := c.Instances[id]; !recorded {
+			return true
+		}
+	}
+	return false
+}
+
+// uncounted reports whether a leader has counted more records of the group than there are, those in
+// memory and those that were deleted on purpose since then included.
+func uncounted(c *cache.Content, group string, status store.Status, inMemory int) bool {
+	if status.Records == nil || status.Counted <= Acknowledged(c) && Acknowledged(c) != 0 {
+		return false
+	}
+	missing := *status.Records - len(c.ByGroup[group]) - inMemory
+	for _, n := range c.GoneIn[group] {
+		if n.Modified > status.Counted {
+			missing--
+		}
+	}
+	return missing > 0
+}
+
+// named reports whether a leader has named a lost record that this replica has never read.
+func named(c *cache.Content, status store.Status) bool {
+	for i := range status.Damaged {
+		d := &status.Damaged[i]
+		if d.Instance == "" || d.Reviewed(&c.Shard.Record) || c.DeletedOnPurpose(d.Key, d.Last) {
+			continue // what is only counted is in Records
+		}
+		_, recorded := c.Instances[d.Instance]
+		if _, inMemory := c.Missing[d.Key]; !recorded && !inMemory && c.Unreadable[d.Key] == "" {
+			return true
+		}
+	}
+	return false
+}
