@@ -26,7 +26,6 @@ record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.A
 restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
-storm-forgets-the-grace|coordinator/plan/storm.go|s/return later(since, d.s.GraceEnd)/return since/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/
 pause-ignored|coordinator/plan/plan.go|s/ && !d.spec.Paused && / \&\& /
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
@@ -60,9 +59,12 @@ size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.Af
 LIST
 }
 
-# Numbers from outside, shared budgets and drills are in no world: tests of their own catch these.
+# Numbers from outside, shared budgets and drills are in no world, and graces that outlast a storm's window in hardly
+# any: tests of their own catch these.
 changes() {
 	cat <<'LIST'
+change-storm-forgets-the-grace|coordinator/plan/storm.go|s/return later(since, d.s.GraceEnd)/return since/
+change-grace-hides-a-storm|coordinator/plan/storm.go|s/if missed || m.awaitsGrace() {/if missed {/
 change-analysis-stops-at-once|coordinator/plan/analysis.go|s/due := d.doubt(a); reading.Asked.Before(due)/due := d.doubt(a); false \&\& reading.Asked.Before(due)/
 change-analysis-missing-number-is-good|coordinator/plan/analysis.go|s/d.waitFor(a.From, "no number: "+reading.Missing())/_ = reading/
 change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.predatesLastStep(reading) {/if false {/
@@ -104,7 +106,7 @@ while IFS='|' read -r name file change; do
 	fi
 	if [[ $name == change-* ]]; then
 		if (cd "$tmp/copy" && go test ./coordinator/plan ./coordinator/sim \
-			-run 'Analys|Judged|Share|Drill|Breaker' >"$tmp/out" 2>&1); then
+			-run 'Analys|Judged|Share|Drill|Breaker|Grace' >"$tmp/out" 2>&1); then
 			printf '%-46s no test\n' "$name"
 			missed=1
 		else
