@@ -29,7 +29,7 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	if err := place.prepare(r); err != nil {
 		return explain(err)
 	}
-	if r.Phase == joining && !embedetcd.HasData(place.etcd()) {
+	if r.Phase == joining && !embedetcd.HasLog(place.etcd()) {
 		if r, err = place.becomeLearner(ctx, r); err != nil {
 			return explain(err)
 		}
