@@ -165,8 +165,8 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 	}
 }
 
-// The end of an order that its giver may repeat is noted in the transaction that ends it, whether it
-// was carried out or refused; the note stands for no instance.
+// The end of an order that its giver may repeat is noted in the transaction that ends it, carried
+// out or refused; the note stands for no instance.
 //
 // proves REC-16
 func TestTheEndOfAnOrderIsNoted(t *testing.T) {

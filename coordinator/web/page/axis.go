@@ -98,7 +98,8 @@ func (b *builder) axisOf(group string) axis {
 			from := v.From.Add(time.Duration(i) * v.Step)
 			height := 5 + (laneAt-9)*count/most
 			row.Ticks = append(row.Ticks, tick{
-				ID: fmt.Sprintf("t-%s-%d", l.Name, from.Unix()), X: i * width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
+				ID: fmt.Sprintf("t-%s-%d", l.Name, from.Unix()),
+				X:  i * width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
 				Label: fmt.Sprintf("%d in lane %s from %s", count, l.Name, from.UTC().Format("01-02 15:04:05")),
 				URL: link(url.Values{
 					"from": {from.UTC().Format(time.RFC3339)},

@@ -22,8 +22,8 @@ type past struct {
 	Show              string // the filter
 }
 
-// momentOf reads a moment from a URL, in seconds if it is the slider's; zero if it has none, or none
-// that can be read.
+// momentOf reads a moment from a URL, in seconds if it is the slider's; zero if it has none, or one
+// that cannot be read.
 func momentOf(query url.Values) time.Time {
 	if seconds, err := strconv.ParseInt(query.Get("at"), 10, 48); err == nil {
 		return time.Unix(seconds, 0)
