@@ -102,8 +102,12 @@ func TestInstancesOnDemand(t *testing.T) {
 		w.apply(g)
 		ids := w.up(2)
 		w.request("r1", store.Request{Kind: store.RequestCreate, Group: "web"})
-		w.request("r2", store.Request{Kind: store.RequestCreate, Group: "web"})
+		once := store.OnceID("ann", "k1")
+		w.request(once, store.Request{Kind: store.RequestCreate, Group: "web"})
 		w.until(time.Minute, "they run", func() bool { return w.settled(4) })
+		if _, err := w.store.Get(t.Context(), w.keys.Gone(w.keys.Request(once))); err != nil {
+			t.Errorf("the note of an order that may be repeated: %v", err)
+		}
 		extra := slices.DeleteFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
 		if st := w.status("web"); st.Healthy != 2 || st.Health != 100 {
 			t.Errorf("they are counted: %+v", st)

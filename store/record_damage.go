@@ -4,7 +4,8 @@ import "time"
 
 // Gone notes that a key was deleted on purpose (SAFE-15). It is written in the transaction that
 // deletes the key, on one of the journal's leases. A record that is absent and has no such note was
-// lost.
+// lost. An order that its giver may repeat leaves a note too (OnceID), without Instance: that would
+// stand for a record that may be absent.
 type Gone struct {
 	Schema   int       `json:"schema"`
 	Revision Revision  `json:"revision"` // the deleted key's last modification

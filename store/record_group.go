@@ -1,6 +1,11 @@
 package store
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
 
 // Request is an operator's order to the leader (REC-16).
 type Request struct {
@@ -23,6 +28,20 @@ type Request struct {
 	By  string    `json:"by"`
 	At  time.Time `json:"at"`
 }
+
+// once begins the IDs of orders whose giver may repeat them.
+const once = "once-"
+
+// OnceID returns the ID of an order whose giver may repeat it, since the answer may get lost: the
+// same giver gets the same ID for the same key. The leader notes the end of such an order as it
+// notes deletions (Keys.Gone), so that it is known for as long as the journal.
+func OnceID(giver, key string) string {
+	sum := sha256.Sum256([]byte(giver + "\x00" + key))
+	return once + hex.EncodeToString(sum[:16])
+}
+
+// IsOnce reports whether an ID is one of OnceID.
+func IsOnce(id string) bool { return strings.HasPrefix(id, once) }
 
 // RequestKind is what an operator wants.
 type RequestKind string

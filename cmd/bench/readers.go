@@ -13,6 +13,7 @@ import (
 // Readers is the command readers.
 type Readers struct {
 	Agents  int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
+	Browser bool          `help:"One of the readers is a headless Chromium: shows how long it takes to draw an update."`
 	Readers int           `help:"Live pages that are read (default: ${default})." default:"50" placeholder:"N"`
 	For     time.Duration `help:"How long each period lasts (default: ${default})." default:"20s" placeholder:"DURATION"`
 	Periods int           `help:"How many periods there are, half of them with readers (default: ${default})." default:"6" placeholder:"N"`
@@ -36,7 +37,9 @@ func (c *Readers) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s, "readers", c.Agents); err != nil {
 		return err
 	}
-	plan := trial.ReadersPlan{Readers: c.Readers, For: c.For, Periods: c.Periods, AtOnce: c.AtOnce}
+	plan := trial.ReadersPlan{
+		Readers: c.Readers, For: c.For, Periods: c.Periods, AtOnce: c.AtOnce, Browser: c.Browser,
+	}
 	var r trial.Readers
 	err := c.run(ctx, s, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
 		r, err = t.Readers(ctx, plan)
@@ -61,6 +64,10 @@ func (c *Readers) show(s *Session, r *trial.Readers) error {
 	}
 	t.Add("the readers cost", fmt.Sprintf("%.3f cores", r.Cost))
 	t.Add("each reader got", fmt.Sprintf("%.1f updates and %s a second", r.Updates, output.Bytes(uint64(r.Received))))
+	if d := r.Drawn; d != nil {
+		t.Add("the browser drew", fmt.Sprintf("%d updates; p50 %.0f ms, p99 %.0f ms, the longest %.0f ms", d.Updates, d.P50,
+			d.P99, d.Longest))
+	}
 	t.Add("report to lease renewed", "without "+showTimes(r.Without.Latency)+", with "+showTimes(r.With.Latency))
 	t.Add("reports that renewed nothing", fmt.Sprint(r.Unacknowledged))
 	t.Add("judged lost", fmt.Sprint(r.Lost))

@@ -24,6 +24,8 @@ type requestOfAPI struct {
 	raced   bool            // another edit came first
 	wrote   store.Revision  // of the last transaction
 	ordered string          // the ID of the order that was given
+	once    string          // the ID of an order that may be repeated; "": it may not
+	before  bool            // the order had been given before
 }
 
 // login opens the shard for users of etcd: over a connection to etcd, or, for nil, over the one
@@ -65,9 +67,39 @@ func (u *userOfAPI) session(command, group string, edit api.Edit, file []byte) (
 	env.User = "by the API, " + u.process.env.User
 	flags.Endpoints, flags.CACert, flags.Cert, flags.Key = u.etcd.Endpoints, u.etcd.CACert, u.etcd.Cert, u.etcd.Key
 	flags.User, flags.Output = u.name+":"+u.password, "json"
-	return &Session{
-		env: env, flags: &flags, st: u.st, command: command, api: &requestOfAPI{group: group, based: edit.If},
-	}, said
+	request := &requestOfAPI{group: group, based: edit.If}
+	if edit.Once != "" {
+		request.once = store.OnceID(u.name, edit.Once)
+	}
+	return &Session{env: env, flags: &flags, st: u.st, command: command, api: request}, said
+}
+
+// give gives an order, unless it was given before.
+func (s *Session) give(ctx context.Context, said *bytes.Buffer, order func() error) (api.Result, error) {
+	given, err := s.givenBefore(ctx)
+	if err == nil && !given {
+		err = order()
+	}
+	return s.answered(said, err)
+}
+
+// givenBefore reports whether the order was given before: it waits, or its end is noted.
+func (s *Session) givenBefore(ctx context.Context) (bool, error) {
+	if s.api == nil || s.api.once == "" {
+		return false, nil
+	}
+	key := s.keys().Request(s.api.once)
+	for _, k := range []string{key, s.keys().Gone(key)} { // the one becomes the other, in one transaction
+		kv, err := s.find(ctx, k)
+		if err != nil {
+			return false, err
+		}
+		if kv.Modified != 0 {
+			s.api.ordered, s.api.before = s.api.once, true
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // MayRead reports whether etcd lets the user read the shard.
@@ -179,89 +211,92 @@ func flagTime(at time.Time) string {
 // what became of it.
 func (u *userOfAPI) Drill(ctx context.Context, group string, wanted api.Drill, edit api.Edit) (api.Result, error) {
 	s, said := u.session("drill the group", group, edit, nil)
-	one := drillOne{Group: group, Instance: wanted.Instance}
-	var d drill
-	var err error
-	switch wanted.Kind {
-	case api.DrillOfZone:
-		d, err = (&DrillZone{Group: group, Zone: wanted.Zone}).drill(ctx, s)
-	case string(store.DrillAgent):
-		d, err = one.drill(ctx, s, store.RequestDrillAgent, drilledAgent)
-	case string(store.DrillWorkload):
-		d, err = one.drill(ctx, s, store.RequestDrillWorkload, drilledWorkload)
-	default:
-		d, err = one.drill(ctx, s, store.RequestDrill, drilledMachine)
-	}
-	if err == nil {
-		err = s.orderDrill(ctx, d, edit.Confirm)
-	}
-	return s.answered(said, err)
+	return s.give(ctx, said, func() error {
+		one := drillOne{Group: group, Instance: wanted.Instance}
+		var d drill
+		var err error
+		switch wanted.Kind {
+		case api.DrillOfZone:
+			d, err = (&DrillZone{Group: group, Zone: wanted.Zone}).drill(ctx, s)
+		case string(store.DrillAgent):
+			d, err = one.drill(ctx, s, store.RequestDrillAgent, drilledAgent)
+		case string(store.DrillWorkload):
+			d, err = one.drill(ctx, s, store.RequestDrillWorkload, drilledWorkload)
+		default:
+			d, err = one.drill(ctx, s, store.RequestDrill, drilledMachine)
+		}
+		if err != nil {
+			return err
+		}
+		return s.orderDrill(ctx, d, edit.Confirm)
+	})
 }
 
 // Create does what instance create does.
 func (u *userOfAPI) Create(ctx context.Context, group string, edit api.Edit) (api.Result, error) {
 	s, said := u.session("create an instance", group, edit, nil)
-	return s.answered(said, (&InstanceCreate{Group: group}).Run(ctx, s))
+	return s.give(ctx, said, func() error { return (&InstanceCreate{Group: group}).Run(ctx, s) })
 }
 
 // Adopt does what instance adopt does for one machine.
 func (u *userOfAPI) Adopt(ctx context.Context, id string, to api.Adoption, edit api.Edit) (api.Result, error) {
 	s, said := u.session("adopt the machine", "", edit, nil)
-	err := s.checkBaseOf("instance "+id, 0) // which has no record
-	if err == nil {
-		err = (&InstanceAdopt{Instance: id, Group: to.Group, Slot: to.Slot}).Run(ctx, s)
-	}
-	return s.answered(said, err)
+	return s.give(ctx, said, func() error {
+		if err := s.checkBaseOf("instance "+id, 0); err != nil { // which has no record
+			return err
+		}
+		return (&InstanceAdopt{Instance: id, Group: to.Group, Slot: to.Slot}).Run(ctx, s)
+	})
 }
 
 // GroupAction does what the command of this name does.
 func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit api.Edit) (api.Result, error) {
 	s, said := u.session(action+" the group", group, edit, nil)
-	var err error
-	switch action {
-	case "pause":
-		err = (&GroupPause{Group: group}).Run(ctx, s)
-	case "resume":
-		err = (&GroupResume{Group: group}).Run(ctx, s)
-	case "stop":
-		err = (&GroupStop{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
-	case "start":
-		err = (&GroupStart{Group: group}).Run(ctx, s)
-	case "restart":
-		err = (&GroupRestart{Group: group}).Run(ctx, s)
-	case "rollback":
-		err = (&GroupRollback{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
-	case "retry":
-		err = (&GroupRetry{Group: group}).Run(ctx, s)
-	case "override-storm":
-		err = (&GroupOverrideStorm{Group: group}).Run(ctx, s)
-	case "promote":
-		err = (&GroupPromote{Group: group}).Run(ctx, s)
-	default:
-		err = failure(NotFound, "", "no action %q", action)
-	}
-	return s.answered(said, err)
+	return s.give(ctx, said, func() error {
+		switch action {
+		case "pause":
+			return (&GroupPause{Group: group}).Run(ctx, s)
+		case "resume":
+			return (&GroupResume{Group: group}).Run(ctx, s)
+		case "stop":
+			return (&GroupStop{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
+		case "start":
+			return (&GroupStart{Group: group}).Run(ctx, s)
+		case "restart":
+			return (&GroupRestart{Group: group}).Run(ctx, s)
+		case "rollback":
+			return (&GroupRollback{Group: group, Confirm: edit.Confirm}).Run(ctx, s)
+		case "retry":
+			return (&GroupRetry{Group: group}).Run(ctx, s)
+		case "override-storm":
+			return (&GroupOverrideStorm{Group: group}).Run(ctx, s)
+		case "promote":
+			return (&GroupPromote{Group: group}).Run(ctx, s)
+		default:
+			return failure(NotFound, "", "no action %q", action)
+		}
+	})
 }
 
 // InstanceAction gives the order that the command of this name gives.
 func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit api.Edit) (api.Result, error) {
 	s, said := u.session(action+" the instance", "", edit, nil)
-	var err error
-	switch action {
-	case "replace":
-		err = (&InstanceReplace{Instance: id}).Run(ctx, s)
-	case "restart":
-		err = (&InstanceRestart{Instance: id}).Run(ctx, s)
-	case "drain":
-		err = (&InstanceDrain{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
-	case "drained":
-		err = (&InstanceDrained{Instance: id}).Run(ctx, s)
-	case "delete":
-		err = (&InstanceDelete{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
-	default:
-		err = failure(NotFound, "", "no action %q", action)
-	}
-	return s.answered(said, err)
+	return s.give(ctx, said, func() error {
+		switch action {
+		case "replace":
+			return (&InstanceReplace{Instance: id}).Run(ctx, s)
+		case "restart":
+			return (&InstanceRestart{Instance: id}).Run(ctx, s)
+		case "drain":
+			return (&InstanceDrain{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
+		case "drained":
+			return (&InstanceDrained{Instance: id}).Run(ctx, s)
+		case "delete":
+			return (&InstanceDelete{Instance: id, Confirm: edit.Confirm}).Run(ctx, s)
+		default:
+			return failure(NotFound, "", "no action %q", action)
+		}
+	})
 }
 
 // checkBase compares a group as it was read with what the request is based on.
@@ -330,7 +365,9 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	if err != nil {
 		return api.Result{}, s.problem(err)
 	}
-	r := api.Result{Revision: s.api.wrote, Changed: s.api.wrote != 0, Order: s.api.ordered}
+	r := api.Result{
+		Revision: s.api.wrote, Changed: s.api.wrote != 0, Order: s.api.ordered, Repeated: s.api.before,
+	}
 	for _, line := range strings.Split(strings.TrimSpace(said.String()), "\n") {
 		if line != "" {
 			r.Said = append(r.Said, line)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,6 +277,74 @@ func TestAPIOrdersDrillsAndInstances(t *testing.T) {
 	}
 	_, err = eva.Drill(ctx, "web", api.Drill{Kind: "machine"}, sure)
 	refusedByAPI(t, "a drill without a coordinator", err, http.StatusUnprocessableEntity, "no coordinator is running")
+}
+
+// An order that a client sends again, since the answer was lost, is given once: while it waits,
+// after it was carried out, and when both are on their way.
+//
+// proves WEB-4, REC-16
+func TestAPIGivesAnOrderOnce(t *testing.T) {
+	w := staticWorld(t)
+	eva, ctx := w.eva(), t.Context()
+	waiting := func() (ids []string) {
+		l, err := w.st.List(ctx, w.keys.Of(store.KindRequests), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kv := range l.KVs {
+			_, id, _ := w.keys.Split(kv.Key)
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	edit := api.Edit{Once: "/api/v1/groups/web/instances\nk1"}
+	var first, repeated atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			switch r, err := w.eva().Create(ctx, "web", edit); {
+			case err != nil || r.Order == "":
+				t.Errorf("create: %+v, %v", r, err)
+			case r.Repeated:
+				repeated.Add(1)
+			default:
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	ids := waiting()
+	if len(ids) != 1 || first.Load() != 1 || repeated.Load() != 7 || !store.IsOnce(ids[0]) {
+		t.Fatalf("%v wait; %d were the first, %d repetitions", ids, first.Load(), repeated.Load())
+	}
+	key := w.keys.Request(ids[0])
+	if _, err := w.st.Commit(ctx, store.Txn{Writes: []store.Write{ // as the leader does
+		store.Put(w.keys.Gone(key), store.Encode(store.Gone{Schema: store.Schema, Rule: "REC-2"})), store.Delete(key),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	stale := edit
+	stale.If = new(store.Revision) // the first one may have changed what it was based on
+	for _, e := range []api.Edit{edit, stale} {
+		r, err := eva.Create(ctx, "web", e)
+		if err != nil || !r.Repeated || r.Order != ids[0] || len(waiting()) != 0 {
+			t.Errorf("again, after it was carried out: %+v, %v; %v wait", r, err, waiting())
+		}
+	}
+	other := w.eva()
+	other.name = "bob"
+	for what, give := range map[string]func() (api.Result, error){
+		"another key": func() (api.Result, error) {
+			return eva.Create(ctx, "web", api.Edit{Once: "/api/v1/groups/web/instances\nk2"})
+		},
+		"another user": func() (api.Result, error) { return other.Create(ctx, "web", edit) },
+		"no key":       func() (api.Result, error) { return eva.Create(ctx, "web", api.Edit{}) },
+	} {
+		before := len(waiting())
+		if r, err := give(); err != nil || r.Repeated || len(waiting()) != before+1 {
+			t.Errorf("%s: %+v, %v", what, r, err)
+		}
+	}
 }
 
 // ordered is an order that was given.

@@ -20,12 +20,19 @@ func (s *Session) request(kind store.RequestKind, group, instance string) store.
 // the transaction that removes it, so it happens once. gone is the error text if a condition no
 // longer holds.
 func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Condition, gone string) error {
+	if s.api != nil && s.api.once != "" {
+		r.ID = s.api.once
+		holds = append([]store.Condition{store.Absent(s.keys().Gone(s.keys().Request(r.ID)))}, holds...)
+	}
 	key := s.keys().Request(r.ID)
 	_, err := s.commit(ctx, "give order", store.Txn{
 		Conditions: append([]store.Condition{store.Absent(key)}, holds...),
 		Writes:     []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if errors.Is(err, store.ErrConflict) {
+		if given, readErr := s.givenBefore(ctx); given || readErr != nil {
+			return readErr
+		}
 		if s.api != nil && s.api.based != nil {
 			s.api.raced = true
 			gone = "the record was changed in the meantime"

@@ -15,21 +15,12 @@ var keysOfHelp = [][2]string{
 	{"q  Ctrl-C", "leave"},
 }
 
-var meanings = map[string]string{
-	"live": "it runs, and its checks pass", "starting": "requested, created, booting, checking, or being restarted",
-	"suspect":   "its agent is not heard; nothing is proved",
-	"unhealthy": "its checks fail, or it did not get healthy in time",
-	"lost":      "its lease ended, and that was confirmed", "dead": "its provider says so",
-	"leaving": "it drains, or is being deleted", "doomed": "it is known that it will end",
-	"finished": "a task that is done", "vacant": "a slot without an instance",
-}
-
 func drawHelp(s *screen) {
 	for _, k := range keysOfHelp {
 		s.wrapped(line{}, "  "+pad(k[0], 17), k[1], plain)
 	}
 	s.title("signs")
 	for _, kind := range view.Kinds {
-		s.wrapped(line{}, "  "+s.styled(kind, sign(kind)+" "+pad(kind, 10)), meanings[kind], plain)
+		s.wrapped(line{}, "  "+s.styled(kind, sign(kind)+" "+pad(kind, 10)), view.Meanings[kind], plain)
 	}
 }

@@ -155,8 +155,9 @@ func (d Story) etag() store.Revision { return d.Base }
 type Result struct {
 	Revision store.Revision `json:"revision,omitempty"` // of the group now
 	Changed  bool           `json:"changed"`
-	Order    string         `json:"order,omitempty"` // its ID
-	Said     []string       `json:"said,omitempty"`  // warnings, and what follows
+	Order    string         `json:"order,omitempty"`    // its ID
+	Repeated bool           `json:"repeated,omitempty"` // the order was given before, with the same Idempotency-Key
+	Said     []string       `json:"said,omitempty"`     // warnings, and what follows
 	// Plan is what would follow, for a dry run: the document of group apply --dry-run -o json.
 	Plan json.RawMessage `json:"plan,omitempty"`
 }

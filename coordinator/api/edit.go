@@ -70,6 +70,12 @@ func editOf(r *http.Request) (Edit, error) {
 	default:
 		return e, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("dryRun: %q: must be true or false", text)}
 	}
+	if r.Method == http.MethodPost {
+		var err error
+		if e.Once, err = onceOf(r); err != nil {
+			return e, err
+		}
+	}
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	switch {
 	case len(match) == 0 && len(none) == 0:
@@ -93,6 +99,25 @@ func editOf(r *http.Request) (Edit, error) {
 	rev := store.Revision(n)
 	e.If = &rev
 	return e, nil
+}
+
+// mostKey is how long an Idempotency-Key may be.
+const mostKey = 255
+
+// onceOf reads by which key an order may be repeated. It counts for one path.
+func onceOf(r *http.Request) (string, error) {
+	keys := r.Header.Values("Idempotency-Key")
+	if len(keys) == 0 {
+		return "", nil
+	}
+	odd := func(c rune) bool { return c <= ' ' || c > '~' }
+	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > mostKey || strings.ContainsFunc(keys[0], odd) {
+		return "", &Problem{
+			Status: http.StatusBadRequest,
+			Detail: fmt.Sprintf("Idempotency-Key: must be one word of at most %d ASCII characters, such as a UUID", mostKey),
+		}
+	}
+	return r.URL.Path + "\n" + keys[0], nil
 }
 
 // based demands the revision that an edit is based on.

@@ -31,6 +31,7 @@ type Edit struct {
 	If      *store.Revision // the group must still be at it; 0: there must be none; nil: an order
 	DryRun  bool
 	Confirm []string // names that confirm what removes machines
+	Once    string   // what an order and its repetitions have in common; "": it is not to be repeated
 }
 
 // Editor edits a shard in the name of a user of etcd. Errors that a client can act on are a

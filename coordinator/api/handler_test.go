@@ -43,8 +43,11 @@ func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
 	if edit.If != nil {
 		base = fmt.Sprint(int64(*edit.If))
 	}
-	s.asked = append(s.asked, fmt.Sprintf(format, args...)+fmt.Sprintf(" at %s dry %t confirm %v", base, edit.DryRun,
-		edit.Confirm))
+	asked := fmt.Sprintf(format, args...) + fmt.Sprintf(" at %s dry %t confirm %v", base, edit.DryRun, edit.Confirm)
+	if edit.Once != "" {
+		asked += " once " + strings.ReplaceAll(edit.Once, "\n", " ")
+	}
+	s.asked = append(s.asked, asked)
 	return Result{Revision: 9, Changed: true}, s.fails
 }
 
@@ -265,6 +268,12 @@ func TestPreconditions(t *testing.T) {
 		{"POST", "groups/web/drills", `{"kind": "zone"}`, asJSON, 422, ""},
 		{"POST", "groups/web/drills", `{"kind": "zone", "zone": "a", "instance": "web-0-a"}`, asJSON, 422, ""},
 		{"POST", "groups/web/drills", `{"kind": "agent", "zone": "a"}`, asJSON, 422, ""},
+		{
+			"POST", "groups/web/instances", "", []string{"Idempotency-Key", "k1"},
+			200, "create web at - dry false confirm [] once /api/v1/groups/web/instances k1",
+		},
+		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", "two words"}, 400, ""},
+		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", strings.Repeat("x", mostKey+1)}, 400, ""},
 		{"POST", "groups/web/instances", "", []string{"If-Match", `"7"`}, 200, "create web at 7 dry false confirm []"},
 		{
 			"POST", "instances/web-9-z/adoption", `{"group": "web"}`, asJSON,

@@ -81,6 +81,8 @@ var (
 	ifNone  = parameter("header", "If-None-Match", "*, in place of If-Match: there must be no such group", text)
 	confirm = parameter("query", "confirm",
 		"the name of the group, instance, zone or shard, where machines are removed or made", text)
+	once = parameter("header", "Idempotency-Key",
+		"a word of the client's own: the order is given once, however often it is sent with this key", text)
 	dryRun = parameter("query", "dryRun", "true: answers what would follow, and changes nothing",
 		object{"type": "boolean"})
 )
@@ -162,14 +164,14 @@ func paths() object {
 		Root + "groups/{group}/instances": object{
 			"get": operation("The instances of the group.", list(ref("Instance")), group,
 				parameter("query", "is", "only those that are so", object{"type": "string", "enum": view.Kinds}), watched),
-			"post": order(operation("Creates an instance on demand, in addition to the size.", ref("Result"), group, ifMatch),
-				nil),
+			"post": order(operation("Creates an instance on demand, in addition to the size.", ref("Result"), group, ifMatch,
+				once), nil),
 		},
 		Root + "groups/{group}/drills": object{
 			"get": operation("The drills that the journal in memory knows, the newest first: what was promised, what was seen.",
 				list(typeSchema(reflect.TypeFor[view.Drill]())), group, watched),
 			"post": order(operation("Causes a failure on purpose, if the group can bear it.", ref("Result"), group, ifMatch,
-				confirm), ref("Drill")),
+				confirm, once), ref("Drill")),
 		},
 		Root + "groups/{group}/size": object{
 			"put": edit(operation("Changes the size.", ref("Result"), group, ifMatch, dryRun, confirm), object{
@@ -179,7 +181,7 @@ func paths() object {
 		Root + "groups/{group}/actions/{action}": object{
 			"post": order(operation("Does what the command of this name does; pause, resume, stop, start, restart and "+
 				"rollback are edits of the group and need If-Match.", ref("Result"), group,
-				parameter("path", "action", "the action", object{"type": "string", "enum": actions}), ifMatch, confirm), nil),
+				parameter("path", "action", "the action", object{"type": "string", "enum": actions}), ifMatch, confirm, once), nil),
 		},
 		Root + "instances/{instance}": object{
 			"get": operation("An instance, why it is so, and its story; also one that is gone.", ref("Story"), instance,
@@ -192,12 +194,12 @@ func paths() object {
 		},
 		Root + "instances/{instance}/adoption": object{
 			"post": order(operation("Makes a record for a machine that a provider lists and that has none.", ref("Result"),
-				instance, ifMatch), ref("Adoption")),
+				instance, ifMatch, once), ref("Adoption")),
 		},
 		Root + "instances/{instance}/actions/{action}": object{
 			"post": order(operation("Gives the order that the command of this name gives.", ref("Result"), instance,
 				parameter("path", "action", "the action", object{"type": "string", "enum": InstanceActions}), ifMatch,
-				confirm), nil),
+				confirm, once), nil),
 		},
 		Root + "report": object{
 			"get": operation("How well groups were kept, as far as the journal in memory reaches.", ref("Report"),

@@ -271,19 +271,25 @@ func noteDeletions(s *Snapshot, actions []Action, now time.Time) {
 			if !w.Delete || !noted(s.Keys, w.Key) {
 				continue
 			}
-			a.Gone = append(a.Gone, GoneNote{Key: s.Keys.Gone(w.Key), Note: store.Gone{
+			note := store.Gone{
 				Schema: store.Schema, Revision: revisionOf(a, w.Key), Rule: a.Rule, Why: a.Why,
 				Group: a.Group, Instance: a.Instance, Slot: a.Slot, At: now.UTC(),
-			}})
+			}
+			if kind, _, _ := s.Keys.Split(w.Key); kind == store.KindRequests {
+				note.Instance, note.Slot = "", nil
+			}
+			a.Gone = append(a.Gone, GoneNote{Key: s.Keys.Gone(w.Key), Note: note})
 		}
 	}
 }
 
 // noted reports whether the deletion of a key leaves a note.
 func noted(keys store.Keys, key string) bool {
-	switch kind, _, _ := keys.Split(key); kind {
+	switch kind, name, _ := keys.Split(key); kind {
 	case store.KindInstances, store.KindSlots, store.KindStatus, store.KindGroups, store.KindStatic:
 		return true
+	case store.KindRequests:
+		return store.IsOnce(name)
 	default:
 		return false
 	}

@@ -165,6 +165,38 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 	}
 }
 
+// The end of an order that its giver may repeat is noted in the transaction that ends it, carried
+// out or refused; the note stands for no instance.
+//
+// proves REC-16
+func TestTheEndOfAnOrderIsNoted(t *testing.T) {
+	for id, noted := range map[string]bool{store.OnceID("eva", "k1"): true, "r": false} {
+		for _, stopped := range []bool{false, true} {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size, g.Stopped = 1, stopped })
+			w.place("a", 0, store.Running)
+			s := w.snapshot()
+			key := w.keys.Request(id)
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: key, Modified: 5, Record: store.Request{
+				ID: id, Kind: store.RequestCreate, Group: w.group, By: "eva",
+			}}}
+			var notes []GoneNote
+			ended := false
+			for _, a := range Compute(s, w.now).Actions {
+				if slices.Contains(deleted(a), key) {
+					ended, notes = true, a.Gone
+				}
+			}
+			found := slices.ContainsFunc(notes, func(n GoneNote) bool {
+				return n.Key == w.keys.Gone(key) && n.Note.Group == w.group && n.Note.Instance == "" && n.Note.Revision == 5
+			})
+			if !ended || found != noted {
+				t.Errorf("%s, stopped %t: ended %t, notes %+v", id, stopped, ended, notes)
+			}
+		}
+	}
+}
+
 // Of a group of which no spec is in force any more, only what an operator orders to go goes, and
 // not in a hold.
 //

@@ -65,12 +65,13 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 	for _, l := range lanes {
 		a.Lanes = append(a.Lanes, Lane{l.Name, make([]int, columns)})
 	}
-	on := goings{}
+	on, graceOf := goings{}, ""
 	s.journal.View(func(entries []journal.Entry, _ time.Time) {
 		for i := range entries {
 			e := &entries[i]
 			if e.Cause.Kind == store.CauseDisturbed {
-				on.grace(e)
+				on.grace(e, graceOf)
+				graceOf = e.By
 			}
 			if e.Group != group {
 				continue
@@ -145,12 +146,13 @@ func (g goings) end(name string, at time.Time) {
 	g[name][n-1].To = at
 }
 
-// grace takes note of a time in which no instance is judged lost. It lengthens one that goes on.
-func (g goings) grace(e *journal.Entry) {
+// grace takes note of a time in which no instance is judged lost. It lengthens one that goes on; a
+// new leader has one of its own, which ends when it says, whatever the leader before had said.
+func (g goings) grace(e *journal.Entry, from string) {
 	p := store.Period{From: e.At, To: e.At.Add(e.Cause.For.D())}
 	if n := len(g[bandGrace]); n > 0 && !g[bandGrace][n-1].To.Before(p.From) {
 		last := &g[bandGrace][n-1]
-		if p.To.After(last.To) {
+		if p.To.After(last.To) || from != e.By {
 			last.To = p.To
 		}
 		return

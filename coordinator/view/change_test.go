@@ -387,8 +387,13 @@ func TestBandsOfTheAxis(t *testing.T) {
 			}})
 		}
 		grace(ago(45), 3)
-		grace(ago(43), 4) // it became longer
-		grace(ago(1), 3)  // it goes on
+		grace(ago(43), 4)                                   // it became longer
+		grace(ago(1), 3)                                    // it goes on
+		for n, by := range []string{"coord-a", "coord-b"} { // the second leader's grace is the shorter one
+			x.tell(ago(36-n), store.JournalEntry{By: by, Rule: "SAFE-1", Cause: store.Cause{
+				Kind: store.CauseDisturbed, For: store.Duration(time.Duration(6-4*n) * time.Minute),
+			}})
+		}
 		from := x.now.Add(-10 * time.Minute)
 		x.group.Windows = []store.Window{{From: from.Format("15:04"), For: store.Duration(5 * time.Minute)}}
 		x.status(func(st *store.Status) { st.Storm = &store.Storm{Since: ago(5), Lost: 3, Of: 6} })
@@ -404,7 +409,7 @@ func TestBandsOfTheAxis(t *testing.T) {
 		}
 		for name, want := range map[string][]store.Period{
 			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: x.now}},
-			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(1), To: x.now}},
+			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(36), To: ago(33)}, {From: ago(1), To: x.now}},
 			"breaker": {{From: ago(30), To: ago(25)}},
 			"rolling": {{From: a.From, To: ago(20)}},
 			"hold":    {{From: ago(2), To: x.now}},

@@ -81,6 +81,13 @@ func (l *loads) line(id string, now time.Time) (all []Load) {
 	return all
 }
 
+// Sampled is when loads were read last: they are drawn up to then, and not anew in between.
+func (s *Source) Sampled() time.Time {
+	s.trends.mu.Lock()
+	defer s.trends.mu.Unlock()
+	return s.trends.loads.at[s.trends.loads.last]
+}
+
 // Load is the last hour of an instance, as this replica saw it, the oldest first.
 func (s *Source) Load(id string, now time.Time) []Load {
 	s.trends.mu.Lock()

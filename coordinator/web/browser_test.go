@@ -139,6 +139,10 @@ func TestPagesInABrowser(t *testing.T) {
 		tab.Until("that it is heard again", "!root.classList.contains('stale')")
 	})
 
+	t.Run("a change among 1,000 instances is seen as soon as among 100, nearly", func(t *testing.T) {
+		x.compare(t, b, 5, 100, 1_000)
+	})
+
 	t.Run("the seventh tab is live too", func(t *testing.T) {
 		var tabs []*browser.Tab
 		for range 7 {
@@ -164,6 +168,10 @@ func TestPagesInABrowser(t *testing.T) {
 		tab.Press(browser.Right)
 		if at := browser.Eval[string](tab, "document.activeElement.closest('li')?.id || ''"); at != "s-3" {
 			t.Errorf("the second cell of the band is s-3, and the focus is at %q", at)
+		}
+		tab.Press("?")
+		if !browser.Eval[bool](tab, "document.activeElement.tagName === 'SUMMARY' && document.getElementById('help').open") {
+			t.Error("? does not open the signs and keys")
 		}
 		tab.Press("n")
 		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href') || ''"); !strings.Contains(at,
@@ -215,18 +223,5 @@ func (x *exhibit) phase(group string, slot int, phase store.Phase) {
 	x.put(map[string]any{x.keys.Instance(id): store.Instance{
 		Schema: store.Schema, ID: id, Group: group, Slot: slot, Phase: phase, Managed: true, Zone: string(rune('a' + slot%3)),
 		Since: x.now, Created: x.now.Add(-2 * time.Hour), Spec: store.InstanceSpec{Provider: "mem"}, Template: "t1",
-	}})
-}
-
-// storm begins a storm in a group, or ends it.
-func (x *exhibit) storm(name string, size int, storm *store.Storm) {
-	x.t.Helper()
-	g := store.DefaultGroup()
-	g.Name, g.Provider, g.Size = name, "mem", size
-	g.Complete()
-	x.put(map[string]any{x.keys.Status(name): store.Status{
-		Schema: store.Schema, Group: name, Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted,
-		Health: 50, Healthy: size / 2, Since: x.now.Add(-time.Minute), Phases: map[store.Phase]int{store.Running: size},
-		Storm: storm,
 	}})
 }

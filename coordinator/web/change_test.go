@@ -79,6 +79,9 @@ func TestPageShowsChange(t *testing.T) {
 			t.Errorf("%s: %q is not on the page", what, want)
 		}
 	}
+	if raw := regexp.MustCompile(`>[^<>]*\b\d{4}-\d\d-\d\dT[^<>]*`).FindString(body); raw != "" {
+		t.Errorf("a time that is written as records have it: %s", raw)
+	}
 	// The page reads the wall clock: a week that begins within a window ends within one, too.
 	if !regexp.MustCompile(`aria-label="[78] times in a week"`).MatchString(body) {
 		t.Error("when windows are open is not on the page")
@@ -86,4 +89,17 @@ func TestPageShowsChange(t *testing.T) {
 	if t.Failed() {
 		t.Log(body[strings.Index(body, `id="standing"`):strings.Index(body, `id="table"`)])
 	}
+}
+
+// storm begins a storm in a group, or ends it.
+func (x *exhibit) storm(name string, size int, storm *store.Storm) {
+	x.t.Helper()
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Size = name, "mem", size
+	g.Complete()
+	x.put(map[string]any{x.keys.Status(name): store.Status{
+		Schema: store.Schema, Group: name, Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted,
+		Health: 50, Healthy: size / 2, Since: x.now.Add(-time.Minute), Phases: map[store.Phase]int{store.Running: size},
+		Storm: storm,
+	}})
 }

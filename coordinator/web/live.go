@@ -132,12 +132,7 @@ func (l *live) once(w http.ResponseWriter, r *http.Request, path string, query u
 		say(w, http.StatusInternalServerError, http.StatusText(http.StatusInternalServerError))
 		return
 	}
-	text, err := json.Marshal(updateOf(&shown, shown.Missing(have)))
-	if err != nil {
-		say(w, http.StatusInternalServerError, http.StatusText(http.StatusInternalServerError))
-		return
-	}
-	send(w, r, http.StatusOK, "application/json", text)
+	send(w, r, http.StatusOK, "application/json", encoded(updateOf(&shown, shown.Missing(have))))
 }
 
 func updateOf(p *page.Page, changes []page.Change) update {
@@ -147,14 +142,22 @@ func updateOf(p *page.Page, changes []page.Change) update {
 	}
 }
 
+// encoded is an update as JSON. Its angle brackets are left as they are, since it is not in a
+// document: they would make a third of it.
+func encoded(u update) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(u); err != nil { // there are only texts in it
+		return []byte("{}")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
 // event is a message in the format of event streams. Its ID is the revision.
 func event(name string, u update) []byte {
-	text, err := json.Marshal(u)
-	if err != nil { // there are only texts in it
-		text = []byte("{}")
-	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "event: %s\nid: %d\ndata: %s\n\n", name, u.Revision, text)
+	fmt.Fprintf(&b, "event: %s\nid: %d\ndata: %s\n\n", name, u.Revision, encoded(u))
 	return b.Bytes()
 }
 

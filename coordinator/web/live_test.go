@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,11 +27,17 @@ type listener struct {
 // message is one event.
 type message struct {
 	event, id string
+	size      int // bytes of its data
 	Revision  int64
 	Stale     bool
 	Top, Have string
 	Said      string
-	Changes   []struct{ ID, HTML string }
+	Changes   []change
+}
+
+type change struct {
+	ID, HTML, In, After string
+	Gone                bool
 }
 
 func (m message) has(id, text string) bool {
@@ -98,6 +105,7 @@ func (l *listener) next() (m message, ok bool) {
 		case "id":
 			m.id = value
 		case "data":
+			m.size = len(value)
 			if err := json.Unmarshal([]byte(value), &m); err != nil {
 				l.t.Fatalf("%s: %v", value, err)
 			}
@@ -147,12 +155,18 @@ func TestPagesAreLive(t *testing.T) {
 		return m.event == "delta" && m.has("s-2", "leaving")
 	})
 	for _, c := range m.Changes {
-		if c.ID == "grid" || c.ID == "main" || c.ID == "s-1" || c.ID == "band-2" {
-			t.Errorf("%s is sent, and only one cell has changed", c.ID)
+		if slices.Contains([]string{"grid", "main", "s-1", "band-2", "table", "rows", "r-web-1-a", "recent"}, c.ID) {
+			t.Errorf("%s is sent, and only one instance has changed", c.ID)
 		}
 	}
 	x.tell(0, store.JournalEntry{Rule: "REC-3", What: "draining", Group: "web", Instance: "web-2-a"})
-	m = l.until("the entry of the journal", func(m message) bool { return m.has("recent", "draining") })
+	l.until("the first entry of the journal", func(m message) bool { return m.has("recent", "draining") })
+	x.tell(1, store.JournalEntry{Rule: "REC-3", What: "drained", Group: "web", Instance: "web-2-a"})
+	m = l.until("another entry of the journal", func(m message) bool {
+		return slices.ContainsFunc(m.Changes, func(c change) bool {
+			return c.In == "recent-rows" && c.After == "" && strings.Contains(c.HTML, "drained")
+		})
+	})
 
 	// A reader that was away gets what it lacks, and no more.
 	l.close()

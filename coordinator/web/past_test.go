@@ -97,12 +97,21 @@ func TestPagesOfThePast(t *testing.T) {
 		{30 * time.Minute, "web-0-old is live", "its stream broke", 200},
 		{20*time.Minute - time.Second, "web-0-old is suspect", "crashed", 200},
 		{10 * time.Minute, "web-0-old was DELETED", "is live", 200},
-		{51 * time.Minute, "knows nothing of it at that time", "requested", 404},
+		{51 * time.Minute, "knows nothing of it at that time", "<b>requested", 404},
 	} {
 		code, body, _ := x.get("/i/web-0-old?at=" + url.QueryEscape(x.now.Add(-c.ago).Format(time.RFC3339Nano)))
 		if code != c.code || !strings.Contains(body, c.has) || strings.Contains(body, c.lack) ||
 			!strings.Contains(body, `id="past"`) || !strings.Contains(body, `data-live=""`) {
 			t.Errorf("%s ago the instance: %d:\n%s", c.ago, code, body)
+		}
+	}
+	_, body, _ := x.get(fmt.Sprintf("/g/web?show=live&at=%d", x.now.Add(-30*time.Minute).Unix())) // as the slider asks
+	for _, want := range []string{
+		`class="live" aria-label="web-0-old`, `name="show" value="live"`,
+		fmt.Sprintf(`type="range" name="at" min="%d"`, x.now.Add(-50*time.Minute).Unix()),
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("by the slider: %q is missing:\n%s", want, body)
 		}
 	}
 	if _, body, _ := x.get("/g/web?at=yesterday"); strings.Contains(body, `id="past"`) {
@@ -126,7 +135,7 @@ func TestTimeAxis(t *testing.T) {
 			t.Errorf("no column in lane %s", lane)
 		}
 	}
-	link := regexp.MustCompile(`<a href="([^"]+)" aria-label="1 in lane heal`).FindStringSubmatch(body)
+	link := regexp.MustCompile(`<a id="t-[^"]+" href="([^"]+)" aria-label="1 in lane heal`).FindStringSubmatch(body)
 	if link == nil {
 		t.Fatal("the column is no link")
 	}

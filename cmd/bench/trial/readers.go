@@ -25,6 +25,7 @@ type ReadersPlan struct {
 	For     time.Duration // each of the periods, half of which have readers
 	Periods int           // an even number
 	AtOnce  int           // instances that the roll replaces at a time
+	Browser bool          // one of the readers is a browser
 }
 
 // Readers is what live pages cost the replica that serves them, and the agents beside them. Periods
@@ -40,6 +41,7 @@ type Readers struct {
 	Received float64  `json:"bytes_per_second_and_reader"`
 	Rolled   float64  `json:"replaced_per_second"`
 	Dropped  int      `json:"streams_ended_early"`
+	Drawn    *Drawn   `json:"browser,omitempty"` // nil: no reader is a browser
 
 	Unacknowledged uint64         `json:"reports_not_acknowledged"`
 	Lost           int            `json:"judged_lost"`
@@ -64,6 +66,10 @@ type Serving struct {
 
 // mostCost is the share of a processor that readers may cost a replica.
 const mostCost = 0.10
+
+// mostDrawing is how many milliseconds a browser may take until a page can be used again after an
+// update.
+const mostDrawing = 200
 
 // Readers has pages read while the first group rolls again and again.
 func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
@@ -113,9 +119,12 @@ func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
 	r.Without = Serving{Cores: spent[0] / lasted[0], Latency: timesOf(latency[0])}
 	r.With = Serving{Cores: spent[1] / lasted[1], Latency: timesOf(latency[1])}
 	r.Cost = r.With.Cores - r.Without.Cores
-	each := lasted[1] * float64(max(1, p.Readers))
+	each := lasted[1] * float64(max(1, p.plain()))
 	r.Updates, r.Received = float64(heard.updates.Load())/each, float64(heard.bytes.Load())/each
 	r.Dropped = int(heard.dropped.Load())
+	if p.Browser {
+		r.Drawn = drawnOf(heard.drawn)
+	}
 	r.Rolled = float64(ended.seen.made-begun.seen.made) / ended.at.Sub(begun.at).Seconds()
 	r.Unacknowledged = ended.stats.Nacks - begun.stats.Nacks
 	lost := t.seen.judgedLost()
@@ -137,9 +146,20 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	defer stop()
 	if with {
 		doing = fmt.Sprintf("rolling, %d readers", p.Readers)
-		path := "http://" + t.replicas[0].http + "/live?page=" + url.QueryEscape("/g/"+roll.group)
-		for range p.Readers {
-			readers.Go(func() { heard.read(reading, path) })
+		at, page := "http://"+t.replicas[0].http, "/g/"+url.PathEscape(roll.group)
+		for range p.plain() {
+			readers.Go(func() { heard.read(reading, at+"/live?page="+url.QueryEscape(page)) })
+		}
+		if p.Browser {
+			b, err := openBrowser(ctx, at+page)
+			if err != nil {
+				return one, before, err
+			}
+			defer func() {
+				drawn, ended := b.close()
+				heard.drawn = append(heard.drawn, drawn...)
+				err = errors.Join(err, ended)
+			}()
 		}
 		// Each begins with the whole page. What it costs to open them is not what they cost to keep.
 		if err := t.pass(ctx, "readers come", time.Second); err != nil {
@@ -168,8 +188,19 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	}, before, err
 }
 
+// plain is how many readers are no browser.
+func (p ReadersPlan) plain() int {
+	if p.Browser {
+		return p.Readers - 1
+	}
+	return p.Readers
+}
+
 // audience is what all readers have received.
-type audience struct{ updates, bytes, dropped atomic.Uint64 }
+type audience struct {
+	updates, bytes, dropped atomic.Uint64
+	drawn                   []float64 // how long the browser took for each update, in milliseconds
+}
 
 // read reads a live page until ctx ends, as an EventSource does.
 func (a *audience) read(ctx context.Context, path string) {
@@ -258,6 +289,14 @@ func (r *Readers) judge() Verdict {
 	}
 	if r.Lost > 0 {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d instances were judged lost", r.Lost))
+	}
+	switch {
+	case r.Drawn == nil:
+	case r.Drawn.Updates == 0:
+		v.Failed = append(v.Failed, "the browser drew nothing")
+	case r.Drawn.P99 > mostDrawing:
+		v.Failed = append(v.Failed,
+			fmt.Sprintf("the browser took %.0f ms to draw an update (p99), more than %d ms", r.Drawn.P99, mostDrawing))
 	}
 	if r.Dropped > 0 {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d streams ended early", r.Dropped))

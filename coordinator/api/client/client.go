@@ -80,6 +80,12 @@ func DryRun() Option { return query("dryRun", "true") }
 // Confirm confirms by name what removes machines.
 func Confirm(name string) Option { return query("confirm", name) }
 
+// Once lets an order be repeated after its answer was lost: with the same key it is given once. Any
+// word will do that the caller uses for no other order, such as a UUID.
+func Once(key string) Option {
+	return func(r *http.Request) { r.Header.Set("Idempotency-Key", key) }
+}
+
 func query(name, value string) Option {
 	return func(r *http.Request) {
 		q := r.URL.Query()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -42,10 +43,15 @@ func readTemplates() (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"path":    url.PathEscape,
 		"query":   url.QueryEscape,
-		"clock":   func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") },
+		"clock":   clock,
 		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"lines":   reason.OneLine,
+		"why":     func(b story.Blockage) string { return withClock(b.Why(), &b.Of) },
+		"until":   func(b story.Blockage) string { return withClock(b.Until(), &b.Of) },
 		"glyph":   func(kind string) string { return view.Glyphs[kind] },
+		"kinds":   func() []string { return view.Kinds },
+		"meaning": func(kind string) string { return view.Meanings[kind] },
+		"slot":    func() template.HTML { return slot },
 		"add":     func(a, b int) int { return a + b },
 		"args":    func(all ...any) []any { return all },
 		"took":    func(d store.Duration) string { return review.Took(d.D()) },
@@ -62,6 +68,19 @@ func readTemplates() (*template.Template, error) {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
 	return t, nil
+}
+
+// clock is a time as pages show it, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("01-02 15:04:05") }
+
+// withClock writes the times in what is said of blocked work as pages show times.
+func withClock(text string, of *store.BlockedFacts) string {
+	for _, at := range []time.Time{of.Opens, of.Since} {
+		if !at.IsZero() {
+			text = strings.ReplaceAll(text, at.UTC().Format(time.RFC3339), clock(at)+" UTC")
+		}
+	}
+	return reason.OneLine(text)
 }
 
 // agesEnd is the end of a time whose age is to be shown. No text can forge it: templates escape

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"html/template"
 	"net/url"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type axis struct {
 	Height   int
 	Chosen   string // the span of the events below, if one was chosen
 	AllURL   string
+	BackURL  string // of the group as it was before the last column
 }
 
 type lane struct {
@@ -35,6 +37,7 @@ type lane struct {
 
 // tick is a column of a lane in which something was decided.
 type tick struct {
+	ID                  string
 	X, Y, Width, Height int
 	Label, URL          string
 }
@@ -95,7 +98,8 @@ func (b *builder) axisOf(group string) axis {
 			from := v.From.Add(time.Duration(i) * v.Step)
 			height := 5 + (laneAt-9)*count/most
 			row.Ticks = append(row.Ticks, tick{
-				X: i * width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
+				ID: fmt.Sprintf("t-%s-%d", l.Name, from.Unix()),
+				X:  i * width, Y: n*laneAt + laneAt - 2 - height, Width: width - 2, Height: height,
 				Label: fmt.Sprintf("%d in lane %s from %s", count, l.Name, from.UTC().Format("01-02 15:04:05")),
 				URL: link(url.Values{
 					"from": {from.UTC().Format(time.RFC3339)},
@@ -121,6 +125,7 @@ func (b *builder) axisOf(group string) axis {
 		a.Height += bandAt
 	}
 	a.Height += 6
+	a.BackURL = withMoment(path, v.To.Add(-v.Step))
 	for _, s := range view.Spans {
 		a.Spans = append(a.Spans, chip{Kind: s.Name, On: s.Name == span.Name, URL: path + "?span=" + s.Name})
 	}
@@ -131,10 +136,27 @@ func (b *builder) axisOf(group string) axis {
 	return a
 }
 
-// points writes the points of a line.
+// axis draws the time axis of a group, a part for each column of a lane.
+func (b *builder) axis(v groupPage) Fragment {
+	var lanes []Fragment
+	for _, l := range v.Axis.Lanes {
+		id := "lane-" + l.Name
+		f := Fragment{ID: id, Head: template.HTML(`<g id="` + id + `">`), Tail: "</g>", List: true}
+		for _, t := range l.Ticks {
+			f.Parts = append(f.Parts, b.fragment(t.ID, "tick", t))
+		}
+		lanes = append(lanes, f)
+	}
+	return b.holding("axis", "axis", v, lanes...)
+}
+
+// points writes the points of a line, without those within a level stretch.
 func points(all [][2]float64) string {
 	var b strings.Builder
 	for i, p := range all {
+		if i > 0 && i < len(all)-1 && all[i-1][1] == p[1] && all[i+1][1] == p[1] {
+			continue
+		}
 		if i > 0 {
 			b.WriteByte(' ')
 		}

@@ -2,6 +2,7 @@
 // renders what coordinator/view derives.
 //
 //	page.go      what a page is: fragments that can be updated one by one
+//	delta.go     what changes from one page to the next
 //	pages.go     which page belongs to a path
 //	shard.go, group.go, instance.go, events.go   a page each
 //	axis.go      the time axis; past.go the page as it was

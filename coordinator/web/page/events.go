@@ -1,9 +1,11 @@
 package page
 
 import (
+	"html/template"
 	"net/url"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
@@ -45,6 +47,35 @@ func (p *Pages) events(b *builder) Page {
 	if v.Instance != "" {
 		page.Command += " --instance " + v.Instance
 	}
-	page.Main = []Fragment{b.fragment("filter", "filter", v), b.fragment("journal", "journal", v)}
+	older := b.fragment("older", "older", v)
+	parts := []Fragment{older}
+	if len(v.Entries) > 0 {
+		parts = []Fragment{b.eventRows("entries", v.Entries), older}
+	}
+	page.Main = []Fragment{b.fragment("filter", "filter", v), b.holding("journal", "journal", v, parts...)}
 	return page
+}
+
+// eventRows are entries as the rows of a table, a part each.
+func (b *builder) eventRows(id string, entries []journal.Entry) Fragment {
+	list := tableRows(id, len(entries))
+	for i := range entries {
+		row := "e-" + entries[i].Name
+		list.Parts[i] = Fragment{ID: row, Head: b.p.drawn.of(row, func() template.HTML {
+			return b.html("eventrow", &entries[i])
+		})}
+	}
+	return list
+}
+
+// recent are the last decisions.
+func (b *builder) recent(data any, entries []journal.Entry) Fragment {
+	return b.holding("recent", "recent", data, b.eventRows("recent-rows", entries))
+}
+
+// tableRows is the body of a table with so many rows.
+func tableRows(id string, n int) Fragment {
+	return Fragment{
+		ID: id, Head: template.HTML(`<tbody id="` + id + `">`), Parts: make([]Fragment, n), Tail: "</tbody>", List: true,
+	}
 }

@@ -44,7 +44,6 @@ type groupPage struct {
 	Chart    *chart
 	Past     past
 	Events   []journal.Entry
-	loads    func(id string) []view.Load // nil: of the past, none is known
 }
 
 type pageLink struct {
@@ -57,7 +56,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	if !b.at.IsZero() {
 		return p.groupThen(b, name)
 	}
-	v := groupPage{Now: b.now, loads: func(id string) []view.Load { return p.views.Load(id, b.now) }}
+	v := groupPage{Now: b.now}
 	var read bool
 	if v.Group, read = p.views.Group(name, b.now); !read {
 		return b.unread()
@@ -81,7 +80,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	page.Main = []Fragment{
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
 	}
-	table := b.fragment("table", "table", &v)
+	table := b.table(&v)
 	if b.query.Get("show") != "" { // it is what the reader looks for
 		page.Main = append(page.Main, table)
 	}
@@ -91,7 +90,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	if v.Chart != nil || v.Scale != nil {
 		page.Main = append(page.Main, b.fragment("load", "load", v))
 	}
-	page.Main = append(page.Main, b.fragment("axis", "axis", v), b.fragment("recent", "recent", v))
+	page.Main = append(page.Main, b.axis(v), b.recent(v, v.Events))
 	if b.query.Get("show") == "" {
 		page.Main = append(page.Main, table)
 	}
@@ -124,6 +123,39 @@ func (v *groupPage) filter(query url.Values) {
 		}
 		v.Pages = append(v.Pages, pageLink{i, link, i == n})
 	}
+}
+
+// row is an instance as the table shows it.
+type row struct {
+	view.Unit
+	At    template.URL
+	Spark *spark
+}
+
+// table lists instances, a part for each, and for the load of each. Of the past no load is known.
+func (b *builder) table(v *groupPage) Fragment {
+	parts := []Fragment{b.fragment("table-title", "tabletitle", v)}
+	if len(v.Rows) > 0 {
+		rows, at, sampled := tableRows("rows", len(v.Rows)), b.moment(), b.p.views.Sampled()
+		for i, u := range v.Rows {
+			r := row{Unit: u, At: at}
+			if at == "" {
+				r.Spark = sparkOf(b.p.views.Load(u.ID, sampled), sampled)
+			}
+			rows.Parts[i] = b.holding("r-"+u.ID, "row", r, b.fragment("l-"+u.ID, "spark", r))
+		}
+		parts = append(parts, rows)
+	}
+	return b.holding("table", "table", v, append(parts, b.fragment("table-pages", "tablepages", v))...)
+}
+
+// moment is what links within the past end with; "" in the present.
+func (b *builder) moment() template.URL {
+	if b.at.IsZero() {
+		return ""
+	}
+	// of what this package writes alone
+	return template.URL("?" + url.Values{"at": {b.at.UTC().Format(time.RFC3339Nano)}}.Encode())
 }
 
 // cell is a slot as the grid draws it.
@@ -161,7 +193,7 @@ func (b *builder) grid(all []view.Cell, show string) Fragment {
 	}
 	grid := Fragment{
 		ID: "grid", Head: `<section id="grid" aria-labelledby="grid-title"><h2 id="grid-title">Slots</h2>`,
-		Tail: `<p id="pointed" class="dim" aria-hidden="true"></p></section>`,
+		Tail: `<p id="pointed" class="dim" aria-hidden="true"></p></section>`, List: true,
 	}
 	for i, zone := range slices.Sorted(maps.Keys(byZone)) {
 		d := byZone[zone]
@@ -180,7 +212,7 @@ func (b *builder) grid(all []view.Cell, show string) Fragment {
 		list := Fragment{
 			ID: d.ID + "-list", Head: template.HTML(`<ul id="` + d.ID + `-list" class="cells" aria-labelledby="` + d.ID +
 				`-title">`),
-			Tail: "</ul>", Parts: make([]Fragment, len(d.cells)),
+			Tail: "</ul>", Parts: make([]Fragment, len(d.cells)), List: true,
 		}
 		for n, c := range d.cells {
 			list.Parts[n] = b.cell(c)
@@ -201,10 +233,7 @@ func (b *builder) cell(c cell) Fragment {
 	if c.Slot < 0 {
 		id = "d-" + c.Units[0].ID
 	}
-	at := template.URL("") // of what this package writes alone
-	if !b.at.IsZero() {
-		at = template.URL("?" + url.Values{"at": {b.at.UTC().Format(time.RFC3339Nano)}}.Encode())
-	}
+	at := b.moment()
 	look := id + fmt.Sprint(c.Off) + string(at)
 	for _, u := range c.Units {
 		look += "|" + u.ID + "|" + u.Kind + "|" + u.Label()

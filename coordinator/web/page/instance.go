@@ -36,7 +36,7 @@ func (p *Pages) instance(b *builder, id string) Page {
 	}
 	page.Said = v.Answer()
 	page.Main = []Fragment{
-		b.fragment("answer", "answer", v), b.fragment("facts", "facts", instanceNow{v, curvesOf(&v)}),
+		b.fragment("answer", "answer", v), b.fragment("facts", "facts", instanceNow{v, curvesOf(&v, p.views.Sampled())}),
 		b.fragment("story", "story", v),
 	}
 	return page

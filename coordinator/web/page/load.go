@@ -20,16 +20,12 @@ type spark struct {
 	Label  string
 }
 
-// Spark draws the last hour of an instance; nil if nothing is known of it.
-func (v *groupPage) Spark(id string) *spark {
-	if v.loads == nil {
-		return nil
-	}
-	all := v.loads(id)
+// sparkOf draws the hour of an instance before the last sample; nil if nothing is known of it.
+func sparkOf(all []view.Load, sampled time.Time) *spark {
 	if len(all) == 0 {
 		return nil
 	}
-	s := &spark{Points: loadPoints(all, v.Now, sparkWidth, sparkHeight, cpuOf), CPU: all[len(all)-1].CPU}
+	s := &spark{Points: loadPoints(all, sampled, sparkWidth, sparkHeight, cpuOf), CPU: all[len(all)-1].CPU}
 	least, most := s.CPU, s.CPU
 	for _, l := range all {
 		least, most = min(least, l.CPU), max(most, l.CPU)
@@ -60,12 +56,12 @@ type instanceNow struct {
 }
 
 // curvesOf draws the load of an instance; nil if too little is known of it.
-func curvesOf(v *view.Instance) []curve {
+func curvesOf(v *view.Instance, sampled time.Time) []curve {
 	if len(v.Load) < 2 {
 		return nil
 	}
 	return []curve{
-		{"memory", loadPoints(v.Load, v.Now, across, chartHeight, memoryOf)},
-		{"cpu", loadPoints(v.Load, v.Now, across, chartHeight, cpuOf)},
+		{"memory", loadPoints(v.Load, sampled, across, chartHeight, memoryOf)},
+		{"cpu", loadPoints(v.Load, sampled, across, chartHeight, cpuOf)},
 	}
 }

@@ -3,7 +3,6 @@ package page
 import (
 	"hash/fnv"
 	"html/template"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +38,14 @@ type Truth struct {
 }
 
 // Fragment is a part of a page with an ID in the document, so that it can be replaced alone. Its
-// HTML is one element: Head, then its parts, then Tail.
+// HTML is one element: Head, then its parts, then Tail. A part without an ID is replaced with the
+// fragment around it.
 type Fragment struct {
 	ID    string
 	Head  template.HTML
 	Parts []Fragment
 	Tail  template.HTML
+	List  bool // its parts come, go and move one by one
 }
 
 // HTML is the whole fragment.
@@ -77,24 +78,6 @@ func (f Fragment) digest() string {
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
-// Change is a fragment that is different now.
-type Change struct {
-	ID   string        `json:"id"` // "main": all fragments
-	HTML template.HTML `json:"html"`
-}
-
-// Changes are what a reader of a page needs for the next state of the same page.
-func Changes(old, next []Fragment) []Change {
-	if !sameIDs(old, next) {
-		return []Change{whole(next)}
-	}
-	var changes []Change
-	for i := range next {
-		changes = append(changes, next[i].changes(old[i])...)
-	}
-	return changes
-}
-
 // Missing are what a reader needs who has fragments with these digests.
 func (p Page) Missing(have string) []Change {
 	old := strings.Fields(have)
@@ -108,29 +91,8 @@ func (p Page) Missing(have string) []Change {
 		case !found:
 			return []Change{whole(p.Main)}
 		case before != digest:
-			changes = append(changes, Change{id, p.Main[i].HTML()})
+			changes = append(changes, Change{ID: id, HTML: p.Main[i].HTML()})
 		}
 	}
 	return changes
-}
-
-func whole(all []Fragment) Change {
-	f := Fragment{Parts: all}
-	return Change{"main", f.HTML()}
-}
-
-// changes are the parts that differ, or the whole fragment where that is not enough.
-func (f Fragment) changes(old Fragment) []Change {
-	if f.Head != old.Head || f.Tail != old.Tail || !sameIDs(f.Parts, old.Parts) {
-		return []Change{{f.ID, f.HTML()}}
-	}
-	var changes []Change
-	for i := range f.Parts {
-		changes = append(changes, f.Parts[i].changes(old.Parts[i])...)
-	}
-	return changes
-}
-
-func sameIDs(a, b []Fragment) bool {
-	return slices.EqualFunc(a, b, func(a, b Fragment) bool { return a.ID == b.ID })
 }

@@ -142,6 +142,24 @@ func (b *builder) fragment(id, name string, data any) Fragment {
 	return Fragment{ID: id, Head: b.html(name, data)}
 }
 
+// slot is where a template has its parts. No text can forge it: templates replace it.
+const slot = "\x00"
+
+// holding renders a template that makes one element with this ID, with parts in its slots.
+func (b *builder) holding(id, name string, data any, parts ...Fragment) Fragment {
+	texts := strings.Split(string(b.html(name, data)), slot)
+	f := Fragment{ID: id, Head: template.HTML(texts[0])} // of what html/template has escaped, as below
+	for i, text := range texts[1:] {
+		f.Parts = append(f.Parts, parts[i])
+		if i < len(texts)-2 {
+			f.Parts = append(f.Parts, Fragment{Head: template.HTML(text)})
+		} else {
+			f.Tail = template.HTML(text)
+		}
+	}
+	return f
+}
+
 func (b *builder) page(t view.Truth, rev store.Revision) Page {
 	return Page{Status: http.StatusOK, Truth: Truth{Truth: t, Replica: b.p.cfg.Replica}, Revision: rev}
 }

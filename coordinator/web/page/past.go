@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
@@ -16,10 +17,17 @@ type past struct {
 	Earlier, Later  string    // the moments of the decisions before and after
 	EarlierURL, URL string
 	LaterURL        string
+	// First, Last and Step are where its slider begins and ends, and its steps, in seconds.
+	First, Last, Step int64
+	Show              string // the filter
 }
 
-// momentOf reads a moment from a URL; zero if it has none, or none that can be read.
+// momentOf reads a moment from a URL, in seconds if it is the slider's; zero if it has none, or one
+// that cannot be read.
 func momentOf(query url.Values) time.Time {
+	if seconds, err := strconv.ParseInt(query.Get("at"), 10, 48); err == nil {
+		return time.Unix(seconds, 0)
+	}
 	at, err := time.Parse(time.RFC3339Nano, query.Get("at"))
 	if err != nil {
 		return time.Time{}
@@ -40,9 +48,12 @@ func (b *builder) pastOf(path string, wanted func(*journal.Entry) bool) past {
 		}
 		return path + "?" + query.Encode()
 	}
-	v.URL = path
+	v.URL, v.Show, v.First, v.Last = path, b.query.Get("show"), v.At.Unix(), max(v.At.Unix(), b.now.Unix())
 	b.p.deps.Journal.View(func(entries []journal.Entry, since time.Time) {
 		v.Known = !v.At.Before(since)
+		if len(entries) > 0 {
+			v.First = min(v.First, entries[0].At.Unix())
+		}
 		for i, e := range entries {
 			if !wanted(&entries[i]) {
 				continue
@@ -55,8 +66,12 @@ func (b *builder) pastOf(path string, wanted func(*journal.Entry) bool) past {
 			}
 		}
 	})
+	v.Step = max(1, (v.Last-v.First)/momentSteps)
 	return v
 }
+
+// momentSteps is how many moments the slider has, at the most.
+const momentSteps = 1000
 
 // groupThen is a group as it was.
 func (p *Pages) groupThen(b *builder, name string) Page {
@@ -80,7 +95,7 @@ func (p *Pages) groupThen(b *builder, name string) Page {
 	page.Truth.At = b.at
 	page.Main = []Fragment{
 		b.fragment("past", "past", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
-		b.fragment("table", "table", &v), b.fragment("recent", "recent", v),
+		b.table(&v), b.recent(v, v.Events),
 	}
 	return page
 }

@@ -1,10 +1,13 @@
 package page
 
 import (
+	"fmt"
+	"html/template"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
@@ -27,9 +30,28 @@ func (p *Pages) shard(b *builder) Page {
 	page := b.page(v.Truth, v.State.Revision)
 	page.Title, page.Here, page.Command = p.cfg.Shard, "shard", "leasehold status"
 	page.Said = reason.Counted(len(v.Problems), "problem", "problems")
+	rows := tableRows("group-rows", len(v.Rows))
+	for i := range v.Rows {
+		rows.Parts[i] = b.fragment("g-"+v.Rows[i].Name, "grouprow", &v.Rows[i])
+	}
 	page.Main = []Fragment{
-		b.fragment("problems", "problems", v), b.fragment("groups", "groups", v),
-		b.fragment("recent", "recent", v), b.fragment("replicas", "replicas", v),
+		b.holding("problems", "problems", v, b.fragment("problems-title", "problemstitle", v), b.problems(v.Problems)),
+		b.holding("groups", "groups", v, rows), b.recent(v, v.Events), b.fragment("replicas", "replicas", v),
 	}
 	return page
+}
+
+// problems lists problems, a part for each: its ID says what it is.
+func (b *builder) problems(all []story.Problem) Fragment {
+	list := Fragment{ID: "problem-list", Head: `<ul id="problem-list" class="problems">`, Tail: "</ul>", List: true}
+	times := map[string]int{}
+	for i := range all {
+		text := b.html("problem", all[i])
+		id := "p-" + Fragment{Head: text}.digest()
+		if times[id]++; times[id] > 1 {
+			id += fmt.Sprint("-", times[id])
+		}
+		list.Parts = append(list.Parts, Fragment{ID: id, Head: template.HTML(`<li id="`+id+`">`) + text + "</li>"})
+	}
+	return list
 }

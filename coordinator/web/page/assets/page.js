@@ -22,31 +22,53 @@ function age(within) {
   }
 }
 
-// parse makes elements of the server's HTML, which its templates have escaped.
-function parse(html) {
-  const t = document.createElement('template');
-  t.innerHTML = html;
+// parse makes elements of the server's HTML, which its templates have escaped. What is part of a picture is parsed as such.
+function parse(html, place) {
+  const t = document.createElement('template'), drawn = place.ownerSVGElement;
+  t.innerHTML = drawn ? '<svg>' + html + '</svg>' : html;
   age(t.content);
-  return t.content;
+  if (!drawn) return t.content;
+  const all = document.createDocumentFragment();
+  all.append(...t.content.firstChild.childNodes);
+  return all;
 }
 
-// replace puts new elements where an old one was, or into it, and gives the focus back.
-function replace(old, html, inside) {
-  const active = document.activeElement, held = old.contains(active) && active !== old ? active : null;
-  const key = held && (held.id ? '#' + CSS.escape(held.id) : held.tagName === 'A' ? 'a[href="' + CSS.escape(held.getAttribute('href')) + '"]' : null);
-  const fresh = parse(html);
-  if (inside) old.replaceChildren(fresh); else old.replaceWith(fresh);
-  if (key) main.querySelector(key)?.focus({preventScroll: true});
+// change makes one change of an update; false: the page is not what the server takes it for.
+function change(c) {
+  const old = document.getElementById(c.id);
+  if (c.gone) { old?.remove(); return true; }
+  const place = c.in ? document.getElementById(c.in) : old;
+  if (!place || !(c.html || old)) return false;
+  if (!c.in) {
+    if (c.id === 'main') old.replaceChildren(parse(c.html, old)); else old.replaceWith(parse(c.html, old));
+    return true;
+  }
+  const fresh = c.html ? parse(c.html, place) : old;
+  if (c.html) old?.remove();
+  if (!c.after) { place.prepend(fresh); return true; }
+  const before = document.getElementById(c.after);
+  before?.after(fresh);
+  return !!before;
+}
+
+// held finds what has the focus again when its element was replaced or moved.
+function held() {
+  const active = document.activeElement, around = active?.closest('#main [id]');
+  if (!around) return () => {};
+  const link = active.getAttribute('href'), id = around.id;
+  return () => {
+    if (document.activeElement === active) return;
+    const now = document.getElementById(id);
+    (around === active || !link ? now : now?.querySelector('a[href="' + CSS.escape(link) + '"]'))?.focus({preventScroll: true});
+  };
 }
 
 function apply(u) {
-  for (const c of u.changes || []) {
-    const old = document.getElementById(c.id);
-    if (!old) { location.reload(); return; }
-    replace(old, c.html, c.id === 'main');
-  }
+  const focus = held();
+  for (const c of u.changes || []) if (!change(c)) { location.reload(); return; }
+  focus();
   const top = document.getElementById('truth');
-  if (top) replace(top, u.top);
+  if (top) top.replaceWith(parse(u.top, top));
   main.dataset.have = u.have;
   root.dataset.revision = u.revision;
   root.classList.toggle('stale', u.stale);
@@ -140,6 +162,20 @@ open();
 // The grid has one tab stop; arrows move within it.
 const keysOff = () => localStorage.getItem('keys') === 'off';
 
+const keysBox = document.getElementById('keys-off');
+keysBox.checked = keysOff();
+keysBox.parentElement.hidden = false;
+keysBox.addEventListener('change', () => localStorage.setItem('keys', keysBox.checked ? 'off' : 'on'));
+
+// The slider of a page of the past: it says its moment, and goes there when it is let go.
+const moment = main.querySelector('input[type=range]');
+if (moment) {
+  const tell = () => { moment.form.querySelector('output').textContent = new Date(moment.value * 1000).toISOString().slice(5, 19).replace('T', ' ') + ' UTC'; };
+  moment.addEventListener('input', tell);
+  moment.addEventListener('pointerup', () => moment.form.requestSubmit());
+  tell();
+}
+
 function cells() { return [...main.querySelectorAll('.cells a')]; }
 
 function rove(to) {
@@ -188,6 +224,7 @@ document.addEventListener('keydown', e => {
     },
     e: () => { const a = document.activeElement?.closest?.('a'); if (a) a.click(); },
     g: () => first('.cells a'),
+    '?': () => { const help = document.getElementById('help'); help.open = true; return help.firstElementChild; },
   }[e.key];
   if (!to) return;
   e.preventDefault();
