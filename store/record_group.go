@@ -103,7 +103,8 @@ type JournalEntry struct {
 	At       time.Time `json:"at"`
 	By       string    `json:"by"` // the replica
 	Rule     string    `json:"rule"`
-	What     string    `json:"what"` // a sentence for people
+	What     string    `json:"what"` // a sentence for people, rendered from Effect where there is one
+	Effect   Effect    `json:"effect,omitzero"`
 	Why      string    `json:"why,omitempty"`
 	Group    string    `json:"group,omitempty"`
 	Instance string    `json:"instance,omitempty"`

@@ -356,6 +356,12 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "a simulation sums up by fields",
+		why: "the timeline of a scenario sums up decisions of a kind: by their effect and cause (reason.FoldedEffect, " +
+			"reason.FoldedCause), not by patterns over their sentences",
+		find: refuseImports(product("cmd/scenario"), func(_ sourceFile, p string) bool { return p == "regexp" }),
+	},
+	{
 		name: "what shows decisions decides nothing by a rule's ID",
 		why: "a rule names the promise that a decision keeps. What kind of decision it is, its fields say; a rule may get " +
 			"a second kind of decision, or a decision another rule",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
@@ -168,7 +169,8 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 		r.rules[told.Rule]++
 		r.add(Entry{
 			At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance,
-			What: told.What, Why: told.Why, minor: minorStep(&told),
+			What: told.What(), Why: told.Why, effect: told.Effect, cause: reason.Known(told.Cause, told.Why),
+			minor: minorStep(&told),
 		})
 	}
 }
@@ -215,7 +217,7 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 	}
 	r.add(Entry{
 		At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why(),
-		minor: minor,
+		cause: now.Cause, minor: minor,
 	})
 }
 

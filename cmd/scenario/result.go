@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
@@ -223,16 +224,18 @@ func seconds(d time.Duration) float64 {
 
 // blockedOf groups blocked work by its reason.
 func blockedOf(all []store.Blocked) (out []Blocked) {
+	var causes []store.Blocked
 	for _, b := range all {
-		i := slices.IndexFunc(out, func(o Blocked) bool {
-			return o.Rule == b.Rule && anonymous(o.What) == anonymous(b.What) && anonymous(o.Why) == anonymous(b.Why)
-		})
+		cause := reason.FoldedBlocked(b)
+		i := slices.Index(causes, cause)
 		if i < 0 {
+			causes = append(causes, cause)
 			out = append(out, Blocked{Rule: b.Rule, What: b.What, Why: b.Why, Until: b.Until, Count: 1})
 			continue
 		}
+		cause.Instance = reason.Omitted
 		o := &out[i]
-		o.What, o.Why, o.Until = anonymous(o.What), anonymous(o.Why), anonymous(o.Until)
+		o.What, o.Why, o.Until = reason.What(&cause), reason.Why(&cause), reason.Until(&cause)
 		o.Count++
 	}
 	return out

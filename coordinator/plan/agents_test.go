@@ -98,7 +98,7 @@ func TestAgentsComeInWaves(t *testing.T) {
 	w.told = func(a Action) {
 		for _, e := range a.JournalEntries() {
 			if e.Rule == "PROV-7" {
-				told = append(told, strings.TrimSpace(e.Instance+" "+e.What))
+				told = append(told, strings.TrimSpace(e.Instance+" "+e.What()))
 			}
 		}
 	}

@@ -288,7 +288,7 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 				(a.To == store.Deleting || a.To == store.Draining || a.To == store.Stopping)
 			deletes := len(a.Gone) > 0
 			if (changes || deletes) && of(a.Slot, a.Instance) {
-				r.Fatalf("%s %s of slot %v: %s, though %+v is damaged", a.Rule, a.Instance, a.Slot, a.What, damaged)
+				r.Fatalf("%s %s of slot %v: %s, though %+v is damaged", a.Rule, a.Instance, a.Slot, a.What(), damaged)
 			}
 			for _, op := range a.Writes { // replacements share an action with another instance's
 				if v, err := store.Decode[store.Instance](store.KV{Key: op.Key, Value: op.Value}); err == nil &&
@@ -328,7 +328,7 @@ func TestDeletionsLeaveNotes(t *testing.T) {
 				deleted[kind] = true
 				i := slices.IndexFunc(a.Gone, func(g GoneNote) bool { return g.Key == w.keys.Gone(op.Key) })
 				if i < 0 || a.Gone[i].Note.Revision == 0 || a.Gone[i].Note.Rule == "" {
-					t.Errorf("%s %s deletes %s and notes %+v", a.Rule, a.What, op.Key, a.Gone)
+					t.Errorf("%s %s deletes %s and notes %+v", a.Rule, a.What(), op.Key, a.Gone)
 				}
 			}
 		}
@@ -465,7 +465,7 @@ func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
 	status := func(p Plan) (st store.Status) {
 		for _, a := range p.Actions {
 			if a.To == store.Pending && a.From != a.To {
-				t.Errorf("%s %s", a.What, a.Instance)
+				t.Errorf("%s %s", a.What(), a.Instance)
 			}
 			if a.Writes[0].Key == w.keys.Status(w.group) {
 				v, err := store.Decode[store.Status](store.KV{

@@ -79,7 +79,7 @@ func TestNewsComeWithWhatRecordsThem(t *testing.T) {
 	var told []string
 	for _, a := range Compute(w.snapshot(), w.now).Actions {
 		if len(a.Writes) == 0 {
-			t.Errorf("%s is told by a transaction that changes nothing", a.What)
+			t.Errorf("%s is told by a transaction that changes nothing", a.What())
 		}
 		if a.Instance != "" {
 			continue
@@ -97,7 +97,7 @@ func TestNewsComeWithWhatRecordsThem(t *testing.T) {
 func TestStatusOfAGroupThatNeverWas(t *testing.T) {
 	refused := Group{Name: "web", Spec: Spec{Modified: 9, Problem: "size: -1"}}
 	p := Compute(Snapshot{Keys: store.KeysOf("s"), Groups: []Group{refused}}, epoch)
-	if len(p.Actions) != 1 || p.Actions[0].What != "spec not accepted" {
+	if len(p.Actions) != 1 || p.Actions[0].What() != "spec not accepted" {
 		t.Fatalf("a refused spec: %+v", p.Actions)
 	}
 	v, err := store.Decode[store.Status](store.KV{Value: p.Actions[0].Writes[0].Value})
@@ -237,8 +237,8 @@ func TestOrders(t *testing.T) {
 					continue
 				}
 				w.compares(&a, key)
-				got += a.What
-				if strings.Contains(a.What, "refused") {
+				got += a.What()
+				if strings.Contains(a.What(), "refused") {
 					got += ": " + a.Why
 				}
 			}

@@ -197,9 +197,9 @@ func (d *traffic) turned(t store.Traffic, to store.TrafficState, limit time.Dura
 }
 
 // reached is where a load balancer reaches an instance, or why that is not known.
-func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
+func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem awaited) {
 	if m.Record.Address == "" {
-		return "", 0, "its provider has not said where it is"
+		return "", 0, awaited{state: store.BalancerNoAddress}
 	}
 	address, own := balancer.SplitAddress(m.Record.Address)
 	text, names := string(use.Port), []string(nil)
@@ -217,27 +217,27 @@ func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, p
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name,
-			m.Record.Address)
+		return "", 0, awaited{store.BalancerNoPort, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s",
+			use.Port, use.Name, m.Record.Address)}
 	}
-	return address, port, ""
+	return address, port, awaited{}
 }
 
 // wanted are the entries that a record should have, those it has already as they are, and what
 // keeps others from being made. More is what has to be written.
-func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
-	problems = map[string]string{}
+func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]awaited, changed bool) {
+	problems = map[string]awaited{}
 	entries = slices.Clone(m.Record.Traffic)
 	for i := range d.spec.LoadBalancers {
 		use := &d.spec.LoadBalancers[i]
 		if d.s.Balancers[use.Name] == nil {
-			problems[use.Name] = notConfigured
+			problems[use.Name] = awaited{state: store.BalancerUnconfigured}
 			continue
 		}
 		address, port, problem := d.reached(m, use)
 		at := slices.IndexFunc(entries, func(t store.Traffic) bool { return t.Balancer == use.Name })
 		switch {
-		case problem != "":
+		case problem.state != "":
 			problems[use.Name] = problem
 		case at < 0:
 			entries = append(entries, d.turned(store.Traffic{Balancer: use.Name, Address: address, Port: port},

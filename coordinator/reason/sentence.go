@@ -165,7 +165,8 @@ func happened(c store.Cause) string {
 	case store.CauseNoRestart:
 		return also(fmt.Sprintf("its %s did not restart within %s", c.Name, c.For), ": ", c.Text)
 	case store.CauseNotOpened:
-		return fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", c.Name, c.For, c.Text)
+		return fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", c.Name, c.For,
+			balancerState(c.Balancer, c.Text))
 	case store.CauseCalledDown:
 		return also("load balancer "+c.Name+" calls it down", ": ", c.Text)
 	case store.CauseAfter:

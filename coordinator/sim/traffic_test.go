@@ -51,7 +51,7 @@ func newServed(t *testing.T, seed uint64, g store.Group) *served {
 			Membership: func(at time.Time, c plan.MemberCall) { note(at, "%s %s", c.Kind, c.Member.Instance); s.called(c) },
 			Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
 				if a.Instance != "" {
-					note(at, "%s %s %s: %s", a.Rule, a.Instance, a.What, a.Why)
+					note(at, "%s %s %s: %s", a.Rule, a.Instance, a.What(), a.Why)
 				}
 			},
 			Noted:  func(at time.Time, what string) { note(at, "%s", what) },

@@ -22,7 +22,7 @@ func (in *inquiry) storm() {
 			continue
 		}
 		if replaced := c.leaves() || len(in.begun()) > 0; replaced && in.alone(rec) == nil {
-			in.tr.fail("%s is lost in a storm, and replaced: %s %s, because %s", rec.ID, in.a.Rule, in.a.What, in.a.Why)
+			in.tr.fail("%s is lost in a storm, and replaced: %s %s, because %s", rec.ID, in.a.Rule, in.a.What(), in.a.Why)
 		}
 	}
 }

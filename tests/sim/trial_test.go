@@ -22,6 +22,8 @@ type plot struct {
 	steps   int
 	without map[string]bool // kinds of events that do not happen
 	all     bool            // keep all that happens, not the end alone
+
+	decisions bool // keep them
 }
 
 // trial is one world and what was seen in it.
@@ -53,7 +55,7 @@ type trial struct {
 	inSecond map[string]int // actions in it, by group
 	planting int
 
-	decisions []decision // kept for -decisions alone
+	decisions []decision // if plot.decisions
 }
 
 // trace is what happened, as far as it is kept.
@@ -157,7 +159,7 @@ func (tr *trial) observer() sim.Observer {
 			tr.hurry(at, a)
 			tr.keepDecision(at, a)
 			if !a.NoJournal || tr.plot.all {
-				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
+				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What(), a.Why)
 			}
 		},
 		Machine: tr.machine, Removing: tr.removing,
@@ -170,7 +172,7 @@ func (tr *trial) observer() sim.Observer {
 	}
 	if tr.plot.all {
 		o.Overtaken = func(at time.Time, a *plan.Action) {
-			tr.trace.add(at, "overtaken", a.Rule, a.Group+" "+a.Instance, a.What)
+			tr.trace.add(at, "overtaken", a.Rule, a.Group+" "+a.Instance, a.What())
 		}
 	}
 	return o
@@ -187,7 +189,7 @@ func (tr *trial) hurry(at time.Time, a *plan.Action) {
 		clear(tr.inSecond)
 	}
 	if tr.inSecond[a.Group]++; tr.inSecond[a.Group] == mostASecond {
-		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What)
+		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What())
 	}
 }
 
