@@ -1,7 +1,7 @@
 package store
 
-// Effect is what a decision does, in fields. Package reason renders it: the text stands beside it in
-// the journal, for readers and for a release before that knows no fields.
+// Effect is what a decision does, in fields. Package reason renders it: the text stands beside it
+// in the journal, for readers and for a release before that knows no fields.
 type Effect struct {
 	Kind     EffectKind `json:"kind,omitempty"`
 	Name     string     `json:"name,omitempty"`

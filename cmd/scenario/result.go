@@ -111,8 +111,8 @@ func (e *EventResult) look(at time.Duration, latest bool, r *recorder) {
 	}
 	whole, worst := true, 100
 	for _, name := range r.names {
-		whole = whole && r.standing[name].whole
-		worst = min(worst, r.standing[name].healthy)
+		whole = whole && r.groups[name].whole
+		worst = min(worst, r.groups[name].healthy)
 	}
 	if !e.seen {
 		e.seen, e.Worst, e.until = true, worst, e.At
@@ -158,7 +158,7 @@ func (r *recorder) result() *Result {
 }
 
 func (r *recorder) group(name string) GroupResult {
-	st := r.standing[name]
+	st := r.groups[name]
 	g := GroupResult{
 		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1],
 		Serving: st.serving,
@@ -178,7 +178,7 @@ func (r *recorder) group(name string) GroupResult {
 }
 
 // ended adds what is not as wanted at the end.
-func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
+func (r *recorder) ended(g GroupResult, st *groupHealth) GroupResult {
 	status := sim.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked, g.Load = blockedOf(status.Blocked), loadOutcome(r.w, g.Name)
 	if !st.whole {

@@ -20,7 +20,7 @@ const (
 	Decision Source = "decision" // the leader
 	Verdict  Source = "verdict"  // the leader's verdict on an instance
 	Machine  Source = "machine"  // a provider
-	Standing Source = "standing" // a group is as wanted, or no longer is
+	Wanted   Source = "standing" // a group is as wanted, or no longer is
 )
 
 // Entry is one thing that happened, or several of a kind that were summed up.
@@ -65,7 +65,7 @@ func Fold(all []Entry) []Entry {
 			clear(first)
 			out = append(out, e)
 			continue
-		case e.Source == Standing:
+		case e.Source == Wanted:
 			out = append(out, e)
 			continue
 		}

@@ -224,7 +224,7 @@ func (d *damage) dropAlive() {
 			continue
 		}
 		due := m.AliveSpoiled.Add(m.Record.Spec.Report.LeaseTTL.D() + d.s.SessionTTL + aliveMargin)
-		due = later(due, d.s.GraceEnd)
+		due = store.Later(due, d.s.GraceEnd)
 		if d.now.Before(due) {
 			d.wake(due)
 			continue

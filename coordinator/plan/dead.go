@@ -41,7 +41,7 @@ func (d *healing) removeDead(sl *slot, m *member) {
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
 	why := motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}
-	a := d.retire(m, why, effect(store.EffectDeleting), m.facts(), m.proof(d.s.Keys)...)
+	a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 	if needed && alone {
 		// until there is a replacement
 		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true, Purpose: store.PurposeHeal}

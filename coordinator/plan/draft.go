@@ -214,7 +214,7 @@ func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoning.zoneFor(sl, &from.spec),
 		Template: from.hash, Purpose: why.purpose,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, "requested", why.cause),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, effect(store.EffectRequested), why.cause),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec

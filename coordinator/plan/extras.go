@@ -59,11 +59,11 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		due := x.Since.Add(grace)
 		// by wall clocks, which can only make it wait for another whole grace
 		if r := s.Shard.Record.Reviewed; r != nil {
-			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
+			due = store.Later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
-		due = later(due, s.GraceEnd)
+		due = store.Later(due, s.GraceEnd)
 		if !x.Gone { // with a note its agent is told to stop, and is no stray
-			due = later(due, s.UnnotedUntil)
+			due = store.Later(due, s.UnnotedUntil)
 		}
 		if now.Before(due) {
 			next = Sooner(next, Sooner(due, laterOf(now, known)))
@@ -100,13 +100,6 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		})
 	}
 	return actions, next
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // laterOf is a time that is still to come, or none.

@@ -232,7 +232,7 @@ func (tr *trial) spoil() {
 	tr.edit(func(g *store.Group) { g.Lifecycle = "nonsense" })
 }
 
-// repairSpec puts a right spec in the place of a spoilt one.
+// repairSpec puts a right spec in the place of a spoiled one.
 func (tr *trial) repairSpec() {
 	accepted := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record.Accepted
 	if accepted != nil && (!tr.spec().Present() || tr.spec().Record.Lifecycle == "nonsense") {

@@ -25,14 +25,14 @@ func (d *traffic) uses() bool {
 	return d.spec != nil && len(d.spec.LoadBalancers) > 0 && !d.spec.Deleting && !d.spec.Stopped
 }
 
-// awaited is how a load balancer has an instance, as far as something is waited for.
-type awaited struct {
+// balancerHas is how a load balancer has an instance, as far as something is waited for.
+type balancerHas struct {
 	state store.BalancerState
 	text  string
 }
 
-// of is awaited of the named load balancer.
-func (w awaited) of(name string) store.BlockedFacts {
+// of is balancerHas of the named load balancer.
+func (w balancerHas) of(name string) store.BlockedFacts {
 	return store.BlockedFacts{Name: name, Balancer: w.state, Text: w.text}
 }
 
@@ -77,25 +77,25 @@ func (d *traffic) replacesFailed(m *member) bool {
 }
 
 // notOpen is why a balancer has not confirmed an instance.
-func (d *traffic) notOpen(e *entry) awaited {
-	s := &e.stands
+func (d *traffic) notOpen(e *entry) balancerHas {
+	s := &e.has
 	switch {
 	case e.seen == nil:
-		return awaited{state: store.BalancerUnconfigured}
+		return balancerHas{state: store.BalancerUnconfigured}
 	case !e.seen.SilentSince.IsZero():
-		return awaited{store.BalancerSilent, e.seen.Problem}
+		return balancerHas{store.BalancerSilent, e.seen.Problem}
 	case e.calls.Problem != "":
-		return awaited{store.BalancerCallFails, e.calls.Problem}
+		return balancerHas{store.BalancerCallFails, e.calls.Problem}
 	case e.State == store.TrafficLeaving:
-		return awaited{state: store.BalancerOldAddress}
+		return balancerHas{state: store.BalancerOldAddress}
 	case !e.fresh || e.calls.Last == "" && !s.InPlace():
-		return awaited{state: store.BalancerAdding}
+		return balancerHas{state: store.BalancerAdding}
 	case s.Down > 0:
-		return awaited{store.BalancerDown, e.told()}
+		return balancerHas{store.BalancerDown, e.downReason()}
 	case s.Checking > 0:
-		return awaited{state: store.BalancerChecking}
+		return balancerHas{state: store.BalancerChecking}
 	default:
-		return awaited{state: store.BalancerMissing}
+		return balancerHas{state: store.BalancerMissing}
 	}
 }
 
@@ -128,10 +128,10 @@ func (d *traffic) judge(m *member) {
 				},
 			}
 		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&
-			e.seen.Begun.After(m.PhaseStart) && e.stands.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
+			e.seen.Begun.After(m.PhaseStart) && e.has.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
 			m.judgment = Judgment{
 				Verdict: store.Unhealthy, Rule: "LB-2",
-				Cause: store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.told()},
+				Cause: store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.downReason()},
 				Facts: []store.Fact{
 					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Balancer: store.BalancerDown},
 				},
@@ -161,9 +161,9 @@ func (d *traffic) mayLeave(what task, m *member) bool {
 	if name == "" {
 		return true
 	}
-	why := awaited{state: store.BalancerUnconfigured}
+	why := balancerHas{state: store.BalancerUnconfigured}
 	if b != nil {
-		why = awaited{store.BalancerCallFails, b.Problem}
+		why = balancerHas{store.BalancerCallFails, b.Problem}
 		d.watch(name)
 	}
 	d.block("LB-2", what, store.BlockedByBalancer, why.of(name))
@@ -208,7 +208,7 @@ func (d *traffic) keepTraffic(m *member) bool {
 	}
 	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
 		e := d.entryOf(m, t.Balancer)
-		gone := e.State == store.TrafficLeaving && e.fresh && e.calls.Last == MemberRemove && e.stands.Gone()
+		gone := e.State == store.TrafficLeaving && e.fresh && e.calls.Last == MemberRemove && e.has.Gone()
 		changed = changed || gone
 		return gone
 	})
@@ -293,7 +293,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 			return MemberAdd, waits // whether it is there is not known
 		case !e.seen.Begun.IsZero() && e.fresh && moved.Instance != "":
 			return MemberRemove, moved
-		case e.fresh && e.stands.InPlace() && e.stands.Answered > 0:
+		case e.fresh && e.has.InPlace() && e.has.Answered > 0:
 			return "", of
 		}
 		return MemberAdd, of
@@ -301,7 +301,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 		switch {
 		case e.calls.Last == MemberDrain && !e.fresh:
 			return MemberDrain, waits
-		case e.calls.Last == MemberDrain && e.stands.Leaving():
+		case e.calls.Last == MemberDrain && e.has.Leaving():
 			if !d.ended(m, e) {
 				d.watch(e.Balancer) // for the end of its connections
 			}
@@ -312,7 +312,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 		switch {
 		case e.calls.Last == MemberRemove && !e.fresh:
 			return MemberRemove, waits
-		case e.calls.Last == MemberRemove && e.stands.Has == 0 && moved.Instance != "":
+		case e.calls.Last == MemberRemove && e.has.Has == 0 && moved.Instance != "":
 			return MemberRemove, moved
 		}
 		return MemberRemove, of // keepTraffic drops the entry when it is gone
@@ -443,12 +443,12 @@ func (d *traffic) blockTraffic(rule string, what task, m *member, limit store.Du
 			of.Balancer, of.Text = store.BalancerCallFails, e.calls.Problem
 		case !d.left(&e) || !e.fresh:
 			of.Balancer = store.BalancerRemoving
-		case e.stands.Silent > 0:
+		case e.has.Silent > 0:
 			of.Balancer = store.BalancerPartSilent
-		case e.stands.Connections == balancer.UnknownConnections || !e.seen.Capabilities.DrainEnds:
+		case e.has.Connections == balancer.UnknownConnections || !e.seen.Capabilities.DrainEnds:
 			of.Balancer = store.BalancerUncounted
 		default:
-			of.Balancer, of.Count = store.BalancerConnections, rounded(e.stands.Connections)
+			of.Balancer, of.Count = store.BalancerConnections, rounded(e.has.Connections)
 		}
 		d.block(rule, what, store.BlockedByTraffic, of)
 		return true
@@ -473,14 +473,14 @@ func rounded(n int) int {
 // blockRemoval says which load balancer has not removed an instance that is being deleted.
 func (d *traffic) blockRemoval(m *member) {
 	for _, e := range d.entries(m) {
-		why := awaited{store.BalancerCallFails, e.calls.Problem}
+		why := balancerHas{store.BalancerCallFails, e.calls.Problem}
 		switch {
 		case d.ignored(&e):
 			continue
 		case e.seen == nil:
-			why = awaited{state: store.BalancerUnconfigured}
+			why = balancerHas{state: store.BalancerUnconfigured}
 		case !e.seen.SilentSince.IsZero():
-			why = awaited{store.BalancerSilent, e.seen.Problem}
+			why = balancerHas{store.BalancerSilent, e.seen.Problem}
 		case why.text == "":
 			continue // it will be done in a moment
 		}

@@ -26,12 +26,12 @@ func TestWhyABalancerHasNotOpenedAnInstance(t *testing.T) {
 			SilentSince: time.Unix(1, 0), Problem: "no such file",
 		}}},
 		{"not listed yet", "it is being added", entry{seen: seen("")}},
-		{"down", "it is down there", entry{seen: seen(""), fresh: true, stands: balancer.Standing{Down: 1, Weight: true}}},
+		{"down", "it is down there", entry{seen: seen(""), fresh: true, has: balancer.Membership{Down: 1, Weight: true}}},
 		{"down, and it says why", "it is down there: L4CON", entry{
-			seen: seen("L4CON"), fresh: true, stands: balancer.Standing{Down: 1, Weight: true},
+			seen: seen("L4CON"), fresh: true, has: balancer.Membership{Down: 1, Weight: true},
 		}},
 		{"checking", "its checks there have not passed yet", entry{
-			seen: seen(""), fresh: true, stands: balancer.Standing{Checking: 1, Weight: true},
+			seen: seen(""), fresh: true, has: balancer.Membership{Checking: 1, Weight: true},
 		}},
 	} {
 		c.e.State = store.TrafficJoining

@@ -6,7 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// TestBalancerStates renders how load balancers have an instance, also as a release before wrote it.
+// TestBalancerStates renders how load balancers have an instance, also as a release before wrote
+// it.
 func TestBalancerStates(t *testing.T) {
 	for _, test := range []struct {
 		state      store.BalancerState

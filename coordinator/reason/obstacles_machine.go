@@ -11,7 +11,7 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByProvider: {
 		why: textOf,
 		until: func(b *store.Blocked) string {
-			if b.Of.Balancer == store.BalancerConnections || b.Of.Flag { // Flag: of the release before
+			if b.Of.Flag {
 				return "the group or the provider's file is corrected; the provider is asked again meanwhile"
 			}
 			return "the provider is asked again"
@@ -55,7 +55,7 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByTraffic: {
 		why: func(b *store.Blocked) string {
-			if b.Of.Flag {
+			if b.Of.Balancer == store.BalancerConnections || b.Of.Flag { // Flag: from the release before
 				return fmt.Sprintf("it leaves load balancer %s, with %s left", b.Of.Name, connections(b.Of.Count))
 			}
 			return fmt.Sprintf("it leaves load balancer %s: %s", b.Of.Name, balancerState(b.Of.Balancer, b.Of.Text))

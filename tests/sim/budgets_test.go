@@ -157,10 +157,10 @@ func (in *inquiry) expansion(members []store.Instance) {
 		if in.finishes(m) {
 			continue
 		}
-		if in.standing(m) {
+		if in.countsForSize(m) {
 			before++
 		}
-		if in.standing(in.after(m)) {
+		if in.countsForSize(in.after(m)) {
 			after++
 		}
 	}
@@ -185,7 +185,7 @@ func (in *inquiry) ofItsWork() store.WorkBudget {
 	}
 }
 
-func (in *inquiry) standing(m store.Instance) bool {
+func (in *inquiry) countsForSize(m store.Instance) bool {
 	noticed := (m.Phase == store.Draining || m.Phase == store.Deleting) && m.Doomed != nil && m.Doomed.Rule == "SPOT-2"
 	gone := m.Phase == store.Deleting && (m.Dead || !m.Called)
 	return m.Managed && !gone && !in.dead(m.ID) && !noticed

@@ -21,7 +21,7 @@ func (tr *trial) inForce(name string) inForce {
 	keys := tr.w.Keys()
 	f := inForce{key: tr.w.Revision(keys.Group(name)), status: tr.w.Revision(keys.Status(name))}
 	if old, known := tr.specs[name]; known && old.key == f.key &&
-		(old.status == f.status || f.key != 0 && !tr.spoilt[name]) {
+		(old.status == f.status || f.key != 0 && !tr.spoiled[name]) {
 		return old
 	}
 	if value := tr.w.Value(keys.Group(name)); value != nil {

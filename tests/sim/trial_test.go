@@ -46,7 +46,7 @@ type trial struct {
 	made     map[string]int // machines, by ID
 	planted  []string
 	good     map[string]store.Group // specs to go back to
-	spoilt   map[string]bool
+	spoiled  map[string]bool
 	badHash  []string
 	actions  map[string]int
 	events   map[string]int
@@ -104,7 +104,7 @@ func play(p plot) *trial {
 	tr := &trial{
 		plot: p, rng: rand.New(rand.NewPCG(p.seed, 0xf0)), trace: trace{all: p.all}, digest: fnv.New64a(),
 		records: map[string]store.Instance{}, used: map[string]bool{}, specs: map[string]inForce{},
-		made: map[string]int{}, good: map[string]store.Group{}, spoilt: map[string]bool{},
+		made: map[string]int{}, good: map[string]store.Group{}, spoiled: map[string]bool{},
 		actions: map[string]int{}, events: map[string]int{}, endings: map[string]int{}, inSecond: map[string]int{},
 	}
 	cfg := tr.conditions()
