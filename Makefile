@@ -159,9 +159,9 @@ promises: ## run the contract suite against every provider, or some (ONLY='lxd l
 	FRESH=$(FRESH) scripts/promises.sh $(ONLY)
 
 .PHONY: containers
-containers: ## cause faults in groups of containers of a real LXD, by seed (SEEDS=10, or one: SEED=…)
+containers: ## cause faults in groups of containers of a real LXD, by seed (SEEDS=10 FIRST=1, or one: SEED=…)
 	scripts/test-needs.sh
-	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10))
+	go test ./tests/e2e -tags nightly -count=1 -timeout 0 -v -run '^TestContainersUnderRandomHarm$$' $(if $(SEED),-container-seed $(SEED),-container-seeds $(or $(SEEDS),10) -container-first $(or $(FIRST),1))
 
 .PHONY: failover
 failover: ## kill the leader repeatedly under load, and measure how soon another one acts: ten minutes and more (KILLS=30 RESIGNS=10 AGENTS=1000 OPERATIONS=50 SESSION=3s STILL=200ms FIGURES=file)

@@ -97,12 +97,7 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 	if err := c.agrees(r); err != nil {
 		return r, err
 	}
-	if r.Phase == joined && !embedetcd.HasData(place.etcd()) {
-		return r, problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+
-			"backup", r.Name, place.etcd()),
-			"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", place.etcd())
-	}
-	return r, nil
+	return r, place.lostData(r)
 }
 
 // first makes the record of a host that has none.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -19,6 +20,10 @@ const forEver = 365 * 24 * time.Hour
 func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string),
 	service supervised.Service,
 ) (err error) {
+	// The data may have vanished since the server started, with the file system they were on.
+	if err := place.lostData(r); err != nil {
+		return err
+	}
 	initial := map[string]string{}
 	for _, m := range append(r.Members, r.self()) {
 		initial[m.Name] = m.Peer
@@ -50,4 +55,15 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 	case <-etcd.Stopped():
 		return errors.New("etcd has stopped by itself: its log says why")
 	}
+}
+
+// lostData returns why a member that the cluster knows must not start: it would vote without what
+// it has confirmed to the others.
+func (p Place) lostData(r Record) error {
+	if r.Phase != joined || embedetcd.HasLog(p.etcd()) {
+		return nil
+	}
+	return problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+
+		"backup", r.Name, p.etcd()),
+		"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", p.etcd())
 }

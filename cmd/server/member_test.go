@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/ports"
 )
@@ -152,6 +154,52 @@ func TestTheReplicaMayCompact(t *testing.T) {
 	}
 	if err := plain.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A member whose data vanish while the server runs does not come back as an empty voter: neither
+// where nothing is left, nor on what a start leaves there before it looks for its log.
+//
+// proves DAY-1, SAFE-15
+func TestAMemberThatLostItsDataDoesNotStart(t *testing.T) {
+	p, r := local(t)
+	t.Run("first", func(t *testing.T) { start(t, p, r) })
+	r.Phase = joined
+	t.Run("with its data", func(t *testing.T) { start(t, p, r) })
+	for _, left := range []string{"", "member", filepath.Join("member", "wal")} {
+		if err := os.RemoveAll(p.etcd()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(p.etcd(), left), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		serves := func(string) { t.Errorf("%q: it serves", left) }
+		err := runMember(t.Context(), p, r, slog.New(slog.DiscardHandler), serves, supervised.Service{})
+		var refused *services.Problem
+		if !errors.As(err, &refused) || !strings.Contains(refused.Next, "leasehold server replace a") {
+			t.Errorf("%q: %v", left, err)
+		}
+		if _, err := os.Stat(filepath.Join(p.etcd(), "member", "snap")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%q: etcd made data anew: %v", left, err)
+		}
+	}
+}
+
+// A first start that reached no other host leaves a directory, and no data: the next start asks the
+// cluster again who is in it.
+//
+// proves DAY-1
+func TestAFirstStartThatFailedLeavesNoData(t *testing.T) {
+	p, r := local(t)
+	r.Phase = joining
+	r.Members = []Peer{{Name: "b", Peer: "https://" + addresses.FreeAddress(t)}}
+	err := runMember(t.Context(), p, r, slog.New(slog.DiscardHandler), func(string) { t.Error("it serves") },
+		supervised.Service{})
+	if err == nil || strings.Contains(err.Error(), "restore a snapshot") {
+		t.Errorf("the start: %v", err)
+	}
+	if !embedetcd.HasData(p.etcd()) || embedetcd.HasLog(p.etcd()) {
+		t.Errorf("data %t, log %t", embedetcd.HasData(p.etcd()), embedetcd.HasLog(p.etcd()))
 	}
 }
 

@@ -95,7 +95,7 @@ func (p Place) enter(ctx context.Context, r Record) (Record, error) {
 	if err := p.prepare(r); err != nil {
 		return r, explain(err)
 	}
-	if r.Phase == joining && !embedetcd.HasData(p.etcd()) {
+	if r.Phase == joining && !embedetcd.HasLog(p.etcd()) {
 		var err error
 		if r, err = p.becomeLearner(ctx, r); err != nil {
 			return r, explain(err)

@@ -42,6 +42,7 @@ func filled(t *testing.T) (store.Store, store.Keys) {
 	s, keys := newStore(t), store.KeysOf("default")
 	put(t, s, keys.Shard(), store.Encode(store.Shard{
 		Schema: 1, ID: "5eed", Name: "default", Created: noon, Generation: 2, Settings: store.DefaultShardSettings(),
+		Reviewed: &store.Reviewed{Extras: 3, Damage: 2, Seen: 1 << 30},
 	}))
 	for i := range 120 {
 		id := fmt.Sprintf("web-%d-a", i)
@@ -79,7 +80,7 @@ func take(t *testing.T, s store.Store) backup.Content {
 // A backup holds what cannot be derived, at one revision; it comes back byte for byte, encrypted or
 // not, into another etcd, where the shard is on hold.
 //
-// proves DAY-2
+// proves DAY-2, SAFE-15
 func TestABackupComesBack(t *testing.T) {
 	s, keys := filled(t)
 	pair, err := age.GenerateX25519Identity()
@@ -125,6 +126,9 @@ func TestABackupComesBack(t *testing.T) {
 			shard := decode[store.Shard](t, into, keys.Shard())
 			if shard.Record.Hold == nil || shard.Record.ID != "5eed" || shard.Record.Generation != 3 {
 				t.Errorf("the shard is %+v", shard.Record)
+			}
+			if shard.Record.Reviewed != nil {
+				t.Errorf("an operator's acknowledgement at a revision of the old etcd came back: %+v", shard.Record.Reviewed)
 			}
 			if shard.Modified != all.Revision {
 				t.Error("the shard's key is not the last one")

@@ -39,6 +39,9 @@ func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, pr
 	}
 	shard.Hold = &hold
 	shard.Generation++
+	// What an operator acknowledged was seen at a revision of the old etcd. Here it would
+	// acknowledge damage that no one has seen (SAFE-15).
+	shard.Reviewed = nil
 	statuses := map[string]store.Status{} // by group
 	at := map[string]store.Revision{}     // of groups/, as the backup has it
 	var writes []store.Write

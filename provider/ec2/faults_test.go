@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon"
 	"github.com/leasehold/leasehold/provider/ec2/ec2test"
 	"github.com/leasehold/leasehold/provider/faultproxy"
+	"github.com/leasehold/leasehold/provider/providertest"
 	"github.com/leasehold/leasehold/provider/suite"
 )
 
@@ -46,13 +47,14 @@ type imagined struct {
 	server *ec2test.Server
 	proxy  *faultproxy.Proxy
 	pipes  *faultproxy.Pipes
+	meter  providertest.Meter // of all requests that are sent
 }
 
 func imagine(t *testing.T, c ec2test.Config, faults ...faultproxy.Fault) *imagined {
 	t.Helper()
 	w := &imagined{t: t, server: ec2test.New(c), pipes: faultproxy.NewPipes()}
 	w.proxy = faultproxy.New(w.server, 1, faults...)
-	stop := w.pipes.Serve(w.proxy)
+	stop := w.pipes.Serve(w.meter.Before(w.proxy))
 	t.Cleanup(func() {
 		stop()
 		w.server.Close()

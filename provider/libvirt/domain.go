@@ -100,6 +100,14 @@ func (d *domain) down() bool { return isDown(d.state) }
 
 func isDown(s api.DomainState) bool { return s == api.DomainShutoff || s == api.DomainCrashed }
 
+// executes: its guest does, here and therefore nowhere else.
+func (d *domain) executes() bool { return d.state == api.DomainRunning || d.state == api.DomainBlocked }
+
+// moved: it was migrated, and runs elsewhere if it runs. libvirt forgets that when it restarts.
+func (d *domain) moved() bool {
+	return d.state == api.DomainShutoff && d.reason == int32(api.DomainShutoffMigrated)
+}
+
 // hasRun: libvirt remembers that the domain has run, until it is started anew itself.
 func (d *domain) hasRun() bool {
 	return d.state == api.DomainCrashed || d.state == api.DomainShutoff && slices.Contains([]api.DomainShutoffReason{

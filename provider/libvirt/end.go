@@ -146,11 +146,11 @@ func undefine(l *link, d *domain) error {
 }
 
 // Restart ends the domain, in order if its guest does so within its stop timeout and half a call,
-// and starts it.
+// and starts it on the same hypervisor, unless another one may run it (see startable).
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	k := key{shard, instance}
 	err := p.turns.Take(ctx, k, func() error {
-		h, d, err := p.everywhere(ctx, k)
+		h, d, err := p.startable(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,13 @@ func (p *Provider) restart(ctx context.Context, h *hypervisor, d *domain) error 
 	}
 	if err == nil {
 		err = h.use(ctx, func(l *link) error {
-			_, err := start(l, d)
+			now, err := read(l, d.Domain)
+			if err == nil && now.moved() { // while it was to end
+				err = errMoved
+			}
+			if err == nil {
+				_, err = start(l, now)
+			}
 			return err
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	api "github.com/digitalocean/go-libvirt"
+
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -43,7 +45,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
 	type answer struct {
-		machines []provider.Machine
+		machines []sighting
 		err      error
 	}
 	answers := make([]answer, len(p.hypervisors))
@@ -58,19 +60,43 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		})
 	}
 	wg.Wait()
-	machines := []provider.Machine{}
+	var all []sighting
 	var errs []error
 	for _, a := range answers {
-		machines, errs = append(machines, a.machines...), append(errs, a.err)
+		all, errs = append(all, a.machines...), append(errs, a.err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
+	machines := withoutRemnants(all)
 	p.remember(shard, machines)
 	return machines, nil
 }
 
-func (p *Provider) listOne(ctx context.Context, h *hypervisor, shard string) (machines []provider.Machine, err error) {
+// sighting is a machine as one hypervisor has it.
+type sighting struct {
+	provider.Machine
+	uuid api.UUID
+	down bool
+}
+
+// withoutRemnants leaves out domains that are down while another hypervisor runs the same domain: a
+// migration left them behind.
+func withoutRemnants(all []sighting) []provider.Machine {
+	runs := map[api.UUID]bool{}
+	for _, s := range all {
+		runs[s.uuid] = runs[s.uuid] || !s.down
+	}
+	machines := []provider.Machine{}
+	for _, s := range all {
+		if !s.down || !runs[s.uuid] {
+			machines = append(machines, s.Machine)
+		}
+	}
+	return machines
+}
+
+func (p *Provider) listOne(ctx context.Context, h *hypervisor, shard string) (machines []sighting, err error) {
 	err = h.use(ctx, func(l *link) error {
 		all, unreadable, err := domains(l, prefixOf(shard))
 		if err = errors.Join(err, unreadable); err != nil {
@@ -81,7 +107,7 @@ func (p *Provider) listOne(ctx context.Context, h *hypervisor, shard string) (ma
 		for _, d := range all {
 			m := d.machine(h.zone, p.timeout)
 			m.Address = addresses[d.Name]
-			machines = append(machines, m)
+			machines = append(machines, sighting{m, d.UUID, d.down()})
 		}
 		return nil
 	})
@@ -155,34 +181,4 @@ func (p *Provider) remember(shard string, machines []provider.Machine) {
 	for k, zone := range there {
 		p.seen[k] = zone
 	}
-}
-
-// everywhere finds a machine: first where it was seen last, then on all hypervisors. Without an
-// answer of each of them it is not known to be gone.
-func (p *Provider) everywhere(ctx context.Context, k key) (*hypervisor, *domain, error) {
-	p.mu.Lock()
-	last := p.seen[k]
-	p.mu.Unlock()
-	order := slices.Clone(p.hypervisors)
-	slices.SortStableFunc(order, func(a, b *hypervisor) int {
-		switch {
-		case a.zone == last && b.zone != last:
-			return -1
-		case b.zone == last && a.zone != last:
-			return 1
-		}
-		return 0
-	})
-	var errs []error
-	for _, h := range order {
-		d, err := h.find(ctx, k)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("zone %s: %w", h.zone, err))
-			continue
-		}
-		if d != nil {
-			return h, d, nil
-		}
-	}
-	return nil, nil, errors.Join(errs...)
 }

@@ -176,6 +176,43 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// Of two domains with one UUID, the one that runs is the machine. Where none runs, both show.
+func TestRemnantsOfMigrationsAreNotListed(t *testing.T) {
+	in := func(zone string, uuid byte, down bool) sighting {
+		return sighting{provider.Machine{Zone: zone}, api.UUID{uuid}, down}
+	}
+	for _, c := range []struct {
+		all  []sighting
+		want string
+	}{
+		{[]sighting{in("a", 1, true), in("b", 1, false), in("c", 1, true)}, "b"},
+		{[]sighting{in("a", 1, true), in("b", 1, true)}, "ab"},
+		{[]sighting{in("a", 1, false), in("b", 1, false)}, "ab"},
+		{[]sighting{in("a", 1, true), in("b", 2, false)}, "ab"},
+	} {
+		got := ""
+		for _, m := range withoutRemnants(c.all) {
+			got += m.Zone
+		}
+		if got != c.want {
+			t.Errorf("%+v: listed in %s, want %s", c.all, got, c.want)
+		}
+	}
+}
+
+// A domain that was migrated away has run, so that neither Create nor Restart starts it.
+//
+// proves SAFE-8
+func TestMigratedDomains(t *testing.T) {
+	d := &domain{state: api.DomainShutoff, reason: int32(api.DomainShutoffMigrated)}
+	if !d.moved() || !d.hasRun() || d.executes() {
+		t.Errorf("%+v", d)
+	}
+	if err := errMoved; provider.KindOf(err) != provider.Temporary {
+		t.Error(err)
+	}
+}
+
 // proves PROV-5
 func TestMeaningsOfErrors(t *testing.T) {
 	h := &hypervisor{zone: "a", where: "qemu:///system"}

@@ -1,7 +1,6 @@
 package lxd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/faultproxy"
+	"github.com/leasehold/leasehold/provider/providertest"
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
@@ -242,12 +241,31 @@ func TestManyContainersWithFaults(t *testing.T) {
 			refusal(http.StatusServiceUnavailable, "database is locked", .02),
 			faultproxy.Fault{Kind: faultproxy.Stale, When: lists, Chance: .2, Age: age},
 		)
-		var requests atomic.Int64
+		over := make(chan struct{})
+		var listing sync.WaitGroup
+		crowd := providertest.Crowd{
+			Shard: "s1", Machines: n, AtOnce: workers, Timeout: time.Minute,
+			Pauses: map[provider.Kind]time.Duration{
+				provider.Temporary: time.Second, provider.Credentials: 20 * time.Second, provider.Quota: 20 * time.Second,
+			},
+			Settle: age + time.Second, Meter: new(providertest.Meter),
+			Request: func(id string, _ int) provider.CreateRequest {
+				req := request1()
+				req.Bootstrap.Instance, req.Zone = id, "local"
+				return req
+			},
+			Created: func() {
+				close(over)
+				listing.Wait()
+			},
+			There: func() int {
+				lxd.mu.Lock()
+				defer lxd.mu.Unlock()
+				return len(lxd.containers)
+			},
+		}
 		pipes := faultproxy.NewPipes()
-		stop := pipes.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			requests.Add(1)
-			proxy.ServeHTTP(w, r)
-		}))
+		stop := pipes.Serve(crowd.Meter.Before(proxy))
 		leaders := make([]*Provider, 2)
 		for i := range leaders {
 			p, err := New(Config{Socket: "/none", Image: "tiny", Pool: "default", CallTimeout: "1m"})
@@ -256,6 +274,7 @@ func TestManyContainersWithFaults(t *testing.T) {
 			}
 			p.client.http = pipes.Client(0)
 			leaders[i] = p
+			crowd.Leaders = append(crowd.Leaders, p)
 		}
 		defer func() {
 			for _, p := range leaders {
@@ -263,60 +282,8 @@ func TestManyContainersWithFaults(t *testing.T) {
 			}
 			stop()
 		}()
-		var calls atomic.Int64
-		// persist repeats a call as coordinators do, each time by the other one.
-		persist := func(what string, call func(ctx context.Context, p *Provider) error) {
-			var err error
-			for attempt := range 200 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				calls.Add(1)
-				err = call(ctx, leaders[attempt%2])
-				cancel()
-				pause := time.Second
-				switch provider.KindOf(err) {
-				case provider.Temporary:
-				case provider.Credentials, provider.Quota:
-					pause = 20 * time.Second
-				default:
-					t.Errorf("%s: an error that would end it: %v", what, err)
-					return
-				}
-				if err == nil {
-					return
-				}
-				<-time.After(pause)
-			}
-			t.Errorf("%s: 200 attempts: %v", what, err)
-		}
-		all := func(do func(id string)) {
-			ids := make(chan string)
-			var wg sync.WaitGroup
-			for range workers {
-				wg.Go(func() {
-					for id := range ids {
-						do(id)
-					}
-				})
-			}
-			for i := range n {
-				ids <- fmt.Sprintf("web-%d", i)
-			}
-			close(ids)
-			wg.Wait()
-		}
-		// list is what is there once no answer can be from before.
-		list := func() (machines []provider.Machine) {
-			<-time.After(age + time.Second)
-			persist("list", func(ctx context.Context, p *Provider) (err error) {
-				machines, err = p.List(ctx, "s1")
-				return err
-			})
-			return machines
-		}
-
+		extra := int64(0)
 		// A leader lists all the while, and takes what a list says for true.
-		over := make(chan struct{})
-		var listing sync.WaitGroup
 		listing.Go(func() {
 			for {
 				select {
@@ -324,7 +291,7 @@ func TestManyContainersWithFaults(t *testing.T) {
 					return
 				case <-time.After(time.Second):
 				}
-				calls.Add(1)
+				extra++
 				all, err := leaders[0].List(t.Context(), "s1")
 				for _, m := range all {
 					if m.State == provider.StateCrashed || m.State == provider.StateStopped {
@@ -333,41 +300,23 @@ func TestManyContainersWithFaults(t *testing.T) {
 				}
 			}
 		})
-		begun := time.Now()
-		all(func(id string) {
-			persist("create "+id, func(ctx context.Context, p *Provider) error {
-				req := request1()
-				req.Bootstrap.Instance, req.Zone = id, "local"
-				_, err := p.Create(ctx, req)
-				return err
-			})
-		})
-		for _, m := range list() {
-			if m.State != provider.StateRunning || lxd.made[m.Ref] != 1 {
-				t.Errorf("%+v, which was made %d times", m, lxd.made[m.Ref])
+		figures := crowd.Run(t)
+		if lxd.starts != n {
+			t.Errorf("%d containers were started %d times", n, lxd.starts)
+		}
+		for name, times := range lxd.made {
+			if times != 1 {
+				t.Errorf("container %s was made %d times", name, times)
 			}
-		}
-		if len(lxd.containers) != n || lxd.starts != n {
-			t.Errorf("%d containers are there, started %d times; want %d", len(lxd.containers), lxd.starts, n)
-		}
-		took, made := time.Since(begun), requests.Load()
-		close(over)
-		listing.Wait()
-		all(func(id string) {
-			persist("delete "+id, func(ctx context.Context, p *Provider) error { return p.Delete(ctx, "s1", id) })
-		})
-		if left := list(); len(left) > 0 || len(lxd.containers) > 0 {
-			t.Errorf("%d machines are listed, and %d are there", len(left), len(lxd.containers))
 		}
 		if hits := proxy.Hits(); len(hits) < 5 {
 			t.Errorf("only these faults happened: %v", hits)
 		}
 		// A creation takes some ten requests, with those that are repeated; a removal half of that.
 		const perCall = 20
-		if sent := requests.Load(); sent > perCall*calls.Load() {
-			t.Errorf("%d requests were sent by %d calls", sent, calls.Load())
+		if calls := figures.Calls + extra; int64(figures.Requests) > perCall*calls {
+			t.Errorf("%d requests were sent by %d calls", figures.Requests, calls)
 		}
-		t.Logf("%d machines: made in %s by %d requests, all removed after %s; %d calls, %d requests, faults %v", n,
-			took.Round(time.Second), made, time.Since(begun).Round(time.Second), calls.Load(), requests.Load(), proxy.Hits())
+		t.Logf("%s; %d lists beside; faults %v", figures, extra, proxy.Hits())
 	})
 }

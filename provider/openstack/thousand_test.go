@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/faultproxy"
 	"github.com/leasehold/leasehold/provider/openstack/openstacktest"
+	"github.com/leasehold/leasehold/provider/providertest"
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
@@ -75,7 +75,6 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	c := newCloud(t)
 	c.Set(func(c *openstacktest.Cloud) { c.Page = 200 })
 	late := &lateServers{late: 100 * time.Millisecond}
-	var requests atomic.Int64
 	post := func(r *http.Request, _ []byte) bool {
 		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/servers")
 	}
@@ -88,11 +87,21 @@ func TestManyMachinesWithFaults(t *testing.T) {
 	const age = 300 * time.Millisecond // of the oldest answer
 	throttled := refusal(http.StatusTooManyRequests, .03)
 	throttled.Answer.Header = http.Header{"Retry-After": {"0.01"}}
-	proxy, behind := behindFaults(t, c,
-		func(h http.Handler) http.Handler { late.Handler = h; return late },
-		func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests.Add(1); h.ServeHTTP(w, r) })
+	crowd := providertest.Crowd{
+		Shard: shard, Machines: n, AtOnce: workers, Timeout: time.Minute, Settle: age,
+		Meter: new(providertest.Meter),
+		Pauses: map[provider.Kind]time.Duration{
+			provider.Temporary: 0, provider.Throttled: 0, provider.Credentials: 0, provider.Quota: 0,
 		},
+		Request: func(id string, attempt int) provider.CreateRequest {
+			req := request(id)
+			req.Call = fmt.Sprintf("%s-%d", id, attempt) // each call has another token
+			return req
+		},
+		Created: late.running.Wait, There: func() int { return len(c.Servers()) },
+	}
+	proxy, behind := behindFaults(t, c,
+		func(h http.Handler) http.Handler { late.Handler = h; return late }, crowd.Meter.Before,
 		faultproxy.Fault{Kind: faultproxy.Swallow, When: post, Chance: .15},
 		faultproxy.Fault{Kind: faultproxy.Swallow, Chance: .03},
 		faultproxy.Fault{Kind: faultproxy.Lose, Chance: .03},
@@ -102,115 +111,15 @@ func TestManyMachinesWithFaults(t *testing.T) {
 		faultproxy.Fault{Kind: faultproxy.Stale, When: lists, Chance: .2, Age: age},
 	)
 	limited := func(config *Config) { behind(config); config.Rate = rate / 2 }
-	leaders := []*Provider{on(t, c, limited), on(t, c, limited)}
-	// persist repeats a call as coordinators do, each time by the other one.
-	persist := func(what string, call func(ctx context.Context, p *Provider, attempt int) error) {
-		var err error
-		for attempt := range 200 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			err = call(ctx, leaders[attempt%2], attempt)
-			cancel()
-			if err == nil {
-				return
-			}
-			switch provider.KindOf(err) {
-			case provider.Temporary, provider.Throttled, provider.Credentials, provider.Quota:
-			default:
-				t.Errorf("%s: an error that would end it: %v", what, err)
-				return
-			}
-		}
-		t.Errorf("%s: 200 attempts: %v", what, err)
-	}
-	all := func(do func(id string)) {
-		ids := make(chan string)
-		var wg sync.WaitGroup
-		for range workers {
-			wg.Go(func() {
-				for id := range ids {
-					do(id)
-				}
-			})
-		}
-		for i := range n {
-			ids <- fmt.Sprintf("web-%d", i)
-		}
-		close(ids)
-		wg.Wait()
-	}
-	// list is what is there once no answer can be from before.
-	list := func() (machines []provider.Machine) {
-		<-time.After(age)
-		persist("list", func(ctx context.Context, p *Provider, _ int) (err error) {
-			machines, err = p.List(ctx, shard)
-			return err
-		})
-		return machines
-	}
-
-	begun := time.Now()
-	var mu sync.Mutex
-	registered := map[string]string{} // the machine that its Create returned, whose agent registers, by instance
-	all(func(id string) {
-		persist("create "+id, func(ctx context.Context, p *Provider, attempt int) error {
-			req := request(id)
-			req.Call = fmt.Sprintf("%s-%d", id, attempt) // each call has another token
-			m, err := p.Create(ctx, req)
-			if err == nil {
-				mu.Lock()
-				registered[id] = m.Ref
-				mu.Unlock()
-			}
-			return err
-		})
-	})
-	late.running.Wait()
-	made, took := len(c.Servers()), time.Since(begun)
-	// As a leader does: where several are listed for an instance, the servers of calls whose
-	// machine never registered go.
-	for _, m := range list() {
-		if registered[m.Instance] != m.Ref {
-			persist("remove a copy", func(ctx context.Context, p *Provider, _ int) error {
-				return p.RemoveCopy(ctx, shard, m.Instance, m.Ref, m.Call)
-			})
-		}
-	}
-	of := map[string]string{}
-	for _, m := range list() {
-		if of[m.Instance] != "" || registered[m.Instance] != m.Ref {
-			t.Errorf("%s is listed as %s and %s; %s registered", m.Instance, m.Ref, of[m.Instance], registered[m.Instance])
-		}
-		of[m.Instance] = m.Ref
-	}
-	if len(of) != n || len(c.Servers()) != n {
-		t.Errorf("%d instances are listed, and there are %d servers, want %d", len(of), len(c.Servers()), n)
-	}
-	all(func(id string) {
-		persist("delete "+id, func(ctx context.Context, p *Provider, _ int) error { return p.Delete(ctx, shard, id) })
-	})
-	// As a leader does: what is listed still is removed again.
-	for range 10 {
-		left := list()
-		for _, m := range left {
-			persist("delete again "+m.Instance, func(ctx context.Context, p *Provider, _ int) error {
-				return p.Delete(ctx, shard, m.Instance)
-			})
-		}
-		if len(left) == 0 {
-			break
-		}
-	}
-	if left := c.Servers(); len(left) > 0 {
-		t.Errorf("%d servers are left: %+v", len(left), left[0])
-	}
+	crowd.Leaders = []provider.Provider{on(t, c, limited), on(t, c, limited)}
+	figures := crowd.Run(t)
 	hits := proxy.Hits()
-	if made == n || len(hits) < 4 {
+	if figures.Copies == 0 || len(hits) < 4 {
 		t.Errorf("faults %v made no copy", hits)
 	}
 	// Each may send a second's worth at once, and then as many as its rate says.
-	if sent, allowed := requests.Load(), rate*(1+time.Since(begun).Seconds()); float64(sent) > allowed {
-		t.Errorf("%d requests were sent, and %.0f are allowed", sent, allowed)
+	if allowed := rate * (1 + figures.Whole.Seconds()); float64(figures.Requests) > allowed {
+		t.Errorf("%d requests were sent, and %.0f are allowed", figures.Requests, allowed)
 	}
-	t.Logf("%d machines: %d servers were made in %s, all removed after %s; %d requests, faults %v", n, made,
-		took.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), requests.Load(), hits)
+	t.Logf("%s; faults %v", figures, hits)
 }

@@ -9,5 +9,5 @@
 // # What it does not do
 //
 // It injects no faults: what happens when an adapter's own technology fails is for the adapter's
-// tests.
+// tests. Those that make many machines meanwhile have one judge, [Crowd].
 package providertest

@@ -15,6 +15,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"google.golang.org/grpc"
 )
 
@@ -283,8 +284,13 @@ func dialable(host, port string) string {
 // dbPath returns the file that an etcd locks while it runs on a data directory.
 func dbPath(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// HasData reports whether an etcd has run on this data directory.
+// HasData reports whether there is anything of an etcd in this data directory, if only of a first
+// start that failed.
 func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member"))
 	return err == nil
 }
+
+// HasLog reports whether a member has its log in this data directory. Without one etcd starts a
+// member with no data, also under the ID of one that the cluster knows.
+func HasLog(dir string) bool { return wal.Exist(filepath.Join(dir, "member", "wal")) }

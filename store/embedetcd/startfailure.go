@@ -47,7 +47,7 @@ func explainStart(dir, address string, err error) error {
 	switch {
 	case errors.As(err, &on) && on.Op == "listen":
 		return explainListen(address, err)
-	case errors.As(err, &broken) || HasData(dir):
+	case errors.As(err, &broken) || HasLog(dir):
 		return explainData(dir, said)
 	}
 	return fmt.Errorf("start embedded etcd in %s: %s", dir, said)

@@ -18,6 +18,7 @@ import (
 
 var (
 	containerSeeds = flag.Uint64("container-seeds", 1, "how many seeds of harm to containers are played")
+	containerFirst = flag.Uint64("container-first", 1, "the first of them")
 	containerSeed  = flag.Uint64("container-seed", 0, "play this one alone")
 )
 
@@ -39,7 +40,7 @@ type chaos struct {
 //
 // proves PROV-8, SAFE-1, SAFE-8
 func TestContainersUnderRandomHarm(t *testing.T) {
-	first, last := uint64(1), *containerSeeds
+	first, last := *containerFirst, *containerFirst+*containerSeeds-1
 	if *containerSeed != 0 {
 		first, last = *containerSeed, *containerSeed
 	}

@@ -70,7 +70,6 @@ type Server struct {
 	broken   []string          // reasons for which the next launches fail
 	expired  bool              // the session token
 	requests map[string]int    // by action
-	times    []time.Time       // of all requests
 	doubles  map[string]bool   // instances that had two live machines at once
 	closed   bool
 	running  sync.WaitGroup
@@ -124,7 +123,6 @@ func (s *Server) act(form url.Values) (any, *amazontest.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[form.Get("Action")]++
-	s.times = append(s.times, time.Now())
 	if !s.bucket.Allow() {
 		return nil, &amazontest.Fault{
 			Status: http.StatusServiceUnavailable, Code: "RequestLimitExceeded",
@@ -200,22 +198,6 @@ func (s *Server) Requests() map[string]int {
 		out[k] = v
 	}
 	return out
-}
-
-// Busiest is the most requests in any time span of that length.
-func (s *Server) Busiest(span time.Duration) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	times := slices.Clone(s.times)
-	slices.SortFunc(times, time.Time.Compare)
-	most, first := 0, 0
-	for i, t := range times {
-		for t.Sub(times[first]) >= span {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return most
 }
 
 // Doubles are the instances that ever had two live machines at once, by shard and instance.
