@@ -4,10 +4,10 @@ of an LXD or Incus on this host. It shows how the protocol of docs/providers/exe
 an API that works in steps: what is meant is noted at the machine before each step, so that a call
 which died half-way is completed by the next one.
 
-  config: {socket: /var/snap/lxd/common/lxd/unix.socket, pool: default, zone: local}
+  config: {socket: /var/snap/lxd/common/lxd/unix.socket, pool: default, profiles: [default], zone: local}
 
-The image has leasehold-agent, as its /sbin/init or as a service. (Leasehold has a provider lxd of its
-own, which does more.)
+The image has leasehold-agent, as its /sbin/init or as a service, and its network, from the profiles,
+reaches the coordinators. (Leasehold has a provider lxd of its own, which does more.)
 """
 
 import contextlib
