@@ -26,6 +26,7 @@ record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.A
 restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
+storm-forgets-the-grace|coordinator/plan/storm.go|s/return later(since, d.s.GraceEnd)/return since/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/
 pause-ignored|coordinator/plan/plan.go|s/ && !d.spec.Paused && / \&\& /
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/

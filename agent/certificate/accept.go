@@ -201,7 +201,7 @@ func (h *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identi
 	first, news = next.key == nil, trust.Digest() != next.trust.Digest()
 	h.trusting(trust, now)
 	next.key, next.chain, next.issuer, next.trust, next.asked = next.asked, chain, issuer, trust, nil
-	next.issued = now
+	next.issued, next.here = now, time.Now().Round(0)
 	h.held, h.asked, h.jitter, h.stillForeign = now, time.Time{}, h.deps.Rand(), next.issuerChanged()
 	h.revise(next)
 	return first, news, nil

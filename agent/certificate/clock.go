@@ -16,6 +16,8 @@ type clock struct {
 	// own clock. Zero: none does.
 	before reading
 	moved  time.Time
+	// kept is what an earlier run leaves to measure the first reading of this run by. Zero: nothing.
+	kept reading
 }
 
 // reading is a coordinator's time.
@@ -39,13 +41,31 @@ const (
 func (c *clock) tell(told, now time.Time) {
 	next := clock{reading: reading{told.Round(0), now}, live: true}
 	differs := func(r reading) bool { return r.now(now).Sub(told).Abs() > sameTime }
-	if old := c.proven(now); c.live && differs(old) {
+	switch old := c.proven(now); {
+	case c.live && differs(old):
 		next.before, next.moved = old, c.moved
 		if c.moved.IsZero() || differs(c.reading) {
 			next.moved = now
 		}
+	case !c.live && !c.kept.told.IsZero() && differs(c.kept):
+		next.before, next.moved = c.kept, now
 	}
 	*c = next
+}
+
+// keptBy returns the coordinators' time as an earlier run leaves it: by how much this machine's
+// clock differed from theirs when the certificate was issued. It is nothing where that says that
+// the certificate is not valid now: then the machine's clock was lost or set meanwhile, and the
+// first coordinator is believed.
+func keptBy(p papers, now time.Time) reading {
+	if p.key == nil || p.issued.IsZero() || p.here.IsZero() {
+		return reading{}
+	}
+	told := p.issued.Add(now.Round(0).Sub(p.here))
+	if told.Before(p.issued) || told.After(p.leaf().NotAfter) {
+		return reading{}
+	}
+	return reading{told: told, at: now}
 }
 
 // proven returns the reading to measure a coordinator by. Its own welcome is no proof of its time,

@@ -100,16 +100,21 @@ func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
 	for name, jump := range map[string]struct {
 		by       time.Duration
 		welcomes int
+		restart  bool // of the agent, before the first of them
 	}{
-		"ahead": {2 * month, 0}, "behind": {-2 * month, 0},
-		"ahead, on a stream since then": {2 * month, 1}, "behind, on a stream since then": {-2 * month, 1},
-		"ahead, on the second stream": {2 * month, 2}, "by two days, on a stream since then": {48 * time.Hour, 1},
+		"ahead": {2 * month, 0, false}, "behind": {-2 * month, 0, false},
+		"ahead, on a stream since then":                        {2 * month, 1, false},
+		"behind, on a stream since then":                       {-2 * month, 1, false},
+		"ahead, on the second stream":                          {2 * month, 2, false},
+		"by two days, on a stream since then":                  {48 * time.Hour, 1, false},
+		"ahead, and the first that a restarted agent reaches":  {2 * month, 1, true},
+		"behind, and the first that a restarted agent reaches": {-2 * month, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
 				<-time.After(3 * month) // there is a time before
 				h := hold(t, ca, dir, nil)
-				defer h.stop()
+				defer func() { h.stop() }()
 				h.join(month)
 				h.Tell(timestamppb.Now())
 				ends := h.Status().Ends
@@ -131,6 +136,10 @@ func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
 					synctest.Wait()
 				}
 				<-time.After(month / 2)
+				if jump.restart {
+					h.stop()
+					h = hold(t, ca, dir, nil)
+				}
 				for range jump.welcomes {
 					h.Tell(timestamppb.New(time.Now().Add(jump.by)))
 					<-time.After(time.Minute)
@@ -193,4 +202,41 @@ func TestATimeThatContradictsAnEarlierOneCountsAfterADay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The first time that a restarted agent is told is measured by what the last run left, unless that
+// cannot be true.
+//
+// proves SAFE-13
+func TestTheFirstTimeAfterARestartIsMeasured(t *testing.T) {
+	bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
+		h := hold(t, ca, dir, nil)
+		h.join(month)
+		h.stop()
+		kept := h.draft
+		const hour = time.Hour
+		for name, c := range map[string]struct {
+			off  time.Duration // of the machine's clock when the certificate was issued
+			set  time.Duration // by so much it was set since
+			told time.Duration // by so much a coordinator is off the truth
+			want time.Duration // what counts then
+		}{
+			"right":                              {0, 0, 0, 0},
+			"right, and wrong here":              {20 * 365 * 24 * hour, 0, 0, 0},
+			"wrong":                              {0, 0, 2 * month, 0},
+			"wrong, and wrong here":              {-5 * hour, 0, 2 * month, 0},
+			"right, and the clock here was lost": {0, -20 * 365 * 24 * hour, 0, 0},
+			"wrong, and the clock here was lost": {0, -20 * 365 * 24 * hour, 2 * month, 2 * month},
+			"right, and the clock here was set":  {0, 5 * hour, 0, 5 * hour}, // until it has held for a day
+		} {
+			p, truth := kept, kept.issued.Add(10*24*hour)
+			p.here = p.issued.Add(c.off)
+			now := truth.Add(c.off + c.set)
+			k := clock{kept: keptBy(p, now)}
+			k.tell(truth.Add(c.told), now)
+			if got := k.proven(now).now(now).Sub(truth); got != c.want {
+				t.Errorf("%s: what counts is %s off, want %s", name, got, c.want)
+			}
+		}
+	})
 }

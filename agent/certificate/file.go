@@ -24,6 +24,7 @@ type papers struct {
 	chain  []*x509.Certificate
 	issuer string    // fingerprint of the authority that signed the leaf
 	issued time.Time // by the coordinators' time
+	here   time.Time // the same by this machine's clock; zero: an earlier release did not keep it
 	trust  identity.Trust
 	asked  *ecdsa.PrivateKey // of a request that has no answer yet; nil: there is none
 }
@@ -66,6 +67,7 @@ type written struct {
 	Certificate string `json:"certificate,omitempty"` // with the intermediate certificates
 	Issuer      string `json:"issuer,omitempty"`
 	Issued      string `json:"issued,omitempty"` // by the coordinators' time
+	Here        string `json:"here,omitempty"`   // the same by this machine's clock
 	Trust       string `json:"trust"`
 	TrustIssuer string `json:"trust_issuer,omitempty"`
 	Asked       string `json:"asked,omitempty"` // key of a request that has no answer yet
@@ -80,6 +82,9 @@ func encode(p papers, shard, instance string) ([]byte, error) {
 	}
 	if !p.issued.IsZero() {
 		w.Issued = p.issued.UTC().Format(time.RFC3339Nano)
+	}
+	if !p.here.IsZero() {
+		w.Here = p.here.UTC().Format(time.RFC3339Nano)
 	}
 	var err error
 	if w.Key, err = keyText(p.key); err != nil {
@@ -114,6 +119,7 @@ func decode(data []byte, shard, instance string) (papers, error) {
 			return papers{}, fmt.Errorf("issued: %w", err)
 		}
 	}
+	p.here, _ = time.Parse(time.RFC3339Nano, w.Here) // without it the first coordinator is believed
 	if p.trust, err = identity.TrustOfPEM([]byte(w.Trust), w.TrustIssuer); err != nil {
 		return papers{}, fmt.Errorf("trust: %w", err)
 	}

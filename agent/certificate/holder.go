@@ -114,7 +114,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 	if p.draft.key == nil {
 		p.draft.trust = trust
 	}
-	p.clock = clock{reading: reading{told: p.draft.issued, at: now}}
+	p.clock = clock{reading: reading{told: p.draft.issued, at: now}, kept: keptBy(p.draft, now)}
 	if made, err := time.Parse(time.RFC3339, b.Made); err == nil && p.clock.told.IsZero() {
 		p.clock.told = made
 	}

@@ -18,18 +18,23 @@ var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOL
 // needs no agent. It returns what a later agent must know of it.
 func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
+	rec, err := c.start(cmd, vars, out)
+	return cmd, rec, err
+}
+
+func (c Config) start(cmd *exec.Cmd, vars map[string]string, out *os.File) (record, error) {
 	cmd.Dir = c.Dir
 	cmd.Env = c.environment(vars)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, record{}, err
+		return record{}, err
 	}
 	rec := record{Boot: c.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}
 	if s, err := readStat(rec.PID); err == nil {
 		rec.Start = s.start
 	}
-	return cmd, rec, nil
+	return rec, nil
 }
 
 // environment returns the agent's, without what is the agent's own business, and with the group's

@@ -11,8 +11,10 @@
 //     itself, the coordinator decides what happens to the machine, not the agent.
 //   - Its record, and the record of a hook that runs, are written in the background, and the last
 //     output is read for a moment only: a disk that hangs delays no kill and no report of an end.
-//     What the disk lets through too late starts nothing. If an agent is killed before the record
-//     of a workload that it started is written, the next one starts a second.
+//     What the disk lets through too late starts nothing.
+//   - The workload's process is held back until its record is written, so that an agent that is
+//     killed meanwhile is not followed by one that starts a second; but not for longer than a
+//     second, where the disk hangs.
 //   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over
 //     for that long.
 //   - A record that cannot be read may name a process that runs: nothing is started beside it, and

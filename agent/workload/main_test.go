@@ -67,6 +67,8 @@ func play(role string) {
 		}
 		fmt.Println("ready")
 		<-time.After(time.Hour)
+	case "killed agent":
+		playKilledAgent()
 	case "look":
 		dir, _ := os.Getwd()
 		fmt.Println("dir", dir)

@@ -312,13 +312,22 @@ func (r *Runner) launch(ctx context.Context, run []string, vars map[string]strin
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w output: the disk answered too late", ErrWaits)
 	}
-	cmd, rec, err := r.cfg.begin(argv, vars, out)
+	h, err := r.cfg.hold(argv, vars, out)
 	if err != nil {
 		return fmt.Errorf("start workload: %w", err)
 	}
-	r.records.put(&rec)
-	r.log.Info("workload started", "pid", rec.PID)
-	r.watch(&process{cmd: cmd, record: rec})
+	r.records.put(&h.rec)
+	if !r.awaitRecord(ctx) {
+		h.drop()
+		r.records.put(nil)
+		return fmt.Errorf("%w record: the disk answered too late", ErrWaits)
+	}
+	if err := h.letGo(ctx); err != nil {
+		r.records.put(nil)
+		return fmt.Errorf("start workload: %w", err)
+	}
+	r.log.Info("workload started", "pid", h.rec.PID)
+	r.watch(&process{cmd: h.cmd, record: h.rec})
 	return nil
 }
 

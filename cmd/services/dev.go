@@ -173,12 +173,18 @@ type devWorld struct {
 	found     *guide
 	keys      store.Keys
 	endpoint  string
-	first     bool // this start created the shard
+	first     bool           // this start created the shard
+	since     store.Revision // before this start resumed or made any machine
 
 	etcdStopped <-chan struct{}
 }
 
 func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan string) error {
+	v, err := w.store.Vitals(ctx)
+	if err != nil {
+		return err
+	}
+	w.since = v.Revision
 	given, err := w.processes.GiveUp(ctx, cannotJoin, func(b provider.Bootstrap) bool { return b.CA == "" })
 	if err != nil {
 		return fmt.Errorf("stop the machines that cannot come back: %w", err)

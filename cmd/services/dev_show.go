@@ -132,24 +132,67 @@ func (w *devWorld) showJournal(ctx context.Context) {
 	}
 }
 
-// guide explains, once all groups are complete, how to watch one heal.
+// guide explains, once a group is complete, how to watch it heal.
 func (w *devWorld) guide(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for b := range w.store.Watch(ctx, w.keys.Of(store.KindStatus), 1) {
+	said := func(e store.Event) bool {
+		kind, _, _ := w.keys.Split(e.KV.Key)
+		return kind == store.KindStatus || kind == store.KindAlive || kind == store.KindReports
+	}
+	for b := range w.store.Watch(ctx, w.keys.Prefix(), w.since+1) {
 		if b.Err != nil {
 			return
 		}
-		for _, e := range b.Events {
-			st, err := store.Decode[store.Status](e.KV)
-			if err != nil || e.Deleted || st.Record.Accepted == nil || st.Record.Accepted.Size == 0 || !st.Record.OK {
-				continue
-			}
-			if w.tellHow(ctx, st.Record.Group) {
+		if !slices.ContainsFunc(b.Events, said) {
+			continue
+		}
+		for _, group := range w.complete(ctx) {
+			if w.tellHow(ctx, group) {
 				return
 			}
 		}
 	}
+}
+
+// complete lists the groups whose instances are all healthy. The status of the last run says so of
+// machines that have not started yet: only what their agents have said since this start counts.
+func (w *devWorld) complete(ctx context.Context) (groups []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	alive := newest[store.Alive](ctx, w, store.KindAlive)
+	reports := newest[store.Report](ctx, w, store.KindReports)
+	well := map[string]int{}
+	for id, in := range newest[store.Instance](ctx, w, store.KindInstances) {
+		a, r := alive[id], reports[id].Record
+		if in.Record.Managed && in.Record.Phase == store.Running && a.Modified > w.since &&
+			a.Record.State == store.StreamOpen && r.Healthy && r.BootID == a.Record.BootID {
+			well[in.Record.Group]++
+		}
+	}
+	for group, st := range newest[store.Status](ctx, w, store.KindStatus) {
+		if spec := st.Record.Accepted; spec != nil && spec.Size > 0 && st.Record.OK && well[group] >= spec.Size {
+			groups = append(groups, group)
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// newest returns the records of a kind that can be read, by name.
+func newest[T any](ctx context.Context, w *devWorld, kind string) map[string]store.Versioned[T] {
+	list, err := w.store.List(ctx, w.keys.Of(kind), 0)
+	if err != nil {
+		return nil // the next change shows it
+	}
+	all := map[string]store.Versioned[T]{}
+	for _, kv := range list.KVs {
+		if v, err := store.Decode[T](kv); err == nil {
+			_, name, _ := w.keys.Split(kv.Key)
+			all[name] = v
+		}
+	}
+	return all
 }
 
 // tellHow names a process to kill.

@@ -3,6 +3,7 @@ package services
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
@@ -79,4 +80,53 @@ machines that were set up by hand go on, with their workloads: 1. To remove them
 	if said := w.goOn(t.Context()); said != want {
 		t.Errorf("it says\n%s\nwant\n%s", said, want)
 	}
+}
+
+// A group counts as complete by what its agents have said since this start: the status of the last
+// run is of machines that are down.
+func TestAGroupIsCompleteByWhatAgentsSayNow(t *testing.T) {
+	db := memstore.New(memstore.Config{})
+	defer db.Close()
+	w := &devWorld{store: db.Connect(), keys: store.KeysOf("default")}
+	put := func(key string, record any) {
+		t.Helper()
+		txn := store.Txn{Writes: []store.Write{store.Put(key, store.Encode(record))}}
+		if _, err := w.store.Commit(t.Context(), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reports := func(id, boot string, healthy bool) {
+		put(w.keys.Report(id), store.Report{Schema: store.Schema, Instance: id, BootID: boot, Healthy: healthy})
+		put(w.keys.Alive(id), store.Alive{Schema: store.Schema, Instance: id, BootID: boot, State: store.StreamOpen})
+	}
+	g, err := demoGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Size = 2
+	put(w.keys.Status("demo"), store.Status{Schema: store.Schema, Group: "demo", Accepted: &g, OK: true})
+	for _, id := range []string{"demo-0-a", "demo-1-b"} {
+		put(w.keys.Instance(id), store.Instance{
+			Schema: store.Schema, ID: id, Group: "demo", Phase: store.Running, Managed: true,
+		})
+		reports(id, "before", true)
+	}
+	is := func(when string, want ...string) {
+		t.Helper()
+		if got := w.complete(t.Context()); !slices.Equal(got, want) {
+			t.Errorf("%s: complete are %q", when, got)
+		}
+	}
+	is("in the run before", "demo")
+	v, err := w.store.Vitals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.since = v.Revision
+	is("at the next start")
+	reports("demo-0-a", "now", true)
+	reports("demo-1-b", "now", false)
+	is("with one that is not healthy yet")
+	reports("demo-1-b", "now", true)
+	is("with both", "demo")
 }

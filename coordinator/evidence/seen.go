@@ -361,7 +361,11 @@ func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	if r.Unnoted > 0 || e.crowded[replica] {
 		e.unnoted = e.cfg.Now()
 	}
-	e.crowded[replica] = r.Unnoted > 0
+	if r.Unnoted > 0 {
+		e.crowded[replica] = true
+	} else {
+		delete(e.crowded, replica) // also of a replica that is gone
+	}
 }
 
 // suspicious reports whether a change of an alive key requires a List: the key is gone, or its

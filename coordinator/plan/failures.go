@@ -79,7 +79,7 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 		Template: m.Record.Template,
 	}
 	if m.missed() {
-		failure.LostSince = m.lostSince().UTC()
+		failure.LostSince = d.storms.lossCounts(m).UTC()
 	}
 	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), failure)
 	if extra := len(rec.Failures) - mostFailures; extra > 0 {

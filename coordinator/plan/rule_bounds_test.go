@@ -97,7 +97,7 @@ func TestWhichLossesCount(t *testing.T) {
 				in.AliveGone, in.StreamSince = time.Time{}, test.seen.since
 			}
 			d := draftWith(func(d *draft) {
-				d.g, d.now = &Group{}, now
+				d.s, d.g, d.now = &Snapshot{}, &Group{}, now
 				d.spec = &store.Group{Storm: store.StormSpec{Window: store.Duration(window)}}
 			})
 			d.members = []*member{{

@@ -180,7 +180,7 @@ type Due map[string]time.Time
 // Tally counts the losses of groups, for the storm of a shard (SAFE-2).
 type Tally struct {
 	Lost   int // instances lost, or suspect, since lately
-	Now    int // instances lost, since whenever
+	Now    int // instances lost, or held back from that by the grace alone, since whenever
 	Of     int // instances whose agents had registered
 	Groups int // with a loss
 }

@@ -68,6 +68,12 @@ func (m *member) missed() bool {
 	}
 }
 
+// awaitsGrace reports whether a member's lease has ended for good, and nothing but the grace keeps
+// it from being judged lost (SAFE-1).
+func (m *member) awaitsGrace() bool {
+	return m.judgment.Verdict == store.Suspect && m.judgment.Cause.Kind == store.CauseGrace
+}
+
 // lostSince is since when a member that is missed, or whose stream is in trouble, has been so.
 func (m *member) lostSince() time.Time {
 	switch {
@@ -90,8 +96,20 @@ func (m *member) silent() bool {
 	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
 }
 
-// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent
-// within storm.window. An instance that was lost and is replaced already counts, too: else those
+// lossCounts is from when on a loss counts for storm.window. In a grace time stands still: what was
+// lost in it counts from its end, when it could first be judged so.
+func (d *storms) lossCounts(m *member) time.Time {
+	since := m.lostSince()
+	if m.judgment.Verdict == store.Lost || m.awaitsGrace() {
+		return later(since, d.s.GraceEnd)
+	}
+	return since
+}
+
+// countLosses counts what a storm is judged by: which members are lost now, or would be but for the
+// grace, and which were lost or fell silent within storm.window. A long grace may outlast that
+// window: without those that it holds back, the few that are still silent at its end would be
+// replaced one by one. An instance that was lost and is replaced already counts, too: else those
 // that are seen first would hide that they were the first of many.
 func (d *storms) countLosses() {
 	if d.spec == nil {
@@ -105,10 +123,10 @@ func (d *storms) countLosses() {
 		}
 		d.tally.Of++
 		missed := m.missed()
-		if missed {
+		if missed || m.awaitsGrace() {
 			d.tally.Now++
 		}
-		if since := m.lostSince(); (missed || m.silent()) && since.After(from) {
+		if since := d.lossCounts(m); (missed || m.silent()) && since.After(from) {
 			d.tally.Lost++
 			if losing == nil {
 				losing = map[*slot]bool{}

@@ -296,6 +296,85 @@ func TestHowManyLossesAreAStorm(t *testing.T) {
 	}
 }
 
+// What falls silent in a long grace, one after the other, is lost at its end all at once. As many
+// as make a storm begin one before, though none is judged lost yet; the storm lasts until its
+// cooldown is over, so that those who have not returned by the end of the grace get that time as
+// well. Too few are replaced when the grace is over.
+//
+// proves SAFE-1, SAFE-2
+func TestWhatAGraceHoldsBackMakesAStorm(t *testing.T) {
+	for name, test := range map[string]struct {
+		silent, late, back int // in the grace; 2 s before its end; of these return then
+		grace, storm       bool
+		want               []string // replaced within a cooldown, and within another minute
+		then               []string
+	}{
+		"half of ten":                {5, 0, 0, true, true, nil, nil},
+		"fewer":                      {4, 0, 0, false, false, []string{"i0", "i1", "i2", "i3"}, nil},
+		"fewer, and one that joins":  {4, 1, 0, false, true, nil, nil},
+		"half of ten, three of back": {5, 0, 3, true, true, nil, []string{"i3", "i4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 10, 10 })
+			for i := range 10 {
+				w.place(fmt.Sprint("i", i), i, store.Running)
+			}
+			storm := func() bool {
+				s := read[store.Status](w, w.keys.Status(w.group)).Record.Storm
+				return s != nil && s.Ended == ""
+			}
+			var replaced []string
+			second := func() {
+				w.pass(time.Second)
+				_, done := w.step()
+				for _, a := range done {
+					if len(w.made(&a)) > 0 {
+						replaced = append(replaced, a.Instance)
+					}
+				}
+			}
+			second()
+			for i := range 200 {
+				if i%10 == 0 {
+					w.lead.Disturb("etcd was out of reach")
+				}
+				if n := i / 40; i%40 == 0 && n < test.silent {
+					w.silence(fmt.Sprint("i", n), true)
+				}
+				second()
+			}
+			if got := storm(); got != test.grace || len(replaced) > 0 {
+				t.Fatalf("in the grace: storm %t, replaced %q", got, replaced)
+			}
+			for w.snapshot().GraceEnd.Sub(w.now) > 2*time.Second {
+				second()
+			}
+			for i := range test.late {
+				w.silence(fmt.Sprint("i", test.silent+i), true)
+			}
+			for i := range test.back {
+				w.comeBack(fmt.Sprint("i", i))
+			}
+			for range 55 {
+				second()
+			}
+			slices.Sort(replaced)
+			if got := storm(); got != test.storm || !slices.Equal(replaced, test.want) {
+				t.Fatalf("after the grace: storm %t, replaced %q", got, replaced)
+			}
+			replaced = nil
+			for range 75 {
+				second()
+			}
+			slices.Sort(replaced)
+			if !slices.Equal(replaced, test.then) {
+				t.Errorf("in the end are replaced %q, want %q", replaced, test.then)
+			}
+		})
+	}
+}
+
 // overStorm records a storm that an operator ended a while ago. Those that it left are taken up bit
 // by bit.
 func (w *world) overStorm(ago time.Duration) {

@@ -44,7 +44,7 @@ type member struct {
 // dialMembers makes a connection for each endpoint. None is opened before it is used.
 func dialMembers(client *clientv3.Client, cfg Config) (*leaderConn, error) {
 	l := &leaderConn{every: cfg.LeaderCheck, logger: cfg.Logger, kick: make(chan struct{}, 1)}
-	if err := l.use(client, cfg.Endpoints); err != nil {
+	if err := l.use(client.Dial, cfg.Endpoints); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
@@ -52,20 +52,24 @@ func dialMembers(client *clientv3.Client, cfg Config) (*leaderConn, error) {
 
 // use makes connections to endpoints that are new, and closes those to endpoints that have gone. If
 // the member that renewals go to has gone, they move.
-func (l *leaderConn) use(client *clientv3.Client, endpoints []string) error {
+func (l *leaderConn) use(dial func(endpoint string) (*grpc.ClientConn, error), endpoints []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var members []member
+	var members, opened []member
 	for _, endpoint := range endpoints {
 		if i := slices.IndexFunc(l.members, func(m member) bool { return m.endpoint == endpoint }); i >= 0 {
 			members = append(members, l.members[i])
 			continue
 		}
-		conn, err := client.Dial(endpoint)
+		conn, err := dial(endpoint)
 		if err != nil {
+			for _, m := range opened {
+				_ = m.conn.Close() // nothing has used it
+			}
 			return fmt.Errorf("dial etcd member %s: %w", endpoint, err)
 		}
-		members = append(members, member{endpoint: endpoint, conn: conn})
+		opened = append(opened, member{endpoint: endpoint, conn: conn})
+		members = append(members, opened[len(opened)-1])
 	}
 	old := l.members
 	l.members = members

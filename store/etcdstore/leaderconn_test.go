@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -53,6 +55,35 @@ func TestChooseTheMemberThatRenewalsGoTo(t *testing.T) {
 		if best, leads := choose(c.answers, c.current); best != c.best || leads != c.leads {
 			t.Errorf("%s: chose %d, leads %t; want %d, %t", c.name, best, leads, c.best, c.leads)
 		}
+	}
+}
+
+// Where one of several new members cannot be dialled, what was dialled before it is closed, and
+// everything else stays as it was.
+func TestAMemberThatCannotBeDialledLeavesNothingOpen(t *testing.T) {
+	var opened []*grpc.ClientConn
+	refused := errors.New("no such address")
+	dial := func(endpoint string) (*grpc.ClientConn, error) {
+		if endpoint == "bad" {
+			return nil, refused
+		}
+		conn, err := grpc.NewClient("passthrough:"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		opened = append(opened, conn)
+		return conn, err
+	}
+	l := &leaderConn{kick: make(chan struct{}, 1)}
+	if err := l.use(dial, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.use(dial, []string{"a", "b", "bad"}); !errors.Is(err, refused) {
+		t.Errorf("use: %v", err)
+	}
+	if len(opened) != 2 || opened[0].GetState() == connectivity.Shutdown ||
+		opened[1].GetState() != connectivity.Shutdown || len(l.members) != 1 || l.current().endpoint != "a" {
+		t.Errorf("opened are %d, members %v", len(opened), l.members)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (r *renewer) use(endpoints []string) error {
 	if r.closed || r.leader == nil {
 		return nil
 	}
-	return r.leader.use(r.client, endpoints)
+	return r.leader.use(r.client.Dial, endpoints)
 }
 
 // close ends all streams, fails who waits on them and waits until everything has ended.

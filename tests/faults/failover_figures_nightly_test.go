@@ -60,6 +60,7 @@ type figures struct {
 
 	LoadBefore string `json:"load_before"` // of the machine: over one minute, and five
 	LoadAfter  string `json:"load_after"`
+	Starved    span   `json:"starved"` // the agents' process did not get to run for so long
 
 	Deposed    int      `json:"deposed"` // leaders that lost their place without having been killed
 	LeasesLost []string `json:"leases_lost"`
@@ -99,8 +100,9 @@ func rows(kills []kill) (names []string, times [][]span) {
 func (f figures) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight, sessions of %s; "+
-		"etcd's disk stands still for %s at a time; load %s before, %s after\n%d leaders were deposed that lived\n",
-		len(f.Kills), f.Agents, f.Operations, f.Session, f.Still, f.LoadBefore, f.LoadAfter, f.Deposed)
+		"etcd's disk stands still for %s at a time; load %s before, %s after\n%d leaders were deposed that lived; "+
+		"the agents did not get to run for %s at most\n",
+		len(f.Kills), f.Agents, f.Operations, f.Session, f.Still, f.LoadBefore, f.LoadAfter, f.Deposed, f.Starved)
 	for _, signal := range []struct {
 		name  string
 		kills []kill

@@ -3,12 +3,14 @@
 package faults
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/stage"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
@@ -95,5 +97,26 @@ func TestRepeatedCallsAreSeen(t *testing.T) {
 		if overlapping, again := repeats(c.calls); len(overlapping) != c.overlapping || again != c.again {
 			t.Errorf("%s: overlapping %v, asked again %d", name, overlapping, again)
 		}
+	}
+}
+
+// Agents that do not get to run are seen, once.
+func TestStarvedAgentsAreSeen(t *testing.T) {
+	t.Parallel()
+	s := stage.New(t, stage.Plan{Programs: built, Replicas: 1})
+	_, err := s.Control.Starved()
+	must(t, err)
+	const frozen = 3 * time.Second
+	s.Swarm.Signal(syscall.SIGSTOP)
+	s.Pass(frozen)
+	s.Swarm.Signal(syscall.SIGCONT)
+	starved := func() time.Duration {
+		longest, err := s.Control.Starved()
+		must(t, err)
+		return longest
+	}
+	s.Await("the pause being seen", func() bool { return starved() > frozen-time.Second })
+	if again := starved(); again > frozen-time.Second {
+		t.Errorf("frozen for %s once, it says %s again", frozen, again)
 	}
 }

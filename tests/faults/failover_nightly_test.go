@@ -43,6 +43,10 @@ const (
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
+	// mostStarved is for how long the agents' process may be kept from running. A report passes
+	// through a dozen goroutines and processes, and a lease ends 8 s after a report is due: where
+	// each waits for longer than this, leases end though nothing of Leasehold is wrong.
+	mostStarved = reports / 3
 	// thawed is for how long a slow disk takes writes, between the times for which it does not.
 	thawed = 20 * time.Millisecond
 )
@@ -113,10 +117,33 @@ func newFailover(t *testing.T) *failover {
 	f.Apply(busyGroup, *operationsFlag, fmt.Sprintf("budget: {max_expansion: %d}", *operationsFlag))
 	f.agents = f.Members(calmGroup)
 	f.seen = see(f.Stage)
+	_, err := f.Control.Starved() // making a thousand agents at once is not measured
+	must(t, err)
 	if slow != nil {
 		slow.Slow(*stillFlag, thawed)
 	}
 	return f
+}
+
+// Await is Stage's, as long as the machine lets the agents run.
+func (f *failover) Await(what string, condition func() bool) {
+	f.T.Helper()
+	f.Stage.Await(what, func() bool {
+		f.mustRun()
+		return condition()
+	})
+}
+
+// mustRun ends the test without a verdict if the agents did not get to run.
+func (f *failover) mustRun() {
+	f.T.Helper()
+	longest, err := f.Control.Starved()
+	must(f.T, err)
+	if f.figures.Starved = max(f.figures.Starved, span(longest)); f.figures.Starved > span(mostStarved) {
+		f.T.Fatalf("the machine is too busy for this measurement: the agents' process did not get to run for %s, "+
+			"of %s that it may; this says nothing about Leasehold: run it again beside less other work",
+			f.figures.Starved, span(mostStarved))
+	}
 }
 
 // tell shows what was measured, and keeps it if so wished.
@@ -195,6 +222,7 @@ func (f *failover) calls(since history.Time) []swarm.Asked {
 // All of it should be nothing.
 func (f *failover) count() {
 	f.T.Helper()
+	f.mustRun()
 	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
 		f.T.Errorf("unexpected machines: there were %v, and there are %v", f.agents, now)
 	}

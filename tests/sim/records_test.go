@@ -90,7 +90,7 @@ func (tr *trial) changes(a *plan.Action) []change {
 }
 
 // committing checks an action that is about to happen, on what is in the database by then.
-func (tr *trial) committing(_ time.Time, s *plan.Snapshot, p *plan.Plan, a *plan.Action) {
+func (tr *trial) committing(now time.Time, s *plan.Snapshot, p *plan.Plan, a *plan.Action) {
 	changes := tr.changes(a)
 	if len(changes) == 0 {
 		return
@@ -108,6 +108,7 @@ func (tr *trial) committing(_ time.Time, s *plan.Snapshot, p *plan.Plan, a *plan
 		in.inWindow()
 		in.priorities()
 		in.storm()
+		in.stormAfterGrace(now)
 		in.waits()
 	}
 }

@@ -31,9 +31,10 @@ type swarm struct {
 	wires map[string]*wire     // by instance
 	slow  map[fake.Call]func() // ends a slowness
 
-	papers papers
-	agents agents
-	calls  calls
+	papers  papers
+	agents  agents
+	calls   calls
+	starved starved
 }
 
 // Serve runs machines until ctx ends.
@@ -46,7 +47,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
+	s.starved.probe(ctx)
 	server.Close()
 	s.cloud.Close()
 	return nil
