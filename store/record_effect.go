@@ -12,7 +12,21 @@ type Effect struct {
 	Limit    int        `json:"limit,omitempty"`
 	For      Duration   `json:"for,omitempty"`
 	Text     string     `json:"text,omitempty"`
-	Then     *Effect    `json:"then,omitempty"` // what becomes of the slot
+	Then     SlotEffect `json:"then,omitzero"` // what becomes of the slot
+}
+
+// SlotEffect is what becomes of the slot of an instance that is decided about.
+type SlotEffect struct {
+	Kind     EffectKind `json:"kind,omitempty"`
+	Instance string     `json:"instance,omitempty"` // another instance
+	Count    int        `json:"count,omitempty"`
+	For      Duration   `json:"for,omitempty"`
+	Text     string     `json:"text,omitempty"`
+}
+
+// Effect is the same as the effect of a decision of its own.
+func (s SlotEffect) Effect() Effect {
+	return Effect{Kind: s.Kind, Instance: s.Instance, Count: s.Count, For: s.For, Text: s.Text}
 }
 
 // EffectKind is the kind of an Effect.

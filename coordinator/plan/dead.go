@@ -50,7 +50,7 @@ func (d *healing) removeDead(sl *slot, m *member) {
 	case flaps && needed:
 		a.Effect.Then = sl.waits()
 	case alone && needed && d.budget.overLimit(true) != nil:
-		a.Effect.Then = &store.Effect{Kind: store.EffectSlotRoom}
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotRoom}
 	case alone && needed && len(d.zones()) > 0:
 		d.addReplacement(a, sl, m, motive{store.PurposeHeal, "DET-4", of(store.CauseDead)})
 	}

@@ -18,7 +18,7 @@ func (d *flapping) note(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, *sl.waits(), m.judgment.Cause, m.facts(),
+	a := d.step(m, m.phase, rule, sl.waits().Effect(), m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
@@ -160,12 +160,12 @@ func (d *flapping) waits(sl *slot, what task) bool {
 func (sl *slot) givenUp() store.Cause { return reason.Known(sl.Record.ErroredCause, sl.Record.Errored) }
 
 // waits is the effect that a slot is not filled now, and for how long.
-func (sl *slot) waits() *store.Effect {
-	e := store.Effect{Kind: store.EffectSlotWaits, Count: sl.number, Text: sl.Record.Errored}
+func (sl *slot) waits() store.SlotEffect {
+	e := store.SlotEffect{Kind: store.EffectSlotWaits, Count: sl.number, Text: sl.Record.Errored}
 	if r := sl.Record.Retry; r != nil {
 		e.For = r.For
 	}
-	return &e
+	return e
 }
 
 // flapsNow reports whether so many failures are recent that the slot flaps.

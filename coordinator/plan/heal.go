@@ -161,7 +161,7 @@ func (a *Action) replacedBy(id string) {
 	if a.Effect.Kind == store.EffectReplaced {
 		a.Effect.Instance = id
 	} else {
-		a.Effect.Then = &store.Effect{Kind: store.EffectReplaced, Instance: id}
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectReplaced, Instance: id}
 	}
 }
 
@@ -186,7 +186,7 @@ func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	case d.flapping.waits(sl, what):
 		a.Effect.Then = sl.waits()
 	case d.budget.atCapacity(sl) || d.budget.overLimit(true) != nil:
-		a.Effect.Then = &store.Effect{Kind: store.EffectSlotMachine}
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotMachine}
 	case d.budget.mayCreate(what):
 		d.addReplacement(a, sl, m, why)
 	}
@@ -383,7 +383,7 @@ func (d *healing) replaceNoticed() {
 			a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 			switch {
 			case needed && d.budget.overLimit(true) != nil:
-				a.Effect.Then = &store.Effect{Kind: store.EffectSlotRoom}
+				a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotRoom}
 				sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Purpose: why.purpose}
 			case needed:
 				r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))

@@ -101,7 +101,7 @@ func (m *member) silent() bool {
 func (d *storms) lossCounts(m *member) time.Time {
 	since := m.lostSince()
 	if m.judgment.Verdict == store.Lost || m.awaitsGrace() {
-		return later(since, d.s.GraceEnd)
+		return store.Later(since, d.s.GraceEnd)
 	}
 	return since
 }

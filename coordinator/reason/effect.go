@@ -10,8 +10,8 @@ import (
 // Effect says what a decision does.
 func Effect(e store.Effect) string {
 	text := effect(&e)
-	if e.Then != nil {
-		text += "; " + Effect(*e.Then)
+	if e.Then.Kind != "" {
+		text += "; " + Effect(e.Then.Effect())
 	}
 	return text
 }

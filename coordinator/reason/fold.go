@@ -12,10 +12,7 @@ func FoldedEffect(e store.Effect, zones bool) store.Effect {
 	if zones {
 		fold(&e.Zone)
 	}
-	if e.Then != nil {
-		then := FoldedEffect(*e.Then, zones)
-		e.Then = &then
-	}
+	fold(&e.Then.Instance)
 	return e
 }
 
